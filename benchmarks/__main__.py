@@ -1,0 +1,138 @@
+"""Measures ciwrap on this machine.
+
+    python -m benchmarks             everything, at full size (8 GiB of memory, ten minutes)
+    python -m benchmarks --quick     the same at small sizes, to see that it works
+    python -m benchmarks --only tree-building --json FILE
+
+Run it on a machine that does nothing else: it prints the load it found, and timings under load
+mean little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import demo_noise, false_alarms, golden_check, golden_sizes, measure, tree_building
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FORMAT_VERSION = 1
+
+
+class Section(NamedTuple):
+    title: str
+    run: Callable[[], dict[str, Any]]
+    table: Callable[[dict[str, Any]], list[list[str]]]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--quick", action="store_true", help="small sizes; the numbers mean little")
+    parser.add_argument("--repeats", type=int, default=7, metavar="N", help="measured rounds")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], metavar="N")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results here")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="and the tables here")
+    names = list(_sections(parser.parse_args([])))
+    parser.add_argument(
+        "--only", choices=names, nargs="+", metavar="SECTION", help=", ".join(names)
+    )
+    options = parser.parse_args()
+    if options.repeats < 1 or min(options.threads) < 1:
+        parser.error("--repeats and --threads must be at least 1")
+
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    document: dict[str, Any] = {"format_version": FORMAT_VERSION, "machine": measure.machine()}
+    words = _machine_words(document["machine"])
+    console.print(words, highlight=False)
+    if document["machine"]["load_average_at_start"] > 0.5:
+        console.print("This machine is busy; timings will be off.", style="yellow")
+    markdown = f"# Results\n\n`{_command_line()}` on {words}\n"
+    for name, section in _sections(options).items():
+        if options.only and name not in options.only:
+            continue
+        result = section.run()
+        document[name] = result
+        rows = section.table(result)
+        console.print(_rich_table(section.title, rows))
+        markdown += f"\n## {section.title}\n\n{_markdown_table(rows)}"
+        if options.json:
+            options.json.write_text(json.dumps(document, indent=1) + "\n")
+        if options.markdown:
+            options.markdown.write_text(markdown)
+    return 0
+
+
+def _sections(options: argparse.Namespace) -> dict[str, Section]:
+    quick = options.quick
+    size = 1 << (26 if quick else 30)
+    return {
+        "false-alarms": Section(
+            "Chunks suspected, by noise and residue levels (float64, 1024 values per chunk)",
+            lambda: false_alarms.run(chunk_count=512 if quick else 4096),
+            false_alarms.table,
+        ),
+        "demo-noise": Section(
+            "Largest |difference| between runs of the demonstration's simulation",
+            lambda: demo_noise.run(runs=2 if quick else 10),
+            demo_noise.table,
+        ),
+        "golden-sizes": Section(
+            "Size of a golden file",
+            lambda: golden_sizes.run(data_bytes=size),
+            golden_sizes.table,
+        ),
+        "golden-check": Section(
+            "Checking an array of float64 against its stored baseline",
+            lambda: golden_check.run(
+                element_count=500_000 if quick else 10_000_000, repeats=min(options.repeats, 5)
+            ),
+            golden_check.table,
+        ),
+        "tree-building": Section(
+            f"Building the tree of {size >> 20} MiB in memory",
+            lambda: tree_building.run(
+                data_bytes=size, repeats=options.repeats, thread_counts=tuple(options.threads)
+            ),
+            tree_building.table,
+        ),
+    }
+
+
+def _command_line() -> str:
+    return " ".join(["python -m benchmarks", *sys.argv[1:]])
+
+
+def _machine_words(machine: dict[str, Any]) -> str:
+    return (
+        f"{machine['cpu']}, {machine['cores']} cores, CPU level {machine['cpu_level']}, "
+        f"load {machine['load_average_at_start']:.2f}; ciwrap {machine['ciwrap']}, "
+        f"NumPy {machine['numpy']}, Python {machine['python']}"
+    )
+
+
+def _markdown_table(rows: list[list[str]]) -> str:
+    lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _rich_table(title: str, rows: list[list[str]]) -> Table:
+    table = Table(title=title, title_justify="left")
+    for column in rows[0]:
+        table.add_column(column)
+    for row in rows[1:]:
+        table.add_row(*row)
+    return table
+
+
+if __name__ == "__main__":
+    sys.exit(main())

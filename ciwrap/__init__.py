@@ -1,0 +1,75 @@
+"""Are the numbers still the same? Golden trees with error bounds, for continuous integration.
+
+The functions of the Python API are loaded on first use; `import ciwrap` loads next to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ciwrap.api import (
+        Golden,
+        build_tree,
+        check_array,
+        compare_arrays,
+        make_golden,
+        read_golden,
+    )
+    from ciwrap.errors import CiwrapError
+    from ciwrap.model import ErrorBound, Evidence, VariableResult, Verdict
+
+    __version__: str
+
+_API = (
+    "Golden",
+    "build_tree",
+    "check_array",
+    "compare_arrays",
+    "make_golden",
+    "read_golden",
+)
+
+# Where each public name lives.
+_HOMES = {
+    **dict.fromkeys(_API, "ciwrap.api"),
+    "CiwrapError": "ciwrap.errors",
+    "ErrorBound": "ciwrap.model",
+    "Evidence": "ciwrap.model",
+    "VariableResult": "ciwrap.model",
+    "Verdict": "ciwrap.model",
+}
+
+__all__ = [
+    "CiwrapError",
+    "ErrorBound",
+    "Evidence",
+    "Golden",
+    "VariableResult",
+    "Verdict",
+    "__version__",
+    "build_tree",
+    "check_array",
+    "compare_arrays",
+    "make_golden",
+    "read_golden",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("ciwrap")
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'ciwrap' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,243 @@
+"""The compiled core: quantising, hashing, trees, golden files, streaming comparison.
+
+Arrays go in as anything with the buffer protocol (C-contiguous) and come out as NumPy arrays. Long calls release
+the GIL and stop at Ctrl-C. Errors are `CoreError` with a `code` from the list below.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+__version__: str
+
+class CoreError(Exception):
+    code: Literal[
+        "invalid_argument", "io", "corrupt_file", "unsupported", "not_available", "interrupted"
+    ]
+
+@final
+class TreeParameters:
+    """Everything that decides the digests of an array (docs/reference/cell-codes.md).
+
+    dtype: NumPy's array-protocol string with byte order ("<f4", ">i8", "|b1", "<c16", "|S12", "<U5") or "<bf2".
+    atol, rtol: finite, >= 0. ulps: a ULP bound (excludes atol and rtol). residue_levels: 1 or odd 3..255, as asked;
+    the effective one may be smaller (`steps`) or 1 (`exact`).
+    Raises CoreError("invalid_argument").
+    """
+
+    def __init__(
+        self,
+        dtype: str,
+        *,
+        atol: float = 0.0,
+        rtol: float = 0.0,
+        ulps: int = 0,
+        residue_levels: int = 1,
+        chunk_bytes: int = 4096,
+        arity: int = 16,
+        equal_nan: bool = True,
+        fill_values: Sequence[float | int] = (),
+    ) -> None: ...
+    dtype: str
+    atol: float
+    rtol: float
+    ulps: int
+    requested_residue_levels: int
+    residue_levels: int
+    chunk_bytes: int
+    arity: int
+    equal_nan: bool
+    fill_values: tuple[float | int, ...]
+    kind: Literal["exact", "absolute", "relative", "steps"]
+    scalar_bytes: int
+    scalars_per_element: int  # 2 for complex, else 1
+    chunk_scalars: int
+    code_bytes: int
+    # Share of the bound that never raises a false alarm against residues (exact: 1.0).
+    guaranteed_share: float
+    exact_above: float  # magnitudes from here on are compared exactly (inf: none)
+    def __eq__(self, other: object) -> bool: ...
+
+@final
+class Tree:
+    """Merkle tree of one array. Immutable."""
+
+    parameters: TreeParameters
+    scalar_count: int
+    leaf_count: int
+    level_counts: tuple[int, ...]  # root first; sum = node count
+    root: bytes  # 16 bytes, canonical XXH3-128
+    digests: NDArray[np.uint8]  # (nodes, 16), root first, leaves last; read-only
+    leaf_digests: NDArray[np.uint8]  # (leaf_count, 16) view
+    residues: NDArray[np.uint8] | None  # packed, see cell-codes.md section 8
+    @staticmethod
+    def from_parts(
+        parameters: TreeParameters,
+        scalar_count: int,
+        leaf_digests: NDArray[np.uint8],
+        residues: NDArray[np.uint8] | None = None,
+    ) -> Tree:
+        """Builds the upper levels anew. Raises CoreError if the sizes do not fit scalar_count."""
+    def leaf_residues(self, leaf: int) -> NDArray[np.uint8]:
+        """Unpacked residues of one leaf, one per scalar."""
+
+@final
+class Drift:
+    """How far a run moved from a golden with residues, over the *matching* chunks only."""
+
+    scalar_count: int  # scalars in matching chunks that were rounded (not special)
+    max_level: int  # largest |delta| in fine steps, 0..h
+    # max_level / (h + 1): share of the error bound used up, to within one fine step.
+    max_share: float
+    histogram: NDArray[np.int64]  # (h + 1,): scalars with |delta| = 0..h
+    leaf_max_level: NDArray[np.uint8]  # (leaf_count,), 255 for leaves that do not match
+
+@final
+class TreeBuilder:
+    """Builds a tree from a stream; memory is bounded by the slab, not by the array.
+
+    golden: a tree to be compared with. With residues the new run is rounded relative to it (section 4), and `drift`
+    tells the rest. Raises CoreError if golden's parameters or scalar_count differ.
+    """
+
+    def __init__(
+        self,
+        parameters: TreeParameters,
+        scalar_count: int,
+        *,
+        golden: Tree | None = None,
+        backend: str = "auto",
+        threads: int = 0,
+    ) -> None: ...
+    def update(self, data: Any) -> None:
+        """Takes the next bytes (any split is fine)."""
+    def update_file(
+        self, path: str, offset: int, byte_count: int, *, engine: str = "auto", slab_bytes: int = 0
+    ) -> str:
+        """Streams a byte range of a file, reading and hashing overlapped; returns the engine used."""
+    def finish(self) -> Tree:
+        """Raises CoreError("invalid_argument") unless exactly scalar_count scalars were given."""
+    @property
+    def drift(self) -> Drift | None: ...  # after finish(), if golden has residues
+
+def build_tree(
+    parameters: TreeParameters,
+    data: Any,
+    *,
+    golden: Tree | None = None,
+    backend: str = "auto",
+    threads: int = 0,
+) -> Tree: ...
+def cell_codes(
+    parameters: TreeParameters, data: Any, golden_residues: NDArray[np.uint8] | None = None
+) -> tuple[NDArray[Any], NDArray[np.uint8] | None]:
+    """Codes of every scalar (int32/int64/raw bytes) and, if k > 1 and none were given, the unpacked residues."""
+
+def diff_trees(golden: Tree, new: Tree, *, start_level: int = -1) -> NDArray[np.int64]:
+    """Suspect leaves, ascending. Breadth-first from start_level (-1: a middle level; 0: the root).
+    Raises CoreError if parameters or sizes differ."""
+
+@final
+class Comparison:
+    """Result of an element comparison (both sides' data at hand).
+
+    Means run over the scalars that are finite on both sides (relative: with a golden other than 0), histogram and
+    max_bound_share over elements (the larger part of a complex one).
+    """
+
+    element_count: int  # elements compared (complex: elements, not scalars)
+    differing_count: int
+    first_index: int  # flat element index, -1 if none
+    indices: NDArray[np.int64]  # first differing elements, ascending, up to max_indices
+    # Over finite pairs, all elements compared; complex: the larger of re/im.
+    max_abs_difference: float
+    max_abs_index: int
+    mean_abs_difference: float
+    max_rel_difference: float  # |v-g|/|g| over finite pairs with g != 0
+    max_rel_index: int
+    mean_rel_difference: float
+    max_bound_share: float  # largest |v-g| / (atol + rtol|g|) (or steps/n); inf if the bound is 0 and they differ
+    nan_mismatch_count: int  # NaN on one side only (or either, if equal_nan is false)
+    inf_mismatch_count: int  # infinities not matched by the same infinity
+    missing_mismatch_count: int
+    histogram: NDArray[
+        np.int64
+    ]  # (34,): counts of |v-g|/bound: [0] = 0, [1] < 2^-16, then [2^(i-18), 2^(i-17)) for i = 2..32, [33] = beyond or not finite
+
+@final
+class ElementComparer:
+    """Element-wise comparison of two streams; exact in the sense of the contract (no rounding of the verdict)."""
+
+    def __init__(
+        self,
+        parameters: TreeParameters,
+        *,
+        max_indices: int = 100,
+        backend: str = "auto",
+        threads: int = 0,
+    ) -> None: ...
+    def update(self, golden: Any, new: Any, *, first_element: int) -> None:
+        """Two equally long pieces of whole elements; pieces in ascending order, gaps allowed."""
+    def update_files(
+        self,
+        golden_path: str,
+        golden_offset: int,
+        new_path: str,
+        new_offset: int,
+        byte_count: int,
+        leaves: NDArray[np.int64] | None = None,
+        *,
+        engine: str = "auto",
+        memory_bytes: int = 0,
+    ) -> str:
+        """Compares the chunks in `leaves` (ascending; None: all) of two stored arrays, read scattered,
+        many reads in flight, double-buffered. Returns the engine used."""
+    def finish(self) -> Comparison: ...
+
+def compare_arrays(
+    parameters: TreeParameters, golden: Any, new: Any, *, max_indices: int = 100
+) -> Comparison: ...
+
+@final
+class GoldenVariable:
+    """One variable of a golden file (docs/reference/tree-format.md)."""
+
+    def __init__(
+        self,
+        name: str,
+        shape: Sequence[int],
+        tree: Tree,
+        *,
+        iteration: int | None = None,
+        rank: int | None = None,
+        data: Any | None = None,
+    ) -> None: ...
+    name: str
+    iteration: int | None
+    rank: int | None
+    shape: tuple[int, ...]
+    tree: Tree
+    evidence: Literal["data", "residues", "tree"]
+    data: bytes | None  # the golden's own bytes, in the dtype of the parameters
+
+def write_golden(path: str, variables: Sequence[GoldenVariable]) -> bytes:
+    """Writes the file (plainly; atomic replacement is the caller's) and returns its 16-byte root."""
+
+def encode_golden(variables: Sequence[GoldenVariable]) -> bytes: ...
+def decode_golden(
+    data: Any, *, source: str = "<memory>", max_decoded_bytes: int = 1 << 34
+) -> list[GoldenVariable]:
+    """Raises CoreError("corrupt_file"/"unsupported") with one line naming `source` and what is wrong."""
+
+def golden_root(data: Any) -> bytes: ...
+def read_golden_header(path: str) -> bytes: ...  # the root, from the first few KiB only
+def xxh3_128(data: Any) -> bytes: ...
+def backends() -> list[dict[str, Any]]: ...  # name, usable, reason, concurrency
+def io_engines() -> list[dict[str, Any]]: ...  # name, usable, reason
+def cpu_levels() -> list[dict[str, Any]]: ...  # name ("v1", "v3", "v4"), usable, active
+def set_cpu_level(name: str) -> None:
+    """Forces a CPU level (tests); "auto" returns to the best one."""
+
+def library_versions() -> dict[str, str]: ...  # kokkos, liburing, zstd, compiler

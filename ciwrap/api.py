@@ -1,0 +1,260 @@
+"""The Python API: trees, comparisons and goldens of arrays in memory.
+
+Arrays are NumPy arrays, or anything that offers the buffer protocol, `__array__` or DLPack on the
+host. Wrong arguments raise UsageError (a ValueError); what cannot be compared raises, or is a
+result with the verdict `not_comparable`: never a match.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ciwrap import _core
+from ciwrap.compare.pair import compare_variable
+from ciwrap.compare.variable import check_variable, golden_id
+from ciwrap.errors import (
+    UnsupportedDtypeError,
+    UsageError,
+    VariableMissingError,
+    WriteFailedError,
+    from_core_error,
+)
+from ciwrap.golden.capture import capture, tree_parameters
+from ciwrap.golden.store import decode, read_golden_file
+from ciwrap.golden.values import ArrayValues, as_bytes
+from ciwrap.model import ErrorBound, EvidencePolicy, VariableId, VariableResult, VariableSettings
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from ciwrap._core import GoldenVariable, Tree
+
+__all__ = [
+    "Golden",
+    "build_tree",
+    "check_array",
+    "compare_arrays",
+    "make_golden",
+    "read_golden",
+]
+
+_DEFAULTS = VariableSettings()
+
+
+def build_tree(
+    array: Any,
+    *,
+    atol: float = 0.0,
+    rtol: float = 0.0,
+    ulps: int = 0,
+    residue_levels: int = 1,
+    chunk_bytes: int = _DEFAULTS.chunk_bytes,
+    equal_nan: bool = True,
+    fill_values: Sequence[float | int] = (),
+) -> Tree:
+    """The Merkle tree of an array, its values rounded to the error bound.
+
+    residue_levels: 1 for a plain tree, or odd from 3 to 255 to keep residues. The tree's `root`
+    (16 bytes) is the same on every machine. Raises UsageError for bounds, levels or sizes out of
+    range, UnsupportedDtypeError for arrays without a defined comparison.
+    """
+    values = ArrayValues(_as_array(array))
+    settings = _settings(
+        atol, rtol, ulps, equal_nan=equal_nan, fill_values=fill_values, chunk_bytes=chunk_bytes
+    )
+    parameters = tree_parameters(values.dtype, settings, residue_levels=residue_levels)
+    try:
+        return _core.build_tree(parameters, as_bytes(values.read(0, values.element_count)))
+    except _core.CoreError as error:
+        raise from_core_error(error) from error
+
+
+def compare_arrays(
+    golden: Any,
+    new: Any,
+    *,
+    atol: float = 0.0,
+    rtol: float = 0.0,
+    ulps: int = 0,
+    equal_nan: bool = True,
+    fill_values: Sequence[float | int] = (),
+    name: str = "array",
+) -> VariableResult:
+    """Compares two arrays element by element; v differs unless |v - g| <= atol + rtol |g|.
+
+    Another dtype or shape is `not_comparable`, not an exception. Raises UsageError for bounds out
+    of range, UnsupportedDtypeError for arrays without a defined comparison.
+    """
+    settings = _settings(atol, rtol, ulps, equal_nan=equal_nan, fill_values=fill_values)
+    ours, theirs = ArrayValues(_as_array(golden)), ArrayValues(_as_array(new))
+    return compare_variable(ours, theirs, settings, VariableId(name)).result
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """What is kept of some variables to compare later runs with. Immutable; see `make_golden`."""
+
+    variables: tuple[GoldenVariable, ...]
+
+    @property
+    def names(self) -> list[str]:
+        return [variable.name for variable in self.variables]
+
+    def variable(
+        self, name: str, *, iteration: int | None = None, rank: int | None = None
+    ) -> GoldenVariable:
+        """The variable of that identity. Raises VariableMissingError (a KeyError)."""
+        wanted = VariableId(name, iteration, rank)
+        for variable in self.variables:
+            if golden_id(variable) == wanted:
+                return variable
+        raise VariableMissingError("is not in the golden", variable=wanted.text)
+
+    def check(
+        self,
+        name: str,
+        array: Any,
+        *,
+        iteration: int | None = None,
+        rank: int | None = None,
+    ) -> VariableResult:
+        """Compares an array with the variable of that identity, by the golden's own bound."""
+        return check_array(array, self.variable(name, iteration=iteration, rank=rank))
+
+    def to_bytes(self) -> bytes:
+        """The golden file's bytes: the same on every machine for the same content."""
+        try:
+            return _core.encode_golden(self.variables)
+        except _core.CoreError as error:
+            raise from_core_error(error) from error
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Golden:
+        """Reads a golden file's bytes. Raises CorruptGoldenError, UnsupportedFormatError."""
+        return Golden(tuple(decode(bytes(data), Path("<memory>"))))
+
+    def write(self, path: str | os.PathLike[str]) -> str:
+        """Writes the binary file alone, without a manifest, and returns its root in hexadecimal.
+
+        Not atomic; `ciwrap accept` is. Raises WriteFailedError.
+        """
+        try:
+            return _core.write_golden(str(path), self.variables).hex()
+        except _core.CoreError as error:
+            if error.code == "io":
+                raise WriteFailedError(str(error), file=path) from error
+            raise from_core_error(error, file=path) from error
+
+
+def make_golden(
+    arrays: Mapping[str, Any],
+    *,
+    atol: float = 0.0,
+    rtol: float = 0.0,
+    ulps: int = 0,
+    evidence: str = "auto",
+    residue_levels: int = _DEFAULTS.residue_levels,
+    chunk_bytes: int = _DEFAULTS.chunk_bytes,
+    equal_nan: bool = True,
+    fill_values: Sequence[float | int] = (),
+    iteration: int | None = None,
+    rank: int | None = None,
+) -> Golden:
+    """A golden of arrays by name, all with the same bound.
+
+    evidence: "auto", "data", "residues" or "tree" (docs/how-to/refresh-goldens.md). Goldens of
+    different bounds or checkpoints are joined as `Golden(one.variables + other.variables)`.
+    Raises UsageError, UnsupportedDtypeError.
+    """
+    try:
+        policy = EvidencePolicy(evidence)
+    except ValueError:
+        words = ", ".join(policy.value for policy in EvidencePolicy)
+        raise UsageError(f"there is no evidence {evidence!r} (there is: {words})") from None
+    settings = _settings(
+        atol,
+        rtol,
+        ulps,
+        equal_nan=equal_nan,
+        fill_values=fill_values,
+        chunk_bytes=chunk_bytes,
+        residue_levels=residue_levels,
+        evidence=policy,
+    )
+    if not arrays:
+        raise UsageError("a golden needs at least one array")
+    variables = []
+    for name, array in arrays.items():
+        values = ArrayValues(_as_array(array, name))
+        variables.append(capture(values, settings, VariableId(name, iteration, rank)).variable)
+    return Golden(tuple(sorted(variables, key=lambda one: golden_id(one).sort_key)))
+
+
+def read_golden(path: str | os.PathLike[str]) -> Golden:
+    """Reads a golden file.
+
+    Raises GoldenMissingError, CorruptGoldenError, UnsupportedFormatError, UnreadableFileError.
+    """
+    return Golden(tuple(read_golden_file(Path(path))[0]))
+
+
+def check_array(array: Any, golden: GoldenVariable) -> VariableResult:
+    """Compares an array with a golden variable, by the golden's own bound and evidence.
+
+    Another dtype or shape is `not_comparable`, not an exception. Raises UnsupportedDtypeError for
+    arrays without a defined comparison.
+    """
+    return check_variable(golden, ArrayValues(_as_array(array, golden.name)), None).result
+
+
+def _settings(
+    atol: float,
+    rtol: float,
+    ulps: int,
+    *,
+    equal_nan: bool,
+    fill_values: Sequence[float | int],
+    chunk_bytes: int = _DEFAULTS.chunk_bytes,
+    residue_levels: int = _DEFAULTS.residue_levels,
+    evidence: EvidencePolicy = EvidencePolicy.AUTO,
+) -> VariableSettings:
+    return VariableSettings(
+        bound=ErrorBound(atol, rtol, ulps),
+        equal_nan=equal_nan,
+        fill_values=tuple(fill_values),
+        chunk_bytes=chunk_bytes,
+        residue_levels=residue_levels,
+        evidence=evidence,
+    )
+
+
+def _as_array(array: Any, name: str | None = None) -> NDArray[Any]:
+    """A NumPy view of an array, copied only if it must be. Refuses what cannot be compared."""
+    from ciwrap.readers.dtypes import dtype_text
+
+    if isinstance(array, np.ndarray):
+        found: NDArray[Any] = array
+    elif hasattr(array, "__dlpack__") and not hasattr(array, "__array__"):
+        try:
+            found = np.from_dlpack(array)
+        except (BufferError, RuntimeError, TypeError, ValueError) as error:
+            raise UnsupportedDtypeError(
+                f"the array cannot be taken over from DLPack: {error}",
+                variable=name,
+                remedy="copy it to the host as a type NumPy knows",
+            ) from error
+    else:
+        found = np.asarray(array)
+    if isinstance(found, np.ma.MaskedArray):
+        raise UnsupportedDtypeError(
+            "a masked array has two kinds of missing", variable=name, remedy="use .filled(...)"
+        )
+    dtype_text(found.dtype, variable=name)
+    return found

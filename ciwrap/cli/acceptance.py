@@ -1,0 +1,175 @@
+"""What accepting changed, for the terminal and as a JSON document."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from ciwrap.compare.accept import Candidate, Status, VariableChange
+from ciwrap.model import Verdict
+from ciwrap.report.document import SCHEMA_VERSION, plain
+from ciwrap.report.text import bytes_text, plural, safe_name, safe_text
+from ciwrap.report.wording import detail_lines, headline, used_words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+_ROOT_DIGITS = 12
+_MOST_VARIABLES = 12
+_STYLES = {
+    Status.CREATED: "bold green",
+    Status.REPLACED: "bold yellow",
+    Status.SAME: "bold",
+    Status.KEPT: "bold",
+}
+
+
+def acceptance_document(
+    candidates: Sequence[Candidate], *, reason: str | None, dry_run: bool
+) -> dict[str, Any]:
+    """The document of `ciwrap accept --json` (docs/reference/result-schema.md)."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "kind": "accept",
+        "dry_run": dry_run,
+        "reason": reason,
+        "checks": [_candidate_document(candidate) for candidate in candidates],
+    }
+
+
+def _candidate_document(candidate: Candidate) -> dict[str, Any]:
+    old = candidate.old
+    return {
+        "name": candidate.check.name,
+        "status": candidate.status.value,
+        "golden_path": str(candidate.path),
+        "old_root": candidate.old_root,
+        "new_root": candidate.root,
+        "old_bytes": None if old is None else old.byte_count,
+        "new_bytes": candidate.byte_count,
+        "largest_bound_share": plain(candidate.largest_bound_share),
+        "old_problem": candidate.old_problem,
+        "variables": [_change_document(change) for change in candidate.changes],
+    }
+
+
+def _change_document(change: VariableChange) -> dict[str, Any]:
+    return {
+        "name": change.identity.name,
+        "iteration": change.identity.iteration,
+        "rank": change.identity.rank,
+        "change": change_word(change),
+        "bound_widened": change.is_bound_wider,
+        "old": plain(change.old),
+        "new": plain(change.new),
+        "moved": plain(change.moved),
+    }
+
+
+def change_word(change: VariableChange) -> str:
+    """added, removed, redefined (dtype, shape, bound or evidence), changed, within, equal."""
+    if change.old is None:
+        return "added"
+    if change.new is None:
+        return "removed"
+    if not change.is_described_alike:
+        return "redefined"
+    if change.moved is None or change.moved.verdict is not Verdict.MATCH:
+        return "changed"
+    return "equal" if change.old.root == change.new.root else "within"
+
+
+def render_acceptance(
+    candidates: Sequence[Candidate], console: Console, *, dry_run: bool, verbose: bool
+) -> None:
+    """Prints what became of each golden; of variables only those that really changed."""
+    for candidate in candidates:
+        _render_candidate(candidate, console, dry_run, verbose)
+    if dry_run:
+        console.print(Text("dry run: nothing was written", style="bold"))
+
+
+def _render_candidate(candidate: Candidate, console: Console, dry_run: bool, verbose: bool) -> None:
+    status = candidate.status
+    head = Text()
+    word = f"would be {status.value}" if dry_run and candidate.needs_writing else status.value
+    head.append(word, style=_STYLES[status])
+    head.append(f"  {safe_name(candidate.check.name)}  ({safe_text(candidate.path)})")
+    console.print(head)
+    if status is Status.SAME:
+        console.print(Text("  the outputs give the golden that is there, to the byte"))
+        return
+    if status is Status.KEPT:
+        used = used_words(candidate.largest_bound_share)
+        console.print(
+            Text(
+                f"  every variable matches the golden{used}; it stays as it is"
+                " (--force replaces it all the same)"
+            )
+        )
+        return
+    if candidate.old_problem is not None:
+        console.print(Text(f"  instead of one that cannot be read: {candidate.old_problem}"))
+    old_root = None if candidate.old is None else candidate.old.root[:_ROOT_DIGITS]
+    console.print(Text(f"  root {_arrow(old_root, candidate.root[:_ROOT_DIGITS])}"))
+    old_size = None if candidate.old is None else bytes_text(candidate.old.byte_count)
+    console.print(Text(f"  size {_arrow(old_size, bytes_text(candidate.byte_count))}"))
+    _render_changes(candidate, console, verbose)
+
+
+def _arrow(old: str | None, new: str) -> str:
+    return new if old is None or old == new else f"{old} -> {new}"
+
+
+def _render_changes(candidate: Candidate, console: Console, verbose: bool) -> None:
+    quiet = [one for one in candidate.changes if change_word(one) in ("equal", "within")]
+    loud = [one for one in candidate.changes if one not in quiet]
+    if candidate.old is None:
+        _render_first(candidate, console, verbose)
+        return
+    shown = loud if verbose else loud[:_MOST_VARIABLES]
+    for change in shown:
+        _render_change(change, console)
+    if len(loud) > len(shown):
+        console.print(Text(f"  ... and {len(loud) - len(shown)} more (--verbose shows all)"))
+    if quiet:
+        shares = [share for one in quiet if (share := one.used_share) is not None]
+        note = used_words(max(shares, default=None))
+        console.print(Text(f"  {plural(len(quiet), 'variable')} within the bound{note}"))
+
+
+def _render_first(candidate: Candidate, console: Console, verbose: bool) -> None:
+    rows = [change.new for change in candidate.changes if change.new is not None]
+    kinds: dict[str, int] = {}
+    for row in rows:
+        kinds[row.evidence] = kinds.get(row.evidence, 0) + 1
+    evidence = ", ".join(f"{count} with {words}" for words, count in sorted(kinds.items()))
+    console.print(Text(f"  {plural(len(rows), 'variable')}: {evidence}"))
+    for change in candidate.changes if verbose else ():
+        _render_change(change, console)
+
+
+def _render_change(change: VariableChange, console: Console) -> None:
+    word = change_word(change)
+    line = Text("  ")
+    line.append(word, style="bold")
+    line.append(f"  {safe_name(change.identity.text)}")
+    old, new = change.old, change.new
+    if new is not None and old is None:
+        shape = "x".join(map(str, new.shape)) or "a single number"
+        line.append(f": {new.dtype} {shape}, {new.bound}, evidence {new.evidence}")
+    elif change.moved is not None:
+        line.append(f": {headline(change.moved)}")
+    console.print(line)
+    if old is not None and new is not None:
+        for name in ("dtype", "shape", "bound", "evidence"):
+            before, after = getattr(old, name), getattr(new, name)
+            if before != after:
+                wider = "  (WIDER)" if name == "bound" and change.is_bound_wider else ""
+                console.print(Text(f"    {name} {safe_text(before)} -> {safe_text(after)}{wider}"))
+    if change.moved is not None:
+        for detail in detail_lines(change.moved):
+            console.print(Text(f"    {detail}"))

@@ -1,0 +1,118 @@
+"""`ciwrap check`: the outputs against their goldens."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from ciwrap.cli.options import (
+    check_option,
+    config_options,
+    json_option,
+    resource_options,
+    verbose_option,
+)
+from ciwrap.cli.session import Session  # noqa: TC001 - as in the other commands
+
+if TYPE_CHECKING:
+    from ciwrap.cli.project import Project
+    from ciwrap.model import CheckResult, CommandOutcome, Message, RunResult
+
+
+@click.command(name="check", short_help="Compare the outputs with their goldens.")
+@click.argument("names", nargs=-1, metavar="[CHECK]...")
+@check_option
+@config_options
+@json_option
+@verbose_option
+@resource_options
+@click.pass_obj
+def command(
+    session: Session,
+    names: tuple[str, ...],
+    check_names: tuple[str, ...],
+    config_path: str | None,
+    golden_dir: str | None,
+) -> int:
+    """Compare what the program wrote with the goldens, within the error bounds of ciwrap.yaml.
+
+    Writes nothing but the JSON result: a golden that is missing is an error, never made here.
+
+    Exit codes: 0 match, 1 differ, 2 usage or configuration, 3 could not compare.
+    """
+    from ciwrap.cli.project import load_project
+
+    project = load_project(config_path, golden_dir, (*names, *check_names))
+    return session.emit(run_checks(session, project))
+
+
+def run_checks(
+    session: Session,
+    project: Project,
+    *,
+    done: tuple[CheckResult, ...] = (),
+    command: CommandOutcome | None = None,
+) -> RunResult:
+    """Checks all of the project's checks, but those already `done`."""
+    from ciwrap.cli.progress import progress_bar
+    from ciwrap.compare.check import check_outputs
+
+    started = time.monotonic()
+    settled = {result.name: result for result in done}
+    results = []
+    with progress_bar() as progress:
+        for check in project.checks:
+            result = settled.get(check.name)
+            if result is None:
+                result = check_outputs(
+                    check, project.store, resources=session.resources, progress=progress
+                )
+            results.append(result)
+    return make_result(
+        session, project, tuple(results), time.monotonic() - started, command=command
+    )
+
+
+def make_result(
+    session: Session,
+    project: Project,
+    results: tuple[CheckResult, ...],
+    seconds: float,
+    *,
+    command: CommandOutcome | None = None,
+) -> RunResult:
+    """All results as one."""
+    from importlib.metadata import version
+
+    from ciwrap.golden.environment import describe_environment
+    from ciwrap.model import RunResult, Verdict
+
+    return RunResult(
+        verdict=Verdict.worst(result.verdict for result in results),
+        checks=results,
+        kind=session.kind,
+        messages=orphan_messages(project),
+        command=command,
+        environment=describe_environment(project.config.root),
+        ciwrap_version=version("ciwrap"),
+        started_at=session.started_at,
+        seconds=seconds,
+    )
+
+
+def orphan_messages(project: Project) -> tuple[Message, ...]:
+    """Goldens that no check uses: of a check renamed or removed, perhaps by accident."""
+    from ciwrap.model import Message, MessageLevel
+
+    known = [check.name for check in project.config.checks]
+    return tuple(
+        Message(
+            MessageLevel.WARNING,
+            f"the golden of {name!r} belongs to no check of the configuration;"
+            " delete it, or mend the check's name",
+            file=str(project.store.path(name)),
+        )
+        for name in project.store.orphans(known)
+    )

@@ -1,0 +1,124 @@
+"""`ciwrap init`: a commented ciwrap.yaml from the outputs that lie here."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ciwrap.cli.options import json_option
+from ciwrap.cli.session import Session  # noqa: TC001 - as in the other commands
+from ciwrap.errors import UsageError, WriteFailedError
+from ciwrap.report.text import plural
+
+if TYPE_CHECKING:
+    from ciwrap.cli.starter import Starter
+
+_ATTRIBUTES_LINE = "*.golden binary diff=ciwrap"
+_GIT_FILES = {
+    ".gitattributes": (_ATTRIBUTES_LINE,),
+    ".gitignore": (".ciwrap.lock", "*.golden.next", "*.golden.yaml.next"),
+}
+_TEXTCONV = ("diff.ciwrap.textconv", "ciwrap show")
+
+
+@click.command(name="init", short_help="Write a commented ciwrap.yaml from the outputs found here.")
+@click.argument("outputs", nargs=-1, metavar="[OUTPUT]...")
+@click.option("--git", is_flag=True, help="Also set git up to show goldens as text in diffs.")
+@click.option("--dry-run", is_flag=True, help="Print the file instead of writing it.")
+@json_option
+@click.pass_obj
+def command(session: Session, outputs: tuple[str, ...], git: bool, dry_run: bool) -> int:
+    """Write ciwrap.yaml for the outputs found below this folder (or for the given OUTPUTs).
+
+    An existing ciwrap.yaml is never touched.
+    """
+    from ciwrap.cli.starter import starter_for
+    from ciwrap.config import CONFIG_NAME
+
+    target = Path(CONFIG_NAME)
+    if target.exists() and not dry_run:
+        raise UsageError("is there already", file=target, remedy="edit it, or remove it first")
+    starter = starter_for(Path(), outputs)
+    session.emit_document(
+        {
+            "schema_version": 1,
+            "kind": "init",
+            "path": str(target),
+            "written": not dry_run,
+            "checks": [
+                {"name": check.name, "outputs": list(check.outputs), "files": check.file_count}
+                for check in starter.checks
+            ],
+        }
+    )
+    if dry_run:
+        if session.json_target != "-":
+            click.echo(starter.text, nl=False)
+        return 0
+    _write_new(target, starter.text)
+    _tell(session, starter, target)
+    if git:
+        _set_up_git(session)
+    else:
+        session.console.print(
+            "For readable diffs of goldens: `ciwrap init --git` sets up git here, or by hand:\n"
+            f"  echo '{_ATTRIBUTES_LINE}' >> .gitattributes\n"
+            f"  git config {_TEXTCONV[0]} '{_TEXTCONV[1]}'"
+        )
+    return 0
+
+
+def _write_new(target: Path, text: str) -> None:
+    try:
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            try:
+                stream.write(text)
+                stream.flush()
+            except BaseException:
+                target.unlink()
+                raise
+    except OSError as error:
+        raise WriteFailedError(
+            f"could not be written: {error.strerror or error}", file=target
+        ) from error
+
+
+def _tell(session: Session, starter: Starter, target: Path) -> None:
+    session.console.print(f"wrote {target}")
+    for check in starter.checks:
+        session.console.print(
+            f"  check {check.name}: {plural(check.file_count, 'file')},"
+            f" {plural(check.variable_count, 'variable')}"
+        )
+    session.console.print(
+        "Next: set the error bounds in it, then `ciwrap accept` makes the first goldens."
+    )
+
+
+def _set_up_git(session: Session) -> None:
+    """Sets git up to show goldens as text, and to leave an interrupted accept's files out."""
+    for name, lines in _GIT_FILES.items():
+        for line in lines:
+            if _add_line(Path(name), line):
+                session.console.print(f"added {line!r} to {name}")
+    done = subprocess.run(
+        ["git", "config", *_TEXTCONV], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise UsageError(f"git config failed: {done.stderr.strip() or 'is this a git repository?'}")
+    session.console.print(f"set git config {_TEXTCONV[0]} (of this clone)")
+
+
+def _add_line(path: Path, line: str) -> bool:
+    """Adds a line to a text file unless it is there; whether it was added."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    if line in text.splitlines():
+        return False
+    end = "" if not text or text.endswith("\n") else "\n"
+    path.write_text(f"{text}{end}{line}\n", encoding="utf-8")
+    return True

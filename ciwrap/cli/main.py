@@ -1,0 +1,185 @@
+"""The command group, and the one place where errors become messages and exit codes."""
+
+from __future__ import annotations
+
+import io
+import sys
+import traceback
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ciwrap.cli.session import Session, drop_stdout
+from ciwrap.errors import CiwrapError, ExitCode, InterruptedCallError, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+INTERNAL_ERROR = 70  # EX_SOFTWARE
+INTERRUPTED = 130  # 128 + SIGINT
+BROKEN_PIPE = 141  # 128 + SIGPIPE
+
+# name: (module, the line that `ciwrap --help` shows). Nothing is imported before it is used.
+COMMANDS = {
+    "init": ("ciwrap.cli.init", "Write a commented ciwrap.yaml from the outputs found here."),
+    "accept": ("ciwrap.cli.accept", "Make goldens of the outputs, or replace them."),
+    "check": ("ciwrap.cli.check", "Compare the outputs with their goldens."),
+    "run": ("ciwrap.cli.run", "Run the configured command, then check what it wrote."),
+    "compare": ("ciwrap.cli.compare", "Compare two files or folders with each other."),
+    "show": ("ciwrap.cli.show", "Print a golden as text (serves git diff)."),
+    "doctor": ("ciwrap.cli.doctor", "Say what this installation can do and what troubles it."),
+    "demo": ("ciwrap.cli.demo", "See it work: a noisy simulation, its golden, and a defect."),
+}
+
+EXIT_CODE_HELP = (
+    "Exit codes: 0 match, 1 differ, 2 usage or configuration, 3 could not compare."
+    " Whatever was not compared is never a match."
+)
+
+
+class LazyGroup(click.Group):
+    """Imports a command when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        command = import_module(COMMANDS[cmd_name][0]).command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        from difflib import get_close_matches
+
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = get_close_matches(args[0], COMMANDS, 1) if args else []
+            if near:
+                raise click.UsageError(
+                    f"there is no command {args[0]!r}; did you mean {near[0]!r}?", ctx
+                ) from error
+            raise
+
+
+def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: ARG001
+    if value and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"ciwrap {version('ciwrap')}")
+        ctx.exit()
+
+
+@click.group(cls=LazyGroup, epilog=EXIT_CODE_HELP, context_settings={"max_content_width": 100})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Print the version.",
+)
+def group() -> None:
+    """Are the numbers still the same? Golden trees with error bounds, for CI."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Runs one command line and returns its exit code; every error ends here."""
+    session = Session()
+    for stream in (sys.stdout, sys.stderr):
+        # Names that the locale cannot show are shown as escapes.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = group.main(
+            args=list(arguments), prog_name="ciwrap", standalone_mode=False, obj=session
+        )
+        return code if isinstance(code, int) else 0
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.UsageError as error:
+        session.json_target = session.json_target or _json_target(arguments)
+        return _usage_error(session, error)
+    except (KeyboardInterrupt, click.Abort, InterruptedCallError):
+        _complain("interrupted")
+        return INTERRUPTED
+    except CiwrapError as error:
+        return _failed(session, error)
+    except BrokenPipeError:
+        drop_stdout()
+        return BROKEN_PIPE
+    except MemoryError:
+        _complain("error: not enough memory; keep less data in the golden (evidence: tree)")
+        return int(ExitCode.NOT_COMPARABLE)
+    except OSError as error:
+        return _failed(session, _as_unreadable(error))
+    # Anything else is a fault of ours: say so, and never let it pass for a verdict.
+    except Exception:
+        traceback.print_exc()
+        _complain("internal error: please report the lines above")
+        return INTERNAL_ERROR
+
+
+def _json_target(arguments: Sequence[str]) -> str | None:
+    """What --json says, for a command line that was given up before options were looked at."""
+    for position, argument in enumerate(arguments):
+        if argument.startswith("--json="):
+            return argument.partition("=")[2]
+        if argument == "--json" and position + 1 < len(arguments):
+            return arguments[position + 1]
+    return None
+
+
+def _usage_error(session: Session, error: click.UsageError) -> int:
+    path = error.ctx.command_path if error.ctx is not None else "ciwrap"
+    message = one_line(error.format_message()).rstrip(".")
+    _complain(f"error: {message}; see `{path} --help`")
+    _write_failure(session, message, "usage", int(ExitCode.USAGE))
+    return int(ExitCode.USAGE)
+
+
+def _failed(session: Session, error: CiwrapError) -> int:
+    _complain(f"error: {error}")
+    _write_failure(session, str(error), error.slug, int(error.exit_code), error.file)
+    return int(error.exit_code)
+
+
+def _as_unreadable(error: OSError) -> CiwrapError:
+    from ciwrap.errors import UnreadableFileError
+
+    return UnreadableFileError(error.strerror or str(error), file=error.filename)
+
+
+def _write_failure(
+    session: Session, text: str, slug: str, exit_code: int, file: str | None = None
+) -> None:
+    """The JSON document of a call that came to no verdict, if one was asked for."""
+    if session.json_target is None:
+        return
+    from ciwrap.model import Message, MessageLevel, RunResult, Verdict
+    from ciwrap.report.document import to_document
+
+    message = Message(MessageLevel.ERROR, text, slug=slug, file=file)
+    result = RunResult(
+        Verdict.NOT_COMPARABLE,
+        kind=session.kind,
+        messages=(message,),
+        started_at=session.started_at,
+    )
+    try:
+        session.emit_document(to_document(result, exit_code=exit_code))
+    except CiwrapError as error:
+        _complain(f"error: {error}")
+
+
+def _complain(text: Any) -> None:
+    print(text, file=sys.stderr)

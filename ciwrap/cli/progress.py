@@ -1,0 +1,85 @@
+"""A progress bar for whatever takes more than a second, on terminals only."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from ciwrap.golden.progress import NO_PROGRESS
+from ciwrap.report.text import safe_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.progress import Progress as RichProgress
+    from rich.progress import TaskID
+
+    from ciwrap.golden.progress import Progress
+
+_PATIENCE_SECONDS = 1.0
+
+
+class ProgressBar:
+    """Begins silent; the bar appears on stderr once a piece of work has lasted a second."""
+
+    def __init__(self) -> None:
+        self._label = ""
+        self._total: int | None = None
+        self._done = 0
+        self._started = 0.0
+        self._bar: RichProgress | None = None
+        self._task: TaskID | None = None
+
+    def begin(self, label: str, total_bytes: int | None) -> None:
+        self._label, self._total, self._done = safe_name(label, 40), total_bytes, 0
+        self._started = time.monotonic()
+
+    def advance(self, byte_count: int) -> None:
+        self._done += byte_count
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=self._done)
+        elif time.monotonic() - self._started >= _PATIENCE_SECONDS:
+            self._show()
+
+    def end(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+        self._bar = self._task = None
+
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
+
+        self._bar = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            DownloadColumn(binary_units=True),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+            console=Console(file=sys.stderr),
+            transient=True,
+        )
+        self._task = self._bar.add_task(self._label, total=self._total, completed=self._done)
+        self._bar.start()
+
+
+@contextlib.contextmanager
+def progress_bar() -> Iterator[Progress]:
+    """A bar if stderr is a terminal; otherwise nothing at all."""
+    if not sys.stderr.isatty():
+        yield NO_PROGRESS
+        return
+    bar = ProgressBar()
+    try:
+        yield bar
+    finally:
+        bar.end()

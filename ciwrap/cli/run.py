@@ -1,0 +1,122 @@
+"""`ciwrap run`: the configured command, then the check of what it wrote."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from ciwrap.cli.options import (
+    check_option,
+    config_options,
+    json_option,
+    resource_options,
+    verbose_option,
+)
+from ciwrap.cli.session import Session  # noqa: TC001 - as in the other commands
+from ciwrap.errors import CommandFailedError, UsageError
+
+if TYPE_CHECKING:
+    from ciwrap.cli.command import Stamps
+    from ciwrap.cli.project import Project
+    from ciwrap.config import Check
+    from ciwrap.model import CheckResult, CommandOutcome
+
+
+@click.command(name="run", short_help="Run the configured command, then check what it wrote.")
+@click.argument("names", nargs=-1, metavar="[CHECK]...")
+@check_option
+@config_options
+@json_option
+@verbose_option
+@resource_options
+@click.pass_obj
+def command(
+    session: Session,
+    names: tuple[str, ...],
+    check_names: tuple[str, ...],
+    config_path: str | None,
+    golden_dir: str | None,
+) -> int:
+    """Run the command of ciwrap.yaml (and those of its checks), then check what it wrote.
+
+    An output that was there before and that the command did not write again is an error: it would
+    say nothing about this run. The command's own output goes to stderr. A command that fails, or
+    runs out of its time, is exit code 3.
+    """
+    from ciwrap.cli.check import make_result, run_checks
+    from ciwrap.cli.command import Stamps
+    from ciwrap.cli.project import load_project
+    from ciwrap.compare.tally import failed_check
+
+    project = load_project(config_path, golden_dir, (*names, *check_names))
+    if project.config.command is None and not any(check.command for check in project.checks):
+        raise UsageError(
+            "the configuration has no command to run",
+            file=project.config.path,
+            remedy="give one under 'run', or use `ciwrap check`",
+        )
+    started = time.monotonic()
+    stamps = Stamps(project.checks)
+    overall = _run_overall(project)
+    if overall is not None and overall.exit_code != 0:
+        error = failure_of(overall)
+        results = tuple(
+            failed_check(check.name, error, str(project.store.path(check.name)))
+            for check in project.checks
+        )
+        seconds = time.monotonic() - started
+        return session.emit(make_result(session, project, results, seconds, command=overall))
+    done = tuple(
+        result
+        for check in project.checks
+        if (result := _run_check_command(project, check, stamps, overall)) is not None
+    )
+    return session.emit(run_checks(session, project, done=done, command=overall))
+
+
+def _run_overall(project: Project) -> CommandOutcome | None:
+    from ciwrap.cli.command import run_command
+
+    return None if project.config.command is None else run_command(project.config.command)
+
+
+def _run_check_command(
+    project: Project, check: Check, stamps: Stamps, overall: CommandOutcome | None
+) -> CheckResult | None:
+    """Runs a check's own command; its result if there is nothing left to compare, else None."""
+    from ciwrap.cli.command import run_command
+    from ciwrap.compare.tally import failed_check
+    from ciwrap.model import CheckResult, Verdict
+
+    golden_path = str(project.store.path(check.name))
+    own = None if check.command is None else run_command(check.command)
+    if own is not None and own.exit_code != 0:
+        return replace(failed_check(check.name, failure_of(own), golden_path), command=own)
+    stale = stamps.stale_messages(check) if own is not None or overall is not None else ()
+    if not stale:
+        return None
+    return CheckResult(
+        check.name,
+        Verdict.NOT_COMPARABLE,
+        golden_path=golden_path,
+        messages=stale,
+        command=own,
+    )
+
+
+def failure_of(outcome: CommandOutcome) -> CommandFailedError:
+    """What went wrong with a command, in one line."""
+    if outcome.timed_out:
+        how = f"ran out of time after {outcome.seconds:.0f} s"
+    elif outcome.exit_code is None:
+        how = f"could not be started: {outcome.output_tail}"
+    elif outcome.exit_code < 0:
+        how = f"was ended by signal {-outcome.exit_code}"
+    else:
+        how = f"ended with exit code {outcome.exit_code}"
+    return CommandFailedError(
+        f"the command {outcome.command!r} {how}, so its outputs were not compared"
+    )

@@ -1,0 +1,86 @@
+"""What one call of the command line shares: consoles, the JSON target, and how results get out."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rich.console import Console
+
+    from ciwrap.golden.capture import Resources
+    from ciwrap.model import RunResult
+
+
+@dataclass(slots=True)
+class Session:
+    """json_target: a file, `-` for stdout, None for none. kind: the command's name."""
+
+    json_target: str | None = None
+    verbose: bool = False
+    kind: str = "ciwrap"
+    backend: str = "auto"
+    threads: int = 0
+    engine: str = "auto"
+    started_at: str = field(
+        default_factory=lambda: datetime.now(timezone.utc).isoformat(timespec="seconds")
+    )
+    _stdout: Console | None = None
+
+    @property
+    def resources(self) -> Resources:
+        from ciwrap.golden.capture import Resources
+
+        return Resources(backend=self.backend, threads=self.threads, engine=self.engine)
+
+    @property
+    def console(self) -> Console:
+        """For people: stdout, or stderr where stdout carries the JSON."""
+        if self._stdout is None:
+            from ciwrap.report.terminal import make_console
+
+            self._stdout = make_console(sys.stderr if self.json_target == "-" else sys.stdout)
+        return self._stdout
+
+    def emit(self, result: RunResult) -> int:
+        """Writes the JSON document if asked for, prints the result, returns the exit code."""
+        from ciwrap.report.document import to_document
+        from ciwrap.report.terminal import render
+
+        if self.json_target is not None:
+            self.emit_document(to_document(result))
+        with quiet_pipe():
+            render(result, self.console, verbose=self.verbose)
+        return int(result.exit_code)
+
+    def emit_document(self, document: Mapping[str, Any]) -> None:
+        from ciwrap.report.document import write_document
+
+        if self.json_target is not None:
+            with quiet_pipe():
+                write_document(document, self.json_target)
+
+
+@contextlib.contextmanager
+def quiet_pipe() -> Iterator[None]:
+    """Lets a reader of our output go away (`ciwrap check | head`); the exit code stays."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        drop_stdout()
+
+
+def drop_stdout() -> None:
+    """Sends whatever is still to be printed nowhere, so that the interpreter's last flush is
+    silent.
+    """
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

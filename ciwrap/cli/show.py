@@ -1,0 +1,60 @@
+"""`ciwrap show`: a golden as text, for people and for `git diff`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ciwrap.cli.options import json_option
+from ciwrap.cli.session import Session, quiet_pipe
+from ciwrap.errors import GoldenMissingError
+
+
+@click.command(name="show", short_help="Print a golden as text (serves git diff).")
+@click.argument("file", metavar="FILE")
+@click.option("--full", is_flag=True, help="All data and leaves, however many.")
+@json_option
+@click.pass_obj
+def command(session: Session, file: str, full: bool) -> int:
+    """Print a golden file (or the golden of the check of that name) as stable text.
+
+    As a git textconv it makes changes of goldens readable:
+
+    \b
+      git config diff.ciwrap.textconv "ciwrap show"
+      echo "*.golden diff=ciwrap" >> .gitattributes
+    """
+    from ciwrap.golden.show import golden_document, golden_lines
+    from ciwrap.golden.store import read_golden_file
+
+    path = _resolve(file)
+    variables, root = read_golden_file(path)
+    session.emit_document(golden_document(variables, root))
+    if session.json_target == "-":
+        return 0
+    with quiet_pipe():
+        for line in golden_lines(variables, root, full=full):
+            click.echo(line)
+    return 0
+
+
+def _resolve(file: str) -> Path:
+    """The binary meant by a path (its manifest counts, too) or by the name of a check."""
+    from ciwrap.golden.paths import BINARY_SUFFIX, MANIFEST_SUFFIX
+
+    path = Path(file)
+    if path.name.endswith(MANIFEST_SUFFIX):
+        return path.with_name(path.name.removesuffix(MANIFEST_SUFFIX) + BINARY_SUFFIX)
+    if path.is_file() or path.name != file or file.endswith(BINARY_SUFFIX):
+        return path
+    from ciwrap.cli.project import load_project
+    from ciwrap.errors import ConfigMissingError
+
+    try:
+        project = load_project(None, None)
+    except ConfigMissingError:
+        raise GoldenMissingError("there is no such file", file=path) from None
+    if file in {check.name for check in project.config.checks}:
+        return project.store.path(file)
+    raise GoldenMissingError("there is neither such a file nor such a check", file=path)

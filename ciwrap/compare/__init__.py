@@ -1,0 +1,1 @@
+"""Outputs against goldens, and two runs against each other. Prints nothing."""

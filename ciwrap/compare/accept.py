@@ -1,0 +1,305 @@
+"""Making and replacing goldens: first a candidate and what it changes, then the write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from ciwrap import _core
+from ciwrap.compare.outputs import Catalog
+from ciwrap.compare.variable import check_variable, golden_id
+from ciwrap.errors import (
+    CorruptGoldenError,
+    GoldenMissingError,
+    NotComparableError,
+    from_core_error,
+)
+from ciwrap.golden.bounds import bound_of
+from ciwrap.golden.capture import DEFAULT_RESOURCES, Resources, capture
+from ciwrap.golden.environment import describe_environment, git_commit, git_user
+from ciwrap.golden.manifest import Acceptance, Manifest, VariableRow
+from ciwrap.golden.progress import NO_PROGRESS
+from ciwrap.model import ErrorBound, VariableId, VariableResult, Verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ciwrap.config import Check
+    from ciwrap.golden.progress import Progress
+    from ciwrap.golden.store import GoldenStore, StoredGolden
+
+FIRST_REASON = "first golden"
+
+
+class Status(str, Enum):
+    """What accepting does to a golden.
+
+    SAME: the candidate is the golden, to the byte. KEPT: every variable matches within its bound
+    and nothing was asked for anew, so the golden stays; replacing it would let it drift with the
+    noise.
+    """
+
+    CREATED = "created"
+    REPLACED = "replaced"
+    SAME = "same"
+    KEPT = "kept"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class VariableChange:
+    """What becomes of one variable.
+
+    old, new: None where the golden has, or had, no such variable. moved: the new values against the
+    old golden by its own bound; None where they cannot be compared.
+    """
+
+    identity: VariableId
+    old: VariableRow | None
+    new: VariableRow | None
+    old_bound: ErrorBound | None = None
+    new_bound: ErrorBound | None = None
+    has_same_parameters: bool = False
+    moved: VariableResult | None = None
+
+    @property
+    def is_described_alike(self) -> bool:
+        """Whether all but the root is as before: bound, evidence, chunk size and the rest."""
+        if self.old is None or self.new is None or not self.has_same_parameters:
+            return False
+        return replace(self.old, root="") == replace(self.new, root="")
+
+    @property
+    def is_bound_wider(self) -> bool:
+        """Whether the new bound lets something pass that the old one did not."""
+        old, new = self.old_bound, self.new_bound
+        if old is None or new is None:
+            return False
+        if old.is_exact or new.is_exact:
+            return not new.is_exact
+        if bool(old.ulps) != bool(new.ulps):
+            return True
+        return new.ulps > old.ulps or new.atol > old.atol or new.rtol > old.rtol
+
+    @property
+    def used_share(self) -> float | None:
+        """Share of the old bound that the values moved by; None where the old evidence cannot
+        tell.
+        """
+        if self.moved is None:
+            return None
+        if self.moved.max_bound_share is not None:
+            return self.moved.max_bound_share
+        return self.moved.max_drift_share if self.moved.verdict is Verdict.MATCH else None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A golden that could be written. old_problem: why the one that lies there cannot be read."""
+
+    check: Check
+    path: Path
+    status: Status
+    variables: tuple[_core.GoldenVariable, ...]
+    changes: tuple[VariableChange, ...]
+    root: str
+    byte_count: int
+    old: StoredGolden | None = None
+    old_problem: str | None = None
+    history: tuple[Acceptance, ...] = ()
+
+    @property
+    def needs_writing(self) -> bool:
+        return self.status in (Status.CREATED, Status.REPLACED)
+
+    @property
+    def old_root(self) -> str | None:
+        return None if self.old is None else self.old.root
+
+    @property
+    def largest_bound_share(self) -> float | None:
+        """Of all variables on both sides; None if one of them cannot be told."""
+        shares = [one.used_share for one in self.changes if one.old and one.new]
+        known = [share for share in shares if share is not None]
+        return max(known) if known and len(known) == len(shares) else None
+
+
+def prepare(
+    check: Check,
+    store: GoldenStore,
+    *,
+    force: bool = False,
+    resources: Resources = DEFAULT_RESOURCES,
+    progress: Progress = NO_PROGRESS,
+) -> Candidate:
+    """Captures a check's outputs and finds out what accepting them changes. Writes nothing.
+
+    force: replace a golden even if everything matches it. Raises the errors of reading outputs
+    (one is enough: a golden of half the outputs would be none), UsageError, UnsupportedFormatError
+    if the golden there is of a newer version.
+    """
+    from ciwrap.compare.check import outputs_of
+
+    old, problem, history = _old_golden(check, store)
+    with Catalog(outputs_of(check)) as catalog:
+        if catalog.errors:
+            raise catalog.errors[0]
+        wanted = [identity for identity in catalog.entries if not check.is_ignored(identity)]
+        if not wanted:
+            raise NotComparableError(
+                f"check {check.name!r} has no variables to accept",
+                remedy="mend 'outputs' or 'ignore'",
+            )
+        progress.begin(
+            f"capturing {check.name}",
+            sum(catalog.entries[identity].info.byte_count for identity in wanted),
+        )
+        try:
+            variables = [
+                _capture(check, catalog, identity, resources, progress) for identity in wanted
+            ]
+        finally:
+            progress.end()
+        try:
+            encoded = _core.encode_golden(variables)
+            root = _core.golden_root(encoded).hex()
+        except _core.CoreError as error:
+            raise from_core_error(error, file=store.path(check.name)) from error
+        is_same = old is not None and old.root == root
+        changes = () if is_same else _changes(old, variables, catalog, check, resources)
+    return Candidate(
+        check=check,
+        path=store.path(check.name),
+        status=_status(old, problem, is_same, changes, force),
+        variables=tuple(variables),
+        changes=changes,
+        root=root,
+        byte_count=len(encoded),
+        old=old,
+        old_problem=problem,
+        history=history,
+    )
+
+
+def write(candidate: Candidate, store: GoldenStore, reason: str | None) -> StoredGolden:
+    """Writes a candidate; the caller holds `store.locked()` and has held it since `prepare`.
+
+    reason: for the history; None only for a first golden. Raises WriteFailedError, UsageError.
+    """
+    check = candidate.check
+    entry = Acceptance(
+        when=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        who=git_user(check.root),
+        why=FIRST_REASON if reason is None else reason,
+        commit=git_commit(check.root),
+        old_root=candidate.old_root,
+        new_root=candidate.root,
+        largest_bound_share=candidate.largest_bound_share,
+    )
+
+    def make_manifest(root: str, byte_count: int) -> Manifest:
+        return Manifest(
+            check=check.name,
+            binary_name=candidate.path.name,
+            binary_root=root,
+            binary_bytes=byte_count,
+            variables=tuple(VariableRow.of(variable) for variable in candidate.variables),
+            environment=describe_environment(check.root),
+            accepted=(*candidate.history, entry),
+        )
+
+    return store.write(check.name, candidate.variables, make_manifest)
+
+
+def _old_golden(
+    check: Check, store: GoldenStore
+) -> tuple[StoredGolden | None, str | None, tuple[Acceptance, ...]]:
+    """The golden to be replaced, or why it cannot be read; and its history as far as that can."""
+    try:
+        old = store.read(check.name)
+    except CorruptGoldenError as error:
+        return None, str(error), store.history(check.name)
+    except GoldenMissingError as error:
+        # Half a golden is not a missing one: replacing it takes a reason.
+        is_half = store.contains(check.name)
+        return None, str(error) if is_half else None, store.history(check.name)
+    return old, None, old.manifest.accepted
+
+
+def _status(
+    old: StoredGolden | None,
+    problem: str | None,
+    is_same: bool,
+    changes: tuple[VariableChange, ...],
+    force: bool,
+) -> Status:
+    if old is None:
+        return Status.CREATED if problem is None else Status.REPLACED
+    if is_same:
+        return Status.SAME
+    is_within = all(
+        change.is_described_alike
+        and change.moved is not None
+        and change.moved.verdict is Verdict.MATCH
+        for change in changes
+    )
+    return Status.KEPT if is_within and not force else Status.REPLACED
+
+
+def _capture(
+    check: Check,
+    catalog: Catalog,
+    identity: VariableId,
+    resources: Resources,
+    progress: Progress,
+) -> _core.GoldenVariable:
+    info = catalog.entries[identity].info
+    settings = check.settings_for(identity, info.dtype)
+    values = catalog.values(identity, settings.mask)
+    return capture(values, settings, identity, resources=resources, progress=progress).variable
+
+
+def _changes(
+    old: StoredGolden | None,
+    variables: list[_core.GoldenVariable],
+    catalog: Catalog,
+    check: Check,
+    resources: Resources,
+) -> tuple[VariableChange, ...]:
+    before = {} if old is None else {golden_id(one): one for one in old.variables}
+    after = {golden_id(one): one for one in variables}
+    return tuple(
+        _change(identity, before.get(identity), after.get(identity), catalog, check, resources)
+        for identity in sorted({*before, *after})
+    )
+
+
+def _change(
+    identity: VariableId,
+    old: _core.GoldenVariable | None,
+    new: _core.GoldenVariable | None,
+    catalog: Catalog,
+    check: Check,
+    resources: Resources,
+) -> VariableChange:
+    moved = None
+    if old is not None and new is not None:
+        mask = check.settings_for(identity, catalog.entries[identity].info.dtype).mask
+        # By the old golden's own bound: the question is how far the values moved, not what is
+        # asked.
+        moved = check_variable(
+            old, catalog.values(identity, mask), None, resources=resources
+        ).result
+    return VariableChange(
+        identity,
+        None if old is None else VariableRow.of(old),
+        None if new is None else VariableRow.of(new),
+        None if old is None else bound_of(old.tree.parameters),
+        None if new is None else bound_of(new.tree.parameters),
+        old is not None and new is not None and old.tree.parameters == new.tree.parameters,
+        moved,
+    )

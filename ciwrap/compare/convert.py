@@ -1,0 +1,91 @@
+"""Values of another dtype, where the configuration allows that: converted exactly or not at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ciwrap.errors import DtypeMismatchError
+from ciwrap.golden.values import Values
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_NUMBERS = frozenset("biufc")
+# Integers up to here are exact in a float of that many bytes.
+_LARGEST_INTEGER = {2: 1 << 11, 4: 1 << 24, 8: 1 << 53}
+
+
+class ConvertedValues(Values):
+    """Values as another dtype holds them; reading raises DtypeMismatchError for any it cannot
+    hold.
+    """
+
+    def __init__(self, values: Values, dtype: str) -> None:
+        self._values = values
+        self.dtype = dtype
+        self.shape = values.shape
+        self.item_bytes = 2 if is_bfloat16(dtype) else np.dtype(dtype).itemsize
+
+    def read(self, first_element: int, count: int) -> NDArray[Any]:
+        elements = self._values.read(first_element, count)
+        return convert_exactly(elements, self._values.dtype, self.dtype, first_element)
+
+
+def is_bfloat16(dtype: str) -> bool:
+    return dtype[1:] == "bf2"
+
+
+def widen_bfloat16(elements: NDArray[Any]) -> NDArray[np.float32]:
+    """The bits of bfloat16 values, in any byte order, as float32."""
+    wide = elements.astype(np.uint32) << np.uint32(16)
+    floats: NDArray[np.float32] = wide.view(np.float32)
+    return floats
+
+
+def convert_exactly(
+    elements: NDArray[Any], from_dtype: str, to_dtype: str, first_element: int = 0
+) -> NDArray[Any]:
+    """The same numbers in `to_dtype`. Raises DtypeMismatchError if there is one it cannot hold."""
+    plain = widen_bfloat16(elements) if is_bfloat16(from_dtype) else elements
+    target = np.dtype(np.float32) if is_bfloat16(to_dtype) else np.dtype(to_dtype)
+    kinds = (plain.dtype.kind, target.kind)
+    if not (kinds[0] in _NUMBERS and kinds[1] in _NUMBERS) and kinds not in (
+        ("S", "S"),
+        ("U", "U"),
+    ):
+        raise DtypeMismatchError(f"{from_dtype} values have no exact form as {to_dtype}")
+    with np.errstate(all="ignore"):
+        converted = _cast(plain, target)
+        back = _cast(converted, plain.dtype)
+        lost = (back != plain) & ~((back != back) & (plain != plain))
+        if kinds[0] in "iu" and kinds[1] in "iu":
+            # -1 goes to the largest unsigned number and back: only its sign tells.
+            lost |= (plain < 0) != (converted < 0)
+        if kinds[0] in "iu" and kinds[1] in "fc":
+            part_bytes = target.itemsize // (2 if kinds[1] == "c" else 1)
+            limit = _LARGEST_INTEGER[part_bytes]
+            lost |= plain > limit
+            if kinds[0] == "i":
+                lost |= plain < -limit
+        if is_bfloat16(to_dtype):
+            bits = np.ascontiguousarray(converted).view(np.uint32)
+            lost |= ((bits & np.uint32(0xFFFF)) != 0) & (converted == converted)
+            # A NaN whose payload lies in the lower half must stay a NaN.
+            bits = np.where(converted == converted, bits, np.uint32(0x7FC00000))
+            converted = (bits >> np.uint32(16)).astype(to_dtype[0] + "u2")
+    if lost.any():
+        position = int(np.flatnonzero(lost)[0])
+        raise DtypeMismatchError(
+            f"element {first_element + position} = {elements[position]!s} ({from_dtype}) has no"
+            f" exact form as {to_dtype}"
+        )
+    return np.ascontiguousarray(converted)
+
+
+def _cast(elements: NDArray[Any], target: np.dtype[Any]) -> NDArray[Any]:
+    if elements.dtype.kind == "c" and target.kind != "c":
+        # The imaginary part would be dropped silently; what has one does not come back equal.
+        elements = elements.real
+    return elements.astype(target)

@@ -1,0 +1,191 @@
+"""One variable of two runs, both at hand: trees first, then the elements of suspect chunks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ciwrap import _core
+from ciwrap.compare.convert import ConvertedValues
+from ciwrap.compare.parts import MOST_INDICES, chunk_elements, runs_of
+from ciwrap.compare.variable import Compared, element_result, not_comparable, reason_of
+from ciwrap.errors import (
+    CiwrapError,
+    DtypeMismatchError,
+    ExitCode,
+    ShapeMismatchError,
+    from_core_error,
+)
+from ciwrap.golden.capture import DEFAULT_RESOURCES, Resources, build_tree, tree_parameters
+from ciwrap.golden.progress import NO_PROGRESS
+from ciwrap.golden.values import DEFAULT_SLAB_BYTES, as_bytes
+from ciwrap.model import Evidence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ciwrap.golden.progress import Progress
+    from ciwrap.golden.values import Values
+    from ciwrap.model import VariableId, VariableSettings
+
+# Up to here every element is compared whatever the trees say: it takes no time, and means and
+# histograms then speak of all elements.
+ALWAYS_ELEMENTWISE_BYTES = 64 << 20
+# Residues of the first run are kept in memory so that noise below the bound raises no alarms; above
+# this they are not, and memory stays bounded.
+_LARGEST_RESIDUES_BYTES = 1 << 30
+# From this share of suspect chunks on, reading everything in order beats reading here and there.
+_STREAM_FROM = 0.5
+
+
+def compare_variable(
+    golden: Values,
+    new: Values,
+    settings: VariableSettings,
+    identity: VariableId,
+    *,
+    source_path: str | None = None,
+    resources: Resources = DEFAULT_RESOURCES,
+    progress: Progress = NO_PROGRESS,
+) -> Compared:
+    """Compares two variables whose data are both at hand; counts and indices are exact.
+
+    Raises UsageError for settings that the dtype cannot have; whatever else keeps the two from
+    being compared is a result, `not_comparable` with its reason.
+    """
+    facts = {
+        "dtype": new.dtype,
+        "shape": tuple(new.shape),
+        "source_path": source_path,
+        "byte_count": new.byte_count,
+        "evidence": Evidence.DATA,
+        "bound": settings.bound,
+        "mask": settings.mask,
+    }
+    if golden.dtype != new.dtype:
+        facts["golden_dtype"] = golden.dtype
+    if tuple(golden.shape) != tuple(new.shape):
+        facts["golden_shape"] = tuple(golden.shape)
+    try:
+        if tuple(golden.shape) != tuple(new.shape) and (
+            settings.strict_shape or golden.element_count != new.element_count
+        ):
+            raise ShapeMismatchError(
+                f"shape {tuple(golden.shape)} on one side, {tuple(new.shape)} on the other"
+            )
+        if golden.dtype != new.dtype:
+            if settings.strict_dtype:
+                raise DtypeMismatchError(
+                    f"dtype {golden.dtype} on one side, {new.dtype} on the other"
+                )
+            new = ConvertedValues(new, golden.dtype)
+        return _compare(golden, new, settings, identity, facts, resources, progress)
+    except CiwrapError as error:
+        if error.exit_code is ExitCode.USAGE:
+            raise
+        return Compared(not_comparable(identity, reason_of(error), **facts))
+
+
+def _compare(
+    golden: Values,
+    new: Values,
+    settings: VariableSettings,
+    identity: VariableId,
+    facts: dict[str, Any],
+    resources: Resources,
+    progress: Progress,
+) -> Compared:
+    is_small = golden.byte_count <= ALWAYS_ELEMENTWISE_BYTES
+    parameters = tree_parameters(golden.dtype, settings, variable=identity.text)
+    if not is_small:
+        fine = tree_parameters(
+            golden.dtype,
+            settings,
+            residue_levels=settings.residue_levels,
+            variable=identity.text,
+        )
+        if golden.element_count * fine.scalars_per_element <= _LARGEST_RESIDUES_BYTES:
+            parameters = fine
+    golden_tree, _, engine = build_tree(parameters, golden, resources=resources, progress=progress)
+    new_tree, drift, _ = build_tree(
+        parameters, new, resources=resources, golden=golden_tree, progress=progress
+    )
+    suspects = _core.diff_trees(golden_tree, new_tree)
+    compare_all = is_small or suspects.size >= _STREAM_FROM * golden_tree.leaf_count
+    comparison = _compare_elements(
+        parameters, golden, new, None if compare_all else suspects, resources
+    )
+    result = element_result(
+        identity,
+        facts,
+        comparison,
+        parameters,
+        tuple(golden.shape),
+        suspects,
+        golden_tree.leaf_count,
+        all_compared=compare_all,
+        read_golden=lambda flat: golden.read(flat, 1),
+        read_new=lambda flat: new.read(flat, 1),
+        root=new_tree.root.hex(),
+        golden_root=golden_tree.root.hex(),
+        drift=drift,
+    )
+    return Compared(result, engine)
+
+
+def _compare_elements(
+    parameters: _core.TreeParameters,
+    golden: Values,
+    new: Values,
+    leaves: NDArray[np.int64] | None,
+    resources: Resources,
+) -> _core.Comparison:
+    """Compares the chunks in `leaves` (None: all), read by the core where both lie in files."""
+    ours, theirs = golden.region, new.region
+    try:
+        comparer = _core.ElementComparer(
+            parameters,
+            max_indices=MOST_INDICES,
+            backend=resources.backend,
+            threads=resources.threads,
+        )
+        if ours is not None and theirs is not None and ours.byte_count > 0:
+            comparer.update_files(
+                ours.path,
+                ours.offset,
+                theirs.path,
+                theirs.offset,
+                ours.byte_count,
+                leaves,
+                engine=resources.engine,
+            )
+        else:
+            for first, count in _pieces(parameters, golden, leaves):
+                comparer.update(
+                    as_bytes(golden.read(first, count)),
+                    as_bytes(new.read(first, count)),
+                    first_element=first,
+                )
+        return comparer.finish()
+    except _core.CoreError as error:
+        raise from_core_error(error) from error
+
+
+def _pieces(
+    parameters: _core.TreeParameters, values: Values, leaves: NDArray[np.int64] | None
+) -> Iterator[tuple[int, int]]:
+    """(first element, count) of the pieces to compare, of at most a slab each."""
+    step = max(1, DEFAULT_SLAB_BYTES // max(1, values.item_bytes))
+    if leaves is None:
+        ranges = [(0, values.element_count)]
+    else:
+        per_chunk = chunk_elements(parameters)
+        ranges = [
+            (first * per_chunk, min((last + 1) * per_chunk, values.element_count))
+            for first, last in runs_of(leaves)
+        ]
+    for begin, end in ranges:
+        for first in range(begin, end, step):
+            yield first, min(step, end - first)

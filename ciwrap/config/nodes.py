@@ -1,0 +1,195 @@
+"""YAML to plain values, keeping where everything stands and what was literally written.
+
+YAML 1.1 guesses types: `1e-6` is a text, `no` a boolean, `010` is eight. Here every scalar stays
+the text that was written (`Scalar`), and the schema, which knows what a key wants, reads it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from ciwrap.errors import ConfigError, ConfigMissingError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Location = tuple["str | int", ...]
+
+# A configuration is written by hand; anything beyond this is a mistake or an attack with aliases.
+MAX_BYTES = 4 * 1024 * 1024
+MAX_NODES = 200_000
+MAX_DEPTH = 50
+
+_NULLS = {"", "~", "null", "Null", "NULL"}
+
+
+class Scalar(str):
+    """A YAML scalar as written. is_quoted: whether it stood in quotes or in a block."""
+
+    is_quoted: bool
+
+    def __new__(cls, text: str, *, is_quoted: bool = False) -> Scalar:
+        made = super().__new__(cls, text)
+        made.is_quoted = is_quoted
+        return made
+
+
+@dataclass(slots=True)
+class Document:
+    """A parsed file. positions: line and column, from 1, of each value and of each mapping's
+    key.
+    """
+
+    path: Path
+    value: Any
+    positions: dict[Location, tuple[int, int]] = field(default_factory=dict)
+    key_positions: dict[Location, tuple[int, int]] = field(default_factory=dict)
+
+    def error(
+        self,
+        message: str,
+        location: Location = (),
+        *,
+        at_key: bool = False,
+        suggestion: str | None = None,
+        remedy: str | None = None,
+    ) -> ConfigError:
+        """A ConfigError pointing at the location, or at the nearest thing around it that exists."""
+        known = location
+        while known and known not in self.positions:
+            known = known[:-1]
+        place = (self.key_positions if at_key else self.positions).get(known)
+        line, column = place or self.positions.get(known) or (None, None)
+        return ConfigError(
+            message,
+            file=self.path,
+            line=line,
+            column=column,
+            key=".".join(map(str, location)) or None,
+            suggestion=suggestion,
+            remedy=remedy,
+        )
+
+    def line_of(self, location: Location) -> int | None:
+        place = self.key_positions.get(location) or self.positions.get(location)
+        return place[0] if place else None
+
+
+def read_document(path: Path) -> Document:
+    """Reads and parses a YAML file.
+
+    Raises ConfigMissingError if there is none, ConfigError if it cannot be read, is no UTF-8 or no
+    YAML, has a key twice, or is unreasonably large.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise ConfigMissingError(
+            "there is no such file", file=path, remedy="'ciwrap init' writes one"
+        ) from None
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror or error}", file=path) from error
+    if len(data) > MAX_BYTES:
+        raise ConfigError("is larger than 4 MiB", file=path)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError("is not UTF-8 text", file=path, line=line) from None
+    return parse_document(text, path)
+
+
+def parse_document(text: str, path: Path) -> Document:
+    """Parses YAML text; `path` is for messages. Raises as `read_document` does."""
+    document = Document(path, None)
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        raise _syntax_error(error, path, text) from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise ConfigError(
+            f"has a character that YAML does not allow (U+{error.character:04X})",
+            file=path,
+            line=line,
+        ) from None
+    except RecursionError:
+        raise ConfigError("is nested too deeply", file=path) from None
+    if node is not None:
+        document.value = _Builder(document).build(node, ())
+    return document
+
+
+def _syntax_error(error: yaml.MarkedYAMLError, path: Path, text: str) -> ConfigError:
+    mark = error.problem_mark or error.context_mark
+    line = None if mark is None else mark.line + 1
+    column = None if mark is None else mark.column + 1
+    problem = error.problem or "is no valid YAML"
+    is_alias = "alias" in (error.context or "") or "alias" in problem
+    remedy = None
+    lines = text.splitlines()
+    around = lines[max(0, line - 2) : line] if line else []
+    if "'\\t'" in problem or any("\t" in part[: len(part) - len(part.lstrip())] for part in around):
+        remedy = "indent with spaces, not tabs"
+    elif is_alias:
+        remedy = "a pattern that begins with * must stand in quotes"
+    elif "mapping values are not allowed" in problem:
+        remedy = "look for a missing line break, indentation or quote"
+    return ConfigError(problem, file=path, line=line, column=column, remedy=remedy)
+
+
+class _Builder:
+    """Turns nodes into dictionaries, lists, Scalars and None."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._count = 0
+
+    def build(self, node: yaml.Node, location: Location) -> Any:
+        self._count += 1
+        place = (node.start_mark.line + 1, node.start_mark.column + 1)
+        self._document.positions[location] = place
+        if self._count > MAX_NODES or len(location) > MAX_DEPTH:
+            raise self._document.error(
+                "unfolds to more than a configuration may hold", location[:1]
+            )
+        if not node.tag.startswith("tag:yaml.org,2002:") or "python" in node.tag:
+            raise self._document.error(f"the tag {node.tag!r} means nothing here", location)
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, location)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.build(item, (*location, n)) for n, item in enumerate(node.value)]
+        assert isinstance(node, yaml.ScalarNode)
+        is_quoted = node.style is not None
+        if not is_quoted and node.value in _NULLS:
+            return None
+        return Scalar(node.value, is_quoted=is_quoted)
+
+    def _mapping(self, node: yaml.MappingNode, location: Location) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            line, column = key_node.start_mark.line + 1, key_node.start_mark.column + 1
+            if not isinstance(key_node, yaml.ScalarNode):
+                odd = (*location, "?")
+                self._document.positions[odd] = (line, column)
+                raise self._document.error("a key must be plain text", odd)
+            key = key_node.value
+            here = (*location, key)
+            if key == "<<" and key_node.style is None:
+                self._document.positions[here] = (line, column)
+                raise self._document.error(
+                    "merge keys are not supported", here, remedy="use 'defaults' for what is shared"
+                )
+            if key in found:
+                first = self._document.line_of(here)
+                self._document.positions[here] = self._document.key_positions[here] = (line, column)
+                raise self._document.error(
+                    f"is given twice (first in line {first})", here, at_key=True
+                )
+            self._document.key_positions[here] = (line, column)
+            found[key] = self.build(value_node, here)
+        return found

@@ -1,0 +1,1 @@
+"""The demonstration: a simulation with real noise, its golden, and a planted defect."""

@@ -1,0 +1,350 @@
+"""Every error a user can cause or meet, with its exit code and its entry in the documentation.
+
+`str(error)` is always one line: where, what, and what to do about it. An error also is the builtin
+it resembles, so `except FileNotFoundError` catches a missing golden. Only the command line turns
+`exit_code` into a process exit.
+"""
+
+from __future__ import annotations
+
+import errno
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+if TYPE_CHECKING:
+    import os
+
+
+class ExitCode(IntEnum):
+    """What every command ends with."""
+
+    MATCH = 0
+    DIFFER = 1
+    USAGE = 2
+    NOT_COMPARABLE = 3
+
+
+def one_line(text: object) -> str:
+    """The text as one harmless line, with white space folded and control characters escaped."""
+    return escape(" ".join(str(text).split()))
+
+
+def escape(text: str) -> str:
+    """The text with line breaks, control characters and lone surrogates written as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
+        for char in text
+    )
+
+
+class CiwrapError(Exception):
+    """Base of all errors of ciwrap.
+
+    message: what is wrong. file: the file at fault. variable: the variable at fault, as
+    `VariableId.text`. remedy: what the user can do. All but the message may be None.
+    """
+
+    exit_code: ClassVar[ExitCode] = ExitCode.NOT_COMPARABLE
+    slug: ClassVar[str] = "error"
+    os_errno: ClassVar[int | None] = None
+
+    message: str
+    file: str | None
+    variable: str | None
+    remedy: str | None
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | os.PathLike[str] | None = None,
+        variable: str | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.file = None if file is None else str(file)
+        self.variable = variable
+        self.remedy = remedy
+        mixed: Any = self
+        if isinstance(mixed, OSError):
+            mixed.errno = self.os_errno
+            mixed.filename = self.file
+
+    @property
+    def where(self) -> str:
+        """File and variable as the message's beginning; '' if neither is known."""
+        return ": ".join(escape(part) for part in (self.file, self.variable) if part)
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.message}" if self.where else self.message
+        return one_line(f"{text}; {self.remedy}" if self.remedy else text)
+
+
+# --- exit code 2: usage and configuration ---------------------------------------------------------
+
+
+class UsageError(CiwrapError, ValueError):
+    """An argument or option that has no meaning."""
+
+    exit_code = ExitCode.USAGE
+    slug = "usage"
+
+
+class InvalidBoundError(UsageError):
+    """An error bound that is negative, NaN, infinite, or mixes ulps with atol or rtol."""
+
+    slug = "invalid-bound"
+
+
+class ConfigError(UsageError):
+    """A configuration that cannot be used.
+
+    line and column count from 1; key is dotted (`checks.mesh.atol`); suggestion is the nearest
+    valid key or value. Each may be None.
+    """
+
+    slug = "config"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | os.PathLike[str] | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        key: str | None = None,
+        suggestion: str | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        super().__init__(message, file=file, remedy=remedy)
+        self.line = line
+        self.column = column
+        self.key = key
+        self.suggestion = suggestion
+
+    @property
+    def where(self) -> str:
+        numbers = [str(number) for number in (self.line, self.column) if number is not None]
+        place = ":".join([escape(self.file or "<configuration>"), *numbers])
+        return f"{place}: {escape(self.key)}" if self.key else place
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.message}"
+        if self.suggestion:
+            text += f"; did you mean {self.suggestion!r}?"
+        return one_line(f"{text}; {self.remedy}" if self.remedy else text)
+
+
+class ConfigMissingError(ConfigError, FileNotFoundError):
+    """No configuration file where one is needed."""
+
+    slug = "config-missing"
+    os_errno = errno.ENOENT
+
+
+class UnknownReaderError(ConfigError):
+    """No reader of that name, or none for that file suffix."""
+
+    slug = "unknown-reader"
+
+
+# --- exit code 3: could not compare ---------------------------------------------------------------
+
+
+class NotComparableError(CiwrapError):
+    """Something that keeps two things from being compared. Never a match."""
+
+    slug = "not-comparable"
+
+
+class GoldenMissingError(NotComparableError, FileNotFoundError):
+    """There is no golden to check against; `check` never makes one."""
+
+    slug = "golden-missing"
+    os_errno = errno.ENOENT
+
+
+class OutputMissingError(NotComparableError, FileNotFoundError):
+    """The run left no such output."""
+
+    slug = "output-missing"
+    os_errno = errno.ENOENT
+
+
+class UnreadableFileError(NotComparableError, OSError):
+    """The operating system does not let us read a file (permission, a folder, an I/O error)."""
+
+    slug = "unreadable-file"
+    os_errno = errno.EIO
+
+
+class CorruptFileError(NotComparableError, ValueError):
+    """Bytes that are not what their format, length or checksum promises."""
+
+    slug = "corrupt-file"
+
+
+class CorruptGoldenError(CorruptFileError):
+    """A damaged or hostile golden file, or one that its manifest does not describe."""
+
+    slug = "corrupt-golden"
+
+
+class FileLimitError(CorruptFileError):
+    """A file that would unpack to more than it may (a decompression bomb, or lengths that lie)."""
+
+    slug = "file-limit"
+
+
+class UnsupportedFormatError(NotComparableError, ValueError):
+    """A well-formed file of a kind or version that this release does not know."""
+
+    slug = "unsupported-format"
+
+
+class UnsupportedDtypeError(NotComparableError, TypeError):
+    """A variable of a type that has no defined comparison."""
+
+    slug = "unsupported-dtype"
+
+
+class PickledArrayError(UnsupportedDtypeError):
+    """An array of Python objects; unpickling runs code, so it is refused."""
+
+    slug = "pickled-array"
+
+
+class DtypeMismatchError(NotComparableError, TypeError):
+    """Golden and output have different dtypes."""
+
+    slug = "dtype-mismatch"
+
+
+class ShapeMismatchError(NotComparableError, ValueError):
+    """Golden and output have different shapes."""
+
+    slug = "shape-mismatch"
+
+
+class ParameterMismatchError(NotComparableError, ValueError):
+    """The golden was made with another bound or other settings than those now asked for."""
+
+    slug = "parameter-mismatch"
+
+
+class VariableMissingError(NotComparableError, KeyError):
+    """A variable that one side lacks."""
+
+    slug = "variable-missing"
+
+
+class VariableExtraError(NotComparableError, ValueError):
+    """A variable that only the run has."""
+
+    slug = "variable-extra"
+
+
+class DuplicateVariableError(NotComparableError, ValueError):
+    """The same (iteration, rank, name) twice."""
+
+    slug = "duplicate-variable"
+
+
+class MaskError(NotComparableError, ValueError):
+    """A mask that is missing, not boolean, or of another shape than the variable it masks."""
+
+    slug = "mask"
+
+
+class ReaderPluginError(NotComparableError, ImportError):
+    """A registered reader, or a library it needs, cannot be loaded."""
+
+    slug = "reader-plugin"
+
+
+class NotAvailableError(NotComparableError, RuntimeError):
+    """A backend, read engine or device that was asked for and that this machine or build lacks."""
+
+    slug = "not-available"
+
+
+class CommandFailedError(NotComparableError, RuntimeError):
+    """The configured command could not be started, failed, or ran out of time."""
+
+    slug = "command-failed"
+
+
+class WriteFailedError(NotComparableError, OSError):
+    """A golden, report or configuration could not be written; the old one is untouched."""
+
+    slug = "write-failed"
+    os_errno = errno.EIO
+
+
+class LockBusyError(NotComparableError, TimeoutError):
+    """Another process is accepting goldens in the same folder."""
+
+    slug = "lock-busy"
+    os_errno = errno.ETIMEDOUT
+
+
+class InterruptedCallError(NotComparableError, RuntimeError):
+    """A long call was stopped by a signal."""
+
+    slug = "interrupted"
+
+
+# --- from the compiled core -----------------------------------------------------------------------
+
+
+class CoreErrorLike(Protocol):
+    """What `from_core_error` needs of `ciwrap._core.CoreError`, without loading the core."""
+
+    @property
+    def code(self) -> str: ...
+
+
+_CORE_CODES: dict[str, type[CiwrapError]] = {
+    "invalid_argument": UsageError,
+    "io": UnreadableFileError,
+    "corrupt_file": CorruptFileError,
+    "unsupported": UnsupportedFormatError,
+    "not_available": NotAvailableError,
+    "interrupted": InterruptedCallError,
+}
+
+
+def from_core_error(
+    error: CoreErrorLike,
+    *,
+    file: str | os.PathLike[str] | None = None,
+    variable: str | None = None,
+    golden: bool = False,
+) -> CiwrapError:
+    """Our error for one of the core's; the caller raises it `from` the core's.
+
+    golden: `file` is a golden, so "corrupt_file" becomes CorruptGoldenError. A file that the core's
+    message already begins with is not named twice. A code that is not known gives
+    NotComparableError.
+    """
+    kind = _CORE_CODES.get(error.code, NotComparableError)
+    if golden and kind is CorruptFileError:
+        kind = CorruptGoldenError
+    message = str(error)
+    if file is not None:
+        message = message.removeprefix(f"{file}: ")
+    return kind(message, file=file, variable=variable)
+
+
+def all_errors() -> dict[str, type[CiwrapError]]:
+    """Every error class by its slug."""
+    found: dict[str, type[CiwrapError]] = {}
+    pending: list[type[CiwrapError]] = [CiwrapError]
+    while pending:
+        kind = pending.pop()
+        found[kind.slug] = kind
+        pending.extend(kind.__subclasses__())
+    return dict(sorted(found.items()))

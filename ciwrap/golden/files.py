@@ -1,0 +1,66 @@
+"""Files as the golden store needs them: whole, regular, and on the disk when we say so."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from typing import TYPE_CHECKING
+
+from ciwrap.errors import FileLimitError, UnreadableFileError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def read_regular(path: Path, limit: int) -> bytes:
+    """A regular file's bytes. Raises FileNotFoundError, UnreadableFileError, FileLimitError."""
+    try:
+        status = path.stat()
+        data = path.read_bytes() if _may_be_read(status, limit) else b""
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise UnreadableFileError(error.strerror or "the file cannot be read", file=path) from error
+    if not stat.S_ISREG(status.st_mode):
+        raise UnreadableFileError("this is not a regular file", file=path)
+    if status.st_size > limit:
+        raise FileLimitError(
+            f"its {status.st_size} bytes are more than the {limit} this machine may take",
+            file=path,
+        )
+    return data
+
+
+def _may_be_read(status: os.stat_result, limit: int) -> bool:
+    return stat.S_ISREG(status.st_mode) and status.st_size <= limit
+
+
+def write_text(path: Path, text: str) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def flush(path: Path) -> None:
+    with path.open("rb") as stream:
+        os.fsync(stream.fileno())
+
+
+def flush_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # Some network file systems know no fsync of folders; their renames are synchronous.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def remove(path: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()

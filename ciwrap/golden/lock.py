@@ -1,0 +1,95 @@
+"""One writer at a time: an advisory lock on a golden folder."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import time
+from typing import TYPE_CHECKING
+
+from ciwrap.errors import LockBusyError, WriteFailedError
+from ciwrap.golden.paths import LOCK_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+DEFAULT_WAIT_SECONDS = 10.0
+_POLL_SECONDS = 0.05
+
+
+@contextlib.contextmanager
+def writer_lock(folder: Path, wait_seconds: float = DEFAULT_WAIT_SECONDS) -> Iterator[None]:
+    """Holds the folder's lock for the block.
+
+    The kernel gives the lock up when its holder ends, however it ends; a lock file left behind by a
+    killed process is therefore harmless. Raises LockBusyError after `wait_seconds`,
+    WriteFailedError if the folder cannot be written or its file system knows no locks.
+    """
+    path = folder / LOCK_NAME
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise _no_lock(path, error) from error
+        try:
+            if _try_lock(descriptor) and _is_current(descriptor, path):
+                break
+            holder = os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip()
+        except OSError as error:
+            os.close(descriptor)
+            raise _no_lock(path, error) from error
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+        if time.monotonic() >= deadline:
+            raise LockBusyError(
+                f"{holder or 'another process'} is writing goldens in this folder"
+                f" (waited {wait_seconds:g} s)",
+                file=folder,
+                remedy="let it finish, then try again",
+            )
+        time.sleep(_POLL_SECONDS)
+    try:
+        # Only a help for the message of who waits; a full disk must not keep us from reading.
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"process {os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        # Unlinked while still held: whoever waits on this inode sees below that it is no longer the
+        # current one, and starts over.
+        with contextlib.suppress(OSError):
+            path.unlink()
+        os.close(descriptor)
+
+
+def _no_lock(path: Path, error: OSError) -> WriteFailedError:
+    return WriteFailedError(
+        f"cannot lock the golden folder: {error.strerror}",
+        file=path,
+        remedy="make the folder writable",
+    )
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            return False
+        raise
+    return True
+
+
+def _is_current(descriptor: int, path: Path) -> bool:
+    held = os.fstat(descriptor)
+    try:
+        now = path.stat()
+    except FileNotFoundError:
+        return False
+    return (held.st_dev, held.st_ino) == (now.st_dev, now.st_ino)

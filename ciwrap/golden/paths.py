@@ -1,0 +1,91 @@
+"""Where the golden of a check lies: check names to file names, injectively.
+
+The golden of check `mesh` is the pair `mesh.golden` (binary) and `mesh.golden.yaml` (manifest).
+Characters other than ASCII letters, digits, `_`, `-` and `.` are written as `%XX` for each byte of
+their UTF-8 form, so no name can leave the folder and no two names share a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BINARY_SUFFIX = ".golden"
+MANIFEST_SUFFIX = ".golden.yaml"
+# Written first, renamed last (see store.py); never to be committed.
+STAGED_SUFFIX = ".next"
+LOCK_NAME = ".ciwrap.lock"
+
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
+# Device names that some systems reserve whatever the suffix.
+_RESERVED = frozenset(
+    ["con", "prn", "aux", "nul"] + [f"{stem}{n}" for stem in ("com", "lpt") for n in range(1, 10)]
+)
+_LONGEST_STEM = 180
+_HASH_DIGITS = 20
+
+
+def escape_name(check: str) -> str:
+    """The file name stem of a check. Raises ValueError for an empty name.
+
+    Injective; for names of more than 180 escaped characters up to a collision of 80 bits of
+    SHA-256.
+    """
+    if not check:
+        raise ValueError("a check needs a name")
+    stem = "".join(
+        chr(byte) if chr(byte) in _PLAIN else f"%{byte:02X}"
+        for byte in check.encode("utf-8", "surrogatepass")
+    )
+    if stem[0] == ".":
+        stem = f"%2E{stem[1:]}"
+    if stem.split(".", 1)[0].lower() in _RESERVED:
+        stem = f"%{ord(stem[0]):02X}{stem[1:]}"
+    if len(stem) > _LONGEST_STEM:
+        digest = hashlib.sha256(check.encode("utf-8", "surrogatepass")).hexdigest()
+        # '~' is never left unescaped above, so a shortened name cannot meet a whole one.
+        stem = f"{stem[: _LONGEST_STEM - _HASH_DIGITS - 1]}~{digest[:_HASH_DIGITS]}"
+    return stem
+
+
+def unescape_name(stem: str) -> str:
+    """The check a stem stands for; shortened names stay as they are."""
+    return stem if "~" in stem else unquote(stem)
+
+
+def binary_path(golden_dir: Path, check: str) -> Path:
+    return golden_dir / f"{escape_name(check)}{BINARY_SUFFIX}"
+
+
+def manifest_path(golden_dir: Path, check: str) -> Path:
+    return golden_dir / f"{escape_name(check)}{MANIFEST_SUFFIX}"
+
+
+def staged(path: Path) -> Path:
+    return path.with_name(path.name + STAGED_SUFFIX)
+
+
+def stored_stems(golden_dir: Path) -> list[str]:
+    """Stems of all goldens in a folder, sorted; a missing folder holds none."""
+    if not golden_dir.is_dir():
+        return []
+    names = {path.name for path in golden_dir.iterdir()}
+    stems = {name.removesuffix(MANIFEST_SUFFIX) for name in names if name.endswith(MANIFEST_SUFFIX)}
+    stems |= {name.removesuffix(BINARY_SUFFIX) for name in names if name.endswith(BINARY_SUFFIX)}
+    return sorted(stems)
+
+
+def case_twin(golden_dir: Path, check: str) -> str | None:
+    """A stored check whose name differs from `check` in upper and lower case only, if there is one.
+
+    On a case-insensitive file system (macOS, Windows) the two would be one file.
+    """
+    stem = escape_name(check)
+    for other in stored_stems(golden_dir):
+        if other != stem and other.casefold() == stem.casefold():
+            return unescape_name(other)
+    return None

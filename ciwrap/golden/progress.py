@@ -1,0 +1,29 @@
+"""How long work tells whoever waits for it; by itself it prints nothing."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Progress(Protocol):
+    """begin, any number of advances, end; one piece of work at a time."""
+
+    def begin(self, label: str, total_bytes: int | None) -> None: ...
+    def advance(self, byte_count: int) -> None: ...
+    def end(self) -> None: ...
+
+
+class NoProgress:
+    """Tells nobody."""
+
+    def begin(self, label: str, total_bytes: int | None) -> None:
+        pass
+
+    def advance(self, byte_count: int) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+
+NO_PROGRESS = NoProgress()

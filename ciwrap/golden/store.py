@@ -1,0 +1,375 @@
+"""Reading and replacing the golden of a check: a binary and its manifest, always as a pair.
+
+How a pair is replaced, all under the folder's lock:
+
+1. `X.golden.next` and `X.golden.yaml.next` are written and flushed to the disk;
+2. `X.golden.yaml.next` is renamed to `X.golden.yaml`. This is the moment of change: the manifest
+   names the root of its binary;
+3. `X.golden.next` is renamed to `X.golden`.
+
+Each step is on the disk before the next begins. A reader takes the manifest first and then, of
+`X.golden` and `X.golden.next`, the one whose root the manifest names. Killed before step 2 the old
+manifest finds the old binary, untouched; killed after it the new manifest finds the new binary
+under either name. The next write completes or clears away what a killed one left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ciwrap import _core
+from ciwrap.errors import (
+    CorruptGoldenError,
+    FileLimitError,
+    GoldenMissingError,
+    UnreadableFileError,
+    UsageError,
+    WriteFailedError,
+    from_core_error,
+)
+from ciwrap.golden import paths
+from ciwrap.golden.files import flush, flush_folder, read_regular, remove, write_text
+from ciwrap.golden.lock import DEFAULT_WAIT_SECONDS, writer_lock
+from ciwrap.golden.manifest import (
+    LARGEST_BYTES,
+    Acceptance,
+    Manifest,
+    ManifestError,
+    VariableRow,
+    dump_manifest,
+    load_manifest,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+_READ_ATTEMPTS = 5
+_RETRY_SECONDS = 0.05
+_REMEDY_PAIR = "take both files from the same commit, or make the golden anew with `ciwrap accept`"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredGolden:
+    """A golden as read: verified against its own checksums and its manifest.
+
+    path: the binary's usual place. was_interrupted: an accept was killed at its very end; the
+    golden is whole and new, its file still lies under a `.next` name until the next accept.
+    """
+
+    check: str
+    path: Path
+    manifest_path: Path
+    manifest: Manifest
+    variables: tuple[_core.GoldenVariable, ...]
+    byte_count: int
+    was_interrupted: bool = False
+
+    @property
+    def root(self) -> str:
+        return self.manifest.binary_root
+
+
+class GoldenStore:
+    """The goldens in one folder. Holds no state but the folder's path; safe to share."""
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+
+    def path(self, check: str) -> Path:
+        return paths.binary_path(self.folder, check)
+
+    def manifest_path(self, check: str) -> Path:
+        return paths.manifest_path(self.folder, check)
+
+    def checks(self) -> list[str]:
+        """Names of all checks with a golden or half of one, sorted."""
+        return [paths.unescape_name(stem) for stem in paths.stored_stems(self.folder)]
+
+    def orphans(self, known: Iterable[str]) -> list[str]:
+        """Names of stored goldens that belong to none of the `known` checks, sorted."""
+        stems = {paths.escape_name(check) for check in known}
+        return [
+            paths.unescape_name(stem)
+            for stem in paths.stored_stems(self.folder)
+            if stem not in stems
+        ]
+
+    def contains(self, check: str) -> bool:
+        """Whether there is anything of a golden, whole or not."""
+        return self.manifest_path(check).exists() or self.path(check).exists()
+
+    def read(self, check: str) -> StoredGolden:
+        """Reads and verifies a golden; never writes, so it works on read-only folders.
+
+        Raises GoldenMissingError, UnreadableFileError, UnsupportedFormatError (a newer version),
+        FileLimitError, or CorruptGoldenError for anything damaged or at odds with its manifest.
+        """
+        for attempt in range(_READ_ATTEMPTS):
+            text = self._manifest_text(check)
+            try:
+                return self._read_pair(check, text)
+            except (CorruptGoldenError, GoldenMissingError):
+                # An accept that ended between our two reads looks like a torn pair: look again.
+                if attempt + 1 == _READ_ATTEMPTS or self._manifest_text(check) == text:
+                    raise
+                time.sleep(_RETRY_SECONDS)
+        raise AssertionError("unreachable")
+
+    def history(self, check: str) -> tuple[Acceptance, ...]:
+        """Who accepted what so far, even if the golden is damaged; () if that is lost, too."""
+        try:
+            return load_manifest(self._manifest_text(check)).accepted
+        except (GoldenMissingError, UnreadableFileError, CorruptGoldenError, ManifestError):
+            return ()
+
+    @contextlib.contextmanager
+    def locked(self, wait_seconds: float = DEFAULT_WAIT_SECONDS) -> Iterator[None]:
+        """Keeps other writers out; makes the folder if it is missing, for as long as it is needed.
+
+        Raises LockBusyError, WriteFailedError.
+        """
+        was_there = self.folder.exists()
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _write_failed(self.folder, error) from error
+        try:
+            with writer_lock(self.folder, wait_seconds):
+                yield
+        finally:
+            if not was_there:
+                # Nothing was written after all, if it is still empty.
+                with contextlib.suppress(OSError):
+                    self.folder.rmdir()
+
+    def write(
+        self,
+        check: str,
+        variables: Sequence[_core.GoldenVariable],
+        make_manifest: Callable[[str, int], Manifest],
+    ) -> StoredGolden:
+        """Creates or replaces a golden; the caller holds `locked()`.
+
+        make_manifest: called with the new binary's root (hexadecimal) and size in bytes. Raises
+        WriteFailedError (the old golden is then whole, and nothing is left behind) or UsageError
+        for a name that differs from a stored one in case only.
+        """
+        twin = paths.case_twin(self.folder, check)
+        if twin is not None:
+            raise UsageError(
+                f"the golden of check {twin!r} differs from {check!r} in upper and lower case only;"
+                " on some file systems they would be one file",
+                file=self.folder,
+                remedy="rename one of the checks",
+            )
+        path, manifest_path = self.path(check), self.manifest_path(check)
+        next_path, next_manifest_path = paths.staged(path), paths.staged(manifest_path)
+        try:
+            self._settle(check)
+            try:
+                root = _core.write_golden(str(next_path), variables).hex()
+                flush(next_path)
+                byte_count = next_path.stat().st_size
+                manifest = make_manifest(root, byte_count)
+                write_text(next_manifest_path, dump_manifest(manifest))
+                flush_folder(self.folder)
+            except BaseException:
+                remove(next_path)
+                remove(next_manifest_path)
+                raise
+            next_manifest_path.replace(manifest_path)
+            flush_folder(self.folder)
+            next_path.replace(path)
+            flush_folder(self.folder)
+        except _core.CoreError as error:
+            raise WriteFailedError(
+                f"the golden could not be written: {error}",
+                file=path,
+                remedy="free some space or mend the folder, then accept again",
+            ) from error
+        except OSError as error:
+            raise _write_failed(path, error) from error
+        return StoredGolden(check, path, manifest_path, manifest, tuple(variables), byte_count)
+
+    def _settle(self, check: str) -> None:
+        """Completes an accept that was killed after its moment of change, or clears one away."""
+        path, manifest_path = self.path(check), self.manifest_path(check)
+        next_path = paths.staged(path)
+        remove(paths.staged(manifest_path))
+        if not next_path.exists():
+            return
+        try:
+            named = load_manifest(self._manifest_text(check)).binary_root
+        except (GoldenMissingError, ManifestError, CorruptGoldenError):
+            named = None
+        if named is not None and _root_of(next_path) == named and _root_of(path) != named:
+            next_path.replace(path)
+        else:
+            remove(next_path)
+        flush_folder(self.folder)
+
+    def _manifest_text(self, check: str) -> str:
+        path = self.manifest_path(check)
+        try:
+            data = read_regular(path, LARGEST_BYTES)
+        except FileNotFoundError:
+            binary = self.path(check)
+            if binary.exists():
+                raise CorruptGoldenError(
+                    f"its manifest {path.name} is missing", file=binary, remedy=_REMEDY_PAIR
+                ) from None
+            raise GoldenMissingError(
+                f"there is no golden for check {check!r}",
+                file=binary,
+                remedy=f"look at the outputs, then make it with `ciwrap accept {check}`",
+            ) from None
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError:
+            raise CorruptGoldenError(
+                "the manifest is not UTF-8 text", file=path, remedy=_REMEDY_PAIR
+            ) from None
+
+    def _read_pair(self, check: str, text: str) -> StoredGolden:
+        path, manifest_path = self.path(check), self.manifest_path(check)
+        try:
+            manifest = load_manifest(text)
+        except ManifestError as error:
+            raise CorruptGoldenError(str(error), file=manifest_path, remedy=_REMEDY_PAIR) from None
+        if manifest.check != check or manifest.binary_name != path.name:
+            raise CorruptGoldenError(
+                f"it is the manifest of {manifest.binary_name!r}, check {manifest.check!r}",
+                file=manifest_path,
+                remedy="give the files their own names back, or accept the check anew",
+            )
+        source, data = self._binary_of(check, manifest)
+        variables = decode(data, source)
+        _verify_rows(manifest, variables, manifest_path)
+        return StoredGolden(
+            check,
+            path,
+            manifest_path,
+            manifest,
+            tuple(variables),
+            len(data),
+            was_interrupted=source != path,
+        )
+
+    def _binary_of(self, check: str, manifest: Manifest) -> tuple[Path, bytes]:
+        path = self.path(check)
+        found: bytes | None = None
+        for candidate in (path, paths.staged(path)):
+            try:
+                data = read_regular(candidate, _largest_decoded())
+            except FileNotFoundError:
+                continue
+            if _matches(data, manifest):
+                return candidate, data
+            if candidate == path:
+                found = data
+        if found is None:
+            raise GoldenMissingError(
+                "the golden file is missing, although its manifest is there",
+                file=path,
+                remedy=_REMEDY_PAIR,
+            )
+        # A damaged file says better what is wrong with it than its root could.
+        decode(found, path)
+        raise CorruptGoldenError(
+            f"the manifest is of another file (it names root {manifest.binary_root[:16]}... and"
+            f" {manifest.binary_bytes} bytes; the file has {_core.golden_root(found).hex()[:16]}..."
+            f" and {len(found)})",
+            file=path,
+            remedy=_REMEDY_PAIR,
+        )
+
+
+def read_golden_file(path: Path) -> tuple[list[_core.GoldenVariable], str]:
+    """The variables and the root of any golden file, without its manifest.
+
+    Raises as `GoldenStore.read` does.
+    """
+    try:
+        data = read_regular(path, _largest_decoded())
+    except FileNotFoundError:
+        raise GoldenMissingError("there is no such file", file=path) from None
+    return decode(data, path), _core.golden_root(data).hex()
+
+
+def decode(data: bytes, source: Path) -> list[_core.GoldenVariable]:
+    """Decodes a golden file's bytes; `source` is for the message. Raises as `GoldenStore.read`."""
+    limit = _largest_decoded()
+    try:
+        return _core.decode_golden(data, source=str(source), max_decoded_bytes=limit)
+    except _core.CoreError as error:
+        if error.code == "unsupported" and f"more than {limit} bytes" in str(error):
+            raise FileLimitError(
+                f"would unpack to more than the {limit} bytes that this machine may take",
+                file=source,
+                remedy="keep less in it (evidence: residues or tree), or use a larger machine",
+            ) from error
+        raise from_core_error(error, file=source, golden=True) from error
+
+
+def _verify_rows(
+    manifest: Manifest, variables: Sequence[_core.GoldenVariable], manifest_path: Path
+) -> None:
+    rows = tuple(VariableRow.of(variable) for variable in variables)
+    if rows == manifest.variables:
+        return
+    for stated, actual in zip(manifest.variables, rows, strict=False):
+        if stated != actual:
+            fields = [
+                name
+                for name in VariableRow.__dataclass_fields__
+                if getattr(stated, name) != getattr(actual, name)
+            ]
+            raise CorruptGoldenError(
+                f"variable {stated.name!r} is described otherwise than in the golden file"
+                f" ({', '.join(fields)})",
+                file=manifest_path,
+                remedy=_REMEDY_PAIR,
+            )
+    raise CorruptGoldenError(
+        f"it lists {len(manifest.variables)} variables, the golden file holds {len(rows)}",
+        file=manifest_path,
+        remedy=_REMEDY_PAIR,
+    )
+
+
+def _matches(data: bytes, manifest: Manifest) -> bool:
+    if len(data) != manifest.binary_bytes:
+        return False
+    try:
+        return _core.golden_root(data).hex() == manifest.binary_root
+    except _core.CoreError:
+        return False
+
+
+def _root_of(path: Path) -> str | None:
+    try:
+        return _core.golden_root(read_regular(path, _largest_decoded())).hex()
+    except (FileNotFoundError, UnreadableFileError, FileLimitError, _core.CoreError):
+        return None
+
+
+def _largest_decoded() -> int:
+    """Bytes a golden may unpack to: half of the memory, at most 16 GiB."""
+    try:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):
+        memory = 8 << 30
+    return min(max(memory // 2, 1 << 28), 1 << 34)
+
+
+def _write_failed(path: Path, error: OSError) -> WriteFailedError:
+    return WriteFailedError(
+        f"the golden could not be written: {error.strerror or error}; what was there is untouched",
+        file=path,
+        remedy="free some space or make the folder writable, then accept again",
+    )

@@ -1,0 +1,437 @@
+"""The plain data that ciwrap's parts hand to each other: bounds, variables, verdicts, results.
+
+No behaviour beyond validation and text forms, and nothing heavy to import. Everything is frozen;
+numbers are plain Python numbers, never NumPy scalars. A result holds all that the renderers
+(terminal, JSON, HTML, JUnit, job summary) show, so none of them computes anything.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import re
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import total_ordering
+from typing import TYPE_CHECKING
+
+from ciwrap.errors import ExitCode, InvalidBoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+DEFAULT_CHUNK_BYTES = 4096
+DEFAULT_RESIDUE_LEVELS = 15
+# Compressed bytes a golden may spend on one variable. The data themselves are the best evidence:
+# exact counts and indices; within this budget a golden of some dozen variables still is a small
+# commit.
+DEFAULT_DATA_BUDGET_BYTES = 256 * 1024
+# Residues decide as surely as the data (a tree alone cannot tell noise from a change) at an eighth
+# of float32 and a sixteenth of float64 data, so more may be spent before a tree alone is all that
+# is kept: this holds the residues of some 60 MB of float32, or of 10 million float64.
+DEFAULT_RESIDUES_BUDGET_BYTES = 8 * 1024 * 1024
+
+
+def number_text(value: float) -> str:
+    """The shortest decimal that reads back as the same double: `1e-6`, `0`, `0.25`, `inf`."""
+    text = repr(float(value))
+    text = re.sub(r"e([+-])0*(\d)", lambda m: f"e{'-' if m[1] == '-' else ''}{m[2]}", text)
+    return text.removesuffix(".0")
+
+
+# --- what is asked --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorBound:
+    """v differs from g unless |v - g| <= atol + rtol |g|, or they are at most `ulps` floats apart.
+
+    (0, 0, 0) asks for equal numbers. ulps excludes atol and rtol. Raises InvalidBoundError for
+    anything negative, NaN, infinite or not a number.
+    """
+
+    atol: float = 0.0
+    rtol: float = 0.0
+    ulps: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("atol", "rtol"):
+            value: object = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, numbers.Real):
+                raise InvalidBoundError(f"{name} must be a number, not {value!r}")
+            plain = float(value)
+            if not math.isfinite(plain) or plain < 0:
+                raise InvalidBoundError(
+                    f"{name} must be finite and not negative, not {number_text(plain)}"
+                )
+            object.__setattr__(self, name, plain + 0.0)  # -0.0 becomes 0.0
+        ulps: object = self.ulps
+        if isinstance(ulps, bool) or not isinstance(ulps, numbers.Integral):
+            raise InvalidBoundError(f"ulps must be a whole number, not {ulps!r}")
+        object.__setattr__(self, "ulps", int(ulps))
+        if not 0 <= self.ulps < 1 << 63:
+            raise InvalidBoundError(f"ulps must be from 0 to 2^63 - 1, not {self.ulps}")
+        if self.ulps and (self.atol or self.rtol):
+            raise InvalidBoundError("ulps excludes atol and rtol; give one or the other")
+
+    @property
+    def is_exact(self) -> bool:
+        return not (self.atol or self.rtol or self.ulps)
+
+    @property
+    def text(self) -> str:
+        """`atol=1e-6 rtol=0`, or `ulps=4`."""
+        if self.ulps:
+            return f"ulps={self.ulps}"
+        return f"atol={number_text(self.atol)} rtol={number_text(self.rtol)}"
+
+    def __str__(self) -> str:
+        return self.text
+
+    @classmethod
+    def parse(cls, text: str) -> ErrorBound:
+        """The bound of a text form; parts in any order, missing ones are 0. Raises
+        InvalidBoundError.
+        """
+        found: dict[str, float | int] = {}
+        for part in text.split():
+            name, sign, value = part.partition("=")
+            if name not in ("atol", "rtol", "ulps") or not sign or name in found:
+                raise InvalidBoundError(f"{text!r} is no error bound", remedy="write 'atol=1e-6'")
+            try:
+                found[name] = int(value) if name == "ulps" else float(value)
+            except ValueError:
+                raise InvalidBoundError(f"{value!r} in {text!r} is no number") from None
+        return cls(found.get("atol", 0.0), found.get("rtol", 0.0), int(found.get("ulps", 0)))
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True)
+class VariableId:
+    """One variable of one checkpoint. Ordered as a history is read: iteration, rank, name; None
+    first.
+    """
+
+    name: str
+    iteration: int | None = None
+    rank: int | None = None
+
+    @property
+    def sort_key(self) -> tuple[int, int, str]:
+        return (
+            -1 if self.iteration is None else self.iteration,
+            -1 if self.rank is None else self.rank,
+            self.name,
+        )
+
+    @property
+    def text(self) -> str:
+        """`iter 10 / rank 0 / x`, without the parts that are None."""
+        parts = [] if self.iteration is None else [f"iter {self.iteration}"]
+        parts += [] if self.rank is None else [f"rank {self.rank}"]
+        return " / ".join([*parts, self.name])
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __lt__(self, other: object) -> bool:
+        if not isinstance(other, VariableId):
+            return NotImplemented
+        return self.sort_key < other.sort_key
+
+
+class Evidence(str, Enum):
+    """What a golden holds of a variable, and so what a verdict rests on."""
+
+    DATA = "data"
+    RESIDUES = "residues"
+    TREE = "tree"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class EvidencePolicy(str, Enum):
+    """What a golden is asked to hold; AUTO takes the best evidence that fits its budget."""
+
+    AUTO = "auto"
+    DATA = "data"
+    RESIDUES = "residues"
+    TREE = "tree"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class VariableSettings:
+    """How one variable is captured and compared, with all defaults filled in.
+
+    Budgets are compressed bytes per variable. mask: name of a boolean variable of the same shape,
+    rank and iteration whose true elements count as zero on both sides. strict_*: whether another
+    dtype or shape is an error at once; a relaxed dtype is compared after an exact conversion only.
+    """
+
+    bound: ErrorBound = field(default_factory=ErrorBound)
+    residue_levels: int = DEFAULT_RESIDUE_LEVELS
+    chunk_bytes: int = DEFAULT_CHUNK_BYTES
+    evidence: EvidencePolicy = EvidencePolicy.AUTO
+    data_budget_bytes: int = DEFAULT_DATA_BUDGET_BYTES
+    residues_budget_bytes: int = DEFAULT_RESIDUES_BUDGET_BYTES
+    equal_nan: bool = True
+    fill_values: tuple[float | int, ...] = ()
+    mask: str | None = None
+    strict_dtype: bool = True
+    strict_shape: bool = True
+
+
+# --- what is found --------------------------------------------------------------------------------
+
+
+class Verdict(str, Enum):
+    """The three result words."""
+
+    MATCH = "match"
+    DIFFER = "differ"
+    NOT_COMPARABLE = "not_comparable"
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def words(self) -> str:
+        """For people: `match`, `differ`, `not comparable`."""
+        return self.value.replace("_", " ")
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return _EXIT_CODES[self]
+
+    @staticmethod
+    def worst(verdicts: Iterable[Verdict]) -> Verdict:
+        """not_comparable before differ before match; of nothing at all: not_comparable."""
+        return max(verdicts, key=_SEVERITY.index, default=Verdict.NOT_COMPARABLE)
+
+
+_SEVERITY = (Verdict.MATCH, Verdict.DIFFER, Verdict.NOT_COMPARABLE)
+_EXIT_CODES = {
+    Verdict.MATCH: ExitCode.MATCH,
+    Verdict.DIFFER: ExitCode.DIFFER,
+    Verdict.NOT_COMPARABLE: ExitCode.NOT_COMPARABLE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRange:
+    """Neighbouring suspect chunks, as the elements they hold: first and last, both included.
+
+    The indices are those of the elements in the variable's shape (C order), () for a 0-d variable.
+    """
+
+    first_element: int
+    last_element: int
+    first_index: tuple[int, ...] = ()
+    last_index: tuple[int, ...] = ()
+    chunk_count: int = 1
+
+    @property
+    def element_count(self) -> int:
+        return self.last_element - self.first_element + 1
+
+
+@dataclass(frozen=True, slots=True)
+class DifferingElement:
+    """One element beyond its bound. Values are texts that read back exactly (`0.1`, `nan`,
+    `b'ab'`).
+    """
+
+    index: tuple[int, ...]
+    golden: str
+    new: str
+    abs_difference: float | None = None  # None where it has no meaning (NaN, bytes)
+    bound_share: float | None = None  # |v - g| / bound; inf for a bound of 0
+
+
+@dataclass(frozen=True, slots=True)
+class VariableResult:
+    """The verdict on one variable, and what it rests on. None means: not known on this evidence.
+
+    Counts are of elements. If only suspect chunks are known, differing_count is None and the truth
+    lies from differing_count_at_least to differing_count_at_most. max_drift_share is the share of
+    the bound used up over the matching chunks, to within one fine step of the residues.
+    bound_share_histogram has the 34 classes of the core's `Comparison.histogram`; drift_histogram
+    has the elements that drifted by 0, 1, ... h fine steps.
+
+    Raises ValueError for a match that is none: a match has 0 differing elements, and what is not
+    comparable has a reason.
+    """
+
+    name: str
+    verdict: Verdict
+    iteration: int | None = None
+    rank: int | None = None
+    evidence: Evidence | None = None
+    reason: str | None = None
+    dtype: str | None = None  # of the new run; golden_dtype only where it is another
+    golden_dtype: str | None = None
+    shape: tuple[int, ...] | None = None
+    golden_shape: tuple[int, ...] | None = None
+    bound: ErrorBound | None = None
+    mask: str | None = None
+    source_path: str | None = None
+    golden_root: str | None = None  # hexadecimal
+    root: str | None = None
+    byte_count: int | None = None
+
+    element_count: int | None = None
+    differing_count: int | None = None
+    differing_count_at_least: int | None = None
+    differing_count_at_most: int | None = None
+    first_index: tuple[int, ...] | None = None
+    first_differences: tuple[DifferingElement, ...] = ()
+
+    chunk_count: int | None = None
+    suspect_chunks: int | None = None
+    suspect_ranges: tuple[ChunkRange, ...] = ()  # the first few
+    suspect_range_count: int | None = None  # all of them
+
+    max_abs_difference: float | None = None
+    max_abs_index: tuple[int, ...] | None = None
+    mean_abs_difference: float | None = None
+    max_rel_difference: float | None = None
+    max_rel_index: tuple[int, ...] | None = None
+    mean_rel_difference: float | None = None
+    max_bound_share: float | None = None
+    bound_share_histogram: tuple[int, ...] | None = None
+    nan_mismatch_count: int | None = None
+    inf_mismatch_count: int | None = None
+    missing_mismatch_count: int | None = None
+
+    residue_levels: int | None = None
+    # drift up to this share of the bound never raises an alarm
+    guaranteed_share: float | None = None
+    max_drift_share: float | None = None
+    drift_histogram: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.verdict is Verdict.MATCH and self.differing_count != 0:
+            raise ValueError(f"{self.id}: a match with {self.differing_count} differing elements")
+        if self.verdict is Verdict.NOT_COMPARABLE and not self.reason:
+            raise ValueError(f"{self.id}: not comparable, and no reason given")
+
+    @property
+    def id(self) -> VariableId:
+        return VariableId(self.name, self.iteration, self.rank)
+
+
+class MessageLevel(str, Enum):
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Something to tell besides the variables. slug: its entry in docs/reference/errors.md."""
+
+    level: MessageLevel
+    text: str
+    slug: str | None = None
+    file: str | None = None
+    variable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommandOutcome:
+    """What the configured command did. exit_code: negative for a signal, None if it was ended."""
+
+    command: str
+    working_dir: str
+    exit_code: int | None
+    seconds: float
+    timed_out: bool = False
+    output_tail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """One check: a golden (or side A) against what a run left (or side B).
+
+    Raises ValueError for a match that is none: nothing compared, or a variable that does not match.
+    """
+
+    name: str
+    verdict: Verdict
+    variables: tuple[VariableResult, ...] = ()
+    golden_path: str | None = None
+    source_path: str | None = None
+    missing_variables: tuple[VariableId, ...] = ()  # in the golden only
+    extra_variables: tuple[VariableId, ...] = ()  # in the run only
+    ignored_variables: tuple[VariableId, ...] = ()
+    messages: tuple[Message, ...] = ()
+    golden_root: str | None = None
+    root: str | None = None
+    engine: str | None = None  # how files were read: "io_uring" or "pread"
+    backend: str | None = None  # where trees were built: "serial", "openmp", ...
+    seconds: float = 0.0
+    bytes_read: int | None = None
+    golden_bytes: int | None = None
+    command: CommandOutcome | None = None
+
+    def __post_init__(self) -> None:
+        if self.verdict is not Verdict.MATCH:
+            return
+        if Verdict.worst(variable.verdict for variable in self.variables) is not Verdict.MATCH:
+            raise ValueError(f"check {self.name}: a match although not every variable matches")
+
+    @property
+    def first_divergence(self) -> VariableResult | None:
+        """The earliest variable that does not match, in the order of iteration, rank and name."""
+        others = [v for v in self.variables if v.verdict is not Verdict.MATCH]
+        return min(others, key=lambda variable: variable.id.sort_key, default=None)
+
+    @property
+    def max_drift_share(self) -> float | None:
+        """The largest share of its bound that any variable used up, where known."""
+        shares = [v.max_drift_share for v in self.variables if v.max_drift_share is not None]
+        shares += [v.max_bound_share for v in self.variables if v.max_bound_share is not None]
+        return max(shares, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """All checks of one command. environment is what the report shows of machine and versions.
+
+    Raises ValueError for a verdict that is better than the worst of its checks.
+    """
+
+    verdict: Verdict
+    checks: tuple[CheckResult, ...] = ()
+    kind: str = "check"  # the command: "check", "compare", "run", ...
+    messages: tuple[Message, ...] = ()
+    command: CommandOutcome | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    ciwrap_version: str = ""
+    started_at: str = ""  # ISO 8601, UTC
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        worst = Verdict.worst(check.verdict for check in self.checks)
+        if _SEVERITY.index(self.verdict) < _SEVERITY.index(worst):
+            raise ValueError(f"a verdict of {self.verdict} over checks whose worst is {worst}")
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return self.verdict.exit_code
+
+    @property
+    def verdict_counts(self) -> dict[Verdict, int]:
+        """How many variables have which verdict, over all checks; every verdict is a key."""
+        counts = dict.fromkeys(Verdict, 0)
+        for check in self.checks:
+            for variable in check.variables:
+                counts[variable.verdict] += 1
+        return counts

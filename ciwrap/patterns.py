@@ -1,0 +1,143 @@
+"""Path patterns that are globs and templates at once: `out/iter_{iteration:d}/*/{name}.npy`.
+
+`*` and `?` stay within one path component, `[...]` is a set of characters, `**/` crosses any number
+of folders and `**` anything. `{iteration}` and `{rank}` stand for digits (`:d` may follow),
+`{name}` for one or more characters of one component.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ciwrap.errors import ConfigError
+
+_FIELDS = {"iteration": r"[0-9]{1,18}", "rank": r"[0-9]{1,18}", "name": r"[^/]+?"}
+_SPECIAL = re.compile(r"\*\*|\*|\?|\[[^\]/]+\]|\{[^{}]*\}")
+_TRIMMED = "_-. "
+
+
+@dataclass(frozen=True, slots=True)
+class PathMatch:
+    """What a path told. iteration, rank, name: None where the pattern has no such field.
+
+    wild: the components in which the pattern has wild cards, joined by '/', without the text of
+    fields.
+    """
+
+    iteration: int | None = None
+    rank: int | None = None
+    name: str | None = None
+    wild: str = ""
+
+
+class PathPattern:
+    """A compiled pattern. `anywhere` lets it match the end of a path, from some folder's start on.
+
+    Raises ConfigError (naming `key`) for an unknown or repeated field.
+    """
+
+    def __init__(self, text: str, *, anywhere: bool = False, key: str = "outputs") -> None:
+        self.text = text
+        self.fields: list[str] = []
+        self._wild_count = 0
+        self._key = key
+        *folders, last = text.split("/")
+        parts = [self._component(part) for part in folders]
+        parts.append(self._component(last) if last != "**" else self._rest())
+        # "a/**/b" also means "a/b": the slash after a `**` component belongs to what it crosses.
+        body = "/".join(parts).replace("\0/", "").replace("\0", "")
+        self._regex = re.compile((r"(?:.*/)?" if anywhere else "") + body, re.DOTALL)
+
+    def _component(self, text: str) -> str:
+        if text == "**":
+            self._wild_count += 1
+            return rf"(?P<w{self._wild_count}>(?:[^/]+/)*)" + "\0"
+        parts: list[str] = []
+        last = 0
+        is_wild = False
+        for special in _SPECIAL.finditer(text):
+            parts.append(re.escape(text[last : special.start()]))
+            parts.append(self._translate(special[0]))
+            is_wild = is_wild or special[0][0] != "{"
+            last = special.end()
+        parts.append(re.escape(text[last:]))
+        body = "".join(parts)
+        if not is_wild:
+            return body
+        self._wild_count += 1
+        return f"(?P<w{self._wild_count}>{body})"
+
+    def _rest(self) -> str:
+        self._wild_count += 1
+        return rf"(?P<w{self._wild_count}>.+)"
+
+    def _translate(self, special: str) -> str:
+        if special[0] == "*":
+            return r".*" if special == "**" else r"[^/]*"
+        if special == "?":
+            return r"[^/]"
+        if special[0] == "[":
+            body = special[1:-1]
+            negated = body[0] in "!^" and len(body) > 1
+            escaped = re.sub(r"([\\\]\[&~|^])", r"\\\1", body[1:] if negated else body)
+            return f"[^/{escaped}]" if negated else f"[{escaped}]"
+        return self._field(special[1:-1])
+
+    def _field(self, body: str) -> str:
+        name, _, kind = body.partition(":")
+        if name not in _FIELDS or (":" in body and (kind != "d" or name == "name")):
+            raise ConfigError(
+                f"{self.text!r} has an unknown field {{{body}}}",
+                key=self._key,
+                remedy="the fields are {iteration:d}, {rank:d} and {name}",
+            )
+        if name in self.fields:
+            raise ConfigError(f"{self.text!r} has the field {{{name}}} twice", key=self._key)
+        self.fields.append(name)
+        return f"(?P<{name}>{_FIELDS[name]})"
+
+    @property
+    def is_literal(self) -> bool:
+        return _SPECIAL.search(self.text) is None
+
+    @property
+    def fixed_folder(self) -> str:
+        """The folders before the first wild card or field, '' or ending in '/'."""
+        special = _SPECIAL.search(self.text)
+        head = self.text if special is None else self.text[: special.start()]
+        return head[: head.rfind("/") + 1]
+
+    @property
+    def stem(self) -> str:
+        """The last component without fields, wild cards and suffix; 'data' if nothing is left."""
+        last = _SPECIAL.sub("", self.text.rsplit("/", 1)[-1])
+        return last.rsplit(".", 1)[0].strip(_TRIMMED) or "data"
+
+    def match(self, path: str) -> PathMatch | None:
+        """The fields of a path ('/' between components), None if it does not match."""
+        found = self._regex.fullmatch(path)
+        if found is None:
+            return None
+        wild = [self._without_fields(found, f"w{n + 1}") for n in range(self._wild_count)]
+        return PathMatch(
+            iteration=_number(found, "iteration") if "iteration" in self.fields else None,
+            rank=_number(found, "rank") if "rank" in self.fields else None,
+            name=found["name"] if "name" in self.fields else None,
+            wild="/".join(text for text in wild if text),
+        )
+
+    def _without_fields(self, found: re.Match[str], group: str) -> str:
+        first, end = found.span(group)
+        text, last = "", first
+        for name in self.fields:
+            start, stop = found.span(name)
+            if first <= start and stop <= end:
+                text += found.string[last:start]
+                last = stop
+        text += found.string[last:end]
+        return text.strip("/") if last == first else text.strip("/" + _TRIMMED)
+
+
+def _number(found: re.Match[str], name: str) -> int:
+    return int(found[name])

@@ -1,0 +1,178 @@
+"""What a reader is: a small class that opens one file format and streams its variables.
+
+A reader of your own subclasses `Reader` and `Source`, registers in the entry-point group
+`ciwrap.readers`, and runs `ciwrap.testing.ReaderSuite` (docs/how-to/write-a-reader.md).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ciwrap.errors import ConfigError, UnreadableFileError, VariableMissingError
+from ciwrap.readers.dtypes import storage_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+    from types import TracebackType
+
+    from numpy.typing import NDArray
+
+DEFAULT_SLAB_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class FileRegion:
+    """Where a variable's bytes lie in a file, back to back in C order."""
+
+    path: str
+    offset: int
+    byte_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class VariableInfo:
+    """One variable of a file, before any of it is read.
+
+    dtype: array-protocol string with byte order as stored ("<f4", ">i8", "|b1", "|S12"), or "<bf2".
+    shape: () for a single number; lengths may be 0. region: None unless the file holds the
+    variable's bytes contiguously and uncompressed.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    region: FileRegion | None = None
+
+    @property
+    def element_count(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def item_bytes(self) -> int:
+        return storage_dtype(self.dtype).itemsize
+
+    @property
+    def byte_count(self) -> int:
+        return self.element_count * self.item_bytes
+
+
+class Source(ABC):
+    """An open file and its variables. A context manager; not for use by several threads at once."""
+
+    path: Path
+    variables: tuple[VariableInfo, ...]  # in the file's own order, names unique
+
+    @abstractmethod
+    def read(self, name: str, first_element: int, count: int) -> NDArray[Any]:
+        """Elements first_element .. first_element + count - 1, counted in C order of the shape.
+
+        Returns a C-contiguous array of shape (count,) in `storage_dtype(info.dtype)`. Memory in
+        proportion to `count`, not to the variable. Raises CorruptFileError or UnreadableFileError,
+        VariableMissingError for an unknown name, IndexError for a range outside the variable.
+        """
+
+    def slabs(self, name: str, slab_bytes: int = DEFAULT_SLAB_BYTES) -> Iterator[NDArray[Any]]:
+        """The whole variable in order, in pieces of at most slab_bytes (but at least one element).
+
+        A variable without elements yields nothing. Raises as `read` does.
+        """
+        info = self.info(name)
+        step = max(1, slab_bytes // max(1, info.item_bytes))
+        for first in range(0, info.element_count, step):
+            yield self.read(name, first, min(step, info.element_count - first))
+
+    def info(self, name: str) -> VariableInfo:
+        """The variable of that name; raises VariableMissingError."""
+        for info in self.variables:
+            if info.name == name:
+                return info
+        raise VariableMissingError("there is no such variable", file=self.path, variable=name)
+
+    def checked_range(self, name: str, first_element: int, count: int) -> VariableInfo:
+        """The variable of that name, once the range is known to lie in it; raises IndexError."""
+        info = self.info(name)
+        if first_element < 0 or count < 0 or first_element + count > info.element_count:
+            raise IndexError(
+                f"elements {first_element} to {first_element + count} of {info.element_count}"
+            )
+        return info
+
+    def close(self) -> None:  # noqa: B027 - nothing to close is a fair default
+        """Gives up the file; harmless when repeated."""
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Reader(ABC):
+    """Opens files of one format. Instances carry no state.
+
+    name: what `format:` in ciwrap.yaml calls it. suffixes: lower case, with the dot. names_inside:
+    whether the file names its variables (.npz, tables) or they are named after the file (.npy,
+    raw). option_names: the keys that `options:` may hold.
+    """
+
+    name: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]]
+    names_inside: ClassVar[bool] = True
+    option_names: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def open(
+        self, path: Path, *, name: str | None = None, options: Mapping[str, Any] | None = None
+    ) -> Source:
+        """Opens the file and reads as much as is needed to list its variables.
+
+        name: what to call the file's array where the format gives no name; default: the file's
+        stem. options: as in ciwrap.yaml; unknown keys have been refused. Raises OutputMissingError,
+        UnreadableFileError, CorruptFileError, UnsupportedFormatError, UnsupportedDtypeError or
+        ConfigError, and nothing else, whatever the bytes are.
+        """
+
+    def companions(self, path: Path) -> tuple[Path, ...]:  # noqa: ARG002 - most formats have none
+        """Further files that belong to this one (sidecars), whether or not they exist."""
+        return ()
+
+    def check_options(self, options: Mapping[str, Any], path: Path) -> None:
+        """Raises ConfigError for an option this reader does not know."""
+        for key in options:
+            if key not in self.option_names:
+                known = ", ".join(self.option_names) or "none"
+                raise ConfigError(
+                    f"the reader {self.name!r} has no option {key!r} (it has: {known})",
+                    file=path,
+                    key=f"options.{key}",
+                )
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turns an OSError of the block into UnreadableFileError naming the file."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, UnreadableFileError):
+            raise
+        raise UnreadableFileError(
+            f"cannot be read: {error.strerror or error}", file=path
+        ) from error
+
+
+def as_elements(data: bytes | bytearray | memoryview, dtype: str) -> NDArray[Any]:
+    """Bytes as a one-dimensional array of that dtype, without a copy."""
+    return np.frombuffer(data, dtype=storage_dtype(dtype))

@@ -1,0 +1,78 @@
+"""Plain reading of regular files, with errors that name them. Never mmap: a file that is truncated
+while it is mapped ends the process instead of raising an error.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING
+
+from ciwrap.errors import CorruptFileError, OutputMissingError, UnreadableFileError
+from ciwrap.readers.base import reading
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_MOST_PER_CALL = 1 << 30
+
+
+class InputFile:
+    """A regular file open for reading at given offsets.
+
+    Raises OutputMissingError if there is none, UnreadableFileError for folders, pipes and devices
+    and for whatever the operating system refuses.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor = -1
+        try:
+            with reading(path):
+                # Without O_NONBLOCK, opening a named pipe would wait for a writer.
+                self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+                status = os.fstat(self._descriptor)
+        except UnreadableFileError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                raise OutputMissingError(
+                    "does not exist", file=path, remedy="run the program first"
+                ) from None
+            raise
+        except ValueError as error:
+            raise UnreadableFileError(f"is no valid path: {error}", file=ascii(path)) from None
+        if not stat.S_ISREG(status.st_mode):
+            self.close()
+            what = "a folder" if stat.S_ISDIR(status.st_mode) else "no regular file"
+            raise UnreadableFileError(f"is {what}", file=path, remedy="give a file")
+        self.byte_count = status.st_size
+
+    def read_at(self, offset: int, count: int) -> bytearray:
+        """Exactly `count` bytes from `offset`. Raises CorruptFileError if the file ends before."""
+        data = bytearray(count)
+        view = memoryview(data)
+        done = 0
+        with reading(self.path):
+            while done < count:
+                part = view[done : done + _MOST_PER_CALL]
+                got = os.preadv(self._descriptor, [part], offset + done)
+                if got == 0:
+                    raise CorruptFileError(
+                        f"ends after {offset + done} bytes, but {offset + count} are expected",
+                        file=self.path,
+                        remedy="is the program still writing it?",
+                    )
+                done += got
+        return data
+
+    def read_some(self, offset: int, count: int) -> bytes:
+        """Up to `count` bytes from `offset`; fewer only at the end of the file."""
+        count = min(count, self.byte_count - offset)
+        return bytes(self.read_at(offset, count)) if count > 0 else b""
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __del__(self) -> None:
+        self.close()

@@ -1,0 +1,58 @@
+"""The array of a .npy, wherever its bytes come from, as one variable per field."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ciwrap.readers.base import FileRegion, VariableInfo
+from ciwrap.readers.dtypes import extract
+from ciwrap.readers.fortran import FortranOrder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from ciwrap.readers.npy_format import NpyHeader
+
+
+class NpyArray:
+    """Reads elements of the array's variables. read_at(offset, count) gives bytes of the data."""
+
+    def __init__(self, header: NpyHeader, read_at: Callable[[int, int], bytes | bytearray]) -> None:
+        self._header = header
+        self._read_at = read_at
+        self._fortran = (
+            FortranOrder(header.shape, header.stored_dtype, read_at)
+            if header.fortran_order
+            else None
+        )
+
+    def infos(self, region: FileRegion | None) -> tuple[VariableInfo, ...]:
+        """One per field; the region is that of the whole array."""
+        return tuple(
+            VariableInfo(field.name, field.dtype, (*self._header.shape, *field.inner_shape), region)
+            for field in self._header.fields
+        )
+
+    def read(self, field_number: int, first: int, count: int) -> NDArray[Any]:
+        """Elements of one variable, counted in C order of its own shape."""
+        field = self._header.fields[field_number]
+        per_record = math.prod(field.inner_shape)
+        if count == 0 or per_record == 0:
+            return np.empty(0, dtype=field.dtype)
+        record, within = divmod(first, per_record)
+        record_count = (within + count + per_record - 1) // per_record
+        records = self._records(record, record_count)
+        values: NDArray[Any] = extract(records, self._header.dtype, field)
+        return values[within : within + count]
+
+    def _records(self, first: int, count: int) -> NDArray[Any]:
+        if self._fortran is not None:
+            return self._fortran.read(first, count)
+        item = self._header.dtype.itemsize
+        data = self._read_at(first * item, count * item)
+        return np.frombuffer(data, self._header.stored_dtype)

@@ -1,0 +1,133 @@
+"""Which reader opens which file: by suffix, or by the name that `format:` gives.
+
+Our own readers come first and cannot be replaced. Readers of other packages register in the
+entry-point group `ciwrap.readers` (entry name = reader name) and are loaded only when they are
+asked for, or when no reader of ours knows a suffix.
+"""
+
+from __future__ import annotations
+
+import difflib
+from functools import cache
+from importlib import import_module, metadata
+from typing import TYPE_CHECKING
+
+from ciwrap.errors import ReaderPluginError, UnknownReaderError, one_line
+from ciwrap.readers.base import Reader
+
+if TYPE_CHECKING:
+    import os
+    from importlib.metadata import EntryPoint
+    from pathlib import Path
+
+ENTRY_POINT_GROUP = "ciwrap.readers"
+
+# name: (where the class is, suffixes), so that a suffix can be looked up without importing
+# anything.
+OWN_READERS = {
+    "npy": ("ciwrap.readers.npy:NpyReader", (".npy",)),
+    "npz": ("ciwrap.readers.npz:NpzReader", (".npz",)),
+    "raw": ("ciwrap.readers.raw:RawReader", (".bin", ".raw")),
+    "text": ("ciwrap.readers.text:TextReader", (".csv", ".tsv", ".txt", ".dat")),
+}
+
+
+def reader_for(path: Path, format_name: str | None = None) -> Reader:
+    """The reader for a file.
+
+    Raises UnknownReaderError (a ConfigError) if there is none, ReaderPluginError if it is
+    registered but cannot be loaded.
+    """
+    if format_name is not None:
+        return reader_named(format_name)
+    suffix = path.suffix.lower()
+    for name, (_, suffixes) in OWN_READERS.items():
+        if suffix in suffixes:
+            return _own_reader(name)
+    broken: list[ReaderPluginError] = []
+    for name in _entry_points():
+        try:
+            reader = reader_named(name)
+        except ReaderPluginError as error:
+            broken.append(error)
+            continue
+        if suffix in reader.suffixes:
+            return reader
+    if broken:
+        raise broken[0]
+    raise UnknownReaderError(
+        f"no reader knows the suffix {suffix!r}" if suffix else "the file has no suffix",
+        file=path,
+        remedy=f"name one with 'format' ({', '.join(reader_names())}), or leave the file out with"
+        " 'exclude'",
+    )
+
+
+def knows_suffix(path: Path) -> bool:
+    """Whether some reader opens files of this suffix. Raises ReaderPluginError for a broken one."""
+    try:
+        reader_for(path)
+    except UnknownReaderError:
+        return False
+    return True
+
+
+def reader_named(name: str, *, file: str | os.PathLike[str] | None = None) -> Reader:
+    """The reader of that name; raises as `reader_for` does."""
+    if name in OWN_READERS:
+        return _own_reader(name)
+    entry = _entry_points().get(name)
+    if entry is None:
+        names = reader_names()
+        near = difflib.get_close_matches(name, names, 1, 0.5)
+        raise UnknownReaderError(
+            f"there is no reader {name!r} (there is: {', '.join(names)})",
+            file=file,
+            key="format",
+            suggestion=near[0] if near else None,
+        )
+    return _plugin_reader(name, entry)
+
+
+def reader_names() -> list[str]:
+    """Names of all readers, ours first; nothing is imported for it."""
+    return [*OWN_READERS, *_entry_points()]
+
+
+@cache
+def _own_reader(name: str) -> Reader:
+    module, _, attribute = OWN_READERS[name][0].partition(":")
+    reader = getattr(import_module(module), attribute)()
+    assert isinstance(reader, Reader)
+    return reader
+
+
+@cache
+def _entry_points() -> dict[str, EntryPoint]:
+    found = {entry.name: entry for entry in metadata.entry_points(group=ENTRY_POINT_GROUP)}
+    return {name: found[name] for name in sorted(found) if name not in OWN_READERS}
+
+
+_loaded: dict[str, Reader] = {}
+
+
+def _plugin_reader(name: str, entry: EntryPoint) -> Reader:
+    if name in _loaded:
+        return _loaded[name]
+    try:
+        kind = entry.load()
+        reader = kind()
+    # Somebody else's module runs here, and any way it fails means the same to the user.
+    except Exception as error:
+        raise ReaderPluginError(
+            f"the reader {name!r} ({entry.value}) cannot be loaded: "
+            f"{type(error).__name__}: {one_line(error)}",
+            remedy="reinstall or remove the package that registers it",
+        ) from error
+    if not isinstance(reader, Reader):
+        raise ReaderPluginError(
+            f"the reader {name!r} ({entry.value}) is no ciwrap.readers.base.Reader",
+            remedy="report this to the package that registers it",
+        )
+    _loaded[name] = reader
+    return reader

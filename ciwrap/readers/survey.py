@@ -1,0 +1,88 @@
+"""Looks through a project for files that could be outputs, for `ciwrap init`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ciwrap.errors import CiwrapError
+from ciwrap.readers.registry import OWN_READERS, reader_for
+
+if TYPE_CHECKING:
+    from ciwrap.readers.base import VariableInfo
+
+MAX_FILES = 2000
+MAX_TEXT_BYTES = 64 << 20
+_SKIPPED_FOLDERS = {"__pycache__", "node_modules", "site-packages", "venv", "env", "dist"}
+_SUFFIXES = {suffix for _, suffixes in OWN_READERS.values() for suffix in suffixes}
+_TEXT_SUFFIXES = set(OWN_READERS["text"][1])
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A file that a reader can open. path: relative to the folder looked through."""
+
+    path: Path
+    variables: tuple[VariableInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What was found. skipped: files of a known suffix that could not be opened, and why.
+
+    is_complete: false if there were more than MAX_FILES files to look at.
+    """
+
+    candidates: tuple[Candidate, ...]
+    skipped: tuple[tuple[Path, str], ...]
+    is_complete: bool = True
+
+
+def survey(folder: Path, *, leave_out: tuple[str, ...] = ("golden",)) -> Survey:
+    """Opens every file of a known suffix below the folder; hidden ones, virtual environments and
+    the folders named in leave_out are passed over, and so are text files without a column of
+    numbers.
+    """
+    found: list[Candidate] = []
+    skipped: list[tuple[Path, str]] = []
+    count = 0
+    for here, folders, files in os.walk(folder):
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not name.startswith(".")
+            and name not in _SKIPPED_FOLDERS
+            and name not in leave_out
+            and not Path(here, name, "pyvenv.cfg").exists()
+        )
+        for name in sorted(files):
+            path = Path(here, name)
+            if name.startswith(".") or path.suffix.lower() not in _SUFFIXES:
+                continue
+            count += 1
+            if count > MAX_FILES:
+                return Survey(tuple(found), tuple(skipped), is_complete=False)
+            relative = path.relative_to(folder)
+            try:
+                variables = _variables(path)
+            except CiwrapError as error:
+                skipped.append((relative, error.message))
+                continue
+            if variables:
+                found.append(Candidate(relative, variables))
+    return Survey(tuple(found), tuple(skipped))
+
+
+def _variables(path: Path) -> tuple[VariableInfo, ...]:
+    """The file's variables; none for prose and lists that happen to have a table's suffix."""
+    is_text = path.suffix.lower() in _TEXT_SUFFIXES
+    if is_text and path.stat().st_size > MAX_TEXT_BYTES:
+        return ()
+    with reader_for(path).open(path) as source:
+        if is_text and not any(
+            info.dtype[1] in "if" and info.shape[0] for info in source.variables
+        ):
+            return ()
+        return source.variables

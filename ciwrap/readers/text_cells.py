@@ -1,0 +1,154 @@
+"""Cells of text tables as numbers: strict, the same in every locale.
+
+A number is decimal with an optional exponent, also with Fortran's letters (`1.0D-3`) or without any
+(`1.0-103`), or hexadecimal (`0x1.8p+1`), or nan, inf, infinity in any case.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eEdDqQ][+-]?[0-9]+)?")
+_BARE_EXPONENT = re.compile(r"([+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+))([+-][0-9]{3})")
+_HEXADECIMAL = re.compile(
+    r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)([pP][+-]?[0-9]+)?"
+)
+_WORD = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
+_LETTERS = str.maketrans("dDqQ", "eeee")
+_INT64 = np.iinfo(np.int64)
+
+
+class Kind(Enum):
+    """What a column holds. UNKNOWN: all of its cells so far are empty."""
+
+    UNKNOWN = "unknown"
+    INT = "int"
+    FLOAT = "float"
+    TEXT = "text"
+
+
+class CellError(ValueError):
+    """A cell that is not what its column holds; `row` counts from the start of the block."""
+
+    def __init__(self, row: int, cell: str, problem: str) -> None:
+        super().__init__(problem)
+        self.row = row
+        self.cell = cell
+        self.problem = problem
+
+
+def parse_float(cell: str) -> float | None:
+    """The number in a cell, None if it is none. Raises OverflowError beyond the range of a
+    double.
+    """
+    text = cell.strip()
+    if _DECIMAL.fullmatch(text):
+        value = float(text.translate(_LETTERS))
+    elif _WORD.fullmatch(text):
+        return float(text)
+    elif _HEXADECIMAL.fullmatch(text):
+        value = float.fromhex(text)
+    elif found := _BARE_EXPONENT.fullmatch(text):
+        value = float(f"{found[1]}e{found[2]}")
+    else:
+        return None
+    if value in (np.inf, -np.inf):
+        raise OverflowError(f"{text} is beyond the range of a double")
+    return value
+
+
+def is_number(cell: str) -> bool:
+    try:
+        return parse_float(cell) is not None
+    except OverflowError:
+        return True
+
+
+def kind_of(cells: Sequence[str], before: Kind, *, is_simple: bool) -> Kind:
+    """What a column holds, given what the cells before these said.
+
+    The first cell that is not empty decides between numbers and text; numbers are whole until one
+    is not. is_simple: all cells are ASCII without underscores, which Python's own parsers may then
+    read.
+    """
+    if before is Kind.TEXT or before is Kind.FLOAT:
+        return before
+    if before is Kind.UNKNOWN:
+        first = next((cell for cell in cells if cell.strip()), None)
+        if first is None:
+            return Kind.UNKNOWN
+        if not is_number(first):
+            return Kind.TEXT
+    if is_simple:
+        try:
+            for cell in cells:
+                int(cell)
+        except ValueError:
+            pass  # empty cells and those too long for int() are looked at below
+        else:
+            return Kind.INT
+    return Kind.INT if all(_WHOLE.fullmatch(cell.strip()) for cell in cells) else Kind.FLOAT
+
+
+def as_ints(cells: Sequence[str], *, is_simple: bool) -> NDArray[np.int64]:
+    """Raises CellError."""
+    if is_simple:
+        try:
+            return np.array(list(map(int, cells)), dtype=np.int64)
+        except (ValueError, OverflowError):
+            pass  # which of them it is, and why, is found below
+    found = np.empty(len(cells), dtype=np.int64)
+    for row, cell in enumerate(cells):
+        text = cell.strip()
+        if not _WHOLE.fullmatch(text):
+            problem = "is empty" if not text else "is no whole number"
+            raise CellError(row, cell, problem)
+        value = int(text) if len(text) < 30 else _INT64.max + 1
+        if not _INT64.min <= value <= _INT64.max:
+            raise CellError(row, cell, "does not fit 64 bits (say 'types: {column: float}')")
+        found[row] = value
+    return found
+
+
+def as_floats(cells: Sequence[str], *, is_simple: bool, empty_is_nan: bool) -> NDArray[np.float64]:
+    """Raises CellError."""
+    if is_simple:
+        try:
+            fast = np.array(list(map(float, cells)), dtype=np.float64)
+        except ValueError:
+            pass  # another spelling, or a bad cell: one by one below
+        else:
+            if not np.isinf(fast).any():
+                return fast
+    found = np.empty(len(cells), dtype=np.float64)
+    for row, cell in enumerate(cells):
+        try:
+            value = parse_float(cell)
+        except OverflowError:
+            raise CellError(row, cell, "is beyond the range of a double") from None
+        if value is None:
+            if cell.strip():
+                raise CellError(row, cell, "is no number")
+            if not empty_is_nan:
+                raise CellError(row, cell, "is empty (set 'empty_is_nan: true' to read it as NaN)")
+            value = np.nan
+        found[row] = value
+    return found
+
+
+def as_texts(cells: Sequence[str], width: int) -> NDArray[Any]:
+    """Raises CellError for one that is longer than `width`."""
+    for row, cell in enumerate(cells):
+        if len(cell) > width:
+            raise CellError(row, cell, "was shorter a moment ago (is the file being written?)")
+    return np.array(cells, dtype=f"<U{width}")

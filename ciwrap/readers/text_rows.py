@@ -1,0 +1,169 @@
+"""Rows of text tables, block by block, with their line numbers."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ciwrap.errors import CorruptFileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ciwrap.readers.files import InputFile
+
+BLOCK_BYTES = 1 << 18
+MAX_LINE_CHARACTERS = 16 << 20
+_WORDS = re.compile(r'"((?:[^"]|"")*)"(?!\S)|([^"\s]\S*)|(\S)')
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a table is written. delimiter None: white space. comment '': there are none."""
+
+    delimiter: str | None
+    comment: str = "#"
+    final_newline: bool = True
+
+
+@dataclass(slots=True)
+class Block:
+    """Consecutive rows. lines: where each begins. comments: (line, text) of comment lines among
+    them.
+
+    is_simple: nothing but ASCII, and no underscores.
+    """
+
+    rows: list[list[str]]
+    lines: list[int]
+    comments: list[tuple[int, str]]
+    is_simple: bool
+
+
+class RowReader:
+    """Splits a file into rows. Raises CorruptFileError for what is no text or no such table."""
+
+    def __init__(self, file: InputFile, dialect: Dialect) -> None:
+        self._file = file
+        self._dialect = dialect
+
+    def blocks(self) -> Iterator[Block]:
+        """All rows in order; blank lines and comments are no rows."""
+        pending = ""
+        line = 1
+        for text in self._texts():
+            pending += text
+            if "\n" not in text and len(pending) > MAX_LINE_CHARACTERS:
+                raise self._error("is longer than a table's line may be", line)
+            end = pending.rfind("\n") + 1
+            lines, pending = pending[:end].split("\n")[:-1], pending[end:]
+            if not lines:
+                continue
+            taken, block = self._block(lines, line)
+            yield block
+            # Lines of a quoted cell that goes on in the next block.
+            pending = "".join(part + "\n" for part in lines[taken:]) + pending
+            line += taken
+        if pending.strip():
+            if self._dialect.final_newline and not pending.endswith("\n"):
+                raise self._error(
+                    "the last line has no line break, as of a file cut off"
+                    " (set 'final_newline: false' if that is how it is written)",
+                    line + pending.count("\n"),
+                )
+            lines = pending.removesuffix("\n").split("\n")
+            taken, block = self._block(lines, line)
+            if taken < len(lines):
+                raise self._error("has a quote that is never closed", line + taken)
+            yield block
+
+    def first_line(self) -> str:
+        """The first line that is neither blank nor a comment, '' if there is none."""
+        comment = self._dialect.comment
+        pending = ""
+        for text in self._texts():
+            *lines, pending = (pending + text).split("\n")
+            for line in map(str.strip, lines):
+                if line and not (comment and line.startswith(comment)):
+                    return line
+            if len(pending) > MAX_LINE_CHARACTERS:
+                break
+        return pending
+
+    def _texts(self) -> Iterator[str]:
+        decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        size = self._file.byte_count
+        offset = 0
+        while offset < size:
+            data = bytes(self._file.read_at(offset, min(BLOCK_BYTES, size - offset)))
+            if b"\0" in data:
+                raise CorruptFileError(
+                    "is no text (it holds NUL bytes)",
+                    file=self._file.path,
+                    remedy="if it is raw binary, set 'format: raw'",
+                )
+            offset += len(data)
+            try:
+                text = decoder.decode(data, final=offset >= size)
+            except UnicodeDecodeError:
+                raise CorruptFileError("is no UTF-8 text", file=self._file.path) from None
+            yield text
+
+    def _block(self, lines: list[str], first_line: int) -> tuple[int, Block]:
+        """The rows of these lines, and how many lines they take."""
+        delimiter, comment = self._dialect.delimiter, self._dialect.comment
+        rows: list[list[str]] = []
+        numbers: list[int] = []
+        comments: list[tuple[int, str]] = []
+        is_simple = True
+        position = 0
+        while position < len(lines):
+            number = first_line + position
+            text = lines[position].removesuffix("\r")
+            position += 1
+            stripped = text.strip()
+            if not stripped:
+                continue
+            if comment and stripped.startswith(comment):
+                comments.append((number, stripped[len(comment) :]))
+                continue
+            if '"' in text:
+                start = position - 1
+                while text.count('"') % 2 and position < len(lines):
+                    text += "\n" + lines[position].removesuffix("\r")
+                    position += 1
+                if text.count('"') % 2:
+                    if len(text) > MAX_LINE_CHARACTERS:
+                        raise self._error("has a quote that is never closed", number)
+                    return start, Block(rows, numbers, comments, is_simple)
+                rows.append(self._quoted(text, number))
+            else:
+                rows.append(text.split(delimiter))
+            numbers.append(number)
+            is_simple = is_simple and text.isascii() and "_" not in text
+        return position, Block(rows, numbers, comments, is_simple)
+
+    def _quoted(self, text: str, line: int) -> list[str]:
+        delimiter = self._dialect.delimiter
+        if delimiter is None:
+            cells: list[str] = []
+            for quoted, bare, stray in _WORDS.findall(text):
+                if stray:
+                    raise self._error("has a quote within a cell", line)
+                cells.append(bare or quoted.replace('""', '"'))
+            return cells
+        try:
+            (row,) = csv.reader([text], delimiter=delimiter, strict=True)
+        except (csv.Error, ValueError) as error:
+            raise self._error(f"is no such table: {error}", line) from None
+        return row
+
+    def split_comment(self, text: str) -> list[str]:
+        """The cells of a comment line, which may name the columns."""
+        return [cell.strip() for cell in text.strip().split(self._dialect.delimiter)]
+
+    def _error(self, problem: str, line: int) -> CorruptFileError:
+        return CorruptFileError(f"line {line}: {problem}", file=self._file.path)

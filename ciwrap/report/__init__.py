@@ -1,0 +1,1 @@
+"""Results for people and machines: one versioned document, and renderers of it."""

@@ -1,0 +1,259 @@
+"""A result on a terminal or in a log: the verdict first, the worst first, and short."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.text import Text
+
+from ciwrap.model import CheckResult, MessageLevel, RunResult, VariableResult, Verdict
+from ciwrap.report.text import (
+    bytes_text,
+    plural,
+    safe_name,
+    safe_text,
+    seconds_text,
+    sparkline,
+)
+from ciwrap.report.wording import (
+    detail_lines,
+    evidence_words,
+    headline,
+    used_share,
+    used_words,
+    worst_first,
+)
+
+if TYPE_CHECKING:
+    from typing import IO
+
+    from ciwrap.model import CommandOutcome, Message
+
+DEFAULT_MOST_VARIABLES = 8
+_STYLES = {
+    Verdict.MATCH: "bold green",
+    Verdict.DIFFER: "bold red",
+    Verdict.NOT_COMPARABLE: "bold magenta",
+}
+_LEVEL_STYLES = {
+    MessageLevel.ERROR: "bold magenta",
+    MessageLevel.WARNING: "yellow",
+    MessageLevel.NOTE: "dim",
+}
+_TAIL_LINES = 10
+_MOST_NAMES = 4
+
+
+def make_console(stream: IO[str], *, color: bool | None = None) -> Console:
+    """A console that never interprets what it prints; plain unless the stream is a terminal.
+
+    color: True or False overrides what the stream and the environment (NO_COLOR) say.
+    """
+    return Console(
+        file=stream,
+        force_terminal=True if color else None,
+        no_color=True if color is False else None,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        soft_wrap=True,
+    )
+
+
+def render(
+    result: RunResult,
+    console: Console,
+    *,
+    verbose: bool = False,
+    most_variables: int = DEFAULT_MOST_VARIABLES,
+) -> None:
+    """Prints a result. verbose: every variable and where the time went."""
+    limit = None if verbose else most_variables
+    console.print(_title(result))
+    if result.command is not None:
+        _render_command(result.command, console)
+    for message in result.messages:
+        _render_message(message, console, indent=2)
+    for check in sorted(result.checks, key=lambda item: _order(item.verdict)):
+        if result.kind != "compare":
+            console.print(_check_head(check))
+        _render_check(check, console, limit, verbose)
+    _render_hint(result, console)
+    if verbose:
+        console.print(Text(f"took {seconds_text(result.seconds)}", style="dim"))
+
+
+def _render_hint(result: RunResult, console: Console) -> None:
+    """What to do about differences that are meant to be."""
+    names = [check.name for check in result.checks if check.verdict is Verdict.DIFFER]
+    if names and result.kind in ("check", "run"):
+        words = " ".join(shlex.quote(safe_text(name)) for name in names)
+        hint = f"if the new numbers are right: ciwrap accept {words} --reason '...'"
+        console.print(Text(f"  {hint}", style="dim"))
+
+
+def _order(verdict: Verdict) -> int:
+    return (Verdict.NOT_COMPARABLE, Verdict.DIFFER, Verdict.MATCH).index(verdict)
+
+
+def _word(verdict: Verdict) -> str:
+    return verdict.words.upper() if verdict is not Verdict.MATCH else verdict.words
+
+
+def _title(result: RunResult) -> Text:
+    counts = result.verdict_counts
+    total = sum(counts.values())
+    text = Text()
+    text.append(_word(result.verdict), style=_STYLES[result.verdict])
+    if result.verdict is Verdict.MATCH:
+        text.append(f"  {'all ' if total > 1 else ''}{plural(total, 'variable')}")
+    elif not total:
+        text.append(f"  {plural(len(result.checks), 'check')}")
+    else:
+        said = [
+            f"{counts[verdict]} {verdict.words}"
+            for verdict in (Verdict.NOT_COMPARABLE, Verdict.DIFFER, Verdict.MATCH)
+            if counts[verdict]
+        ]
+        text.append(f"  {plural(total, 'variable')}: {', '.join(said)}")
+    return text
+
+
+def _check_head(check: CheckResult) -> Text:
+    head = Text("  ")
+    head.append(_word(check.verdict), style=_STYLES[check.verdict])
+    head.append(f"  {safe_name(check.name)}")
+    if check.golden_path is not None:
+        head.append(f"  ({safe_text(check.golden_path)})", style="dim")
+    return head
+
+
+def _render_check(check: CheckResult, console: Console, limit: int | None, verbose: bool) -> None:
+    if check.command is not None:
+        _render_command(check.command, console)
+    for message in check.messages:
+        _render_message(message, console, indent=4)
+    ordered = worst_first(check.variables)
+    bad = [variable for variable in ordered if variable.verdict is not Verdict.MATCH]
+    good = [variable for variable in ordered if variable.verdict is Verdict.MATCH]
+    groups = _grouped(bad)
+    shown = groups if limit is None else groups[:limit]
+    for group in shown:
+        _render_variable(group, console, verbose)
+    rest = len(bad) - sum(len(group) for group in shown)
+    if rest:
+        console.print(Text(f"    ... and {rest} more (--verbose or --json show all)"))
+    if verbose:
+        for variable in good:
+            _render_variable([variable], console, verbose)
+    elif good:
+        console.print(_matches_line(good))
+    _render_first_divergence(check, console)
+    if verbose:
+        _render_costs(check, console)
+
+
+def _matches_line(good: list[VariableResult]) -> Text:
+    text = Text("    match  ")
+    text.append(plural(len(good), "variable"))
+    kinds = Counter(variable.evidence.value for variable in good if variable.evidence is not None)
+    if kinds:
+        said = [kind if len(kinds) == 1 else f"{kinds[kind]} {kind}" for kind in sorted(kinds)]
+        text.append(f" [{', '.join(said)}]")
+    moved = [(share, variable) for variable in good if (share := used_share(variable)) is not None]
+    if moved:
+        share, variable = max(moved, key=lambda pair: pair[0])
+        text.append(used_words(share))
+        if share and len(good) > 1:
+            text.append(f" (by {safe_name(variable.id.text)})")
+    return text
+
+
+def _grouped(variables: list[VariableResult]) -> list[list[VariableResult]]:
+    """Variables that are not comparable for one and the same reason make one group."""
+    groups: dict[object, list[VariableResult]] = {}
+    for variable in variables:
+        key: object = variable.id
+        if variable.verdict is Verdict.NOT_COMPARABLE:
+            key = variable.reason
+        groups.setdefault(key, []).append(variable)
+    return list(groups.values())
+
+
+def _render_variable(group: list[VariableResult], console: Console, verbose: bool) -> None:
+    variable = group[0]
+    line = Text("    ")
+    line.append(_word(variable.verdict), style=_STYLES[variable.verdict])
+    line.append("  ")
+    names = group if verbose else group[:_MOST_NAMES]
+    line.append(", ".join(safe_name(one.id.text) for one in names), style="bold")
+    if len(group) > len(names):
+        line.append(f" and {len(group) - len(names)} more")
+    if variable.verdict is not Verdict.NOT_COMPARABLE and variable.evidence is not None:
+        line.append(f" [{variable.evidence.value}]")
+    line.append(f": {headline(variable)}")
+    console.print(line)
+    for detail in detail_lines(variable):
+        console.print(Text(f"      {detail}"))
+    if not verbose:
+        return
+    words = evidence_words(variable)
+    if words:
+        console.print(Text(f"      on the evidence of {words}", style="dim"))
+    if variable.source_path is not None:
+        console.print(Text(f"      in {safe_text(variable.source_path)}", style="dim"))
+    if variable.drift_histogram and _can_draw(console):
+        console.print(
+            Text(
+                f"      drift, 0 to the bound: |{sparkline(variable.drift_histogram)}|", style="dim"
+            )
+        )
+
+
+def _can_draw(console: Console) -> bool:
+    return console.encoding.lower().startswith("utf")
+
+
+def _render_first_divergence(check: CheckResult, console: Console) -> None:
+    first = check.first_divergence
+    if first is None or first.iteration is None:
+        return
+    if len({variable.iteration for variable in check.variables}) > 1:
+        line = Text("    first divergence: ")
+        line.append(safe_name(first.id.text), style="bold")
+        console.print(line)
+
+
+def _render_costs(check: CheckResult, console: Console) -> None:
+    parts = [f"took {seconds_text(check.seconds)}"]
+    if check.bytes_read is not None:
+        parts.append(f"read {bytes_text(check.bytes_read)}")
+    if check.engine is not None:
+        parts.append(f"with {check.engine}")
+    if check.golden_bytes is not None:
+        parts.append(f"golden of {bytes_text(check.golden_bytes)}")
+    console.print(Text(f"    {', '.join(parts)}", style="dim"))
+
+
+def _render_message(message: Message, console: Console, *, indent: int) -> None:
+    line = Text(" " * indent)
+    line.append(f"{message.level.value}: ", style=_LEVEL_STYLES[message.level])
+    line.append(safe_text(message.text))
+    console.print(line)
+
+
+def _render_command(command: CommandOutcome, console: Console) -> None:
+    if command.exit_code == 0 and not command.timed_out:
+        return
+    if command.timed_out:
+        ending = f"ran out of time after {seconds_text(command.seconds)}"
+    elif command.exit_code is None:
+        ending = "could not be run"
+    else:
+        ending = f"ended with exit code {command.exit_code}"
+    console.print(Text(f"    command {safe_name(command.command)!r} {ending}"))
+    for line in command.output_tail.splitlines()[-_TAIL_LINES:]:
+        console.print(Text(f"      | {safe_text(line)}", style="dim"))

@@ -1,0 +1,110 @@
+"""Words and numbers as all renderers write them; nothing from a file gets out unescaped."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ciwrap.model import number_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_LONGEST_NAME = 200
+
+
+def safe_text(text: object) -> str:
+    """The text with control characters, escapes, line breaks, direction marks and surrogates made
+    visible.
+
+    Names come from files that others wrote: none of them may move the cursor or forge a line.
+    """
+    plain = str(text)
+    if plain.isprintable():
+        return plain
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
+        for char in plain
+    )
+
+
+def safe_name(text: object, longest: int = _LONGEST_NAME) -> str:
+    """A name for one line: safe, and cut in the middle if it is very long."""
+    safe = safe_text(text)
+    if len(safe) <= longest:
+        return safe
+    half = (longest - 3) // 2
+    return f"{safe[:half]}...{safe[-half:]}"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 variable`, `2 variables`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def index_text(index: Sequence[int]) -> str:
+    """`[3, 17]`; `[]` is the one element of a 0-d array."""
+    return f"[{', '.join(map(str, index))}]"
+
+
+def short_number(value: float) -> str:
+    """Three significant digits: enough to judge by. `0.31`, `1.2e-7`, `4200`, `1e9`."""
+    if not math.isfinite(value) or 1e-4 <= abs(value) < 1e6:
+        return number_text(float(f"{value:.3g}"))
+    digits, exponent, power = f"{value:.3g}".partition("e")
+    return f"{digits}e{int(power)}" if exponent else digits
+
+
+def share_text(share: float) -> str:
+    """How much of an error bound something is: `31 % of the bound`, `42 x the bound`."""
+    if math.isinf(share) or math.isnan(share):
+        return "beyond a bound of 0"
+    if share >= 10:
+        return f"{short_number(share)} x the bound"
+    if share > 1:
+        return f"{share:.2f} x the bound" if share >= 1.005 else "just beyond the bound"
+    return f"{percent_text(share)} of the bound"
+
+
+def percent_text(share: float) -> str:
+    """`0 %`, `< 0.1 %`, `31 %`, `87.5 %`; never rounded up to 100 %."""
+    if share == 0:
+        return "0 %"
+    if share < 0.001:
+        return "< 0.1 %"
+    if share < 1 <= float(f"{share:.3g}"):
+        return "99.9 %"
+    return f"{short_number(100 * share)} %"
+
+
+def bytes_text(count: int) -> str:
+    """`512 bytes`, `1.5 KiB`, `2.0 MiB`."""
+    if count < 1024:
+        return plural(count, "byte")
+    size = float(count)
+    for unit in ("KiB", "MiB", "GiB"):
+        size /= 1024
+        if size < 1024 or unit == "GiB":
+            break
+    return f"{size:.1f} {unit}"
+
+
+def seconds_text(seconds: float) -> str:
+    if seconds < 0.1:
+        return f"{seconds * 1000:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
+
+
+_BARS = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
+
+
+def sparkline(counts: Sequence[int]) -> str:
+    """One bar per count, by the logarithm: a single outlier among a million stays visible."""
+    largest = max(counts, default=0)
+    if largest == 0:
+        return ""
+    scale = math.log2(largest + 1)
+    return "".join(
+        " " if count == 0 else _BARS[min(7, int(8 * math.log2(count + 1) / scale))]
+        for count in counts
+    )

@@ -1,0 +1,185 @@
+"""What a result says, in sentences; every renderer uses these same words."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ciwrap.model import Evidence, Verdict
+from ciwrap.report.text import (
+    index_text,
+    percent_text,
+    plural,
+    safe_name,
+    safe_text,
+    share_text,
+    short_number,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ciwrap.model import ChunkRange, VariableResult
+
+_SEVERITY = {Verdict.NOT_COMPARABLE: 0, Verdict.DIFFER: 1, Verdict.MATCH: 2}
+_MOST_RANGES = 3
+
+
+def worst_first(variables: Iterable[VariableResult]) -> list[VariableResult]:
+    """Not comparable, then differing by how far beyond the bound, then matching by drift."""
+    return sorted(variables, key=_badness)
+
+
+def _badness(variable: VariableResult) -> tuple[int, float, float, tuple[int, int, str]]:
+    share = variable.max_bound_share
+    if share is None:
+        share = variable.max_drift_share or 0.0
+    count = variable.differing_count
+    if count is None:
+        count = variable.differing_count_at_most or 0
+    return (_SEVERITY[variable.verdict], -share, -float(count), variable.id.sort_key)
+
+
+def headline(variable: VariableResult) -> str:
+    """One sentence on one variable, without its name."""
+    if variable.verdict is Verdict.NOT_COMPARABLE:
+        return safe_text(variable.reason)
+    if variable.verdict is Verdict.MATCH:
+        return _match_sentence(variable)
+    return _differ_sentence(variable)
+
+
+def _match_sentence(variable: VariableResult) -> str:
+    elements = f"all {plural(variable.element_count or 0, 'element')}"
+    if variable_is_exact(variable):
+        return f"{elements} equal"
+    return f"{elements} within the bound{used_words(used_share(variable))}"
+
+
+def used_share(variable: VariableResult) -> float | None:
+    """The share of its bound that a variable used up; None if unknown, or if the bound is 0."""
+    if variable_is_exact(variable):
+        return None
+    if variable.max_bound_share is not None:
+        return variable.max_bound_share
+    return variable.max_drift_share
+
+
+def used_words(share: float | None) -> str:
+    """`, at most 31 % of the bound used`; `, nothing moved`; nothing if that is unknown."""
+    if share is None:
+        return ""
+    return f", at most {share_text(share)} used" if share else ", nothing moved"
+
+
+def _differ_sentence(variable: VariableResult) -> str:
+    total = plural(variable.element_count or 0, "element")
+    if variable.differing_count is not None:
+        return f"{variable.differing_count} of {total} differ{bound_words(variable)}"
+    at_least = variable.differing_count_at_least or 0
+    at_most = variable.differing_count_at_most or 0
+    chunks = f"{variable.suspect_chunks or 0} of {plural(variable.chunk_count or 0, 'chunk')}"
+    if at_least:
+        return (
+            f"{chunks} differ: from {at_least} to {at_most} of {total}"
+            f" differ{bound_words(variable)}"
+        )
+    if variable.evidence is Evidence.RESIDUES and variable.guaranteed_share is not None:
+        return (
+            f"{chunks} suspect: in each, an element lies within the last"
+            f" {percent_text(1 - variable.guaranteed_share)} of its bound{_bound_note(variable)}"
+            " or beyond it"
+        )
+    return (
+        f"{chunks} suspect{bound_words(variable)}; a golden that is a tree alone cannot tell"
+        " a difference from a false alarm"
+    )
+
+
+def bound_words(variable: VariableResult) -> str:
+    """` beyond atol=1e-6 rtol=0`; nothing for a bound of 0."""
+    if variable.bound is None or variable.bound.is_exact:
+        return ""
+    return f" beyond {variable.bound.text}"
+
+
+def _bound_note(variable: VariableResult) -> str:
+    return f" ({variable.bound.text})" if variable.bound is not None else ""
+
+
+def evidence_words(variable: VariableResult) -> str:
+    """What the verdict rests on."""
+    if variable.evidence is None:
+        return ""
+    if variable.evidence is Evidence.RESIDUES:
+        return f"the golden's residues (k = {variable.residue_levels})"
+    return {
+        Evidence.DATA: "the data of both sides",
+        Evidence.TREE: "the golden's tree alone",
+    }[variable.evidence]
+
+
+def detail_lines(variable: VariableResult) -> list[str]:
+    """Where and how much, a line for each fact that is known; for variables that differ."""
+    if variable.verdict is not Verdict.DIFFER:
+        return []
+    lines = []
+    if variable.first_differences:
+        first = variable.first_differences[0]
+        line = (
+            f"first at {index_text(first.index)}: golden {safe_name(first.golden)},"
+            f" new {safe_name(first.new)}"
+        )
+        if first.abs_difference is not None:
+            line += f", |difference| {short_number(first.abs_difference)}"
+        if first.bound_share is not None and not variable_is_exact(variable):
+            line += f" = {share_text(first.bound_share)}"
+        lines.append(line)
+    lines += _largest_lines(variable)
+    lines += _special_lines(variable)
+    if variable.differing_count is None and variable.suspect_ranges:
+        lines.append(_ranges_line(variable))
+    return lines
+
+
+def variable_is_exact(variable: VariableResult) -> bool:
+    return variable.bound is None or variable.bound.is_exact
+
+
+def _largest_lines(variable: VariableResult) -> list[str]:
+    if variable.max_abs_difference is None or variable.max_abs_index is None:
+        return []
+    line = (
+        f"largest |difference| {short_number(variable.max_abs_difference)}"
+        f" at {index_text(variable.max_abs_index)}"
+    )
+    if variable.max_rel_difference is not None:
+        line += f"; largest relative {short_number(variable.max_rel_difference)}"
+    share = variable.max_bound_share
+    if share is not None and math.isfinite(share) and not variable_is_exact(variable):
+        line += f"; up to {share_text(share)}"
+    return [line]
+
+
+def _special_lines(variable: VariableResult) -> list[str]:
+    counts = (
+        (variable.nan_mismatch_count, "NaN on one side only"),
+        (variable.inf_mismatch_count, "infinity on one side only"),
+        (variable.missing_mismatch_count, "missing on one side only"),
+    )
+    said = [f"{plural(count, 'element')} {words}" for count, words in counts if count]
+    return [", ".join(said)] if said else []
+
+
+def _ranges_line(variable: VariableResult) -> str:
+    shown = variable.suspect_ranges[:_MOST_RANGES]
+    line = "in elements " + ", ".join(range_text(item) for item in shown)
+    total = variable.suspect_range_count or len(variable.suspect_ranges)
+    if total > len(shown):
+        line += f" and {total - len(shown)} more ranges"
+    return line
+
+
+def range_text(item: ChunkRange) -> str:
+    """`[0, 0] to [3, 127]`."""
+    return f"{index_text(item.first_index)} to {index_text(item.last_index)}"

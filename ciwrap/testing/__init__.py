@@ -1,0 +1,18 @@
+"""Test suites for those who extend ciwrap; needs pytest and hypothesis.
+
+from ciwrap.testing import ReaderSuite
+
+class TestMyReader(ReaderSuite):
+    ...
+"""
+
+from __future__ import annotations
+
+import pytest
+
+# Before the import, so that failures show both sides of an assertion.
+pytest.register_assert_rewrite("ciwrap.testing.reader_suite")
+
+from ciwrap.testing.reader_suite import ReaderSuite  # noqa: E402
+
+__all__ = ["ReaderSuite"]

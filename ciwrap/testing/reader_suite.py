@@ -1,0 +1,366 @@
+"""The tests that every reader of ciwrap passes, ours and those of other packages.
+
+Subclass `ReaderSuite` in a test module, say how to make a reader and how to write a file, and say
+with the class attributes what the format can hold. pytest finds the tests through the subclass.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ciwrap.errors import (
+    CiwrapError,
+    CorruptFileError,
+    OutputMissingError,
+    UnreadableFileError,
+    UnsupportedFormatError,
+    VariableMissingError,
+)
+from ciwrap.readers.base import Reader, Source, VariableInfo
+from ciwrap.readers.dtypes import storage_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+
+ALL_DTYPES = (
+    "|b1", "|i1", "|u1", "<i2", ">i2", "<u2", "<i4", ">i4", "<u4", "<i8", ">i8", "<u8", ">u8",
+    "<f2", ">f2", "<f4", ">f4", "<f8", ">f8", "<c8", ">c8", "<c16", ">c16", "|S5", "<U3", ">U3",
+)  # fmt: skip
+ALL_SHAPES = (
+    (),
+    (0,),
+    (1,),
+    (7,),
+    (1000,),
+    (3, 5),
+    (0, 4),
+    (4, 0),
+    (2, 3, 4),
+    (1, 1, 1),
+    (5, 1, 7),
+)
+_NOBODY = 65534
+SLAB_BYTES = (1, 7, 64, 1000, 1 << 20)
+
+
+def sample(dtype: str, shape: tuple[int, ...], seed: int = 0) -> np.ndarray[Any, Any]:
+    """An array of that dtype and shape with the same values every time, extremes among them."""
+    generator = np.random.default_rng(seed)
+    kind = np.dtype(dtype)
+    count = int(np.prod(shape, dtype=np.int64))
+    if kind.kind == "b":
+        values = generator.integers(0, 2, count).astype(kind)
+    elif kind.kind in "iu":
+        limits = np.iinfo(kind)
+        values = generator.integers(limits.min, limits.max, count, dtype=kind.newbyteorder("="))
+        values[:2] = [limits.min, limits.max][: min(2, count)]
+    elif kind.kind == "c":
+        values = (generator.normal(size=count) + 1j * generator.normal(size=count)).astype(kind)
+    elif kind.kind == "f":
+        values = generator.normal(size=count).astype(kind)
+        special = [np.nan, np.inf, -np.inf, -0.0, np.finfo(kind).tiny, np.finfo(kind).max]
+        values[: len(special)] = special[:count]
+    else:
+        words = ["", "a", "ab", "xyz", "q r"]
+        values = np.array([words[n % len(words)] for n in range(count)], dtype=kind)
+    return values.astype(kind).reshape(shape)
+
+
+def same_values(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> bool:
+    """Whether two arrays hold the same dtype and the same bits."""
+    return found.dtype == wanted.dtype and found.tobytes() == wanted.tobytes()
+
+
+class ReaderSuite:
+    """Tests of one reader. Subclasses implement `make_reader` and `write`.
+
+    suffix: of the files that are written. dtypes and shapes: what the format can hold; a format
+    that changes a dtype on the way (text turns float32 into float64) lists only those it keeps.
+    holds_many: whether a file can hold several variables. fixed_size: whether every file that is
+    cut off or has bytes appended must be refused. options: what `open` is given.
+    """
+
+    suffix: ClassVar[str]
+    dtypes: ClassVar[tuple[str, ...]] = ALL_DTYPES
+    shapes: ClassVar[tuple[tuple[int, ...], ...]] = ALL_SHAPES
+    holds_many: ClassVar[bool] = True
+    fixed_size: ClassVar[bool] = True
+    fuzz_examples: ClassVar[int] = 150
+
+    # --- what a subclass says --------------------------------------------------------------------
+
+    def make_reader(self) -> Reader:
+        """A new instance of the reader."""
+        raise NotImplementedError
+
+    def write(self, path: Path, variables: Arrays) -> None:
+        """Writes a file with these variables; one of them, named "data", if not holds_many."""
+        raise NotImplementedError
+
+    def options(self, variables: Arrays) -> Mapping[str, Any]:  # noqa: ARG002
+        """The options with which a file with these variables is opened."""
+        return {}
+
+    def expected(self, variables: Arrays) -> Arrays:
+        """What should be read back; default: the variables themselves."""
+        return variables
+
+    # --- helpers ---------------------------------------------------------------------------------
+
+    def open(self, path: Path, variables: Arrays) -> Source:
+        name = None if self.holds_many else "data"
+        return self.make_reader().open(path, name=name, options=self.options(variables))
+
+    def variables(self, dtype: str, shape: tuple[int, ...]) -> Arrays:
+        return {"data": sample(dtype, shape)}
+
+    def example(self, folder: Path) -> tuple[Path, Arrays]:
+        """A small file, and what it holds."""
+        shape = next(s for s in ((7,), (3, 5), (1,), ()) if s in self.shapes)
+        dtype = next(d for d in ("<f8", *self.dtypes) if d in self.dtypes)
+        arrays = self.variables(dtype, shape)
+        path = folder / f"example{self.suffix}"
+        self.write(path, arrays)
+        return path, arrays
+
+    def read_all(self, source: Source) -> None:
+        """Reads everything, and holds what is read against what is listed."""
+        for info in source.variables:
+            count = 0
+            for piece in source.slabs(info.name, 4096):
+                assert piece.dtype == storage_dtype(info.dtype)
+                assert piece.ndim == 1
+                count += piece.size
+            assert count == info.element_count
+
+    # --- values ----------------------------------------------------------------------------------
+
+    def test_reader_describes_itself(self) -> None:
+        reader = self.make_reader()
+        assert isinstance(reader, Reader)
+        assert reader.name
+        assert self.suffix in reader.suffixes
+        assert all(s == s.lower() and s.startswith(".") for s in reader.suffixes)
+
+    def test_every_dtype(self, tmp_path: Path) -> None:
+        shape = (7,) if (7,) in self.shapes else self.shapes[-1]
+        for number, dtype in enumerate(self.dtypes):
+            arrays = self.variables(dtype, shape)
+            self.check(tmp_path / f"{number}{self.suffix}", arrays)
+
+    def test_every_shape(self, tmp_path: Path) -> None:
+        for number, shape in enumerate(self.shapes):
+            for dtype in self.dtypes[-1], self.dtypes[0]:
+                self.check(tmp_path / f"{number}{self.suffix}", self.variables(dtype, shape))
+
+    def test_several_variables(self, tmp_path: Path) -> None:
+        if not self.holds_many:
+            pytest.skip("one variable to a file")
+        shape = self.shapes[-1]
+        arrays = {f"v{n}": sample(dtype, shape, n) for n, dtype in enumerate(self.dtypes[:5])}
+        self.check(tmp_path / f"many{self.suffix}", arrays)
+
+    def check(self, path: Path, arrays: Arrays) -> None:
+        """Writes, opens, and holds every way of reading against what was written."""
+        self.write(path, arrays)
+        wanted = self.expected(arrays)
+        with self.open(path, arrays) as source:
+            assert [info.name for info in source.variables] == list(wanted)
+            for info in source.variables:
+                array = wanted[info.name]
+                assert storage_dtype(info.dtype) == array.dtype
+                assert info.shape == array.shape
+                assert info.byte_count == array.nbytes
+                flat = array.reshape(-1)
+                self.check_slabs(source, info, flat)
+                self.check_ranges(source, info, flat)
+                self.check_region(info, flat)
+
+    def check_slabs(self, source: Source, info: VariableInfo, flat: np.ndarray[Any, Any]) -> None:
+        for slab_bytes in SLAB_BYTES:
+            pieces = list(source.slabs(info.name, slab_bytes))
+            assert all(piece.flags.c_contiguous and piece.size for piece in pieces)
+            assert all(piece.nbytes <= slab_bytes or piece.size == 1 for piece in pieces), (
+                "a slab is larger than was asked for"
+            )
+            joined = b"".join(piece.tobytes() for piece in pieces)
+            assert joined == flat.tobytes(), f"slabs of {slab_bytes} bytes"
+
+    def check_ranges(self, source: Source, info: VariableInfo, flat: np.ndarray[Any, Any]) -> None:
+        """Pieces in an order that goes back and forth, and what lies outside."""
+        order = random.Random(flat.size)
+        for _ in range(20):
+            first = order.randrange(flat.size + 1)
+            count = order.randrange(flat.size - first + 1)
+            found = source.read(info.name, first, count)
+            assert same_values(found, flat[first : first + count]), (first, count)
+        for first, count in ((0, flat.size + 1), (flat.size, 1), (-1, 1), (0, -1)):
+            with pytest.raises(IndexError):
+                source.read(info.name, first, count)
+
+    def check_region(self, info: VariableInfo, flat: np.ndarray[Any, Any]) -> None:
+        """A region must hold exactly the variable's bytes."""
+        if info.region is None:
+            return
+        assert info.region.byte_count == flat.nbytes
+        with Path(info.region.path).open("rb") as file:
+            file.seek(info.region.offset)
+            assert file.read(info.region.byte_count) == flat.tobytes()
+
+    # --- errors ----------------------------------------------------------------------------------
+
+    def test_unknown_variable(self, tmp_path: Path) -> None:
+        path, arrays = self.example(tmp_path)
+        with self.open(path, arrays) as source, pytest.raises(VariableMissingError):
+            source.read("no such variable", 0, 0)
+
+    def test_unknown_option(self, tmp_path: Path) -> None:
+        path, arrays = self.example(tmp_path)
+        options = {**self.options(arrays), "no_such_option": 1}
+        with pytest.raises(CiwrapError, match="no_such_option"):
+            self.make_reader().open(path, options=options)
+
+    def test_missing_file(self, tmp_path: Path) -> None:
+        path, arrays = self.example(tmp_path)
+        path.unlink()
+        self.refused(path, arrays, OutputMissingError)
+
+    def test_folder_instead_of_file(self, tmp_path: Path) -> None:
+        path, arrays = self.example(tmp_path)
+        path.unlink()
+        path.mkdir()
+        self.refused(path, arrays, UnreadableFileError)
+
+    def test_pipe_instead_of_file(self, tmp_path: Path) -> None:
+        path, arrays = self.example(tmp_path)
+        path.unlink()
+        os.mkfifo(path)
+        self.refused(path, arrays, UnreadableFileError)
+
+    def test_unreadable_file(self, tmp_path: Path) -> None:
+        path, arrays = self.example(tmp_path)
+        path.chmod(0)
+        try:
+            with _ordinary_user():
+                self.refused(path, arrays, UnreadableFileError)
+        finally:
+            path.chmod(stat.S_IRUSR | stat.S_IWUSR)
+
+    def test_empty_file(self, tmp_path: Path) -> None:
+        path, arrays = self.example(tmp_path)
+        path.write_bytes(b"")
+        self.refused(path, arrays, CorruptFileError)
+
+    def test_garbage(self, tmp_path: Path) -> None:
+        path, arrays = self.example(tmp_path)
+        for seed in range(20):
+            path.write_bytes(random.Random(seed).randbytes(1 + seed * 50))
+            self.refused(path, arrays, (CorruptFileError, UnsupportedFormatError))
+
+    def test_truncated_file(self, tmp_path: Path) -> None:
+        path, arrays = self.example(tmp_path)
+        whole = path.read_bytes()
+        for length in range(len(whole)):
+            path.write_bytes(whole[:length])
+            if self.fixed_size:
+                self.refused(path, arrays, (CorruptFileError, UnsupportedFormatError))
+            else:
+                self.read_or_refused(path, arrays)
+
+    def test_bytes_left_over(self, tmp_path: Path) -> None:
+        path, arrays = self.example(tmp_path)
+        if not self.fixed_size:
+            pytest.skip("more bytes are more data")
+        path.write_bytes(path.read_bytes() + b"\0" * 8)
+        self.refused(path, arrays, CorruptFileError)
+
+    def test_mutated_file(self, tmp_path: Path) -> None:
+        """Whatever the bytes are: what is listed can be read, or a CiwrapError says why not."""
+        path, arrays = self.example(tmp_path)
+        whole = path.read_bytes()
+
+        @settings(
+            max_examples=self.fuzz_examples,
+            deadline=None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(
+            st.lists(
+                st.tuples(
+                    st.integers(0, len(whole) - 1),
+                    st.sampled_from(["flip", "set", "cut", "insert", "double"]),
+                    st.integers(0, 255),
+                ),
+                min_size=1,
+                max_size=4,
+            )
+        )
+        def mutate(changes: list[tuple[int, str, int]]) -> None:
+            data = bytearray(whole)
+            for position, kind, value in changes:
+                _mutate(data, position, kind, value)
+            path.write_bytes(bytes(data))
+            self.read_or_refused(path, arrays)
+
+        mutate()
+
+    def refused(
+        self, path: Path, arrays: Arrays, kinds: type[CiwrapError] | tuple[type[CiwrapError], ...]
+    ) -> None:
+        """Opening or reading raises one of these errors, as one line that names the file."""
+        with pytest.raises(kinds) as caught, self.open(path, arrays) as source:
+            self.read_all(source)
+        text = str(caught.value)
+        assert path.name in text
+        assert text.isprintable()
+
+    def read_or_refused(self, path: Path, arrays: Arrays) -> None:
+        message = ""
+        try:
+            with self.open(path, arrays) as source:
+                self.read_all(source)
+        except CiwrapError as error:
+            message = str(error)
+        assert message.isprintable()
+
+
+@contextlib.contextmanager
+def _ordinary_user() -> Iterator[None]:
+    """For the block, root (in a container, say) is somebody whom permissions keep out."""
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.seteuid(_NOBODY)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)
+
+
+def _mutate(data: bytearray, position: int, kind: str, value: int) -> None:
+    position = min(position, len(data) - 1)
+    if not data:
+        return
+    if kind == "flip":
+        data[position] ^= 1 << value % 8
+    elif kind == "set":
+        data[position] = value
+    elif kind == "cut":
+        del data[position : position + 1 + value]
+    elif kind == "insert":
+        data[position:position] = bytes([value])
+    else:
+        data[position:position] = data[position : position + 1 + value]

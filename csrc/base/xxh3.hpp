@@ -1,0 +1,15 @@
+// XXH3-128 with seed 0 (https://github.com/Cyan4973/xxHash, doc/xxhash_spec.md), our own
+// implementation. A fast, non-cryptographic hash: it finds accidents, not attackers.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "base/digest.hpp"
+
+namespace ciwrap {
+
+// Thread-safe. Uses the active CPU level.
+Digest xxh3_128(std::span<const std::byte> data);
+
+}  // namespace ciwrap

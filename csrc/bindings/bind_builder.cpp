@@ -1,0 +1,93 @@
+// TreeBuilder, build_tree, Drift.
+#include <algorithm>
+#include <optional>
+
+#include "base/error.hpp"
+#include "bindings/py_tree.hpp"
+
+namespace py = pybind11;
+
+namespace ciwrap {
+namespace {
+
+std::shared_ptr<const MerkleTree> tree_or_null(const std::optional<PyTree>& golden) {
+    return golden ? golden->tree : nullptr;
+}
+
+std::string update_file(TreeBuilder& builder, const std::string& path, std::uint64_t offset,
+                        std::uint64_t byte_count, const std::string& engine_name,
+                        std::size_t slab_bytes) {
+    const py::gil_scoped_release released;
+    ReadEngine engine({.kind = parse_engine_kind(engine_name)});
+    builder.update_file(engine, path, offset, byte_count, slab_bytes);
+    return std::string(engine.name());
+}
+
+PyTree build(const TreeParameters& parameters, const py::object& data,
+             const std::optional<PyTree>& golden, const std::string& backend, int threads) {
+    const PyBytes held(data);
+    const DataType type = parameters.data_type();
+    if (held.bytes().size() % type.element_bytes() != 0) {
+        throw Error(
+            ErrorCode::invalid_argument,
+            "the data are not a whole number of elements of dtype '" + parameters.dtype + "'");
+    }
+    const py::gil_scoped_release released;
+    TreeBuilder builder(parameters, held.bytes().size() / type.scalar_bytes, tree_or_null(golden),
+                        resolve_execution(backend, threads), check_signals);
+    builder.update(held.bytes());
+    return {builder.finish()};
+}
+
+template <class Value>
+py::array copied(const std::vector<Value>& values) {
+    return py::array_t<Value>(static_cast<py::ssize_t>(values.size()), values.data());
+}
+
+}  // namespace
+
+void register_builder(py::module_& module) {
+    py::class_<Drift>(module, "Drift")
+        .def_readonly("scalar_count", &Drift::scalar_count)
+        .def_readonly("max_level", &Drift::max_level)
+        .def_readonly("max_share", &Drift::max_share)
+        .def_property_readonly("histogram",
+                               [](const Drift& drift) {
+                                   return copied(std::vector<std::int64_t>(drift.histogram.begin(),
+                                                                           drift.histogram.end()));
+                               })
+        .def_property_readonly("leaf_max_level",
+                               [](const Drift& drift) { return copied(drift.leaf_max_level); });
+
+    py::class_<TreeBuilder>(module, "TreeBuilder")
+        .def(py::init([](const TreeParameters& parameters, std::uint64_t scalar_count,
+                         const std::optional<PyTree>& golden, const std::string& backend,
+                         int threads) {
+                 return std::make_unique<TreeBuilder>(
+                     parameters, scalar_count, tree_or_null(golden),
+                     resolve_execution(backend, threads), check_signals);
+             }),
+             py::arg("parameters"), py::arg("scalar_count"), py::kw_only(),
+             py::arg("golden") = py::none(), py::arg("backend") = "auto", py::arg("threads") = 0)
+        .def(
+            "update",
+            [](TreeBuilder& builder, const py::object& data) {
+                const PyBytes held(data);
+                const py::gil_scoped_release released;
+                builder.update(held.bytes());
+            },
+            py::arg("data"))
+        .def("update_file", &update_file, py::arg("path"), py::arg("offset"), py::arg("byte_count"),
+             py::kw_only(), py::arg("engine") = "auto", py::arg("slab_bytes") = 0)
+        .def("finish",
+             [](TreeBuilder& builder) {
+                 const py::gil_scoped_release released;
+                 return PyTree{builder.finish()};
+             })
+        .def_property_readonly("drift", &TreeBuilder::drift);
+
+    module.def("build_tree", &build, py::arg("parameters"), py::arg("data"), py::kw_only(),
+               py::arg("golden") = py::none(), py::arg("backend") = "auto", py::arg("threads") = 0);
+}
+
+}  // namespace ciwrap

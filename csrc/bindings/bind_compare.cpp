@@ -1,0 +1,104 @@
+// ElementComparer, compare_arrays, Comparison.
+#include <algorithm>
+#include <optional>
+
+#include "bindings/py_tree.hpp"
+#include "core/element_compare.hpp"
+
+namespace py = pybind11;
+
+namespace ciwrap {
+namespace {
+
+using LeafArray = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
+
+double mean(double sum, std::uint64_t count) {
+    return count == 0 ? 0.0 : sum / static_cast<double>(count);
+}
+
+std::string update_files(ElementComparer& comparer, const std::string& golden_path,
+                         std::uint64_t golden_offset, const std::string& new_path,
+                         std::uint64_t new_offset, std::uint64_t byte_count,
+                         const std::optional<LeafArray>& leaves, const std::string& engine_name,
+                         std::size_t memory_bytes) {
+    std::vector<std::uint64_t> chunks;
+    if (leaves)
+        chunks.assign(leaves->data(), leaves->data() + leaves->size());
+    const py::gil_scoped_release released;
+    ReadEngine engine({.kind = parse_engine_kind(engine_name)});
+    comparer.update_files(engine, golden_path, golden_offset, new_path, new_offset, byte_count,
+                          leaves ? &chunks : nullptr, memory_bytes);
+    return std::string(engine.name());
+}
+
+void update(ElementComparer& comparer, const py::object& golden, const py::object& value,
+            std::uint64_t first_element) {
+    const PyBytes golden_held(golden);
+    const PyBytes value_held(value);
+    const py::gil_scoped_release released;
+    comparer.update(golden_held.bytes(), value_held.bytes(), first_element);
+}
+
+}  // namespace
+
+void register_compare(py::module_& module) {
+    py::class_<Comparison>(module, "Comparison")
+        .def_readonly("element_count", &Comparison::element_count)
+        .def_readonly("differing_count", &Comparison::differing_count)
+        .def_readonly("first_index", &Comparison::first_index)
+        .def_property_readonly("indices",
+                               [](const Comparison& c) {
+                                   return py::array_t<std::int64_t>(
+                                       static_cast<py::ssize_t>(c.indices.size()),
+                                       c.indices.data());
+                               })
+        .def_readonly("max_abs_difference", &Comparison::max_abs_difference)
+        .def_readonly("max_abs_index", &Comparison::max_abs_index)
+        .def_property_readonly(
+            "mean_abs_difference",
+            [](const Comparison& c) { return mean(c.sum_abs_difference, c.finite_count); })
+        .def_readonly("max_rel_difference", &Comparison::max_rel_difference)
+        .def_readonly("max_rel_index", &Comparison::max_rel_index)
+        .def_property_readonly(
+            "mean_rel_difference",
+            [](const Comparison& c) { return mean(c.sum_rel_difference, c.nonzero_count); })
+        .def_readonly("max_bound_share", &Comparison::max_bound_share)
+        .def_readonly("nan_mismatch_count", &Comparison::nan_mismatch_count)
+        .def_readonly("inf_mismatch_count", &Comparison::inf_mismatch_count)
+        .def_readonly("missing_mismatch_count", &Comparison::missing_mismatch_count)
+        .def_property_readonly("histogram", [](const Comparison& c) {
+            const std::vector<std::int64_t> counts(c.histogram.begin(), c.histogram.end());
+            return py::array_t<std::int64_t>(static_cast<py::ssize_t>(counts.size()),
+                                             counts.data());
+        });
+
+    py::class_<ElementComparer>(module, "ElementComparer")
+        .def(py::init([](const TreeParameters& parameters, std::size_t max_indices,
+                         const std::string& backend, int threads) {
+                 return std::make_unique<ElementComparer>(
+                     parameters, max_indices, resolve_execution(backend, threads), check_signals);
+             }),
+             py::arg("parameters"), py::kw_only(), py::arg("max_indices") = 100,
+             py::arg("backend") = "auto", py::arg("threads") = 0)
+        .def("update", &update, py::arg("golden"), py::arg("new"), py::kw_only(),
+             py::arg("first_element"))
+        .def("update_files", &update_files, py::arg("golden_path"), py::arg("golden_offset"),
+             py::arg("new_path"), py::arg("new_offset"), py::arg("byte_count"),
+             py::arg("leaves") = py::none(), py::kw_only(), py::arg("engine") = "auto",
+             py::arg("memory_bytes") = 0)
+        .def("finish", &ElementComparer::result);
+
+    module.def(
+        "compare_arrays",
+        [](const TreeParameters& parameters, const py::object& golden, const py::object& value,
+           std::size_t max_indices) {
+            ElementComparer comparer(parameters, max_indices, resolve_execution("auto", 0),
+                                     check_signals);
+            update(comparer, golden, value, 0);
+            return comparer.result();
+        },
+        py::arg("parameters"), py::arg("golden"), py::arg("new"), py::kw_only(),
+        py::arg("max_indices") = 100);
+}
+
+}  // namespace ciwrap

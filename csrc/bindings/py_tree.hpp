@@ -1,0 +1,59 @@
+// What the binding files share: how the core's values look from Python.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "base/merkle_tree.hpp"
+#include "core/tree_builder.hpp"
+
+namespace ciwrap {
+
+// Python's `Tree`: an immutable tree, shared.
+struct PyTree {
+    std::shared_ptr<const MerkleTree> tree;
+};
+
+// The bytes of anything with the buffer protocol, C-contiguous; held while this lives.
+class PyBytes {
+  public:
+    explicit PyBytes(const pybind11::object& object) {
+        if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_C_CONTIGUOUS) != 0)
+            throw pybind11::error_already_set();
+    }
+    ~PyBytes() { PyBuffer_Release(&view_); }
+    PyBytes(const PyBytes&) = delete;
+    PyBytes& operator=(const PyBytes&) = delete;
+
+    std::span<const std::byte> bytes() const {
+        return {static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
+    }
+
+  private:
+    Py_buffer view_{};
+};
+
+inline pybind11::bytes digest_bytes(const Digest& digest) {
+    return {reinterpret_cast<const char*>(digest.bytes.data()), digest.bytes.size()};
+}
+
+// Throws what Ctrl-C asks for. May be called without the GIL, from the thread that released it.
+inline void check_signals() {
+    const pybind11::gil_scoped_acquire held;
+    if (PyErr_CheckSignals() != 0)
+        throw pybind11::error_already_set();
+}
+
+void register_parameters(pybind11::module_& module);
+void register_tree(pybind11::module_& module);
+void register_builder(pybind11::module_& module);
+void register_compare(pybind11::module_& module);
+void register_golden(pybind11::module_& module);
+void register_runtime(pybind11::module_& module);
+
+}  // namespace ciwrap

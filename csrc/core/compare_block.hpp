@@ -1,0 +1,24 @@
+// One block of elements against another, serially. Internal to csrc/core.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/element_compare.hpp"
+
+namespace ciwrap {
+
+struct CompareInput {
+    const std::uint8_t* golden;
+    const std::uint8_t* value;
+    std::uint64_t element_count;
+    std::uint64_t first_element;  // index of the block's first element in the array
+};
+
+using CompareFunction = void (*)(const TreeParameters& parameters, const QuantizePlan& plan,
+                                 const DataType& type, const CompareInput& input,
+                                 std::size_t max_indices, Comparison& result);
+
+CompareFunction choose_compare(const QuantizePlan& plan);
+
+}  // namespace ciwrap

@@ -1,0 +1,184 @@
+#include "core/element_compare.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/error.hpp"
+#include "core/compare_block.hpp"
+#include "io/input_file.hpp"
+
+namespace ciwrap {
+namespace {
+
+// Elements to a block. Sums are taken per block and added up in the order of the blocks, so that
+// the mean does not depend on the number of threads.
+constexpr std::uint64_t block_elements = 16384;
+
+void take_larger(double& largest, std::int64_t& index, double candidate,
+                 std::int64_t candidate_index) {
+    if (candidate_index >= 0 && (index < 0 || candidate > largest)) {
+        largest = candidate;
+        index = candidate_index;
+    }
+}
+
+}  // namespace
+
+std::size_t share_bin(double share) {
+    if (share == 0.0)
+        return 0;
+    if (share < 0x1p-16)
+        return 1;
+    if (!(share < 0x1p+15))
+        return share_bins - 1;
+    const auto exponent = static_cast<int>(std::bit_cast<std::uint64_t>(share) >> 52) - 1023;
+    return static_cast<std::size_t>(exponent + 18);
+}
+
+void Comparison::append(const Comparison& later, std::size_t max_indices) {
+    element_count += later.element_count;
+    differing_count += later.differing_count;
+    if (first_index < 0)
+        first_index = later.first_index;
+    for (const std::int64_t index : later.indices) {
+        if (indices.size() >= max_indices)
+            break;
+        indices.push_back(index);
+    }
+    take_larger(max_abs_difference, max_abs_index, later.max_abs_difference, later.max_abs_index);
+    take_larger(max_rel_difference, max_rel_index, later.max_rel_difference, later.max_rel_index);
+    max_bound_share = std::max(max_bound_share, later.max_bound_share);
+    sum_abs_difference += later.sum_abs_difference;
+    sum_rel_difference += later.sum_rel_difference;
+    finite_count += later.finite_count;
+    nonzero_count += later.nonzero_count;
+    nan_mismatch_count += later.nan_mismatch_count;
+    inf_mismatch_count += later.inf_mismatch_count;
+    missing_mismatch_count += later.missing_mismatch_count;
+    for (std::size_t bin = 0; bin < share_bins; ++bin)
+        histogram[bin] += later.histogram[bin];
+}
+
+ElementComparer::ElementComparer(TreeParameters parameters, std::size_t max_indices,
+                                 Execution execution, Interrupt interrupt)
+    : parameters_(std::move(parameters)),
+      plan_(make_plan(parameters_)),
+      type_(parameters_.data_type()),
+      max_indices_(max_indices),
+      execution_(execution),
+      interrupt_(std::move(interrupt)) {}
+
+void ElementComparer::update(std::span<const std::byte> golden, std::span<const std::byte> value,
+                             std::uint64_t first_element) {
+    const std::uint64_t element_bytes = type_.element_bytes();
+    if (golden.size() != value.size() || golden.size() % element_bytes != 0) {
+        throw Error(ErrorCode::invalid_argument,
+                    "the two pieces to compare must be equally long and hold whole elements");
+    }
+    if (first_element < next_element_) {
+        throw Error(ErrorCode::invalid_argument, "pieces to compare must come in ascending order");
+    }
+    const std::uint64_t count = golden.size() / element_bytes;
+    next_element_ = first_element + count;
+    // Waves bound the memory for block results and the time between two looks for an interrupt.
+    constexpr std::uint64_t blocks_per_wave = 1024;
+    const CompareFunction compare = choose_compare(plan_);
+    std::vector<Comparison> parts;
+    for (std::uint64_t wave = 0; wave < count; wave += blocks_per_wave * block_elements) {
+        const std::uint64_t in_wave = std::min(count - wave, blocks_per_wave * block_elements);
+        const std::uint64_t blocks = (in_wave - 1) / block_elements + 1;
+        parts.assign(blocks, Comparison{});
+        parallel_ranges(execution_, blocks, 8, [&](std::uint64_t first, std::uint64_t last, int) {
+            for (std::uint64_t block = first; block < last; ++block) {
+                const std::uint64_t element = wave + block * block_elements;
+                const CompareInput input{
+                    reinterpret_cast<const std::uint8_t*>(golden.data()) + element * element_bytes,
+                    reinterpret_cast<const std::uint8_t*>(value.data()) + element * element_bytes,
+                    std::min(block_elements, count - element), first_element + element};
+                compare(parameters_, plan_, type_, input, max_indices_, parts[block]);
+            }
+        });
+        for (const Comparison& part : parts)
+            result_.append(part, max_indices_);
+        if (interrupt_)
+            interrupt_();
+    }
+}
+
+void ElementComparer::update_files(ReadEngine& engine, const std::string& golden_path,
+                                   std::uint64_t golden_offset, const std::string& value_path,
+                                   std::uint64_t value_offset, std::uint64_t byte_count,
+                                   const std::vector<std::uint64_t>* leaves,
+                                   std::size_t memory_bytes) {
+    const InputFile golden(golden_path);
+    const InputFile value(value_path);
+    golden.require_range(golden_offset, byte_count);
+    value.require_range(value_offset, byte_count);
+    const std::uint64_t chunk_bytes = plan_.chunk_scalars * plan_.scalar_bytes;
+    if (chunk_bytes % type_.element_bytes() != 0) {
+        throw Error(ErrorCode::invalid_argument,
+                    "a chunk must hold whole elements to be compared in place");
+    }
+    const std::uint64_t chunk_count = byte_count == 0 ? 0 : (byte_count - 1) / chunk_bytes + 1;
+    const std::uint64_t wanted = leaves == nullptr ? chunk_count : leaves->size();
+    if (memory_bytes == 0)
+        memory_bytes = std::size_t{64} << 20;
+    // Two slices, each with both sides' chunks.
+    const std::uint64_t slice_chunks = std::max<std::uint64_t>(1, memory_bytes / (4 * chunk_bytes));
+
+    struct Slice {
+        std::vector<std::uint64_t> chunks;
+        std::vector<ReadRequest> requests;
+        ReadBatch batch;
+    };
+    ReadBuffers buffers = engine.make_buffers(
+        4, static_cast<std::size_t>(std::min(slice_chunks, std::max<std::uint64_t>(wanted, 1)) *
+                                    chunk_bytes));
+    Slice slices[2];
+    std::uint64_t asked = 0;
+    const auto begin = [&](std::size_t which) {
+        Slice& slice = slices[which];
+        slice.chunks.clear();
+        slice.requests.clear();
+        for (; asked < wanted && slice.chunks.size() < slice_chunks; ++asked) {
+            const std::uint64_t chunk = leaves == nullptr ? asked : (*leaves)[asked];
+            if (chunk >= chunk_count || (!slice.chunks.empty() && chunk <= slice.chunks.back())) {
+                throw Error(ErrorCode::invalid_argument,
+                            "chunks to compare must be ascending and inside the array");
+            }
+            const std::uint64_t from = chunk * chunk_bytes;
+            const auto length = static_cast<std::size_t>(std::min(chunk_bytes, byte_count - from));
+            const std::size_t at = slice.chunks.size() * static_cast<std::size_t>(chunk_bytes);
+            slice.requests.push_back(
+                {&golden, golden_offset + from, length, buffers[2 * which].data() + at});
+            slice.requests.push_back(
+                {&value, value_offset + from, length, buffers[2 * which + 1].data() + at});
+            slice.chunks.push_back(chunk);
+        }
+        slice.batch = engine.submit(slice.requests);
+    };
+    begin(0);
+    for (std::size_t which = 0; !slices[which].chunks.empty(); which ^= 1) {
+        Slice& slice = slices[which];
+        begin(which ^ 1);
+        slice.batch.wait();
+        // Neighbouring chunks stand back to back and are compared in one go.
+        for (std::size_t i = 0; i < slice.chunks.size();) {
+            std::size_t end = i + 1;
+            while (end < slice.chunks.size() && slice.chunks[end] == slice.chunks[end - 1] + 1)
+                ++end;
+            const std::uint64_t from = slice.chunks[i] * chunk_bytes;
+            const auto length =
+                static_cast<std::size_t>(std::min((end - i) * chunk_bytes, byte_count - from));
+            const std::size_t at = i * static_cast<std::size_t>(chunk_bytes);
+            update({buffers[2 * which].data() + at, length},
+                   {buffers[2 * which + 1].data() + at, length}, from / type_.element_bytes());
+            i = end;
+        }
+    }
+}
+
+}  // namespace ciwrap

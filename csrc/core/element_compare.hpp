@@ -1,0 +1,81 @@
+// Stage two: the elements of two arrays, with both sides' data at hand.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/quantize_plan.hpp"
+#include "base/tree_parameters.hpp"
+#include "core/tree_builder.hpp"
+#include "io/read_engine.hpp"
+#include "kernels/executor.hpp"
+
+namespace ciwrap {
+
+inline constexpr std::size_t share_bins = 34;
+
+// Bin of |v - g| / bound: 0: equal; 1: below 2^-16; i in 2..32: [2^(i-18), 2^(i-17)); 33: from 2^15
+// on, or not finite.
+std::size_t share_bin(double share);
+
+struct Comparison {
+    std::uint64_t element_count = 0;
+    std::uint64_t differing_count = 0;
+    std::int64_t first_index = -1;      // of the first differing element; -1: none
+    std::vector<std::int64_t> indices;  // of the first differing elements, ascending
+    double max_abs_difference = 0.0;
+    std::int64_t max_abs_index = -1;
+    double max_rel_difference = 0.0;
+    std::int64_t max_rel_index = -1;
+    double max_bound_share = 0.0;
+    double sum_abs_difference = 0.0;
+    double sum_rel_difference = 0.0;
+    std::uint64_t finite_count = 0;   // scalars the sums run over: finite on both sides
+    std::uint64_t nonzero_count = 0;  // those with a golden other than zero
+    std::uint64_t nan_mismatch_count = 0;
+    std::uint64_t inf_mismatch_count = 0;
+    std::uint64_t missing_mismatch_count = 0;
+    std::array<std::uint64_t, share_bins> histogram{};
+
+    // Takes what a later stretch found.
+    void append(const Comparison& later, std::size_t max_indices);
+};
+
+// Compares two streams of elements. The verdict on every element is exact (exact_bound.hpp). Not
+// thread safe.
+class ElementComparer {
+  public:
+    ElementComparer(TreeParameters parameters, std::size_t max_indices, Execution execution,
+                    Interrupt interrupt = {});
+
+    // Equally long pieces of whole elements, both in the byte order of `parameters`. Pieces in
+    // ascending order, gaps allowed. Error(invalid_argument) otherwise.
+    void update(std::span<const std::byte> golden, std::span<const std::byte> value,
+                std::uint64_t first_element);
+
+    // The chunks `leaves` (ascending; nullptr: all) of two stored arrays of byte_count bytes:
+    // scattered reads through two sets of buffers of memory_bytes in all, one being filled while
+    // the other is compared.
+    void update_files(ReadEngine& engine, const std::string& golden_path,
+                      std::uint64_t golden_offset, const std::string& value_path,
+                      std::uint64_t value_offset, std::uint64_t byte_count,
+                      const std::vector<std::uint64_t>* leaves, std::size_t memory_bytes);
+
+    const Comparison& result() const { return result_; }
+
+  private:
+    TreeParameters parameters_;
+    QuantizePlan plan_;
+    DataType type_;
+    std::size_t max_indices_;
+    Execution execution_;
+    Interrupt interrupt_;
+    std::uint64_t next_element_ = 0;
+    Comparison result_;
+};
+
+}  // namespace ciwrap

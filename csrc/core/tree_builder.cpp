@@ -1,0 +1,198 @@
+#include "core/tree_builder.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "io/slab_reader.hpp"
+
+namespace ciwrap {
+namespace {
+
+// Between two looks for an interrupt: some hundredths of a second.
+constexpr std::uint64_t bytes_between_interrupts = std::uint64_t{64} << 20;
+// Work handed to a thread at once: large against the cost of handing it over, small against the
+// whole.
+constexpr std::uint64_t bytes_per_grain = std::uint64_t{256} << 10;
+
+std::uint64_t checked_bytes(const TreeParameters& parameters, std::uint64_t scalar_count) {
+    const std::uint64_t scalar_bytes = parameters.data_type().scalar_bytes;
+    if (scalar_count > (std::uint64_t{1} << 60) / scalar_bytes) {
+        throw Error(ErrorCode::invalid_argument, "an array of more than 2^60 bytes");
+    }
+    return scalar_count * scalar_bytes;
+}
+
+}  // namespace
+
+bool same_codes(const TreeParameters& a, const TreeParameters& b) {
+    TreeParameters in_order = b;
+    if (a.dtype.substr(1) == b.dtype.substr(1))
+        in_order.dtype = a.dtype;
+    return a == in_order;
+}
+
+TreeBuilder::TreeBuilder(TreeParameters parameters, std::uint64_t scalar_count,
+                         std::shared_ptr<const MerkleTree> golden, Execution execution,
+                         Interrupt interrupt)
+    : plan_(make_plan(parameters)),
+      shape_(parameters.leaf_count(scalar_count), parameters.arity),
+      golden_(std::move(golden)),
+      execution_(execution),
+      interrupt_(std::move(interrupt)),
+      chunk_bytes_(plan_.chunk_scalars * plan_.scalar_bytes),
+      total_bytes_(checked_bytes(parameters, scalar_count)) {
+    if (golden_) {
+        if (!same_codes(golden_->parameters, parameters)) {
+            throw Error(ErrorCode::invalid_argument,
+                        "the golden tree was made with other parameters");
+        }
+        if (golden_->scalar_count != scalar_count) {
+            throw Error(ErrorCode::invalid_argument,
+                        "the golden tree is of " + std::to_string(golden_->scalar_count) +
+                            " scalars, not " + std::to_string(scalar_count));
+        }
+        if (golden_->residues.size() != plan_.total_residue_bytes(scalar_count)) {
+            throw Error(ErrorCode::invalid_argument,
+                        "the golden tree has no residues (was it made against another?)");
+        }
+    }
+    if (is_device(execution_.backend))
+        device_ = make_device_hasher(execution_.backend);
+    tree_.parameters = std::move(parameters);
+    tree_.scalar_count = scalar_count;
+    tree_.digests.resize(shape_.node_count());
+    const bool against = golden_ && plan_.has_residues();
+    if (against) {
+        drift_.emplace();
+        drift_->leaf_max_level.resize(shape_.leaf_count());
+        histograms_.assign(static_cast<std::size_t>(execution_.workers),
+                           std::vector<std::uint64_t>(static_cast<std::size_t>(plan_.half) + 1));
+    } else {
+        tree_.residues.resize(plan_.total_residue_bytes(scalar_count));
+    }
+}
+
+void TreeBuilder::hash(std::span<const std::byte> chunks) {
+    const std::uint64_t leaf_offset = shape_.offset(shape_.level_count() - 1);
+    const std::uint64_t residue_stride = plan_.residue_bytes(plan_.chunk_scalars);
+    const bool against = golden_ && plan_.has_residues();
+    ChunkBatch batch;
+    batch.plan = &plan_;
+    batch.data = reinterpret_cast<const std::uint8_t*>(chunks.data());
+    batch.scalar_count = chunks.size() / plan_.scalar_bytes;
+    batch.leaves = tree_.digests.data() + leaf_offset + next_leaf_;
+    if (against) {
+        batch.golden_residues = golden_->residues.data() + next_leaf_ * residue_stride;
+        batch.golden_leaves = golden_->digests.data() + leaf_offset + next_leaf_;
+        batch.leaf_levels = drift_->leaf_max_level.data() + next_leaf_;
+    } else if (plan_.has_residues()) {
+        batch.residues = tree_.residues.data() + next_leaf_ * residue_stride;
+    }
+    const std::uint64_t count =
+        batch.scalar_count == 0 ? 1 : (batch.scalar_count - 1) / plan_.chunk_scalars + 1;
+    if (device_) {
+        device_->hash(batch, count, against ? histograms_.front().data() : nullptr);
+        next_leaf_ += count;
+        return;
+    }
+    const LevelKernels& kernels = level_kernels();
+    parallel_ranges(execution_, count, std::max<std::uint64_t>(1, bytes_per_grain / chunk_bytes_),
+                    [&](std::uint64_t first, std::uint64_t last, int worker) {
+                        std::uint64_t* histogram =
+                            against ? histograms_[static_cast<std::size_t>(worker)].data()
+                                    : nullptr;
+                        kernels.hash_chunks(batch, first, last, histogram);
+                    });
+    next_leaf_ += count;
+}
+
+void TreeBuilder::update(std::span<const std::byte> data) {
+    if (data.size() > total_bytes_ - received_bytes_) {
+        throw Error(ErrorCode::invalid_argument,
+                    "more data than the array has (" + std::to_string(total_bytes_) + " bytes)");
+    }
+    received_bytes_ += data.size();
+    if (!pending_.empty()) {
+        const auto wanted = static_cast<std::size_t>(chunk_bytes_ - pending_.size());
+        const std::size_t taken = std::min(wanted, data.size());
+        pending_.insert(pending_.end(), data.begin(),
+                        data.begin() + static_cast<std::ptrdiff_t>(taken));
+        data = data.subspan(taken);
+        if (taken == wanted) {
+            hash(pending_);
+            pending_.clear();
+        }
+    }
+    while (data.size() >= chunk_bytes_) {
+        const std::uint64_t piece =
+            std::min<std::uint64_t>(data.size(), std::max(bytes_between_interrupts, chunk_bytes_));
+        const auto whole = static_cast<std::size_t>(piece - piece % chunk_bytes_);
+        hash(data.first(whole));
+        data = data.subspan(whole);
+        if (interrupt_)
+            interrupt_();
+    }
+    pending_.insert(pending_.end(), data.begin(), data.end());
+}
+
+void TreeBuilder::update_file(ReadEngine& engine, const std::string& path, std::uint64_t offset,
+                              std::uint64_t byte_count, std::size_t slab_bytes) {
+    const InputFile file(path);
+    SlabOptions options;
+    if (slab_bytes != 0)
+        options.slab_bytes = slab_bytes;
+    SlabReader reader(engine, file, offset, byte_count, options);
+    for (;;) {
+        const std::span<const std::byte> slab = reader.next();
+        if (slab.empty())
+            return;
+        update(slab);
+        if (interrupt_)
+            interrupt_();
+    }
+}
+
+std::shared_ptr<const MerkleTree> TreeBuilder::finish() {
+    if (finished_)
+        throw Error(ErrorCode::invalid_argument, "the tree is finished already");
+    if (received_bytes_ != total_bytes_) {
+        throw Error(ErrorCode::invalid_argument, "the array ended after " +
+                                                     std::to_string(received_bytes_) + " of " +
+                                                     std::to_string(total_bytes_) + " bytes");
+    }
+    finished_ = true;
+    if (!pending_.empty() || total_bytes_ == 0)
+        hash(pending_);
+    ciwrap::build_upper_levels(shape_, execution_, tree_.digests);
+    if (drift_) {
+        drift_->histogram.resize(static_cast<std::size_t>(plan_.half) + 1);
+        for (const auto& counts : histograms_) {
+            for (std::size_t level = 0; level < counts.size(); ++level) {
+                drift_->histogram[level] += counts[level];
+                drift_->scalar_count += counts[level];
+                if (counts[level] > 0)
+                    drift_->max_level =
+                        std::max(drift_->max_level, static_cast<std::int32_t>(level));
+            }
+        }
+        drift_->max_share = drift_->max_level / (plan_.half + 1.0);
+    }
+    return std::make_shared<const MerkleTree>(std::move(tree_));
+}
+
+void build_upper_levels(const TreeShape& shape, const Execution& execution,
+                        std::vector<Digest>& digests) {
+    const LevelKernels& kernels = level_kernels();
+    for (std::size_t level = shape.level_count() - 1; level-- > 0;) {
+        const Digest* children = digests.data() + shape.offset(level + 1);
+        Digest* parents = digests.data() + shape.offset(level);
+        parallel_ranges(execution, shape.count(level), 1024,
+                        [&](std::uint64_t first, std::uint64_t last, int) {
+                            kernels.hash_nodes(children, shape.count(level + 1), shape.arity(),
+                                               parents, first, last);
+                        });
+    }
+}
+
+}  // namespace ciwrap

@@ -1,0 +1,49 @@
+// Streams a byte range of a file in order, reading ahead while the caller computes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "io/read_engine.hpp"
+
+namespace ciwrap {
+
+struct SlabOptions {
+    std::size_t slab_bytes = std::size_t{4} << 20;
+    unsigned buffer_count = 2;  // at least 2: one to compute on, the others being filled
+};
+
+// Memory: buffer_count * slab_bytes, whatever the length. One consumer. Engine and file must
+// outlive it.
+class SlabReader {
+  public:
+    // Begins to read. Throws Error(corrupt_file) if the file is shorter than offset + length,
+    // Error(invalid_argument) for slabs of no bytes or fewer than two buffers.
+    SlabReader(ReadEngine& engine, const InputFile& file, std::uint64_t offset,
+               std::uint64_t length, const SlabOptions& options = {});
+
+    // The next bytes: slab_bytes of them, fewer in the last slab, none (an empty span) after it.
+    // Valid until the next call. Throws what ReadBatch::wait throws.
+    std::span<const std::byte> next();
+
+  private:
+    struct Slab {
+        std::size_t bytes = 0;
+        ReadBatch batch;
+    };
+    void fill(std::size_t index);
+
+    ReadEngine& engine_;
+    const InputFile& file_;
+    std::uint64_t position_;  // of the first byte not yet asked for
+    std::uint64_t end_;
+    std::size_t slab_bytes_;
+    ReadBuffers buffers_;
+    std::vector<Slab> slabs_;  // after buffers_: its batches end first
+    std::size_t current_ = 0;
+    bool started_ = false;
+};
+
+}  // namespace ciwrap

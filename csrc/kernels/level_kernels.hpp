@@ -1,0 +1,54 @@
+// The host kernels that exist once per CPU level, behind plain function pointers. No Kokkos, no
+// CPU-specific types: the level's translation units are compiled with other instruction sets than
+// the rest and share nothing else with it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/digest.hpp"
+#include "base/quantize_plan.hpp"
+
+namespace ciwrap {
+
+inline constexpr std::uint8_t no_match_level = 255;
+
+// A run of whole chunks in memory and where their results go. Arrays are indexed from the batch's
+// first chunk.
+struct ChunkBatch {
+    const QuantizePlan* plan = nullptr;
+    const std::uint8_t* data = nullptr;  // may be unaligned
+    std::uint64_t scalar_count = 0;      // in the batch; only the last chunk may be short
+    Digest* leaves = nullptr;            // out
+
+    std::uint8_t* residues = nullptr;  // out, packed; null: a plain tree or a run against a golden
+
+    // All three or none: a new run, rounded relative to a golden's residues.
+    const std::uint8_t* golden_residues = nullptr;
+    const Digest* golden_leaves = nullptr;
+    std::uint8_t* leaf_levels =
+        nullptr;  // out: largest |delta|; no_match_level where the leaf differs
+};
+
+struct LevelKernels {
+    const char* name;
+    // Chunks [first, last) of the batch. `histogram`, if not null, has half + 1 counts and is added
+    // to.
+    void (*hash_chunks)(const ChunkBatch& batch, std::uint64_t first, std::uint64_t last,
+                        std::uint64_t* histogram);
+    // parents[i] = node over children [i * arity, ...), i in [first, last).
+    void (*hash_nodes)(const Digest* children, std::uint64_t child_count, std::uint32_t arity,
+                       Digest* parents, std::uint64_t first, std::uint64_t last);
+    Digest (*hash_bytes)(const std::uint8_t* data, std::size_t length);
+    // The codes themselves, for tests and tools: `codes` has code_bytes per scalar.
+    // `unpacked_residues` is read if `against`, written otherwise (ignored without residues).
+    void (*encode)(const QuantizePlan& plan, const std::uint8_t* data, std::uint64_t scalar_count,
+                   std::uint8_t* codes, std::uint8_t* unpacked_residues, bool against);
+};
+
+extern const LevelKernels kernels_v1;
+extern const LevelKernels kernels_v3;
+extern const LevelKernels kernels_v4;
+extern const LevelKernels kernels_generic;
+
+}  // namespace ciwrap

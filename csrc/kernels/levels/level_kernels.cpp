@@ -1,0 +1,301 @@
+// One CPU level's kernels: chunks to leaves, children to parents. Compiled once per level (see
+// level_kernels.hpp); nothing from the standard library that could leave a shared inline function
+// behind.
+#include "kernels/level_kernels.hpp"
+
+#include "kernels/choose_encoder.hpp"
+#include "kernels/floating_point_mode.hpp"
+#include "kernels/residue_blocks.hpp"
+#include "kernels/xxh3_core.hpp"
+
+namespace ciwrap::CIWRAP_LEVEL_NAMESPACE {
+namespace {
+
+// A scalar's bits as stored, for comparing with fill values and finding NaN.
+std::uint64_t scalar_bits(const QuantizePlan& plan, const std::uint8_t* in, std::size_t i) {
+    switch (plan.scalar_bytes) {
+        case 1:
+            return in[i];
+        case 2:
+            return load<std::uint16_t>(in, i);
+        case 4:
+            return load<std::uint32_t>(in, i);
+        default:
+            return load<std::uint64_t>(in, i);
+    }
+}
+
+std::uint64_t infinity_bits(ScalarType type) {
+    switch (type) {
+        case ScalarType::float16:
+            return 0x7c00;
+        case ScalarType::bfloat16:
+            return 0x7f80;
+        case ScalarType::float32:
+            return 0x7f800000;
+        default:
+            return 0x7ff0000000000000;
+    }
+}
+
+std::uint64_t canonical_nan(ScalarType type) {
+    switch (type) {
+        case ScalarType::float16:
+            return 0x7e00;
+        case ScalarType::bfloat16:
+            return 0x7fc0;
+        case ScalarType::float32:
+            return 0x7fc00000;
+        default:
+            return 0x7ff8000000000000;
+    }
+}
+
+// Section 3's form of a scalar: one zero, one NaN.
+std::uint64_t canonical_bits(const QuantizePlan& plan, std::uint64_t bits) {
+    if (!is_float(plan.scalar))
+        return bits;
+    const std::uint64_t magnitude = bits & ~(std::uint64_t{1} << (8 * plan.scalar_bytes - 1));
+    if (magnitude == 0)
+        return 0;
+    return magnitude > infinity_bits(plan.scalar) ? canonical_nan(plan.scalar) : bits;
+}
+
+void store_code(std::uint8_t* codes, std::size_t i, std::uint32_t code_bytes, std::uint64_t code) {
+    __builtin_memcpy(codes + i * code_bytes, &code, code_bytes);
+}
+
+// Missing scalars get their code and lose their residue; returns whether a NaN that is not missing
+// was seen. Only called where there are fill values or NaN is not equal to NaN: both are rare, so
+// this need not be fast.
+bool mark_missing_and_find_nan(const QuantizePlan& plan, const std::uint8_t* in, std::size_t count,
+                               std::uint8_t* codes, std::uint8_t* residues, std::uint8_t* deltas) {
+    const std::uint64_t lowest = std::uint64_t{1} << (8 * plan.code_bytes - 1);
+    const std::uint64_t missing = plan.kind == CodeKind::exact ? plan.fill_bits[0] : lowest + 1;
+    bool nan_seen = false;
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::uint64_t bits = canonical_bits(plan, scalar_bits(plan, in, i));
+        bool is_missing = false;
+        for (std::uint32_t f = 0; f < plan.fill_count; ++f)
+            is_missing = is_missing || bits == plan.fill_bits[f];
+        if (is_missing) {
+            store_code(codes, i, plan.code_bytes, missing);
+            if (residues != nullptr)
+                residues[i] = 0;
+            if (deltas != nullptr)
+                deltas[i] = 255;
+        } else if (is_float(plan.scalar) && bits == canonical_nan(plan.scalar)) {
+            nan_seen = true;
+        }
+    }
+    return nan_seen;
+}
+
+bool is_unmatchable(const Digest& digest) {
+    std::uint64_t words[2];
+    __builtin_memcpy(words, &digest, sizeof words);
+    return (words[0] & words[1]) == ~std::uint64_t{0};
+}
+
+// Scalars to a block: a whole number of hash blocks (1024 bytes of codes) and of packed bytes.
+std::size_t block_step(const QuantizePlan& plan) {
+    if (plan.packed == 5)
+        return 1280;
+    if (plan.packed == 3)
+        return 768;
+    return plan.code_bytes == 1 ? 1024 : 512;
+}
+
+void swap_units(std::uint8_t* to, const std::uint8_t* from, std::size_t bytes, std::uint32_t unit) {
+    for (std::size_t at = 0; at < bytes; at += unit) {
+        for (std::uint32_t b = 0; b < unit; ++b)
+            to[at + b] = from[at + unit - 1 - b];
+    }
+}
+
+// Turns chunk after chunk into leaves, block by block through one small set of buffers.
+class ChunkHasher {
+  public:
+    explicit ChunkHasher(const ChunkBatch& batch)
+        : batch_(batch),
+          plan_(*batch.plan),
+          against_(batch.golden_residues != nullptr && plan_.has_residues()),
+          encode_(choose_encoder(plan_, against_ ? Rounding::against : Rounding::golden)),
+          as_stored_(plan_.kind == CodeKind::exact && plan_.swap_unit == 1 &&
+                     plan_.fill_count == 0 &&
+                     (is_integer(plan_.scalar) || plan_.scalar == ScalarType::raw)) {}
+
+    void hash(std::uint64_t chunk, std::uint64_t* histogram) {
+        const std::uint64_t first = chunk * plan_.chunk_scalars;
+        const std::uint64_t left = batch_.scalar_count - first;
+        const std::uint64_t count = left < plan_.chunk_scalars ? left : plan_.chunk_scalars;
+        const std::uint8_t* in = batch_.data + first * plan_.scalar_bytes;
+        drift_.clear();
+        const Digest digest = as_stored_ ? hash_bytes(in, count * plan_.scalar_bytes)
+                              : plan_.scalar == ScalarType::raw
+                                  ? hash_raw(in, count)
+                                  : hash_scalars(chunk, in, count);
+        batch_.leaves[chunk] = digest;
+        if (batch_.leaf_levels == nullptr)
+            return;
+        const bool match = same(digest, batch_.golden_leaves[chunk]);
+        batch_.leaf_levels[chunk] = match ? drift_.largest() : no_match_level;
+        if (!match || histogram == nullptr)
+            return;
+        for (std::int32_t level = 0; level <= plan_.half; ++level)
+            histogram[level] += drift_.count(static_cast<std::size_t>(level));
+    }
+
+  private:
+    static constexpr std::size_t codes_bytes = block_scalars * 8;
+
+    static bool same(const Digest& a, const Digest& b) {
+        return __builtin_memcmp(&a, &b, sizeof a) == 0 && !is_unmatchable(a);
+    }
+
+    Digest hash_scalars(std::uint64_t chunk, const std::uint8_t* in, std::uint64_t count) {
+        const bool residues = plan_.has_residues();
+        const bool special_pass = plan_.fill_count > 0 || !plan_.equal_nan;
+        const std::uint64_t residue_offset = chunk * plan_.residue_bytes(plan_.chunk_scalars);
+        const std::uint64_t length = count * plan_.code_bytes;
+        std::uint8_t* codes = buffer_ + stripe_bytes;
+        Accumulators sums;
+        bool nan_seen = false;
+        const std::size_t step = block_step(plan_);
+        for (std::uint64_t done = 0; done < count || count == 0; done += step) {
+            const std::size_t n =
+                count - done < step ? static_cast<std::size_t>(count - done) : step;
+            const bool is_last = done + n == count;
+            const std::uint8_t* block = in + done * plan_.scalar_bytes;
+            if (plan_.swap_unit > 1) {
+                swap_units(swapped_, block, n * plan_.scalar_bytes, plan_.swap_unit);
+                block = swapped_;
+            }
+            const std::uint64_t packed_at = residue_offset + (residues ? done / plan_.packed : 0);
+            if (against_)
+                unpack(plan_, batch_.golden_residues + packed_at, n, residues_);
+            encode_(plan_, block, n, codes, residues_, deltas_);
+            if (special_pass) {
+                nan_seen |= mark_missing_and_find_nan(plan_, block, n, codes,
+                                                      residues && !against_ ? residues_ : nullptr,
+                                                      against_ ? deltas_ : nullptr);
+            }
+            if (residues && !against_ && batch_.residues != nullptr) {
+                for (std::size_t i = n; i % plan_.packed != 0; ++i)
+                    residues_[i] = 0;
+                pack(plan_, residues_, n, batch_.residues + packed_at);
+            }
+            if (against_ && batch_.leaf_levels != nullptr)
+                drift_.add(deltas_, n);
+            if (length <= longest_short_input || (is_last && done == 0)) {
+                if (nan_seen && !plan_.equal_nan)
+                    return unmatchable_digest;
+                return hash_bytes(codes, static_cast<std::size_t>(length));
+            }
+            const std::size_t bytes = n * plan_.code_bytes;
+            accumulate_piece(sums, codes, bytes, is_last);
+            if (is_last)
+                break;
+            __builtin_memcpy(buffer_, codes + bytes - stripe_bytes, stripe_bytes);
+        }
+        if (nan_seen && !plan_.equal_nan)
+            return unmatchable_digest;
+        return canonical(merge_all(sums, length));
+    }
+
+    // Items of any width in the other byte order: pieces of whole hash blocks, whatever the item
+    // size.
+    Digest hash_raw(const std::uint8_t* in, std::uint64_t count) {
+        const std::uint64_t length = count * plan_.scalar_bytes;
+        std::uint8_t* codes = buffer_ + stripe_bytes;
+        Accumulators sums;
+        for (std::uint64_t done = 0;; done += codes_bytes) {
+            const std::size_t n =
+                length - done < codes_bytes ? static_cast<std::size_t>(length - done) : codes_bytes;
+            const bool is_last = done + n == length;
+            swap_units(codes, in + done, n, plan_.swap_unit);
+            if (is_last && done == 0)
+                return hash_bytes(codes, n);
+            accumulate_piece(sums, codes, n, is_last);
+            if (is_last)
+                return canonical(merge_all(sums, length));
+            __builtin_memcpy(buffer_, codes + n - stripe_bytes, stripe_bytes);
+        }
+    }
+
+    const ChunkBatch& batch_;
+    const QuantizePlan& plan_;
+    const bool against_;
+    const EncodeFunction encode_;
+    const bool as_stored_;  // codes are the bytes as they stand
+    DeltaCounts drift_;     // of one chunk
+    alignas(64) std::uint8_t
+        buffer_[stripe_bytes + codes_bytes];  // the last stripe of the block before, codes
+    alignas(64) std::uint8_t swapped_[block_scalars * 8];
+    alignas(64) std::uint8_t residues_[block_scalars + residue_slack];
+    alignas(64) std::uint8_t deltas_[block_scalars + residue_slack];
+};
+
+void hash_chunks(const ChunkBatch& batch, std::uint64_t first, std::uint64_t last,
+                 std::uint64_t* histogram) {
+    const FloatingPointMode ieee;
+    ChunkHasher hasher(batch);
+    for (std::uint64_t chunk = first; chunk < last; ++chunk)
+        hasher.hash(chunk, histogram);
+}
+
+void hash_nodes(const Digest* children, std::uint64_t child_count, std::uint32_t arity,
+                Digest* parents, std::uint64_t first, std::uint64_t last) {
+    for (std::uint64_t parent = first; parent < last; ++parent) {
+        const std::uint64_t from = parent * arity;
+        const std::uint64_t count = child_count - from < arity ? child_count - from : arity;
+        bool unmatchable = false;
+        for (std::uint64_t child = from; child < from + count; ++child) {
+            unmatchable |= is_unmatchable(children[child]);
+        }
+        parents[parent] = unmatchable
+                              ? unmatchable_digest
+                              : hash_bytes(reinterpret_cast<const std::uint8_t*>(children + from),
+                                           static_cast<std::size_t>(count * sizeof(Digest)));
+    }
+}
+
+void encode(const QuantizePlan& plan, const std::uint8_t* data, std::uint64_t scalar_count,
+            std::uint8_t* codes, std::uint8_t* unpacked_residues, bool against) {
+    const FloatingPointMode ieee;
+    if (plan.scalar == ScalarType::raw) {
+        return swap_units(codes, data, static_cast<std::size_t>(scalar_count * plan.scalar_bytes),
+                          plan.swap_unit);
+    }
+    const EncodeFunction encode_block =
+        choose_encoder(plan, against ? Rounding::against : Rounding::golden);
+    alignas(64) std::uint8_t swapped[block_scalars * 8];
+    alignas(64) std::uint8_t deltas[block_scalars];
+    for (std::uint64_t done = 0; done < scalar_count; done += block_scalars) {
+        const std::uint64_t left = scalar_count - done;
+        const auto n = static_cast<std::size_t>(left < block_scalars ? left : block_scalars);
+        swap_units(swapped, data + done * plan.scalar_bytes, n * plan.scalar_bytes, plan.swap_unit);
+        std::uint8_t* residues = unpacked_residues == nullptr ? nullptr : unpacked_residues + done;
+        encode_block(plan, swapped, n, codes + done * plan.code_bytes, residues, deltas);
+        if (plan.fill_count > 0) {
+            mark_missing_and_find_nan(plan, swapped, n, codes + done * plan.code_bytes,
+                                      plan.has_residues() && !against ? residues : nullptr,
+                                      nullptr);
+        }
+    }
+}
+
+}  // namespace
+}  // namespace ciwrap::CIWRAP_LEVEL_NAMESPACE
+
+namespace ciwrap {
+
+#define CIWRAP_TEXT_(x) #x
+#define CIWRAP_TEXT(x) CIWRAP_TEXT_(x)
+
+const LevelKernels CIWRAP_JOIN(kernels_, CIWRAP_CPU_LEVEL) = {
+    CIWRAP_TEXT(CIWRAP_CPU_LEVEL), CIWRAP_LEVEL_NAMESPACE::hash_chunks,
+    CIWRAP_LEVEL_NAMESPACE::hash_nodes, CIWRAP_LEVEL_NAMESPACE::hash_bytes,
+    CIWRAP_LEVEL_NAMESPACE::encode};
+
+}  // namespace ciwrap

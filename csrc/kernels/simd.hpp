@@ -1,0 +1,273 @@
+// Vectors of one CPU level: 32 bytes from AVX2 on, else SSE2's 16. Arithmetic uses the compilers'
+// own vector types; only what these cannot say is an intrinsic. Where CIWRAP_HAVE_SIMD is not
+// defined (other architectures), the loops of encode_block.hpp serve instead.
+//
+// Lanes are rounded one by one exactly as scalars are, so codes do not depend on the vector width.
+#pragma once
+
+#if defined(CIWRAP_CPU_LEVEL) && defined(__SSE2__)
+#define CIWRAP_HAVE_SIMD 1
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/level_namespace.hpp"
+#include "kernels/scalar_codes.hpp"
+
+// Vectors are passed by value: always inlined, so that no calling convention comes into it.
+#define CIWRAP_VECTOR_FUNCTION [[gnu::always_inline]] static inline
+
+namespace ciwrap::CIWRAP_LEVEL_NAMESPACE {
+
+#if defined(__AVX2__)
+inline constexpr std::size_t vector_bytes = 32;
+#else
+inline constexpr std::size_t vector_bytes = 16;
+#endif
+
+using F64 = double __attribute__((vector_size(vector_bytes)));
+using I64 = std::int64_t __attribute__((vector_size(vector_bytes)));
+using U64 = std::uint64_t __attribute__((vector_size(vector_bytes)));
+using F32 = float __attribute__((vector_size(vector_bytes)));
+using I32 = std::int32_t __attribute__((vector_size(vector_bytes)));
+using U32 = std::uint32_t __attribute__((vector_size(vector_bytes)));
+using I16 = std::int16_t __attribute__((vector_size(vector_bytes)));
+using U16 = std::uint16_t __attribute__((vector_size(vector_bytes)));
+using I8 = std::int8_t __attribute__((vector_size(vector_bytes)));
+using U8 = std::uint8_t __attribute__((vector_size(vector_bytes)));
+
+inline constexpr std::size_t lanes64 = vector_bytes / 8;
+inline constexpr std::size_t lanes32 = vector_bytes / 4;
+
+template <class V>
+CIWRAP_VECTOR_FUNCTION V load_vector(const std::uint8_t* from) {
+    V vector;
+    __builtin_memcpy(&vector, from, sizeof vector);
+    return vector;
+}
+
+template <class V>
+CIWRAP_VECTOR_FUNCTION void store_vector(std::uint8_t* to, V vector) {
+    __builtin_memcpy(to, &vector, sizeof vector);
+}
+
+CIWRAP_VECTOR_FUNCTION F64 splat(double value) {
+    return value - F64{};
+}
+CIWRAP_VECTOR_FUNCTION F32 splat(float value) {
+    return value - F32{};
+}
+CIWRAP_VECTOR_FUNCTION U64 splat(std::uint64_t value) {
+    return value + U64{};
+}
+CIWRAP_VECTOR_FUNCTION U32 splat(std::uint32_t value) {
+    return value + U32{};
+}
+CIWRAP_VECTOR_FUNCTION U8 splat(std::uint8_t value) {
+    return value + U8{};
+}
+
+CIWRAP_VECTOR_FUNCTION U64 bits_of(F64 v) {
+    return reinterpret_cast<U64>(v);
+}
+CIWRAP_VECTOR_FUNCTION U32 bits_of(F32 v) {
+    return reinterpret_cast<U32>(v);
+}
+CIWRAP_VECTOR_FUNCTION F64 real_of(U64 v) {
+    return reinterpret_cast<F64>(v);
+}
+CIWRAP_VECTOR_FUNCTION F32 real_of(U32 v) {
+    return reinterpret_cast<F32>(v);
+}
+
+// All ones where the sign bit is set. There is no arithmetic 64-bit shift before AVX-512.
+CIWRAP_VECTOR_FUNCTION U64 sign_mask(F64 x) {
+    return U64{} - (bits_of(x) >> 63);
+}
+CIWRAP_VECTOR_FUNCTION U32 sign_mask(F32 x) {
+    return U32{} - (bits_of(x) >> 31);
+}
+
+// `yes` where the mask is all ones, `no` where it is zero.
+template <class V, class Mask>
+CIWRAP_VECTOR_FUNCTION V select(Mask mask, V yes, V no) {
+    const V chosen = reinterpret_cast<V>(mask);
+    return (yes & chosen) | (no & ~chosen);
+}
+
+// a * b + c, fused where the machine can. Only for where that makes no difference: the product is
+// exact, or its rounding does not matter to the result.
+CIWRAP_VECTOR_FUNCTION F64 multiply_add(F64 a, F64 b, F64 c) {
+#if defined(__FMA__)
+    return _mm256_fmadd_pd(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
+// v, of which the compiler may not know that it is constant.
+template <class V>
+CIWRAP_VECTOR_FUNCTION V opaque(V v) {
+    __asm__("" : "+x"(v));
+    return v;
+}
+
+CIWRAP_VECTOR_FUNCTION F64 smaller(F64 a, F64 b) {  // b where either is NaN
+#if defined(__AVX2__)
+    return _mm256_min_pd(a, b);
+#else
+    return _mm_min_pd(a, b);
+#endif
+}
+
+CIWRAP_VECTOR_FUNCTION F64 larger(F64 a, F64 b) {  // b where either is NaN
+#if defined(__AVX2__)
+    return _mm256_max_pd(a, b);
+#else
+    return _mm_max_pd(a, b);
+#endif
+}
+
+// floor(x), |x| < 2^51.
+CIWRAP_VECTOR_FUNCTION F64 floor_of(F64 x) {
+#if defined(__AVX2__)
+    return _mm256_floor_pd(x);
+#else
+    const F64 nearest = (x + splat(rounding_magic)) - splat(rounding_magic);
+    const U64 one = bits_of(splat(1.0)) & reinterpret_cast<U64>(nearest > x);
+    return nearest - real_of(one);
+#endif
+}
+
+// One bit a lane of a mask.
+CIWRAP_VECTOR_FUNCTION std::uint32_t lane_bits(U64 mask) {
+#if defined(__AVX2__)
+    return static_cast<std::uint32_t>(_mm256_movemask_pd(real_of(mask)));
+#else
+    return static_cast<std::uint32_t>(_mm_movemask_pd(real_of(mask)));
+#endif
+}
+CIWRAP_VECTOR_FUNCTION std::uint32_t lane_bits(U32 mask) {
+#if defined(__AVX2__)
+    return static_cast<std::uint32_t>(_mm256_movemask_ps(real_of(mask)));
+#else
+    return static_cast<std::uint32_t>(_mm_movemask_ps(real_of(mask)));
+#endif
+}
+
+// The lower halves of all lanes of `a` and `b`, in some order that store_bytes undoes ...
+CIWRAP_VECTOR_FUNCTION U32 mixed_low_halves(U64 a, U64 b) {
+#if defined(__AVX2__)
+    return bits_of(_mm256_shuffle_ps((__m256)a, (__m256)b, 0x88));
+#else
+    return bits_of(_mm_shuffle_ps((__m128)a, (__m128)b, 0x88));
+#endif
+}
+
+// ... and in their own.
+CIWRAP_VECTOR_FUNCTION U32 low_halves(U64 a, U64 b) {
+    const U32 mixed = mixed_low_halves(a, b);
+#if defined(__AVX2__)
+    return (U32)_mm256_permute4x64_epi64((__m256i)mixed, 0xd8);
+#else
+    return mixed;
+#endif
+}
+
+// Scalars that are turned into codes at once.
+inline constexpr std::size_t tile = 32;
+
+// Values below 256 from a tile of mixed_low_halves, as bytes in the scalars' own order.
+CIWRAP_VECTOR_FUNCTION void store_bytes(std::uint8_t* to, const U32 (&mixed)[tile / lanes32]) {
+#if defined(__AVX2__)
+    const __m256i low = _mm256_packs_epi32((__m256i)mixed[0], (__m256i)mixed[1]);
+    const __m256i high = _mm256_packs_epi32((__m256i)mixed[2], (__m256i)mixed[3]);
+    const __m256i bytes = _mm256_packus_epi16(low, high);
+    const __m128i even = _mm256_castsi256_si128(bytes);
+    const __m128i odd = _mm256_extracti128_si256(bytes, 1);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm_unpacklo_epi16(even, odd));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 16), _mm_unpackhi_epi16(even, odd));
+#else
+    for (int half = 0; half < 2; ++half) {
+        const U32* from = mixed + 4 * half;
+        const __m128i low = _mm_packs_epi32((__m128i)from[0], (__m128i)from[1]);
+        const __m128i high = _mm_packs_epi32((__m128i)from[2], (__m128i)from[3]);
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 16 * half), _mm_packus_epi16(low, high));
+    }
+#endif
+}
+
+// Bytes as unsigned 64-bit lanes.
+CIWRAP_VECTOR_FUNCTION U64 load_bytes(const std::uint8_t* from) {
+#if defined(__AVX2__)
+    std::int32_t four;
+    __builtin_memcpy(&four, from, sizeof four);
+    return (U64)_mm256_cvtepu8_epi64(_mm_cvtsi32_si128(four));
+#else
+    std::uint16_t two;
+    __builtin_memcpy(&two, from, sizeof two);
+    const std::uint32_t apart = (two & 0xffu) | (static_cast<std::uint32_t>(two >> 8) << 16);
+    const __m128i zero = _mm_setzero_si128();
+    const __m128i words = _mm_unpacklo_epi16(_mm_cvtsi32_si128(static_cast<int>(apart)), zero);
+    return (U64)_mm_unpacklo_epi32(words, zero);
+#endif
+}
+
+// lanes64 floats ...
+CIWRAP_VECTOR_FUNCTION F64 widen_floats(const std::uint8_t* from) {
+#if defined(__AVX2__)
+    return _mm256_cvtps_pd(_mm_loadu_ps(reinterpret_cast<const float*>(from)));
+#else
+    return _mm_cvtps_pd(_mm_castsi128_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
+#endif
+}
+
+// ... or 32-bit integers.
+CIWRAP_VECTOR_FUNCTION F64 widen_integers(const std::uint8_t* from) {
+#if defined(__AVX2__)
+    return _mm256_cvtepi32_pd(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+#else
+    return _mm_cvtepi32_pd(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
+#endif
+}
+
+// The sum of all bytes.
+CIWRAP_VECTOR_FUNCTION std::uint64_t sum_of_bytes(U8 bytes) {
+#if defined(__AVX2__)
+    const U64 sums = (U64)_mm256_sad_epu8((__m256i)bytes, _mm256_setzero_si256());
+    return sums[0] + sums[1] + sums[2] + sums[3];
+#else
+    const U64 sums = (U64)_mm_sad_epu8((__m128i)bytes, _mm_setzero_si128());
+    return sums[0] + sums[1];
+#endif
+}
+
+CIWRAP_VECTOR_FUNCTION U8 larger(U8 a, U8 b) {
+#if defined(__AVX2__)
+    return (U8)_mm256_max_epu8((__m256i)a, (__m256i)b);
+#else
+    return (U8)_mm_max_epu8((__m128i)a, (__m128i)b);
+#endif
+}
+
+CIWRAP_VECTOR_FUNCTION U8 smaller(U8 a, U8 b) {
+#if defined(__AVX2__)
+    return (U8)_mm256_min_epu8((__m256i)a, (__m256i)b);
+#else
+    return (U8)_mm_min_epu8((__m128i)a, (__m128i)b);
+#endif
+}
+
+CIWRAP_VECTOR_FUNCTION U16 smaller(U16 a, U16 b) {
+#if defined(__AVX2__)
+    return (U16)_mm256_min_epu16((__m256i)a, (__m256i)b);
+#else
+    return a - (U16)_mm_subs_epu16((__m128i)a, (__m128i)b);
+#endif
+}
+
+}  // namespace ciwrap::CIWRAP_LEVEL_NAMESPACE
+
+#endif

@@ -1,0 +1,201 @@
+// A tile of scalars, as vectors: read, told whether special, rounded, and written as codes,
+// residues and deltas. What rounds them is the caller's.
+#pragma once
+
+#include "kernels/encode_block.hpp"
+#include "kernels/vector_codes.hpp"
+
+#if defined(CIWRAP_HAVE_SIMD)
+
+namespace ciwrap::CIWRAP_LEVEL_NAMESPACE {
+
+template <ScalarType Type, bool IsImage>
+struct StoredScalar {
+    using Value = std::int32_t;
+};
+template <ScalarType Type>
+struct StoredScalar<Type, false> {
+    using Value = typename Loader<Type>::Value;
+};
+
+// A tile as floats or integers the vector units take: in place where it is stored as such, else
+// widened into `buffer`.
+template <ScalarType Type, CodeKind Kind>
+struct TileInput {
+    static constexpr bool is_image = Kind == CodeKind::steps;
+    static constexpr bool in_place =
+        !is_image && (Type == ScalarType::float32 || Type == ScalarType::float64);
+    using Stored = typename StoredScalar<Type, is_image>::Value;
+
+    [[gnu::always_inline]] explicit TileInput(const std::uint8_t* in) : from(in) {
+        if constexpr (!in_place) {
+            for (std::size_t i = 0; i < tile; ++i) {
+                if constexpr (is_image) {
+                    buffer[i] = static_cast<Stored>(Image<Type>::get(in, i));
+                } else {
+                    buffer[i] = Loader<Type>::get(in, i);
+                }
+            }
+        }
+    }
+
+    [[gnu::always_inline]] F64 at(std::size_t i) const {
+        const std::uint8_t* scalar = begin() + i * sizeof(Stored);
+        if constexpr (is_image) {
+            return widen_integers(scalar);
+        } else if constexpr (sizeof(Stored) == 8) {
+            return load_vector<F64>(scalar);
+        } else {
+            return widen_floats(scalar);
+        }
+    }
+
+    // From the i-th scalar on, if they are floats of up to 4 bytes.
+    [[gnu::always_inline]] F32 floats_at(std::size_t i) const {
+        static_assert(sizeof(Stored) == 4 && !is_image);
+        return load_vector<F32>(begin() + i * sizeof(Stored));
+    }
+
+    [[gnu::always_inline]] const std::uint8_t* begin() const {
+        if constexpr (in_place) {
+            return from;
+        } else {
+            return reinterpret_cast<const std::uint8_t*>(buffer);
+        }
+    }
+
+    const std::uint8_t* from;
+    alignas(vector_bytes) Stored buffer[in_place ? 1 : tile];
+};
+
+template <class Code>
+struct CodeVectors;
+template <>
+struct CodeVectors<std::int32_t> {
+    using Bits = U32;
+    using Real = F32;
+};
+template <>
+struct CodeVectors<std::int64_t> {
+    using Bits = U64;
+    using Real = F64;
+};
+
+// Which scalars are special under an absolute or relative bound, and what their codes are.
+template <CodeKind Kind, class Code>
+struct SpecialScalars {
+    using Limits = SpecialCode<Code>;
+    using Unsigned = typename Limits::Unsigned;
+    using Bits = typename CodeVectors<Code>::Bits;
+    using Real = typename CodeVectors<Code>::Real;
+
+    [[gnu::always_inline]] explicit SpecialScalars(const QuantizePlan& plan)
+        : from(real_of(splat(static_cast<Unsigned>(plan.special_bits)))),
+          shift(splat(static_cast<Unsigned>(plan.special_shift))),
+          zero_is_special(Kind == CodeKind::relative && plan.zero_is_special) {}
+
+    // All ones where x is not special. NaN is less than nothing.
+    [[gnu::always_inline]] Bits rounded(Real x) const {
+        const Bits below = reinterpret_cast<Bits>(real_of(bits_of(x) & not_sign) < from);
+        if (!zero_is_special)
+            return below;
+        return below & reinterpret_cast<Bits>(x != Real{});
+    }
+
+    [[gnu::always_inline]] Bits code(Real x) const {
+        const Bits sign = sign_mask(x);
+        const Bits beyond = shift + (bits_of(x) & not_sign);
+        constexpr auto lowest = static_cast<Unsigned>(Limits::lowest);
+        const Bits code =
+            select(reinterpret_cast<Bits>(x == x), (beyond ^ sign) - sign, splat(lowest));
+        if (!zero_is_special)
+            return code;
+        return select(reinterpret_cast<Bits>(x == Real{}), splat(lowest + 2), code);
+    }
+
+    Real from;
+    Bits shift;
+    Bits not_sign = opaque(splat(static_cast<Unsigned>(~Limits::sign_bit)));
+    bool zero_is_special;
+};
+
+// --- one tile ----------------------------------------------------------------------------------
+
+// Residues are read (against) or written (golden), deltas written (against), both a byte a scalar.
+struct TileOutput {
+    std::uint8_t* codes;
+    std::uint8_t* residues;
+    std::uint8_t* deltas;
+};
+
+// The residue of a special scalar, or its delta: no drift is known of it.
+template <Rounding Mode>
+CIWRAP_VECTOR_FUNCTION void mark_special(const TileOutput& out, std::size_t first,
+                                         std::uint32_t lanes) {
+    for (; lanes != 0; lanes &= lanes - 1) {
+        const std::size_t i = first + static_cast<std::size_t>(__builtin_ctz(lanes));
+        if constexpr (Mode == Rounding::golden)
+            out.residues[i] = 0;
+        if constexpr (Mode == Rounding::against)
+            out.deltas[i] = 255;
+    }
+}
+
+// delta = remainder - h of a tile, as |delta|.
+CIWRAP_VECTOR_FUNCTION void take_magnitudes(std::uint8_t* deltas, std::int32_t half) {
+    const U8 middle = splat(static_cast<std::uint8_t>(half));
+    for (std::size_t i = 0; i < tile; i += vector_bytes) {
+        const U8 remainder = load_vector<U8>(deltas + i);
+        store_vector(deltas + i, larger(remainder, middle) - smaller(remainder, middle));
+    }
+}
+
+// Codes of a tile from fine(x)'s fine steps, as if no scalar were special. `check(i, x0, x1)` sees
+// all scalars, 2 * lanes64 from the i-th on at a time.
+template <class Code, Rounding Mode, class Input, class FineSteps, class Check>
+[[gnu::always_inline]] static inline void encode_rounded(const Input& input, const VectorPlan& plan,
+                                                         std::int32_t half, const TileOutput& out,
+                                                         FineSteps&& fine, Check&& check) {
+    U32 remainders[tile / lanes32];
+#pragma GCC unroll 8
+    for (std::size_t j = 0; j < tile / lanes32; ++j) {
+        const std::size_t i = j * lanes32;
+        const F64 x[2] = {input.at(i), input.at(i + lanes64)};
+        check(i, x[0], x[1]);
+        U64 code[2];
+        U64 remainder[2];
+#pragma GCC unroll 2
+        for (std::size_t v = 0; v < 2; ++v) {
+            auto step = fine(x[v]);
+            if constexpr (Mode == Rounding::plain) {
+                code[v] = whole_code<Code>(step, plan);
+            } else {
+                if constexpr (Mode == Rounding::against) {
+                    step = shifted(step, golden_shift(out.residues + i + v * lanes64, plan));
+                }
+                const VectorCells cells = split<Code>(step, plan);
+                code[v] = cells.cell;
+                remainder[v] = cells.residue;
+            }
+        }
+        if constexpr (sizeof(Code) == 4) {
+            store_vector(out.codes + 4 * i, low_halves(code[0], code[1]));
+        } else {
+            store_vector(out.codes + 8 * i, code[0]);
+            store_vector(out.codes + 8 * (i + lanes64), code[1]);
+        }
+        if constexpr (Mode != Rounding::plain) {
+            remainders[j] = mixed_low_halves(remainder[0], remainder[1]);
+        }
+    }
+    if constexpr (Mode == Rounding::golden)
+        store_bytes(out.residues, remainders);
+    if constexpr (Mode == Rounding::against) {
+        store_bytes(out.deltas, remainders);
+        take_magnitudes(out.deltas, half);
+    }
+}
+
+}  // namespace ciwrap::CIWRAP_LEVEL_NAMESPACE
+
+#endif

@@ -1,0 +1,189 @@
+// The arithmetic of scalar_codes.hpp for vectors of doubles: the same integers, in fewer steps.
+//
+// What may differ from the scalar form is only how an exact result is reached: fused
+// multiplications where the product is exact, sums of magic numbers whose integer parts cancel,
+// and, for relative bounds, an estimate that is used only where it cannot be wrong.
+#pragma once
+
+#include "kernels/simd.hpp"
+
+#if defined(CIWRAP_HAVE_SIMD)
+
+namespace ciwrap::CIWRAP_LEVEL_NAMESPACE {
+
+// Codes of TwoDigits are put together from the bits of two sums with magic numbers, (high << 30) +
+// low. The even number in the lower bits of the magic numbers for the high digit is such that the
+// bits of rounding_magic are cancelled.
+inline constexpr std::uint64_t cancelling_bits =
+    ((0 - static_cast<std::uint64_t>(rounding_magic_bits)) >> 30) & 0x3ffffffff;
+// Rounds to multiples of 2^30: 1.5 * 2^82.
+inline constexpr double high_magic =
+    __builtin_bit_cast(double, (std::uint64_t{0x4518000000000000} | cancelling_bits));
+// Rounds to integers.
+inline constexpr double quotient_magic =
+    __builtin_bit_cast(double, static_cast<std::uint64_t>(rounding_magic_bits) | cancelling_bits);
+
+// An integer of magnitude below 2^51 ...
+struct VectorStep {
+    F64 marked;  // plus rounding_magic
+};
+
+// ... and one below 2^62, as high + low, high being a multiple of 2^30.
+struct VectorDigits {
+    F64 marked;  // high + high_magic
+    F64 high;
+    F64 low;
+};
+
+// Code and residue of each lane, the residue in the lower half of its lane. `cell` holds a code of
+// 4 bytes in the lower half of its lane, or one of 8 bytes.
+struct VectorCells {
+    U64 cell;
+    U64 residue;
+};
+
+// Everything the loops need of a plan, once. The constants are hidden from the compiler, which would
+// rather build them anew in every iteration, by way of the integer registers.
+struct VectorPlan {
+    [[gnu::always_inline]] explicit VectorPlan(const QuantizePlan& plan)
+        : scale(splat(plan.scale)),
+          slope(splat(plan.zero_is_special ? 1.0 : plan.offset_slope)),
+          intercept(splat(plan.zero_is_special ? 0.0 : 1.0)),
+          exponent_offset(splat(plan.exponent_offset)),
+          inverse(splat(plan.inverse_levels)),
+          high_inverse(splat(plan.inverse_levels * 0x1p-30)),
+          inverse_offset(splat(0.5 * plan.inverse_levels - 0.5)),
+          minus_levels(splat(-static_cast<double>(plan.levels))),
+          minus_high_levels(splat(-static_cast<double>(plan.levels) * 0x1p+30)),
+          half(splat(rounding_magic + static_cast<double>(plan.half))) {}
+
+    [[gnu::always_inline]] F64 magnitude(F64 x) const { return real_of(bits_of(x) & not_sign); }
+    [[gnu::always_inline]] U64 sign(F64 x) const { return bits_of(x) & ~not_sign; }
+
+    F64 scale;
+    F64 slope;      // y = slope |x| + intercept is the number to take the logarithm of
+    F64 intercept;
+    F64 exponent_offset;
+    F64 inverse;
+    F64 high_inverse;
+    F64 inverse_offset;
+    F64 minus_levels;
+    F64 minus_high_levels;
+    F64 half;  // h + rounding_magic
+    F64 magic = opaque(splat(rounding_magic));
+    F64 magic_high = opaque(splat(high_magic));
+    F64 magic_quotient = opaque(splat(quotient_magic));
+    U64 magic_bits = opaque(splat(static_cast<std::uint64_t>(rounding_magic_bits)));
+    F64 one_half = opaque(splat(0.5));
+    F64 one = opaque(splat(1.0));
+    U64 not_sign = opaque(splat(~(std::uint64_t{1} << 63)));
+    U64 upper_bits = opaque(splat(~std::uint64_t{0x7ffffff}));
+    U64 fraction_bits = opaque(splat((std::uint64_t{1} << 52) - 1));
+};
+
+// --- codes and residues ------------------------------------------------------------------------
+
+// h - s for golden residues s: the code against s is floor_div(f + (h - s), k), and the remainder
+// is delta + h.
+CIWRAP_VECTOR_FUNCTION F64 golden_shift(const std::uint8_t* residues, const VectorPlan& plan) {
+    return plan.half - real_of(load_bytes(residues) | plan.magic_bits);
+}
+
+template <class Code>
+CIWRAP_VECTOR_FUNCTION U64 whole_code(VectorStep fine, const VectorPlan& plan) {
+    if constexpr (sizeof(Code) == 4)
+        return bits_of(fine.marked);
+    return bits_of(fine.marked) - plan.magic_bits;
+}
+
+template <class Code>
+CIWRAP_VECTOR_FUNCTION U64 whole_code(const VectorDigits& fine, const VectorPlan& plan) {
+    return (bits_of(fine.marked) << 30) + bits_of(fine.low + plan.magic);
+}
+
+template <class Code>
+CIWRAP_VECTOR_FUNCTION VectorCells split(VectorStep fine, const VectorPlan& plan) {
+    const F64 step = fine.marked - plan.magic;
+    const F64 marked = multiply_add(step, plan.inverse, plan.inverse_offset) + plan.magic;
+    const F64 residue = multiply_add(marked - plan.magic, plan.minus_levels, fine.marked);
+    return {whole_code<Code>(VectorStep{marked}, plan), bits_of(residue)};
+}
+
+template <class Code>
+CIWRAP_VECTOR_FUNCTION VectorCells split(const VectorDigits& fine, const VectorPlan& plan) {
+    const F64 high =
+        multiply_add(fine.high, plan.high_inverse, plan.inverse_offset) + plan.magic_quotient;
+    const F64 rest =
+        multiply_add(high - plan.magic_quotient, plan.minus_high_levels, fine.high) + fine.low;
+    const F64 low = multiply_add(rest, plan.inverse, plan.inverse_offset) + plan.magic;
+    const F64 residue = multiply_add(low - plan.magic, plan.minus_levels, rest);
+    return {(bits_of(high) << 30) + bits_of(low), bits_of(residue + plan.magic)};
+}
+
+CIWRAP_VECTOR_FUNCTION VectorStep shifted(VectorStep fine, F64 by) {
+    return {fine.marked + by};
+}
+CIWRAP_VECTOR_FUNCTION VectorDigits shifted(const VectorDigits& fine, F64 by) {
+    return {fine.marked, fine.high, fine.low + by};
+}
+
+// --- absolute ----------------------------------------------------------------------------------
+
+// floor(x * scale + 1/2) of widened floats, where the product is exact.
+struct AbsoluteNarrow {
+    [[gnu::always_inline]] explicit AbsoluteNarrow(const QuantizePlan&) {}
+    [[gnu::always_inline]] VectorStep fine(F64 x, const VectorPlan& plan) const {
+        return {floor_of(multiply_add(x, plan.scale, plan.one_half)) + plan.magic};
+    }
+};
+
+// The same for x that are not halfway between two steps, since rounding to nearest is then the same
+// as rounding halves up. Were x * scale = n + 1/2, then x would be an odd multiple of 1/2 divided by
+// the last bit of scale: no x below that quotient is.
+struct AbsoluteNarrowQuick {
+    [[gnu::always_inline]] explicit AbsoluteNarrowQuick(const QuantizePlan&) {}
+    [[gnu::always_inline]] VectorStep fine(F64 x, const VectorPlan& plan) const {
+        return {multiply_add(x, plan.scale, plan.magic)};
+    }
+    static double limit(const QuantizePlan& plan) {
+        const auto bits = bits_as<std::uint64_t>(plan.scale);
+        const std::uint64_t implicit_bit = std::uint64_t{1} << 52;
+        const std::uint64_t digits = (bits & (implicit_bit - 1)) | implicit_bit;
+        const double unit = bits_as<double>(bits & ~(implicit_bit - 1)) * 0x1p-52;
+        return 0.5 / (static_cast<double>(digits & (0 - digits)) * unit);
+    }
+};
+
+struct AbsoluteWide {
+    [[gnu::always_inline]] explicit AbsoluteWide(const QuantizePlan&) {}
+    [[gnu::always_inline]] VectorDigits fine(F64 x, const VectorPlan& plan) const {
+#if defined(__FMA__)
+        // a + b = x * scale exactly, so both sums of section 5 are roundings of that one product.
+        const F64 marked = x * plan.scale + plan.magic_high;
+        const F64 high = marked - plan.magic_high;
+        const F64 rest = multiply_add(x, plan.scale, -high);
+#else
+        const F64 upper = real_of(bits_of(x) & plan.upper_bits);
+        const F64 a = upper * plan.scale;
+        const F64 b = (x - upper) * plan.scale;
+        const F64 marked = (a + b) + plan.magic_high;
+        const F64 high = marked - plan.magic_high;
+        const F64 rest = (a - high) + b;
+#endif
+        return {marked, high, floor_of(rest + plan.one_half)};
+    }
+};
+
+// The same where the high digit is zero, |x * scale| <= 2^29: what is left of section 5 is one
+// rounding of the product.
+struct AbsoluteWideQuick {
+    [[gnu::always_inline]] explicit AbsoluteWideQuick(const QuantizePlan&) {}
+    [[gnu::always_inline]] VectorStep fine(F64 x, const VectorPlan& plan) const {
+        return {floor_of(x * plan.scale + plan.one_half) + plan.magic};
+    }
+    static double limit(const QuantizePlan& plan) { return 0x1p+29 / plan.scale * (1.0 - 0x1p-50); }
+};
+
+}  // namespace ciwrap::CIWRAP_LEVEL_NAMESPACE
+
+#endif

@@ -1,0 +1,45 @@
+"""What all tests share: import paths of the oracles, Hypothesis profiles, the long mode."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+HERE = Path(__file__).resolve().parent
+for folder in (HERE, HERE / "property"):
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+
+LONG = os.environ.get("CIWRAP_LONG") == "1"
+
+_common = {
+    "deadline": None,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
+}
+settings.register_profile("quick", max_examples=60, **_common)
+# The same examples every time: a red CI must be red for its change.
+settings.register_profile("ci", max_examples=60, derandomize=True, **_common)
+settings.register_profile("long", max_examples=2000, **_common)
+settings.load_profile(
+    os.environ.get("HYPOTHESIS_PROFILE")
+    or ("long" if LONG else "ci" if os.environ.get("CI") else "quick")
+)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if LONG:
+        return
+    # Deselected, not skipped: a skip is a test that was asked for and could not run.
+    long = [item for item in items if "long" in item.keywords]
+    if long:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if "long" not in item.keywords]
+
+
+@pytest.fixture(scope="session")
+def long_mode() -> bool:
+    return LONG

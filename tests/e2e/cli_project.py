@@ -1,0 +1,116 @@
+"""A small project to run the real command line in, and what each call left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+BASE = np.arange(600.0).reshape(20, 30) / 7
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int
+    out: str
+    err: str
+    document: Any
+
+    @property
+    def error_lines(self) -> list[str]:
+        return [line for line in self.err.splitlines() if line]
+
+    def variable(self, name: str, check: int = 0) -> Any:
+        found = [v for v in self.document["checks"][check]["variables"] if v["name"] == name]
+        assert len(found) == 1, found
+        return found[0]
+
+
+@cache
+def validator() -> jsonschema.Draft202012Validator:
+    path = ROOT / "docs/reference/result.schema.json"
+    return jsonschema.Draft202012Validator(json.loads(path.read_text(encoding="utf-8")))
+
+
+def environment(**more: str) -> dict[str, str]:
+    keep = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("GIT_", "FORCE_COLOR", "NO_COLOR", "CIWRAP_"))
+    }
+    return {**keep, "COLUMNS": "200", **more}
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "ciwrap", *arguments]
+
+
+class Project:
+    """A folder with outputs in `out/` and a ciwrap.yaml; every JSON document is validated."""
+
+    def __init__(self, folder: Path, *, like: Project | None = None) -> None:
+        self.folder = folder
+        if like is not None:
+            shutil.copytree(like.folder, folder)
+            return
+        (folder / "out").mkdir(parents=True)
+        self.save("temperature", BASE)
+        self.save("ids", np.arange(100, dtype=np.int32))
+        self.configure()
+
+    def configure(self, text: str = "", *, bound: str = "atol: 1e-6") -> None:
+        (self.folder / "ciwrap.yaml").write_text(
+            f"version: 1\ndefaults: {{{bound}}}\nchecks:\n  mesh:\n    outputs: out\n{text}"
+        )
+
+    def save(self, name: str, array: Any) -> Path:
+        path = self.folder / "out" / f"{name}.npy"
+        np.save(path, array, allow_pickle=True)
+        return path
+
+    def run(self, *arguments: str, json_too: bool = True, **env: str) -> Outcome:
+        target = self.folder.parent / f"{self.folder.name}-result.json"
+        target.unlink(missing_ok=True)
+        extra = ("--json", str(target)) if json_too else ()
+        done = subprocess.run(
+            command(*arguments, *extra),
+            cwd=self.folder,
+            env=environment(**env),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        document = None
+        if target.exists():
+            document = json.loads(target.read_text(encoding="utf-8"))
+            validator().validate(document)
+        assert "Traceback" not in done.stderr, done.stderr
+        return Outcome(done.returncode, done.stdout, done.stderr, document)
+
+    def accept(self, *arguments: str) -> Outcome:
+        outcome = self.run("accept", *arguments)
+        assert outcome.code == 0, outcome
+        return outcome
+
+    @property
+    def golden(self) -> Path:
+        return self.folder / "golden" / "mesh.golden"
+
+    def snapshot(self) -> dict[str, bytes]:
+        """Everything there is but the outputs, to see that nothing was written."""
+        return {
+            str(path.relative_to(self.folder)): path.read_bytes()
+            for path in sorted(self.folder.rglob("*"))
+            if path.is_file() and "out" not in path.relative_to(self.folder).parts
+        }

@@ -1,0 +1,77 @@
+"""The benchmarks run, and what they measure besides time is what the documentation promises."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+# Appended, so that an installed ciwrap comes before the source tree.
+PROGRAM = """
+import runpy, sys
+sys.path.append(sys.argv[1])
+del sys.argv[1]
+runpy.run_module("benchmarks", run_name="__main__", alter_sys=True)
+"""
+
+
+def run_benchmarks(folder: Path, *arguments: str) -> dict[str, Any]:
+    target = folder / "results.json"
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(ROOT), "--quick", "--json", str(target), *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    document: dict[str, Any] = json.loads(target.read_text())
+    return document
+
+
+@pytest.mark.slow
+def test_sections_run_and_keep_their_promises(tmp_path: Path) -> None:
+    markdown = tmp_path / "results.md"
+    document = run_benchmarks(
+        tmp_path,
+        "--repeats",
+        "1",
+        "--markdown",
+        str(markdown),
+        "--only",
+        "false-alarms",
+        "golden-sizes",
+        "golden-check",
+    )
+    for row in document["false-alarms"]["rows"]:
+        assert row["missed_chunks"] == 0
+        if row["noise_share_of_bound"] <= row["guaranteed_share"]:
+            assert row["suspect_share"] == 0
+        if row["noise_share_of_bound"] > 1:
+            assert row["suspect_share"] == 1
+    for row in document["golden-sizes"]["rows"]:
+        if row["target_share"] is not None:
+            assert row["share_of_data"] <= row["target_share"]
+    passed = {row["case"]: row["passed"] for row in document["golden-check"]["rows"]}
+    assert passed["ciwrap, tree"] is False  # noise of a tenth of the bound everywhere
+    assert all(value for case, value in passed.items() if case != "ciwrap, tree")
+    assert markdown.read_text().count("## ") == 3
+
+
+def test_unknown_sections_are_refused(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(ROOT), "--only", "speed-of-light"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "tree-building" in done.stderr

@@ -1,0 +1,153 @@
+"""The Python API as its documentation promises it."""
+
+from __future__ import annotations
+
+import array
+from pathlib import Path  # noqa: TC003 - fixtures are typed with it
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ciwrap.api import (
+    Golden,
+    build_tree,
+    check_array,
+    compare_arrays,
+    make_golden,
+    read_golden,
+)
+from ciwrap.errors import (
+    CorruptGoldenError,
+    GoldenMissingError,
+    InvalidBoundError,
+    UnsupportedDtypeError,
+    UsageError,
+    VariableMissingError,
+    WriteFailedError,
+)
+from ciwrap.model import Evidence, Verdict
+
+VALUES = np.linspace(0, 1, 1000).reshape(10, 100)
+
+
+class OnlyDlpack:
+    """An array of another library: no NumPy protocol but DLPack."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self._values = values
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._values.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self._values.__dlpack_device__()
+
+
+class OnDevice(OnlyDlpack):
+    def __dlpack__(self, **options: Any) -> Any:
+        raise BufferError("on a device")
+
+
+def test_trees_of_equal_values_have_equal_roots() -> None:
+    first = build_tree(VALUES, atol=1e-6)
+    assert len(first.root) == 16
+    assert build_tree(VALUES.copy(), atol=1e-6).root == first.root
+    assert build_tree(np.asfortranarray(VALUES), atol=1e-6).root == first.root
+    assert build_tree(VALUES + 1, atol=1e-6).root != first.root
+    assert build_tree(VALUES, atol=1e-6, residue_levels=15).residues is not None
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda values: OnlyDlpack(values),
+        lambda values: memoryview(values),
+        lambda values: array.array("d", values.reshape(-1)),
+        lambda values: values.tolist(),
+        lambda values: values[::-1][::-1],
+    ],
+)
+def test_arrays_of_other_makes(wrap: Any) -> None:
+    assert build_tree(wrap(VALUES)).root == build_tree(VALUES).root
+
+
+def test_comparing_two_arrays() -> None:
+    new = VALUES.copy()
+    new[3, 7] += 1e-3
+    result = compare_arrays(VALUES, new, atol=1e-6, name="t")
+    assert (result.verdict, result.name) == (Verdict.DIFFER, "t")
+    assert (result.differing_count, result.first_index) == (1, (3, 7))
+    assert compare_arrays(VALUES, new, atol=1e-2).verdict is Verdict.MATCH
+    assert compare_arrays(VALUES, VALUES[:-1]).verdict is Verdict.NOT_COMPARABLE
+    assert compare_arrays([np.nan], [np.nan], equal_nan=False).verdict is Verdict.DIFFER
+    assert compare_arrays([-9.0], [-9.0], fill_values=[-9.0]).verdict is Verdict.MATCH
+
+
+def test_goldens_there_and_back(tmp_path: Path) -> None:
+    golden = make_golden({"t": VALUES, "n": np.arange(5)}, atol=1e-6, iteration=10, rank=0)
+    assert golden.names == ["n", "t"]
+    path = tmp_path / "a.golden"
+    root = golden.write(path)
+    assert len(root) == 32
+    again = read_golden(path)
+    assert again.to_bytes() == golden.to_bytes() == path.read_bytes()
+    assert Golden.from_bytes(path.read_bytes()).names == ["n", "t"]
+    assert again.check("t", VALUES + 1e-7, iteration=10, rank=0).verdict is Verdict.MATCH
+    result = check_array(VALUES + 1, again.variable("t", iteration=10, rank=0))
+    assert (result.verdict, result.evidence) == (Verdict.DIFFER, Evidence.DATA)
+    with pytest.raises(VariableMissingError):
+        again.variable("t")
+    with pytest.raises(KeyError):
+        again.check("nothing", VALUES)
+
+
+def test_goldens_can_be_joined() -> None:
+    one = make_golden({"a": VALUES}, atol=1e-6)
+    other = make_golden({"b": VALUES}, evidence="tree")
+    joined = Golden.from_bytes(Golden(one.variables + other.variables).to_bytes())
+    assert joined.names == ["a", "b"]
+    assert joined.check("b", VALUES).evidence is Evidence.TREE
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"atol": -1}, InvalidBoundError),
+        ({"rtol": float("nan")}, InvalidBoundError),
+        ({"atol": 1.0, "ulps": 1}, ValueError),
+        ({"residue_levels": 4}, UsageError),
+        ({"chunk_bytes": 1}, UsageError),
+    ],
+)
+def test_wrong_arguments(arguments: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        build_tree(VALUES, **arguments)
+
+
+def test_wrong_goldens(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="evidence"):
+        make_golden({"a": VALUES}, evidence="photo")
+    with pytest.raises(UsageError):
+        make_golden({})
+    with pytest.raises(GoldenMissingError):
+        read_golden(tmp_path / "no.golden")
+    with pytest.raises(CorruptGoldenError):
+        Golden.from_bytes(b"something else")
+    with pytest.raises(WriteFailedError):
+        make_golden({"a": VALUES}).write(tmp_path / "no" / "a.golden")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([object()]),
+        np.array(["2020-01-01"], "M8[D]"),
+        np.zeros(3, [("a", "f8")]),
+        np.ma.masked_array([1.0, 2.0], [True, False]),
+        OnDevice(VALUES),
+    ],
+)
+def test_arrays_without_a_defined_comparison(values: Any) -> None:
+    with pytest.raises(UnsupportedDtypeError):
+        compare_arrays(values, values)

@@ -1,0 +1,95 @@
+"""Dependencies point one way; what a part may import is written here."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "ciwrap"
+MOST_LINES = 500
+
+MAY_IMPORT = {
+    "errors": set(),
+    "model": {"errors"},
+    "patterns": {"errors"},
+    "config": {"errors", "model", "patterns"},
+    "readers": {"errors", "model", "patterns"},
+    "golden": {"errors", "model", "_core"},
+    "report": {"errors", "model"},
+    "compare": {"errors", "model", "config", "readers", "golden", "_core"},
+    "api": {"errors", "model", "readers", "golden", "compare", "_core"},
+    "testing": {"errors", "readers"},
+    "demo": {"errors", "model", "config", "golden", "compare", "report", "_demo"},
+    "cli": {
+        *("errors", "model", "config", "readers", "golden", "report", "compare", "demo", "_core"),
+    },
+    "__init__": {"errors", "model", "api"},
+    "__main__": {"cli"},
+}
+# Libraries that only some parts may load, so that the others stay quick and plain.
+ONLY_IN = {
+    "click": {"cli"},
+    "rich": {"cli", "report"},
+    "jinja2": {"report"},
+    "pydantic": {"config"},
+    "pytest": {"testing"},
+    "hypothesis": {"testing"},
+}
+
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+
+
+def part_of(source: Path) -> str:
+    return source.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def imports_of(source: Path) -> set[str]:
+    """Dotted names of all that a file imports, within functions too."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            module = str(node.module)
+            found |= (
+                {f"{module}.{alias.name}" for alias in node.names}
+                if module == "ciwrap"
+                else {module}
+            )
+    return found
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_one_way(source: Path) -> None:
+    part = part_of(source)
+    for name in imports_of(source):
+        first, _, rest = name.partition(".")
+        if first == "ciwrap" and rest:
+            other = rest.split(".")[0]
+            assert other == part or other in MAY_IMPORT[part], f"{part} imports {other}"
+        elif first in ONLY_IN:
+            assert part in ONLY_IN[first], f"{part} imports {first}"
+
+
+def test_every_part_has_its_rule() -> None:
+    assert {part_of(source) for source in SOURCES} <= set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("part", ["compare", "config", "golden", "readers", "report"])
+def test_libraries_print_nothing(part: str) -> None:
+    for source in (PACKAGE / part).rglob("*.py"):
+        for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id != "print", source
+
+
+def test_files_stay_readable() -> None:
+    long = {
+        str(source.relative_to(PACKAGE)): count
+        for source in SOURCES
+        if (count := len(source.read_text(encoding="utf-8").splitlines())) > MOST_LINES
+    }
+    assert long == {}

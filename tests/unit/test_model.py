@@ -1,0 +1,160 @@
+"""The plain data: bounds, identities, verdicts, and results that refuse to be a false match."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ciwrap.errors import InvalidBoundError
+from ciwrap.model import (
+    CheckResult,
+    ChunkRange,
+    ErrorBound,
+    RunResult,
+    VariableId,
+    VariableResult,
+    Verdict,
+    number_text,
+)
+
+FINITE = st.floats(min_value=0, allow_nan=False, allow_infinity=False)
+
+
+@given(st.floats(allow_nan=False))
+def test_number_text_reads_back(value: float) -> None:
+    assert float(number_text(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1e-6, "1e-6"), (0.0, "0"), (1.0, "1"), (1e22, "1e22"), (0.001, "0.001")]
+)
+def test_number_text_is_short(value: float, text: str) -> None:
+    assert number_text(value) == text
+
+
+@given(FINITE, FINITE)
+def test_bound_text_reads_back(atol: float, rtol: float) -> None:
+    bound = ErrorBound(atol, rtol)
+    assert ErrorBound.parse(bound.text) == bound
+
+
+def test_bound_texts() -> None:
+    assert ErrorBound(1e-6).text == "atol=1e-6 rtol=0"
+    assert str(ErrorBound(ulps=4)) == "ulps=4"
+    assert ErrorBound.parse("rtol=1e-3 atol=2") == ErrorBound(2, 1e-3)
+    assert ErrorBound().is_exact
+    assert not ErrorBound(ulps=1).is_exact
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"atol": -1.0},
+        {"atol": float("nan")},
+        {"rtol": float("inf")},
+        {"ulps": -1},
+        {"ulps": 1.5},
+        {"ulps": 1 << 63},
+        {"ulps": 1, "atol": 1.0},
+        {"ulps": 1, "rtol": 1.0},
+        {"atol": "1"},
+        {"atol": True},
+        {"atol": 1j},
+    ],
+)
+def test_bad_bounds_are_refused(arguments: dict[str, Any]) -> None:
+    with pytest.raises(InvalidBoundError):
+        ErrorBound(**arguments)
+
+
+@pytest.mark.parametrize("text", ["1e-6", "atol", "atol=x", "atol=1 atol=2", "tol=1", "ulps=1.5"])
+def test_bad_bound_texts_are_refused(text: str) -> None:
+    with pytest.raises(InvalidBoundError):
+        ErrorBound.parse(text)
+
+
+def test_bounds_hold_plain_numbers() -> None:
+    bound = ErrorBound(np.float32(0.5), np.float64(0), np.int64(0))
+    assert (type(bound.atol), type(bound.rtol), type(bound.ulps)) == (float, float, int)
+    assert str(ErrorBound(-0.0).atol) == "0.0"
+
+
+def test_variables_are_ordered_as_a_history_is_read() -> None:
+    ordered = [
+        VariableId("z"),
+        VariableId("a", rank=0),
+        VariableId("b", iteration=2),
+        VariableId("a", iteration=2, rank=0),
+        VariableId("b", iteration=2, rank=0),
+        VariableId("a", iteration=2, rank=1),
+        VariableId("a", iteration=10, rank=0),
+    ]
+    shuffled = [*ordered[3:], *ordered[:3]]
+    assert sorted(shuffled) == ordered
+    assert VariableId("x", 10, 0).text == "iter 10 / rank 0 / x"
+    assert str(VariableId("x")) == "x"
+
+
+def test_the_worst_verdict_counts_and_nothing_is_no_match() -> None:
+    match, differ, neither = Verdict
+    assert Verdict.worst([match, match]) is match
+    assert Verdict.worst([match, differ]) is differ
+    assert Verdict.worst([differ, neither, match]) is neither
+    assert Verdict.worst([]) is neither
+    assert [int(verdict.exit_code) for verdict in Verdict] == [0, 1, 3]
+    assert neither.words == "not comparable"
+
+
+def matching(name: str = "x") -> VariableResult:
+    return VariableResult(name, Verdict.MATCH, differing_count=0)
+
+
+def test_results_cannot_be_a_false_match() -> None:
+    for count in (None, 1):
+        with pytest.raises(ValueError, match="a match with"):
+            VariableResult("x", Verdict.MATCH, differing_count=count)
+    with pytest.raises(ValueError, match="no reason"):
+        VariableResult("x", Verdict.NOT_COMPARABLE)
+    with pytest.raises(ValueError, match="not every variable"):
+        CheckResult("c", Verdict.MATCH)
+    differing = VariableResult("x", Verdict.DIFFER, differing_count=1)
+    with pytest.raises(ValueError, match="not every variable"):
+        CheckResult("c", Verdict.MATCH, (matching(), differing))
+    with pytest.raises(ValueError, match="whose worst"):
+        RunResult(Verdict.MATCH, ())
+    with pytest.raises(ValueError, match="whose worst"):
+        RunResult(Verdict.MATCH, (CheckResult("c", Verdict.DIFFER, (differing,)),))
+
+
+def test_first_divergence_is_the_earliest_in_the_history() -> None:
+    late = VariableResult("a", Verdict.DIFFER, iteration=10, differing_count=5)
+    early = VariableResult("z", Verdict.DIFFER, iteration=9, differing_count=1)
+    check = CheckResult("c", Verdict.DIFFER, (late, matching(), early))
+    assert check.first_divergence is early
+    assert CheckResult("c", Verdict.MATCH, (matching(),)).first_divergence is None
+    run = RunResult(Verdict.DIFFER, (check,))
+    assert run.verdict_counts == {
+        Verdict.MATCH: 1,
+        Verdict.DIFFER: 2,
+        Verdict.NOT_COMPARABLE: 0,
+    }
+    assert run.exit_code == 1
+
+
+def test_drift_share_is_the_largest_known() -> None:
+    one = VariableResult("a", Verdict.MATCH, differing_count=0, max_drift_share=0.25)
+    two = VariableResult("b", Verdict.MATCH, differing_count=0, max_bound_share=0.5)
+    check = CheckResult("c", Verdict.MATCH, (one, two, matching()))
+    assert check.max_drift_share == 0.5
+    assert CheckResult("c", Verdict.MATCH, (matching(),)).max_drift_share is None
+
+
+def test_results_can_be_sent_between_processes() -> None:
+    check = CheckResult("c", Verdict.MATCH, (matching(),))
+    assert pickle.loads(pickle.dumps(check)) == check
+    assert ChunkRange(5, 9).element_count == 5

@@ -1,0 +1,117 @@
+"""Finding readers, those of other packages included."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ciwrap.errors import ReaderPluginError, UnknownReaderError
+from ciwrap.readers import Reader, reader_for, reader_named, reader_names, registry
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ciwrap.readers import Source
+
+PYPROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
+
+
+class ForeignReader(Reader):
+    name = "foreign"
+    suffixes = (".foreign",)
+
+    def open(
+        self, path: Path, *, name: str | None = None, options: Mapping[str, Any] | None = None
+    ) -> Source:
+        raise NotImplementedError
+
+
+class Impostor:
+    """Opens nothing."""
+
+
+@pytest.fixture
+def plugins(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Entry points by name; what a test puts in is what is registered."""
+    entries: dict[str, str] = {}
+
+    def registered() -> dict[str, EntryPoint]:
+        return {
+            name: EntryPoint(name, value, registry.ENTRY_POINT_GROUP)
+            for name, value in sorted(entries.items())
+        }
+
+    monkeypatch.setattr(registry, "_entry_points", registered)
+    monkeypatch.setattr(registry, "_loaded", {})
+    monkeypatch.setitem(sys.modules, "foreign_readers", sys.modules[__name__])
+    return entries
+
+
+def test_suffixes_of_our_own() -> None:
+    for suffix, name in ((".npy", "npy"), (".NPZ", "npz"), (".bin", "raw"), (".csv", "text")):
+        assert reader_for(Path(f"x{suffix}")).name == name
+    for name, (_, suffixes) in registry.OWN_READERS.items():
+        assert reader_named(name).suffixes == suffixes
+        assert reader_named(name).name == name
+
+
+def test_our_own_readers_are_registered_like_any_other() -> None:
+    text = PYPROJECT.read_text(encoding="utf-8")
+    section = text.split('[project.entry-points."ciwrap.readers"]')[1].split("\n[")[0]
+    registered = dict(
+        line.replace('"', "").split(" = ") for line in section.split("\n") if " = " in line
+    )
+    assert registered == {name: where for name, (where, _) in registry.OWN_READERS.items()}
+
+
+def test_unknown_readers() -> None:
+    with pytest.raises(UnknownReaderError, match="did you mean 'text'"):
+        reader_named("txt")
+    with pytest.raises(UnknownReaderError, match=r"no reader knows the suffix '\.xyz'.*exclude"):
+        reader_for(Path("a.xyz"))
+    with pytest.raises(UnknownReaderError, match="has no suffix"):
+        reader_for(Path("a"))
+
+
+def test_foreign_readers(plugins: dict[str, str]) -> None:
+    plugins["foreign"] = "foreign_readers:ForeignReader"
+    assert reader_names()[-1] == "foreign"
+    assert isinstance(reader_named("foreign"), ForeignReader)
+    assert reader_for(Path("x.foreign")) is reader_named("foreign")
+
+
+def test_a_foreign_reader_is_not_loaded_for_our_suffixes(plugins: dict[str, str]) -> None:
+    plugins["broken"] = "no_such_module:Reader"
+    assert reader_for(Path("x.npy")).name == "npy"
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("no_such_module:Reader", "cannot be loaded: ModuleNotFoundError"),
+        ("foreign_readers:NoSuchClass", "cannot be loaded: AttributeError"),
+        ("foreign_readers:Impostor", "is no ciwrap.readers.base.Reader"),
+    ],
+)
+def test_broken_readers(plugins: dict[str, str], value: str, message: str) -> None:
+    plugins["broken"] = value
+    with pytest.raises(ReaderPluginError, match=message):
+        reader_named("broken")
+    # One of them might have known the suffix.
+    with pytest.raises(ReaderPluginError, match="'broken'"):
+        reader_for(Path("x.unknown"))
+
+
+def test_a_broken_reader_does_not_keep_others_from_being_found(plugins: dict[str, str]) -> None:
+    plugins["broken"] = "no_such_module:Reader"
+    plugins["foreign"] = "foreign_readers:ForeignReader"
+    assert reader_for(Path("x.foreign")).name == "foreign"
+
+
+def test_entry_points_of_this_installation_are_read() -> None:
+    registry._entry_points.cache_clear()
+    assert all(isinstance(name, str) for name in registry._entry_points())

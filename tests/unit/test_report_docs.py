@@ -1,0 +1,61 @@
+"""What the reference pages say is true: their examples run, their tables are complete."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+
+from ciwrap import api
+from ciwrap.cli.main import COMMANDS
+from ciwrap.model import CheckResult, RunResult, VariableResult
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def page(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def blocks(name: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page(name), re.DOTALL)
+
+
+def test_the_api_example_runs(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    (code,) = blocks("reference/api.md", "python")
+    exec(compile(code, "api.md", "exec"), {})
+    assert capsys.readouterr().out == "10% of the bound used\n"
+    assert (tmp_path / "density.golden").exists()
+
+
+def test_the_api_page_names_every_function() -> None:
+    text = page("reference/api.md")
+    for name in api.__all__:
+        assert f"`{name}" in text, name
+
+
+def test_the_document_example_fits_the_schema() -> None:
+    (example,) = blocks("reference/result-schema.md", "json")
+    schema = json.loads(page("reference/result.schema.json"))
+    jsonschema.Draft202012Validator(schema).validate(json.loads(example))
+
+
+def test_the_schema_has_every_field_of_the_model() -> None:
+    definitions = json.loads(page("reference/result.schema.json"))["$defs"]
+    derived = {"schema_version", "exit_code", "verdict_counts"}
+    for kind, name in ((VariableResult, "variable"), (CheckResult, "check"), (RunResult, "result")):
+        fields = {field.name for field in dataclasses.fields(kind)}
+        assert set(definitions[name]["properties"]) - derived == fields
+
+
+def test_the_command_page_has_every_command_and_exit_code() -> None:
+    text = page("reference/cli.md")
+    for name in COMMANDS:
+        assert f"`ciwrap {name}" in text, name
+    for code in (0, 1, 2, 3, 70, 130, 141):
+        assert f"\n| {code} | " in text, code

@@ -1,0 +1,253 @@
+"""The JSON document: strict, versioned, complete, and readable back."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from ciwrap.errors import WriteFailedError
+from ciwrap.model import (
+    CheckResult,
+    ChunkRange,
+    CommandOutcome,
+    DifferingElement,
+    ErrorBound,
+    Evidence,
+    Message,
+    MessageLevel,
+    RunResult,
+    VariableId,
+    VariableResult,
+    Verdict,
+)
+from ciwrap.report.document import (
+    DocumentError,
+    document_text,
+    from_document,
+    to_document,
+    write_document,
+)
+
+SCHEMA = json.loads(
+    (Path(__file__).parents[2] / "docs/reference/result.schema.json").read_text(encoding="utf-8")
+)
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+
+
+def match(name: str = "x", **more: Any) -> VariableResult:
+    return VariableResult(
+        name,
+        Verdict.MATCH,
+        evidence=Evidence.DATA,
+        element_count=10,
+        differing_count=0,
+        suspect_chunks=0,
+        **more,
+    )
+
+
+def full_result() -> RunResult:
+    """A result in which every field of every kind of record is used."""
+    differing = VariableResult(
+        name="density",
+        verdict=Verdict.DIFFER,
+        iteration=10,
+        rank=0,
+        evidence=Evidence.DATA,
+        dtype="<f8",
+        golden_dtype="<f4",
+        shape=(4, 5),
+        golden_shape=(20,),
+        bound=ErrorBound(1e-6),
+        mask="land",
+        source_path="out/density.npy",
+        golden_root="0" * 32,
+        root="f" * 32,
+        byte_count=160,
+        element_count=20,
+        differing_count=2,
+        first_index=(0, 3),
+        first_differences=(
+            DifferingElement((0, 3), "1.0", "nan"),
+            DifferingElement((1, 1), "1.0", "2.0", 1.0, math.inf),
+        ),
+        chunk_count=1,
+        suspect_chunks=1,
+        suspect_ranges=(ChunkRange(0, 19, (0, 0), (3, 4), 1),),
+        suspect_range_count=1,
+        max_abs_difference=1.0,
+        max_abs_index=(1, 1),
+        mean_abs_difference=0.05,
+        max_rel_difference=1.0,
+        max_rel_index=(1, 1),
+        mean_rel_difference=0.05,
+        max_bound_share=math.inf,
+        bound_share_histogram=(18, *[0] * 32, 2),
+        nan_mismatch_count=1,
+        inf_mismatch_count=0,
+        missing_mismatch_count=0,
+        max_drift_share=math.inf,
+    )
+    unsure = VariableResult(
+        name="vx",
+        verdict=Verdict.DIFFER,
+        evidence=Evidence.RESIDUES,
+        element_count=100,
+        differing_count_at_least=0,
+        differing_count_at_most=64,
+        chunk_count=2,
+        suspect_chunks=1,
+        residue_levels=15,
+        guaranteed_share=0.87,
+        max_drift_share=0.5,
+        drift_histogram=(30, 6, 0, 0, 0, 0, 0, 0),
+    )
+    missing = VariableResult(name="y", verdict=Verdict.NOT_COMPARABLE, reason="is not there")
+    single = match("scalar", shape=(), max_abs_index=(), max_abs_difference=0.0)
+    check = CheckResult(
+        "mesh",
+        Verdict.NOT_COMPARABLE,
+        variables=(differing, unsure, missing, single),
+        golden_path="golden/mesh.golden",
+        source_path="out",
+        missing_variables=(VariableId("y"),),
+        extra_variables=(VariableId("z", 1, 2),),
+        ignored_variables=(VariableId("t", 0),),
+        messages=(Message(MessageLevel.ERROR, "bad", "corrupt-file", "a.npy", "y"),),
+        golden_root="0" * 32,
+        root="1" * 32,
+        engine="io_uring",
+        backend="openmp",
+        seconds=0.5,
+        bytes_read=160,
+        golden_bytes=1000,
+        command=CommandOutcome("make", "/", None, 1.0, timed_out=True, output_tail="..."),
+    )
+    return RunResult(
+        Verdict.NOT_COMPARABLE,
+        (check,),
+        kind="run",
+        messages=(Message(MessageLevel.NOTE, "hello"),),
+        command=CommandOutcome("make", "/", 0, 1.0),
+        environment={"cpu": "some"},
+        ciwrap_version="0.1.0",
+        started_at="2026-01-01T00:00:00+00:00",
+        seconds=1.0,
+    )
+
+
+def test_every_field_fits_the_schema_and_comes_back() -> None:
+    result = full_result()
+    document = json.loads(document_text(to_document(result)))
+    VALIDATOR.validate(document)
+    assert from_document(document) == result
+
+
+def test_full_result_uses_every_field_of_the_model() -> None:
+    check = full_result().checks[0]
+    for name in VariableResult.__dataclass_fields__:
+        assert any(getattr(variable, name) is not None for variable in check.variables), name
+
+
+def test_the_fields_every_reader_asks_for_are_always_there() -> None:
+    document = to_document(RunResult(Verdict.NOT_COMPARABLE))
+    VALIDATOR.validate(document)
+    assert (document["verdict"], document["exit_code"]) == ("not_comparable", 3)
+    variable = to_document(full_result())["checks"][0]["variables"][2]
+    wanted = {
+        "name",
+        "iteration",
+        "rank",
+        "verdict",
+        "evidence",
+        "element_count",
+        "differing_count",
+        "max_abs_difference",
+        "first_index",
+        "suspect_chunks",
+        "max_drift_share",
+    }
+    assert wanted <= set(variable)
+
+
+def test_numbers_that_json_lacks_are_strings() -> None:
+    text = document_text(to_document(full_result()))
+    assert "Infinity" not in text
+    assert "NaN" not in text
+    assert json.loads(text)["checks"][0]["variables"][0]["max_bound_share"] == "inf"
+
+
+def test_a_usage_error_keeps_its_exit_code() -> None:
+    document = to_document(RunResult(Verdict.NOT_COMPARABLE, kind="compare"), exit_code=2)
+    VALIDATOR.validate(document)
+    assert document["exit_code"] == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("schema_version",), 2),
+        (("schema_version",), True),
+        (("verdict",), "fine"),
+        (("checks",), {}),
+        (("checks", 0, "verdict"), None),
+        (("checks", 0, "variables", 0, "iteration"), "10"),
+        (("checks", 0, "variables", 0, "iteration"), True),
+        (("checks", 0, "variables", 0, "max_abs_difference"), "Infinity"),
+        (("checks", 0, "variables", 0, "first_index"), [1.5]),
+        (("checks", 0, "variables", 0, "bound"), {"atol": -1.0}),
+        (("checks", 0, "variables", 2, "reason"), ""),
+        (("environment",), {"cpu": 1}),
+        (("checks", 0, "variables", 3, "differing_count"), 1),
+    ],
+)
+def test_malformed_documents_are_refused(path: tuple[Any, ...], value: Any) -> None:
+    document: Any = copy.deepcopy(to_document(full_result()))
+    place = document
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    with pytest.raises(DocumentError):
+        from_document(document)
+
+
+def test_a_match_over_a_mismatch_is_refused() -> None:
+    document = to_document(full_result())
+    document["verdict"] = "match"
+    with pytest.raises(DocumentError):
+        from_document(document)
+
+
+@pytest.mark.parametrize("document", [None, [], "x", 1])
+def test_other_json_is_refused(document: Any) -> None:
+    with pytest.raises(DocumentError):
+        from_document(document)
+
+
+def test_fields_of_later_releases_are_passed_over() -> None:
+    document = to_document(full_result())
+    document["new_field"] = 1
+    document["checks"][0]["new_field"] = {}
+    assert from_document(document) == full_result()
+
+
+def test_writing_replaces_atomically_and_leaves_no_litter(tmp_path: Path) -> None:
+    target = tmp_path / "result.json"
+    target.write_text("old")
+    write_document(to_document(full_result()), str(target))
+    assert from_document(json.loads(target.read_text())) == full_result()
+    assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
+
+
+def test_writing_where_one_cannot_is_one_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(WriteFailedError, match="could not be written"):
+        write_document({}, str(tmp_path / "missing" / "result.json"))
+    with pytest.raises(WriteFailedError):
+        write_document({}, str(tmp_path))
+    assert list(tmp_path.iterdir()) == []

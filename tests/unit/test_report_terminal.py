@@ -1,0 +1,277 @@
+"""What people read: short, the worst first, and nothing from a file unescaped."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ciwrap.model import (
+    CheckResult,
+    ChunkRange,
+    CommandOutcome,
+    DifferingElement,
+    ErrorBound,
+    Evidence,
+    Message,
+    MessageLevel,
+    RunResult,
+    VariableResult,
+    Verdict,
+)
+from ciwrap.report.terminal import make_console, render
+from ciwrap.report.text import (
+    bytes_text,
+    percent_text,
+    safe_name,
+    safe_text,
+    share_text,
+    sparkline,
+)
+
+BOUND = ErrorBound(1e-6)
+
+
+def shown(result: RunResult, **options: Any) -> str:
+    stream = io.StringIO()
+    render(result, make_console(stream), **options)
+    return stream.getvalue()
+
+
+def run_of(*variables: VariableResult, **more: Any) -> RunResult:
+    verdict = Verdict.worst(variable.verdict for variable in variables)
+    check = CheckResult("mesh", verdict, variables, golden_path="golden/mesh.golden", **more)
+    return RunResult(verdict, (check,))
+
+
+def match(name: str, share: float | None = None) -> VariableResult:
+    return VariableResult(
+        name,
+        Verdict.MATCH,
+        evidence=Evidence.RESIDUES,
+        bound=BOUND,
+        element_count=10,
+        differing_count=0,
+        max_drift_share=share,
+    )
+
+
+def differ(name: str, share: float = 42.0, **more: Any) -> VariableResult:
+    return VariableResult(
+        name,
+        Verdict.DIFFER,
+        evidence=Evidence.DATA,
+        bound=BOUND,
+        element_count=100,
+        differing_count=3,
+        first_index=(3, 7),
+        first_differences=(DifferingElement((3, 7), "1.0", "1.000042", 4.2e-5, share),),
+        max_abs_difference=4.2e-5,
+        max_abs_index=(3, 7),
+        max_bound_share=share,
+        **more,
+    )
+
+
+def lost(name: str) -> VariableResult:
+    return VariableResult(name, Verdict.NOT_COMPARABLE, reason="is not in the outputs")
+
+
+def test_the_verdict_comes_first_and_the_worst_leads() -> None:
+    text = shown(run_of(match("a"), differ("b", 2.0), differ("c", 50.0), lost("d")))
+    lines = text.splitlines()
+    assert lines[0].startswith("NOT COMPARABLE  4 variables: 1 not comparable, 2 differ, 1 match")
+    order = [text.index(words) for words in ("d: is not", "c [data]: ", "b [data]: ")]
+    assert order == sorted(order)
+
+
+def test_a_difference_says_where_and_how_much() -> None:
+    text = shown(run_of(differ("density")))
+    assert "3 of 100 elements differ beyond atol=1e-6" in text
+    assert "first at [3, 7]: golden 1.0, new 1.000042" in text
+    assert "42 x the bound" in text
+
+
+def test_matches_are_one_line_that_tells_of_the_drift() -> None:
+    text = shown(run_of(match("a", 0.31), match("b", 0.1)))
+    assert "match  2 variables [residues], at most 31 % of the bound used (by a)" in text
+    assert len(text.splitlines()) == 3
+
+
+def test_the_evidence_is_always_told() -> None:
+    mixed = [match("a"), match("b"), replace(match("c"), evidence=Evidence.TREE)]
+    assert "match  3 variables [2 residues, 1 tree]" in shown(run_of(*mixed))
+    assert "DIFFER  density [data]: 3 of" in shown(run_of(differ("density")))
+
+
+def test_suspects_on_residues_are_not_sold_as_proof() -> None:
+    variable = VariableResult(
+        "vx",
+        Verdict.DIFFER,
+        evidence=Evidence.RESIDUES,
+        bound=BOUND,
+        element_count=100,
+        differing_count_at_least=0,
+        differing_count_at_most=64,
+        chunk_count=2,
+        suspect_chunks=1,
+        suspect_ranges=(ChunkRange(0, 63, (0, 0), (6, 3)),),
+        suspect_range_count=1,
+        residue_levels=15,
+        guaranteed_share=0.875,
+    )
+    text = shown(run_of(variable))
+    assert "within the last 12.5 % of its bound (atol=1e-6 rtol=0) or beyond it" in text
+    assert "in elements [0, 0] to [6, 3]" in text
+
+
+def test_suspects_of_a_plain_tree_may_be_false_alarms() -> None:
+    variable = VariableResult(
+        "vx",
+        Verdict.DIFFER,
+        evidence=Evidence.TREE,
+        bound=BOUND,
+        element_count=100,
+        differing_count_at_least=0,
+        differing_count_at_most=64,
+        chunk_count=2,
+        suspect_chunks=1,
+    )
+    assert "cannot tell a difference from a false alarm" in shown(run_of(variable))
+
+
+def test_sure_suspects_give_limits() -> None:
+    variable = VariableResult(
+        "id",
+        Verdict.DIFFER,
+        evidence=Evidence.TREE,
+        bound=ErrorBound(),
+        element_count=100,
+        differing_count_at_least=1,
+        differing_count_at_most=64,
+        chunk_count=2,
+        suspect_chunks=1,
+    )
+    assert "from 1 to 64 of 100 elements differ" in shown(run_of(variable))
+
+
+def test_one_reason_for_many_variables_is_one_line() -> None:
+    text = shown(run_of(*(lost(f"v{number}") for number in range(30))))
+    assert "v0, v1, v10, v11 and 26 more: is not in the outputs" in text
+    assert len(text.splitlines()) == 3
+
+
+def test_a_difference_says_how_to_accept_it() -> None:
+    text = shown(run_of(differ("density")))
+    assert text.splitlines()[-1].strip() == (
+        "if the new numbers are right: ciwrap accept mesh --reason '...'"
+    )
+    assert "accept" not in shown(run_of(match("density")))
+
+
+def test_long_lists_are_cut_and_say_so() -> None:
+    variables = [differ(f"v{number}") for number in range(30)]
+    text = shown(run_of(*variables))
+    assert "... and 22 more" in text
+    assert "v29 [data]: " in shown(run_of(*variables), verbose=True)
+
+
+def test_the_first_divergence_of_a_history() -> None:
+    variables = [
+        differ("late", 100.0, iteration=30, rank=0),
+        differ("early", 2.0, iteration=20, rank=1),
+        VariableResult(
+            "x", Verdict.MATCH, iteration=10, element_count=1, differing_count=0, bound=BOUND
+        ),
+    ]
+    assert "first divergence: iter 20 / rank 1 / early" in shown(run_of(*variables))
+
+
+def test_a_failed_command_shows_the_end_of_its_output() -> None:
+    outcome = CommandOutcome("make run", "/w", 2, 1.0, output_tail="one\ntwo\x1b[31m\n")
+    result = RunResult(Verdict.NOT_COMPARABLE, command=outcome)
+    text = shown(result)
+    assert "command 'make run' ended with exit code 2" in text
+    assert "| two\\x1b[31m" in text
+
+
+EVIL = "x\x1b[2J\r\n\x07\u202evil\u2066\ud800[bold]"
+
+
+def test_names_from_files_are_harmless() -> None:
+    message = Message(MessageLevel.ERROR, f"{EVIL} is bad")
+    evil = differ(EVIL)
+    check = CheckResult(EVIL, Verdict.DIFFER, (evil,), golden_path=EVIL, messages=(message,))
+    text = shown(RunResult(Verdict.DIFFER, (check,), messages=(message,)), verbose=True)
+    assert all(line.isprintable() for line in text.splitlines())
+    assert "\\x1b[2J" in text
+    assert "[bold]" in text
+    text.encode("utf-8")
+
+
+def test_values_from_files_are_harmless() -> None:
+    element = DifferingElement((0,), EVIL, "\x9b2J")
+    variable = VariableResult(
+        "s",
+        Verdict.DIFFER,
+        evidence=Evidence.DATA,
+        element_count=1,
+        differing_count=1,
+        first_differences=(element,),
+    )
+    assert all(line.isprintable() for line in shown(run_of(variable)).splitlines())
+
+
+def test_plain_unless_asked() -> None:
+    assert "\x1b" not in shown(run_of(differ("a")))
+    stream = io.StringIO()
+    render(run_of(differ("a")), make_console(stream, color=True))
+    assert "\x1b[" in stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.0, "0 % of the bound"),
+        (0.0001, "< 0.1 % of the bound"),
+        (0.31, "31 % of the bound"),
+        (0.99999, "99.9 % of the bound"),
+        (1.0, "100 % of the bound"),
+        (1.001, "just beyond the bound"),
+        (1.5, "1.50 x the bound"),
+        (9.999, "10.00 x the bound"),
+        (42.0, "42 x the bound"),
+        (1e9, "1e9 x the bound"),
+        (float("inf"), "beyond a bound of 0"),
+    ],
+)
+def test_shares_in_words(share: float, text: str) -> None:
+    assert share_text(share) == text
+
+
+def test_what_is_below_the_bound_is_never_shown_as_all_of_it() -> None:
+    assert percent_text(1 - 1e-12) == "99.9 %"
+
+
+def test_sizes_in_words() -> None:
+    assert [bytes_text(count) for count in (1, 512, 1536, 5 << 30)] == [
+        "1 byte",
+        "512 bytes",
+        "1.5 KiB",
+        "5.0 GiB",
+    ]
+
+
+def test_safe_text_leaves_ordinary_text_alone() -> None:
+    assert safe_text("dichte_äß 密度 [a]") == "dichte_äß 密度 [a]"
+    assert safe_name("n" * 500).startswith("nnn")
+    assert len(safe_name("n" * 500)) <= 200
+
+
+def test_sparkline_shows_a_single_outlier() -> None:
+    line = sparkline([1_000_000, 0, 1])
+    assert line[1] == " "
+    assert line[2] not in (" ", line[0])
+    assert sparkline([]) == ""
