@@ -31,8 +31,7 @@ using CodeOf = typename CodeWidth<sizeof(typename Image<Type>::Bits)>::Code;
 template <Rounding Mode, ScalarType Type>
 EncodeFunction absolute_encoder() {
     if constexpr (Type == ScalarType::float64) {
-        return encode_quick_block<
-            LimitedTiles<Mode, Type, Wide, AbsoluteWideQuick, AbsoluteWide>>;
+        return encode_quick_block<LimitedTiles<Mode, Type, Wide, AbsoluteWideQuick, AbsoluteWide>>;
     } else {
         return encode_quick_block<
             LimitedTiles<Mode, Type, Narrow, AbsoluteNarrowQuick, AbsoluteNarrow>>;

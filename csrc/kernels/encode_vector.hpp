@@ -52,8 +52,8 @@ class ExactTiles {
         const TileInput<Type, Kind> input(in);
         Bits rounded = ~Bits{};
         encode_rounded<Code, Mode>(
-            input, vectors_, plan_.half, out,
-            [&](F64 x) __attribute__((always_inline)) { return steps_.fine(x, vectors_); },
+            input, vectors_, plan_.half,
+            out, [&](F64 x) __attribute__((always_inline)) { return steps_.fine(x, vectors_); },
             [&](std::size_t i, F64 x0, F64 x1) __attribute__((always_inline)) {
                 if constexpr (sizeof(Code) == 4) {
                     rounded &= special_.rounded(input.floats_at(i));
@@ -99,8 +99,8 @@ class LimitedTiles {
             quick &= reinterpret_cast<Bits>(real_of(bits_of(x) & not_sign_) < limit_);
         };
         encode_rounded<Code, Mode>(
-            input, vectors_, plan_.half, out,
-            [&](F64 x) __attribute__((always_inline)) { return steps_.fine(x, vectors_); },
+            input, vectors_, plan_.half,
+            out, [&](F64 x) __attribute__((always_inline)) { return steps_.fine(x, vectors_); },
             [&](std::size_t i, F64 x0, F64 x1) __attribute__((always_inline)) {
                 if constexpr (sizeof(Code) == 4) {
                     check(input.floats_at(i));
@@ -134,7 +134,8 @@ class LimitedTiles {
 };
 
 // Relative bounds, by estimate.
-template <Rounding TileMode, ScalarType TileType, int Terms, class EstimateRounding, class FineSteps>
+template <Rounding TileMode, ScalarType TileType, int Terms, class EstimateRounding,
+          class FineSteps>
 class EstimatedTiles {
   public:
     static constexpr Rounding Mode = TileMode;
@@ -147,10 +148,7 @@ class EstimatedTiles {
     }
 
     [[gnu::always_inline]] explicit EstimatedTiles(const QuantizePlan& plan)
-        : plan_(plan),
-          vectors_(plan),
-          estimate_(plan),
-          rounding_(plan, log2_doubt<Terms>(plan)) {}
+        : plan_(plan), vectors_(plan), estimate_(plan), rounding_(plan, log2_doubt<Terms>(plan)) {}
 
     [[gnu::always_inline]] std::size_t encode(const std::uint8_t* in, const TileOutput& out) const {
         typename LogEstimate<Terms>::Range range;
@@ -240,7 +238,9 @@ class StepTiles {
 
 CIWRAP_VECTOR_FUNCTION TileOutput advanced(const TileOutput& out, std::size_t scalars,
                                            std::size_t code_bytes) {
-    const auto from = [&](std::uint8_t* bytes) { return bytes == nullptr ? nullptr : bytes + scalars; };
+    const auto from = [&](std::uint8_t* bytes) {
+        return bytes == nullptr ? nullptr : bytes + scalars;
+    };
     return {out.codes + scalars * code_bytes, from(out.residues), from(out.deltas)};
 }
 

@@ -96,7 +96,8 @@ class DeltaCounts {
     std::uint64_t count(std::size_t delta) const { return count_[delta]; }
 
     void clear() {
-        for (std::size_t delta = 0; delta <= largest_; ++delta) count_[delta] = 0;
+        for (std::size_t delta = 0; delta <= largest_; ++delta)
+            count_[delta] = 0;
         largest_ = 0;
     }
 

@@ -122,8 +122,10 @@ CIWRAP_FUNCTION Log2 log2_split(double y) {
     // bits; 1024 keeps it positive.
     const std::uint64_t biased = (bits - sqrt_half_bits + (std::uint64_t{1024} << 52)) >> 52;
     const double u = bits_as<double>(bits - ((biased - 1024) << 52)) - 1.0;
-    const double exponent = (bits_as<double>(biased + static_cast<std::uint64_t>(rounding_magic_bits)) - rounding_magic) -
-                            (subnormal ? 1078.0 : 1024.0);
+    const double exponent =
+        (bits_as<double>(biased + static_cast<std::uint64_t>(rounding_magic_bits)) -
+         rounding_magic) -
+        (subnormal ? 1078.0 : 1024.0);
 
     const double* c = nullptr;
     if constexpr (Terms == 16) {

@@ -42,8 +42,8 @@ struct VectorCells {
     U64 residue;
 };
 
-// Everything the loops need of a plan, once. The constants are hidden from the compiler, which would
-// rather build them anew in every iteration, by way of the integer registers.
+// Everything the loops need of a plan, once. The constants are hidden from the compiler, which
+// would rather build them anew in every iteration, by way of the integer registers.
 struct VectorPlan {
     [[gnu::always_inline]] explicit VectorPlan(const QuantizePlan& plan)
         : scale(splat(plan.scale)),
@@ -61,7 +61,7 @@ struct VectorPlan {
     [[gnu::always_inline]] U64 sign(F64 x) const { return bits_of(x) & ~not_sign; }
 
     F64 scale;
-    F64 slope;      // y = slope |x| + intercept is the number to take the logarithm of
+    F64 slope;  // y = slope |x| + intercept is the number to take the logarithm of
     F64 intercept;
     F64 exponent_offset;
     F64 inverse;
@@ -138,8 +138,8 @@ struct AbsoluteNarrow {
 };
 
 // The same for x that are not halfway between two steps, since rounding to nearest is then the same
-// as rounding halves up. Were x * scale = n + 1/2, then x would be an odd multiple of 1/2 divided by
-// the last bit of scale: no x below that quotient is.
+// as rounding halves up. Were x * scale = n + 1/2, then x would be an odd multiple of 1/2 divided
+// by the last bit of scale: no x below that quotient is.
 struct AbsoluteNarrowQuick {
     [[gnu::always_inline]] explicit AbsoluteNarrowQuick(const QuantizePlan&) {}
     [[gnu::always_inline]] VectorStep fine(F64 x, const VectorPlan& plan) const {

@@ -136,9 +136,9 @@ class LogEstimate {
             return static_cast<double>(bits_as<std::uint64_t>(v) >> 52) - 1023.0;
         };
         const double special_from = bits_as<double>(plan.special_bits);
-        const double last = exponent(special_from) +
-                            (plan.zero_is_special ? plan.exponent_offset
-                                                  : exponent(plan.offset_slope));
+        const double last =
+            exponent(special_from) +
+            (plan.zero_is_special ? plan.exponent_offset : exponent(plan.offset_slope));
         const double all = 1024.0 + plan.exponent_offset;
         return plan.scale * ((last < all ? last : all) - 0x1p-10);
     }
@@ -182,7 +182,8 @@ class FineRounding {
         std::uint64_t lanes[lanes64];
         __builtin_memcpy(lanes, &places, sizeof lanes);
         std::uint64_t least = lanes[0];
-        for (const std::uint64_t lane : lanes) least = lane < least ? lane : least;
+        for (const std::uint64_t lane : lanes)
+            least = lane < least ? lane : least;
         return static_cast<double>(least) > 2.0 * doubt_;
     }
 
@@ -190,8 +191,8 @@ class FineRounding {
     static constexpr std::uint64_t fine_magic_bits = __builtin_bit_cast(std::uint64_t, 0x1.8p+36);
     double doubt_;  // in units of 2^-16
     F64 magic_;
-    U64 to_marked_ = opaque(splat(static_cast<std::uint64_t>(rounding_magic_bits) -
-                                  (fine_magic_bits >> 16)));
+    U64 to_marked_ =
+        opaque(splat(static_cast<std::uint64_t>(rounding_magic_bits) - (fine_magic_bits >> 16)));
 };
 
 // Estimates to steps of any size below 2^42, by their distance from whole ones.

@@ -132,7 +132,8 @@ Encoded encode_steps(const QuantizePlan& plan, std::uint64_t bits, std::uint8_t 
     if (!plan.has_residues())
         return {static_cast<std::uint64_t>(fine), 0, 255};
     const std::int64_t cell = scalar::floor_divide(fine, plan.levels);
-    return rounded(plan, cell, fine - cell * plan.levels, golden, against);
+    const std::int64_t residue = fine % plan.levels;
+    return rounded(plan, cell, residue < 0 ? residue + plan.levels : residue, golden, against);
 }
 
 std::uint64_t canonical_bits(const QuantizePlan& plan, std::uint64_t bits) {
