@@ -132,9 +132,8 @@ class ChunkHasher {
         const std::uint8_t* in = batch_.data + first * plan_.scalar_bytes;
         drift_.clear();
         const Digest digest = as_stored_ ? hash_bytes(in, count * plan_.scalar_bytes)
-                              : plan_.scalar == ScalarType::raw
-                                  ? hash_raw(in, count)
-                                  : hash_scalars(chunk, in, count);
+                              : plan_.scalar == ScalarType::raw ? hash_raw(in, count)
+                                                                : hash_scalars(chunk, in, count);
         batch_.leaves[chunk] = digest;
         if (batch_.leaf_levels == nullptr)
             return;
