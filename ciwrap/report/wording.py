@@ -66,10 +66,13 @@ def used_share(variable: VariableResult) -> float | None:
 
 
 def used_words(share: float | None) -> str:
-    """`, at most 31 % of the bound used`; `, nothing moved`; nothing if that is unknown."""
+    """`, at most 31 % of the bound used`; `, no drift seen`; nothing if that is unknown.
+
+    Residues show drift in steps, so "no drift seen" is all that can be said of a share of 0.
+    """
     if share is None:
         return ""
-    return f", at most {share_text(share)} used" if share else ", nothing moved"
+    return f", at most {share_text(share)} used" if share else ", no drift seen"
 
 
 def _differ_sentence(variable: VariableResult) -> str:
