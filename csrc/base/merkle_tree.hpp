@@ -7,14 +7,15 @@
 #include "base/digest.hpp"
 #include "base/tree_parameters.hpp"
 #include "base/tree_shape.hpp"
+#include "base/uninitialized_bytes.hpp"
 
 namespace ciwrap {
 
 struct MerkleTree {
     TreeParameters parameters;
     std::uint64_t scalar_count = 0;
-    std::vector<Digest> digests;         // root first, level by level, leaves last
-    std::vector<std::uint8_t> residues;  // packed, chunk by chunk; empty for a plain tree
+    std::vector<Digest> digests;  // root first, level by level, leaves last
+    UninitializedBytes residues;  // packed, chunk by chunk; empty for a plain tree
 
     std::uint64_t leaf_count() const { return parameters.leaf_count(scalar_count); }
     TreeShape shape() const { return TreeShape(leaf_count(), parameters.arity); }

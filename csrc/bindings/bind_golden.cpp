@@ -15,8 +15,6 @@ namespace py = pybind11;
 namespace ciwrap {
 namespace {
 
-using Data = std::vector<std::uint8_t>;
-
 std::span<const std::uint8_t> as_numbers(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
 }
@@ -49,7 +47,7 @@ GoldenVariable make_variable(const std::string& name, const std::vector<std::uin
     if (!data.is_none()) {
         const PyBytes held(data);
         const auto bytes = as_numbers(held.bytes());
-        variable.data = std::make_shared<const Data>(bytes.begin(), bytes.end());
+        variable.data = std::make_shared<const UninitializedBytes>(bytes.begin(), bytes.end());
     }
     check_variable(variable);
     return variable;
@@ -62,7 +60,7 @@ const char* evidence(const GoldenVariable& variable) {
     return make_plan(variable.tree->parameters).has_residues() ? "residues" : "tree";
 }
 
-Data encode(const std::vector<GoldenVariable>& variables) {
+std::vector<std::uint8_t> encode(const std::vector<GoldenVariable>& variables) {
     const py::gil_scoped_release released;
     return encode_golden(variables, check_signals);
 }
@@ -75,7 +73,7 @@ std::vector<GoldenVariable> decode(const py::object& data, const std::string& so
 }
 
 py::bytes write(const std::filesystem::path& path, const std::vector<GoldenVariable>& variables) {
-    const Data file = encode(variables);
+    const std::vector<std::uint8_t> file = encode(variables);
     {
         const py::gil_scoped_release released;
         write_file(path.string(), file);

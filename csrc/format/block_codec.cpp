@@ -118,14 +118,13 @@ std::vector<std::uint8_t> pack_blocks(std::span<const std::uint8_t> raw, std::ui
     return stored;
 }
 
-std::vector<std::uint8_t> unpack_blocks(std::span<const std::uint8_t> stored,
-                                        std::uint64_t raw_bytes, std::uint32_t unit,
-                                        const Refuse& refuse, const Poll& poll) {
+UninitializedBytes unpack_blocks(std::span<const std::uint8_t> stored, std::uint64_t raw_bytes,
+                                 std::uint32_t unit, const Refuse& refuse, const Poll& poll) {
     const std::uint64_t count = raw_bytes / block_bytes + (raw_bytes % block_bytes != 0 ? 1 : 0);
     if (count > stored.size() / sizeof(std::uint32_t))
         refuse("have a block table that is cut off");
     std::span<const std::uint8_t> rest = stored.subspan(count * sizeof(std::uint32_t));
-    std::vector<std::uint8_t> raw;
+    UninitializedBytes raw;
     // A guess that suits what real data compress to; more is taken when it has proved to be there.
     raw.reserve(std::min<std::uint64_t>(raw_bytes, stored.size() * 16 + block_bytes));
     std::vector<std::uint8_t> planes;

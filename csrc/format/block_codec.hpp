@@ -21,8 +21,7 @@ using Refuse = std::function<void(const std::string&)>;
 
 // raw_bytes comes from the shape, not from the file. Memory is taken as blocks turn out to be
 // there.
-std::vector<std::uint8_t> unpack_blocks(std::span<const std::uint8_t> stored,
-                                        std::uint64_t raw_bytes, std::uint32_t unit,
-                                        const Refuse& refuse, const Poll& poll);
+UninitializedBytes unpack_blocks(std::span<const std::uint8_t> stored, std::uint64_t raw_bytes,
+                                 std::uint32_t unit, const Refuse& refuse, const Poll& poll);
 
 }  // namespace ciwrap

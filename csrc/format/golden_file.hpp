@@ -16,6 +16,7 @@
 
 #include "base/digest.hpp"
 #include "base/merkle_tree.hpp"
+#include "base/uninitialized_bytes.hpp"
 
 namespace ciwrap {
 
@@ -25,9 +26,8 @@ struct GoldenVariable {
     std::optional<std::uint64_t> iteration;
     std::optional<std::uint64_t> rank;
     std::vector<std::uint64_t> shape;
-    std::shared_ptr<const MerkleTree> tree;  // never null
-    std::shared_ptr<const std::vector<std::uint8_t>>
-        data;  // the array as in memory; null: not kept
+    std::shared_ptr<const MerkleTree> tree;          // never null
+    std::shared_ptr<const UninitializedBytes> data;  // the array as in memory; null: not kept
 };
 
 // Called now and then in long calls; may throw, which ends the call.

@@ -110,7 +110,7 @@ class VariableReader {
         variable.shape = entry_.shape;
         variable.tree = std::move(tree);
         if (entry_.data_digest) {
-            variable.data = std::make_shared<const std::vector<std::uint8_t>>(
+            variable.data = std::make_shared<const UninitializedBytes>(
                 unpack(layout::data, sizes.data_bytes, entry_.parameters.data_type().swap_unit,
                        *entry_.data_digest));
         }
@@ -128,10 +128,10 @@ class VariableReader {
         std::copy(lower.begin(), lower.end(), std::copy(crown.begin(), crown.end(), nodes));
     }
 
-    std::vector<std::uint8_t> unpack(layout::Section section, std::uint64_t raw_bytes,
-                                     std::uint32_t unit, const Digest& digest) const {
+    UninitializedBytes unpack(layout::Section section, std::uint64_t raw_bytes, std::uint32_t unit,
+                              const Digest& digest) const {
         const auto refuse_block = [&](const std::string& what) { refuse(section, what); };
-        std::vector<std::uint8_t> raw =
+        UninitializedBytes raw =
             unpack_blocks(stored_[section], raw_bytes, unit, refuse_block, poll_);
         if (digest_of(raw) != digest)
             refuse(section, "are not what they were, once decompressed");

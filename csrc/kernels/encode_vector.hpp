@@ -244,14 +244,29 @@ CIWRAP_VECTOR_FUNCTION TileOutput advanced(const TileOutput& out, std::size_t sc
     return {out.codes + scalars * code_bytes, from(out.residues), from(out.deltas)};
 }
 
+// The processor fetches ahead by itself, but not from one page into the next, and stops wherever a
+// block is hashed. How far ahead: some hundred nanoseconds' work.
+inline constexpr std::size_t prefetch_bytes = 4096;
+
+// Lines that the tile `prefetch_bytes` behind this one will need. Addresses behind the end of the
+// data do no harm.
+template <std::size_t TileBytes>
+CIWRAP_VECTOR_FUNCTION void prefetch_tile(const std::uint8_t* in) {
+    const auto ahead = reinterpret_cast<std::uintptr_t>(in) + prefetch_bytes;
+    for (std::size_t line = 0; line < TileBytes; line += 64)
+        __builtin_prefetch(reinterpret_cast<const void*>(ahead + line), 0, 2);
+}
+
 // `count` is a whole number of tiles.
 template <class Exact>
 [[gnu::noinline]] static void encode_exactly(const QuantizePlan& plan, const std::uint8_t* in,
                                              std::size_t count, const TileOutput& out) {
     constexpr std::size_t bytes = sizeof(typename Image<Exact::Type>::Bits);
     const Exact tiles(plan);
-    for (std::size_t i = 0; i < count; i += tile)
+    for (std::size_t i = 0; i < count; i += tile) {
+        prefetch_tile<tile * bytes>(in + i * bytes);
         tiles.encode(in + i * bytes, advanced(out, i, sizeof(typename Exact::Code)));
+    }
 }
 
 // Less than a tile: as a tile of its own, filled up with zeros.
@@ -299,6 +314,7 @@ static void encode_quick_block(const QuantizePlan& plan, const std::uint8_t* in,
     const Quick tiles(plan);
     for (std::size_t i = 0; i < whole;) {
         const TileOutput here = advanced(out, i, code_bytes);
+        prefetch_tile<tile * bytes>(in + i * bytes);
         const std::size_t again = tiles.encode(in + i * bytes, here) * tile;
         if (again == 0) [[likely]] {
             i += tile;

@@ -234,7 +234,7 @@ std::vector<GoldenVariable> mutate_contents(std::vector<GoldenVariable> variable
                 static_cast<std::uint8_t>(random.below(k));
         }
         if (variable.data && !variable.data->empty()) {
-            auto data = std::make_shared<std::vector<std::uint8_t>>(*variable.data);
+            auto data = std::make_shared<UninitializedBytes>(*variable.data);
             const std::size_t at = random.below(data->size());
             const std::size_t count =
                 random.below(std::min<std::size_t>(data->size() - at, 5000)) + 1;

@@ -81,7 +81,7 @@ TEST(GoldenWriter, RefusesWhatTheReaderWouldRefuse) {
     EXPECT_NE(refusal(variable).find("64 dimensions"), std::string::npos);
 
     variable = make_variable("x");
-    variable.data = std::make_shared<std::vector<std::uint8_t>>(15);
+    variable.data = std::make_shared<UninitializedBytes>(15, std::uint8_t{0});
     EXPECT_NE(refusal(variable).find("15 bytes of data"), std::string::npos);
     variable = make_variable("x");
     variable.iteration = std::uint64_t{1} << 63;
@@ -130,7 +130,7 @@ TEST(GoldenWriter, TakesMinusZeroAsZero) {
 
 TEST(GoldenWriter, CanBeInterrupted) {
     GoldenVariable variable = make_variable("x", 1u << 20);
-    variable.data = std::make_shared<std::vector<std::uint8_t>>(4u << 20);
+    variable.data = std::make_shared<UninitializedBytes>(4u << 20, std::uint8_t{0});
     int calls = 0;
     const Poll poll = [&] {
         if (++calls == 4)
@@ -166,7 +166,7 @@ TEST(GoldenFile, KeepsItsSizeBudget) {
 
 TEST(GoldenReader, LimitCountsEverythingBeforeDecoding) {
     GoldenVariable variable = make_variable("x", 1u << 20);
-    variable.data = std::make_shared<std::vector<std::uint8_t>>(4u << 20);
+    variable.data = std::make_shared<UninitializedBytes>(4u << 20, std::uint8_t{0});
     const auto file = encode_golden(std::span(&variable, 1));
     const std::uint64_t needed = (4u << 20) + 16 * variable.tree->digests.size();
     EXPECT_EQ(decode_golden(file, "file", needed).size(), 1u);

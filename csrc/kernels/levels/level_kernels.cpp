@@ -103,7 +103,7 @@ std::size_t block_step(const QuantizePlan& plan) {
         return 1280;
     if (plan.packed == 3)
         return 768;
-    return plan.code_bytes == 1 ? 1024 : 512;
+    return 1024;
 }
 
 void swap_units(std::uint8_t* to, const std::uint8_t* from, std::size_t bytes, std::uint32_t unit) {
