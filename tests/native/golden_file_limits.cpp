@@ -26,7 +26,7 @@ std::shared_ptr<MerkleTree> make_tree(const TreeParameters& parameters, std::uin
     tree->scalar_count = scalars;
     const TreeShape shape = tree->shape();
     tree->digests.resize(shape.node_count());
-    tree->residues.resize(make_plan(parameters).total_residue_bytes(scalars));
+    tree->residues.assign(make_plan(parameters).total_residue_bytes(scalars), 0);
     const std::size_t leaves = shape.level_count() - 1;
     for (std::uint64_t i = 0; i < shape.count(leaves); ++i) {
         tree->digests[shape.offset(leaves) + i] = xxh3_128(std::as_bytes(std::span(&i, 1)));
