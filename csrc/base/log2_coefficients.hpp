@@ -4,14 +4,14 @@
 #pragma once
 
 #if defined(__CUDACC__) || defined(__HIPCC__)
-#define CIWRAP_CONSTANT __device__ constexpr
+#define CIWRAP_CONSTANT __device__ static constexpr  // inline ones would need relocatable code
 #else
-#define CIWRAP_CONSTANT constexpr
+#define CIWRAP_CONSTANT inline constexpr
 #endif
 
 namespace ciwrap {
 
-inline CIWRAP_CONSTANT double log2_terms_16[16] = {
+CIWRAP_CONSTANT double log2_terms_16[16] = {
     0x0.0p+0,
     0x1.71547652ba359p+0,
     -0x1.71547651e169ap-1,
@@ -30,7 +30,7 @@ inline CIWRAP_CONSTANT double log2_terms_16[16] = {
     0x1.ea3a58193fa78p-5,
 };
 
-inline CIWRAP_CONSTANT double log2_terms_24[24] = {
+CIWRAP_CONSTANT double log2_terms_24[24] = {
     0x0.0p+0,
     0x1.71547652b82fep+0,
     -0x1.71547652b82fdp-1,

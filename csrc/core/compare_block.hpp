@@ -15,10 +15,18 @@ struct CompareInput {
     std::uint64_t first_element;  // index of the block's first element in the array
 };
 
+// Elements of a block, at most.
+inline constexpr std::uint64_t compare_block_elements = 16384;
+
 using CompareFunction = void (*)(const TreeParameters& parameters, const QuantizePlan& plan,
                                  const DataType& type, const CompareInput& input,
                                  std::size_t max_indices, Comparison& result);
 
+// Whatever the type and bound, element by element.
 CompareFunction choose_compare(const QuantizePlan& plan);
+
+// The same result; tiles of numbers by vector kernels where there is one for the type and bound.
+void compare_block(const TreeParameters& parameters, const QuantizePlan& plan, const DataType& type,
+                   const CompareInput& input, std::size_t max_indices, Comparison& result);
 
 }  // namespace ciwrap

@@ -15,7 +15,7 @@ namespace {
 
 // Elements to a block. Sums are taken per block and added up in the order of the blocks, so that
 // the mean does not depend on the number of threads.
-constexpr std::uint64_t block_elements = 16384;
+constexpr std::uint64_t block_elements = compare_block_elements;
 
 void take_larger(double& largest, std::int64_t& index, double candidate,
                  std::int64_t candidate_index) {
@@ -85,7 +85,6 @@ void ElementComparer::update(std::span<const std::byte> golden, std::span<const 
     next_element_ = first_element + count;
     // Waves bound the memory for block results and the time between two looks for an interrupt.
     constexpr std::uint64_t blocks_per_wave = 1024;
-    const CompareFunction compare = choose_compare(plan_);
     std::vector<Comparison> parts;
     for (std::uint64_t wave = 0; wave < count; wave += blocks_per_wave * block_elements) {
         const std::uint64_t in_wave = std::min(count - wave, blocks_per_wave * block_elements);
@@ -98,7 +97,7 @@ void ElementComparer::update(std::span<const std::byte> golden, std::span<const 
                     reinterpret_cast<const std::uint8_t*>(golden.data()) + element * element_bytes,
                     reinterpret_cast<const std::uint8_t*>(value.data()) + element * element_bytes,
                     std::min(block_elements, count - element), first_element + element};
-                compare(parameters_, plan_, type_, input, max_indices_, parts[block]);
+                compare_block(parameters_, plan_, type_, input, max_indices_, parts[block]);
             }
         });
         for (const Comparison& part : parts)

@@ -12,11 +12,10 @@
 #include "base/tree_parameters.hpp"
 #include "core/tree_builder.hpp"
 #include "io/read_engine.hpp"
+#include "kernels/compare_floats.hpp"
 #include "kernels/executor.hpp"
 
 namespace ciwrap {
-
-inline constexpr std::size_t share_bins = 34;
 
 // Bin of |v - g| / bound: 0: equal; 1: below 2^-16; i in 2..32: [2^(i-18), 2^(i-17)); 33: from 2^15
 // on, or not finite.

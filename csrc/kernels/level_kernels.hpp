@@ -8,6 +8,7 @@
 
 #include "base/digest.hpp"
 #include "base/quantize_plan.hpp"
+#include "kernels/compare_floats.hpp"
 
 namespace ciwrap {
 
@@ -44,6 +45,7 @@ struct LevelKernels {
     // `unpacked_residues` is read if `against`, written otherwise (ignored without residues).
     void (*encode)(const QuantizePlan& plan, const std::uint8_t* data, std::uint64_t scalar_count,
                    std::uint8_t* codes, std::uint8_t* unpacked_residues, bool against);
+    void (*compare_floats)(const FloatComparison& input, FloatTally& tally);
 };
 
 extern const LevelKernels kernels_v1;

@@ -9,6 +9,9 @@
 #include "kernels/xxh3_core.hpp"
 
 namespace ciwrap::CIWRAP_LEVEL_NAMESPACE {
+
+void compare_floats(const FloatComparison& input, FloatTally& tally);  // compare_floats.cpp
+
 namespace {
 
 // A scalar's bits as stored, for comparing with fill values and finding NaN.
@@ -293,8 +296,8 @@ namespace ciwrap {
 #define CIWRAP_TEXT(x) CIWRAP_TEXT_(x)
 
 const LevelKernels CIWRAP_JOIN(kernels_, CIWRAP_CPU_LEVEL) = {
-    CIWRAP_TEXT(CIWRAP_CPU_LEVEL), CIWRAP_LEVEL_NAMESPACE::hash_chunks,
+    CIWRAP_TEXT(CIWRAP_CPU_LEVEL),      CIWRAP_LEVEL_NAMESPACE::hash_chunks,
     CIWRAP_LEVEL_NAMESPACE::hash_nodes, CIWRAP_LEVEL_NAMESPACE::hash_bytes,
-    CIWRAP_LEVEL_NAMESPACE::encode};
+    CIWRAP_LEVEL_NAMESPACE::encode,     CIWRAP_LEVEL_NAMESPACE::compare_floats};
 
 }  // namespace ciwrap

@@ -1,0 +1,119 @@
+#include <algorithm>
+#include <bit>
+
+#include "core/compare_block.hpp"
+#include "kernels/compare_floats.hpp"
+#include "kernels/executor.hpp"
+
+namespace ciwrap {
+namespace {
+
+bool has_kernel(const TreeParameters& parameters, const QuantizePlan& plan, const DataType& type) {
+    return (plan.scalar == ScalarType::float32 || plan.scalar == ScalarType::float64) &&
+           !type.big_endian && plan.fill_count == 0 && parameters.ulps == 0;
+}
+
+// Elements that differ, a bit each, in the lower half where an element is two scalars.
+std::uint32_t elements_of(std::uint32_t scalars, std::uint32_t scalars_per_element) {
+    if (scalars_per_element == 1)
+        return scalars;
+    std::uint32_t bits = (scalars | scalars >> 1) & 0x55555555;
+    bits = (bits | bits >> 1) & 0x33333333;
+    bits = (bits | bits >> 2) & 0x0f0f0f0f;
+    bits = (bits | bits >> 4) & 0x00ff00ff;
+    return (bits | bits >> 8) & 0x0000ffff;
+}
+
+void add_differing(std::uint32_t elements, std::uint64_t first_element, std::size_t max_indices,
+                   Comparison& result) {
+    result.differing_count += static_cast<std::uint64_t>(std::popcount(elements));
+    for (; elements != 0; elements &= elements - 1) {
+        const auto index = static_cast<std::int64_t>(first_element) + std::countr_zero(elements);
+        if (result.first_index < 0)
+            result.first_index = index;
+        if (result.indices.size() >= max_indices)
+            return;
+        result.indices.push_back(index);
+    }
+}
+
+// The first of the largest: what was found element by element may stand behind it.
+void take_first_of_largest(double& largest, std::int64_t& index, double candidate,
+                           std::int64_t candidate_index) {
+    if (candidate_index < 0)
+        return;
+    if (index < 0 || candidate > largest || (candidate == largest && candidate_index < index)) {
+        largest = candidate;
+        index = candidate_index;
+    }
+}
+
+}  // namespace
+
+void compare_block(const TreeParameters& parameters, const QuantizePlan& plan, const DataType& type,
+                   const CompareInput& input, std::size_t max_indices, Comparison& result) {
+    const CompareFunction compare_each = choose_compare(plan);
+    if (!has_kernel(parameters, plan, type))
+        return compare_each(parameters, plan, type, input, max_indices, result);
+
+    const std::uint64_t parts = type.scalars_per_element;
+    const std::uint64_t tile_elements = compare_tile / parts;
+    const std::uint64_t tiles = input.element_count / tile_elements;
+    FloatComparison scalars;
+    scalars.scalar_bytes = plan.scalar_bytes;
+    scalars.scalars_per_element = type.scalars_per_element;
+    scalars.atol = parameters.atol;
+    scalars.rtol = parameters.rtol;
+    scalars.equal_nan = plan.equal_nan;
+    const auto each = [&](std::uint64_t element, std::uint64_t count) {
+        const std::uint64_t at = element * type.element_bytes();
+        compare_each(parameters, plan, type,
+                     {input.golden + at, input.value + at, count, input.first_element + element},
+                     max_indices, result);
+    };
+    FloatTally tally;
+    for (std::uint64_t first = 0; first < tiles; first += compare_tiles_per_block) {
+        const std::uint64_t at = first * tile_elements * type.element_bytes();
+        scalars.golden = input.golden + at;
+        scalars.value = input.value + at;
+        scalars.tile_count = static_cast<std::size_t>(
+            std::min<std::uint64_t>(tiles - first, compare_tiles_per_block));
+        tally = FloatTally{};
+        level_kernels().compare_floats(scalars, tally);
+        for (std::size_t tile = 0; tile < scalars.tile_count; ++tile) {
+            const std::uint64_t element = (first + tile) * tile_elements;
+            if (tally.undecided[tile]) {
+                each(element, tile_elements);
+                continue;
+            }
+            result.element_count += tile_elements;
+            const std::uint32_t differs = tally.differs[tile];
+            if (differs != 0) {
+                add_differing(elements_of(differs, type.scalars_per_element),
+                              input.first_element + element, max_indices, result);
+            }
+        }
+        const auto index_of = [&](std::int64_t scalar) {
+            return scalar < 0
+                       ? scalar
+                       : static_cast<std::int64_t>(input.first_element + first * tile_elements +
+                                                   static_cast<std::uint64_t>(scalar) / parts);
+        };
+        take_first_of_largest(result.max_abs_difference, result.max_abs_index,
+                              tally.max_abs_difference, index_of(tally.max_abs_scalar));
+        take_first_of_largest(result.max_rel_difference, result.max_rel_index,
+                              tally.max_rel_difference, index_of(tally.max_rel_scalar));
+        result.max_bound_share = std::max(result.max_bound_share, tally.max_bound_share);
+        result.sum_abs_difference += tally.sum_abs_difference;
+        result.sum_rel_difference += tally.sum_rel_difference;
+        result.finite_count += tally.finite_count;
+        result.nonzero_count += tally.nonzero_count;
+        for (std::size_t bin = 0; bin < share_bins; ++bin)
+            result.histogram[bin] += tally.histogram[bin];
+    }
+    const std::uint64_t done = tiles * tile_elements;
+    if (done < input.element_count)
+        each(done, input.element_count - done);
+}
+
+}  // namespace ciwrap
