@@ -16,6 +16,8 @@ from ciwrap.report.palette import SHARE_PALETTE, VALUE_PALETTE, css_colour, shar
 from ciwrap.report.png import palette_png
 from ciwrap.report.text import (
     bytes_text,
+    dtype_words,
+    grouped_number,
     index_text,
     safe_name,
     share_text,
@@ -258,12 +260,18 @@ def _maps(result: VariableResult) -> Iterator[Figure]:
     shape = result.golden_shape or result.shape
     if result.details is None or shape is None:
         return
-    has_picture = result.details.picture is not None
+    picture = result.details.picture
+    is_volume = len([extent for extent in shape if extent > 1]) > 2
     for one in result.details.share_maps:
         if not _fits(one, shape):
             continue
-        if has_picture and len([extent for extent in shape if extent > 1]) == 2:
-            continue  # the picture shows it already
+        same = picture is not None and (one.row_axis, one.column_axis) == (
+            picture.row_axis,
+            picture.column_axis,
+        )
+        # The picture shows the very same, unless something is hidden behind its plane.
+        if same and (not is_volume or _is_flat(result)) and one.row_axis is not None:
+            continue
         row = None if one.row_axis is None else svg.Side(one.row_axis, shape[one.row_axis])
         column = svg.Side(one.column_axis, shape[one.column_axis])
         png = palette_png(
@@ -279,6 +287,18 @@ def _maps(result: VariableResult) -> Iterator[Figure]:
         yield Figure(
             what, svg.image_chart(png, row, column, f"{result.name}: {what}, {note}"), note
         )
+
+
+def _is_flat(result: VariableResult) -> bool:
+    """Whether all differing elements lie in one plane."""
+    box, shape = result.differing_box, result.golden_shape or result.shape or ()
+    if box is None or len(box.first_index) != len(shape):
+        return False
+    spread = [
+        extent > 1 and first != last
+        for first, last, extent in zip(box.first_index, box.last_index, shape, strict=True)
+    ]
+    return sum(spread) <= 2
 
 
 def _is_suspect(result: VariableResult) -> bool:
@@ -331,7 +351,7 @@ def _grouped(count: int) -> str:
 
 
 def _times(share: float) -> str:
-    return f"{short_number(share)}\u00a0\u00d7"
+    return f"{grouped_number(share)}\u00a0\u00d7"
 
 
 def _facts(result: VariableResult) -> Iterator[tuple[str, str]]:
@@ -339,14 +359,15 @@ def _facts(result: VariableResult) -> Iterator[tuple[str, str]]:
         yield "error bound", "equal numbers" if result.bound.is_exact else result.bound.text
     share = result.max_bound_share if result.max_bound_share is not None else result.max_drift_share
     if share is not None and not variable_is_exact(result) and result.verdict is Verdict.MATCH:
-        yield "at most used", share_text(share) if share else "nothing moved"
-    shape = "x".join(map(str, result.shape)) if result.shape else ""
+        yield "at most used", share_text(share) if share else "no drift seen"
+    shape = " x ".join(map(str, result.shape)) if result.shape else ""
     if result.shape is not None:
-        yield "array", f"{shape or 'a single number'} {result.dtype or ''}".strip()
+        yield "array", f"{shape or 'a single number'} {dtype_words(result.dtype)}".strip()
     if result.golden_shape is not None or result.golden_dtype is not None:
         other = result.golden_shape if result.golden_shape is not None else result.shape or ()
-        golden = "x".join(map(str, other)) or "a single number"
-        yield "in the golden", f"{golden} {result.golden_dtype or result.dtype or ''}".strip()
+        golden = " x ".join(map(str, other)) or "a single number"
+        dtype = dtype_words(result.golden_dtype or result.dtype)
+        yield "in the golden", f"{golden} {dtype}".strip()
     if result.byte_count is not None:
         yield "size", bytes_text(result.byte_count)
     for name, value, index in (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ciwrap.details import Pattern
 from ciwrap.model import Verdict
 from ciwrap.report.text import (
+    grouped_number,
     index_text,
     plural,
     safe_name,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ciwrap.model import CheckResult, RunResult, VariableResult
 
 _LONGEST_REASON = 400
+_LONGEST_VALUE = 60
 
 
 def title(run: RunResult) -> str:
@@ -94,7 +96,7 @@ def match_sentence(run: RunResult) -> str:
         return f"{sentence}."
     share, variable = max(shares, key=lambda pair: pair[0])
     if share == 0:
-        return f"{sentence}; nothing moved."
+        return f"{sentence}; no drift was seen."
     return f"{sentence}; at most {share_text(share)} used, by {place(variable)}."
 
 
@@ -131,15 +133,21 @@ def difference_sentence(variable: VariableResult) -> str:
     total = _count(variable.element_count or 0, "element")
     verb = "differs" if variable.differing_count == 1 else "differ"
     parts = [f"{variable.differing_count:,} of {total} {verb}{bound_words(variable)}"]
+    if variable.element_count == 1:
+        parts = [f"it differs{bound_words(variable)}"]
     where = box_words(variable)
     if where:
         parts[0] += f", {where}"
+    if variable.differing_count == 1 and variable.first_differences:
+        only = variable.first_differences[0]
+        golden, new = safe_name(only.golden, _LONGEST_VALUE), safe_name(only.new, _LONGEST_VALUE)
+        parts.append(f"golden {golden}, new {new}")
     common = pattern_words(variable)
     if common:
         parts.append(common)
     share = variable.max_bound_share
     if share is not None and math.isfinite(share) and not variable_is_exact(variable):
-        parts.append(f"up to {share_text(share)}")
+        parts.append(f"up to {beyond_text(share)}")
     elif variable.max_abs_difference:
         parts.append(f"largest |difference| {short_number(variable.max_abs_difference)}")
     specials = [
@@ -152,6 +160,11 @@ def difference_sentence(variable: VariableResult) -> str:
         if count
     ]
     return "; ".join([*parts, *specials])
+
+
+def beyond_text(share: float) -> str:
+    """`16,600 x the bound`."""
+    return f"{grouped_number(share)} x the bound" if share >= 10 else share_text(share)
 
 
 def box_words(variable: VariableResult) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -36,6 +37,7 @@ MOST_ROW_BYTES = 1_300_000
 MOST_CHECKS = 200
 MOST_MESSAGES = 30
 _TAIL_CHARACTERS = 4000
+_BRACKETS = re.compile(r"\[[^\[\]]{1,60}\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,13 +290,21 @@ def _evidence_notes(run: RunResult) -> tuple[str, ...]:
 def _templates() -> jinja2.Environment:
     import jinja2
 
-    return jinja2.Environment(
+    templates = jinja2.Environment(
         loader=jinja2.FunctionLoader(_read),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    templates.filters["nice"] = nice
+    return templates
+
+
+def nice(text: object) -> str:
+    """The text as it should break into lines: indices stay whole, a minus is no hyphen."""
+    whole = _BRACKETS.sub(lambda match: match[0].replace(" ", "\u00a0"), str(text))
+    return whole.replace("= -golden", "=\u00a0\u2212golden").replace(" x the", "\u00a0\u00d7 the")
 
 
 def _read(name: str) -> str:

@@ -313,8 +313,8 @@ def timeline(
     """
     columns, rows = len(iterations), len(ranks)
     left, right = 52.0, 12.0
-    cell_width = min(28.0, (WIDTH - left - right) / columns)
-    cell_height = 18.0 if rows <= 8 else max(5.0, 144.0 / rows)
+    cell_width = min(40.0, (WIDTH - left - right) / columns)
+    cell_height = min(26.0, max(5.0, 144.0 / rows))
     height = 22 + rows * cell_height + 40
     gap = 1.0 if cell_width > 4 else 0.0
     paths: dict[int, list[str]] = {}

@@ -12,7 +12,7 @@ from ciwrap.details import SHARE_CLASSES
 from ciwrap.model import Verdict
 from ciwrap.report import svg
 from ciwrap.report.findings import check_title, place
-from ciwrap.report.text import percent_text, safe_name, short_number
+from ciwrap.report.text import grouped_number, percent_text, safe_name
 from ciwrap.report.wording import headline, used_share, variable_is_exact
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def where_words(group: Group) -> str:
     hit_ranks = sorted({one.rank for one in bad if one.rank is not None})
     if len(ranks) > 1 and hit_ranks:
         if hit_ranks == ranks:
-            words.append(f"on all {len(ranks)} ranks")
+            words.append("on both ranks" if len(ranks) == 2 else f"on all {len(ranks)} ranks")
         elif len(hit_ranks) == 1:
             words.append(f"on rank {hit_ranks[0]} only")
         else:
@@ -296,4 +296,4 @@ def _share_words(group: Group) -> str:
 def _percent(share: float) -> str:
     if math.isinf(share) or math.isnan(share):
         return "beyond"
-    return f"{short_number(share)} x" if share > 1 else percent_text(share)
+    return f"{grouped_number(share)} x" if share > 1 else percent_text(share)
