@@ -253,6 +253,12 @@ class DuplicateVariableError(NotComparableError, ValueError):
     slug = "duplicate-variable"
 
 
+class InvalidResultError(NotComparableError, ValueError):
+    """A file that is no JSON result of ciwrap."""
+
+    slug = "invalid-result"
+
+
 class MaskError(NotComparableError, ValueError):
     """A mask that is missing, not boolean, or of another shape than the variable it masks."""
 

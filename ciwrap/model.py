@@ -20,6 +20,8 @@ from ciwrap.errors import ExitCode, InvalidBoundError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from ciwrap.details import ChunkMap, IndexBox, Pattern, Picture, ShareMap, TreeLevel
+
 DEFAULT_CHUNK_BYTES = 4096
 DEFAULT_RESIDUE_LEVELS = 15
 # Compressed bytes a golden may spend on one variable. The data themselves are the best evidence:
@@ -250,6 +252,24 @@ class DifferingElement:
     new: str
     abs_difference: float | None = None  # None where it has no meaning (NaN, bytes)
     bound_share: float | None = None  # |v - g| / bound; inf for a bound of 0
+    rel_difference: float | None = None  # |v - g| / |g|
+    ulps: int | None = None  # floats of the dtype between the two
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What a report draws of one variable; kept for the variables that matter most, and bounded.
+
+    worst_elements: the largest differences, worst first. share_maps: where the differing elements
+    (or suspect chunks) are, seen along the axes. picture: values of both sides, where both are at
+    hand. tree_levels: the root first.
+    """
+
+    chunk_map: ChunkMap | None = None
+    tree_levels: tuple[TreeLevel, ...] = ()
+    worst_elements: tuple[DifferingElement, ...] = ()
+    share_maps: tuple[ShareMap, ...] = ()
+    picture: Picture | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,6 +332,11 @@ class VariableResult:
     guaranteed_share: float | None = None
     max_drift_share: float | None = None
     drift_histogram: tuple[int, ...] | None = None
+
+    differing_box: IndexBox | None = None
+    pattern: Pattern | None = None
+    pattern_value: float | None = None  # of a constant offset or factor
+    details: Details | None = None
 
     def __post_init__(self) -> None:
         if self.verdict is Verdict.MATCH and self.differing_count != 0:
@@ -380,6 +405,10 @@ class CheckResult:
     bytes_read: int | None = None
     golden_bytes: int | None = None
     command: CommandOutcome | None = None
+    label: str | None = None  # of merged results: which of them (a matrix leg, a shard)
+    # What the golden was made with, and, of merged results, what this check ran with.
+    golden_environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.verdict is not Verdict.MATCH:

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ciwrap.cli.options import json_option, resource_options, verbose_option
+from ciwrap.cli.options import (
+    json_option,
+    report_option,
+    resource_options,
+    verbose_option,
+)
 from ciwrap.cli.session import Session  # noqa: TC001 - as in the other commands
 from ciwrap.errors import UsageError
 
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
 @click.option("--exclude", multiple=True, metavar="GLOB", help="Leave these files out.")
 @click.option("--ignore", multiple=True, metavar="PATTERN", help="Leave these variables out.")
 @json_option
+@report_option
 @verbose_option
 @resource_options
 @click.pass_obj

@@ -27,6 +27,7 @@ COMMANDS = {
     "check": ("ciwrap.cli.check", "Compare the outputs with their goldens."),
     "run": ("ciwrap.cli.run", "Run the configured command, then check what it wrote."),
     "compare": ("ciwrap.cli.compare", "Compare two files or folders with each other."),
+    "report": ("ciwrap.cli.report", "Make a page, a summary and more of JSON results."),
     "show": ("ciwrap.cli.show", "Print a golden as text (serves git diff)."),
     "doctor": ("ciwrap.cli.doctor", "Say what this installation can do and what troubles it."),
     "demo": ("ciwrap.cli.demo", "See it work: a noisy simulation, its golden, and a defect."),
@@ -162,11 +163,12 @@ def _as_unreadable(error: OSError) -> CiwrapError:
 def _write_failure(
     session: Session, text: str, slug: str, exit_code: int, file: str | None = None
 ) -> None:
-    """The JSON document of a call that came to no verdict, if one was asked for."""
-    if session.json_target is None:
+    """The JSON document and the report of a call that came to no verdict, if asked for."""
+    if session.json_target is None and session.report_target is None:
         return
     from ciwrap.model import Message, MessageLevel, RunResult, Verdict
     from ciwrap.report.document import to_document
+    from ciwrap.report.outputs import write_report
 
     message = Message(MessageLevel.ERROR, text, slug=slug, file=file)
     result = RunResult(
@@ -177,6 +179,8 @@ def _write_failure(
     )
     try:
         session.emit_document(to_document(result, exit_code=exit_code))
+        if session.report_target is not None:
+            write_report(session.report_target, result)
     except CiwrapError as error:
         _complain(f"error: {error}")
 

@@ -38,6 +38,18 @@ def json_option(function: _F) -> _F:
     )(function)
 
 
+def report_option(function: _F) -> _F:
+    # Eager, as --json is.
+    return click.option(
+        "--report",
+        metavar="FILE",
+        is_eager=True,
+        expose_value=False,
+        callback=_keep("report_target"),
+        help="Write the result as a page (HTML, one file) to FILE.",
+    )(function)
+
+
 def verbose_option(function: _F) -> _F:
     return click.option(
         "-v",

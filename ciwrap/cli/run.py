@@ -12,6 +12,7 @@ from ciwrap.cli.options import (
     check_option,
     config_options,
     json_option,
+    report_option,
     resource_options,
     verbose_option,
 )
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 @check_option
 @config_options
 @json_option
+@report_option
 @verbose_option
 @resource_options
 @click.pass_obj

@@ -7,6 +7,7 @@ import os
 import sys
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,9 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Session:
-    """json_target: a file, `-` for stdout, None for none. kind: the command's name."""
+    """json_target: a file, `-` for stdout, None for none. report_target: a file or None. kind: the
+    command's name.
+    """
 
     json_target: str | None = None
+    report_target: str | None = None
     verbose: bool = False
     kind: str = "ciwrap"
     backend: str = "auto"
@@ -49,12 +53,21 @@ class Session:
         return self._stdout
 
     def emit(self, result: RunResult) -> int:
-        """Writes the JSON document if asked for, prints the result, returns the exit code."""
+        """Writes the JSON document and the report if asked for, prints the result, returns the
+        exit code.
+        """
         from ciwrap.report.document import to_document
+        from ciwrap.report.outputs import write_report
+        from ciwrap.report.paths import relative_to
         from ciwrap.report.terminal import render
+        from ciwrap.report.trim import trimmed
 
+        # What leaves this machine names no folder of it.
+        portable = relative_to(trimmed(result), Path.cwd())
         if self.json_target is not None:
-            self.emit_document(to_document(result))
+            self.emit_document(to_document(portable))
+        if self.report_target is not None:
+            write_report(self.report_target, portable)
         with quiet_pipe():
             render(result, self.console, verbose=self.verbose)
         return int(result.exit_code)

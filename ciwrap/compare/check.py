@@ -103,6 +103,7 @@ def check_catalog(
         golden_path=str(golden.path),
         golden_root=golden.root,
         golden_bytes=golden.byte_count,
+        golden_environment=dict(golden.manifest.environment),
         backend=resources.backend_used,
     )
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ciwrap import _core
 from ciwrap.compare.convert import ConvertedValues
-from ciwrap.compare.parts import MOST_INDICES, chunk_elements, runs_of
+from ciwrap.compare.parts import MOST_INDICES, suspect_pieces
 from ciwrap.compare.variable import Compared, element_result, not_comparable, reason_of
 from ciwrap.errors import (
     CiwrapError,
@@ -17,7 +17,7 @@ from ciwrap.errors import (
 )
 from ciwrap.golden.capture import DEFAULT_RESOURCES, Resources, build_tree, tree_parameters
 from ciwrap.golden.progress import NO_PROGRESS
-from ciwrap.golden.values import DEFAULT_SLAB_BYTES, as_bytes
+from ciwrap.golden.values import as_bytes
 from ciwrap.model import Evidence
 
 if TYPE_CHECKING:
@@ -117,6 +117,14 @@ def _compare(
     comparison = _compare_elements(
         parameters, golden, new, None if compare_all else suspects, resources
     )
+
+    def read_both(first: int, count: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        return golden.read(first, count).reshape(-1), new.read(first, count).reshape(-1)
+
+    def pieces() -> Iterator[tuple[int, NDArray[Any], NDArray[Any]]]:
+        for first, count in suspect_pieces(parameters, golden, suspects):
+            yield (first, *read_both(first, count))
+
     result = element_result(
         identity,
         facts,
@@ -131,6 +139,9 @@ def _compare(
         root=new_tree.root.hex(),
         golden_root=golden_tree.root.hex(),
         drift=drift,
+        tree=golden_tree,
+        pieces=pieces,
+        read_both=read_both,
     )
     return Compared(result, engine)
 
@@ -162,7 +173,7 @@ def _compare_elements(
                 engine=resources.engine,
             )
         else:
-            for first, count in _pieces(parameters, golden, leaves):
+            for first, count in suspect_pieces(parameters, golden, leaves):
                 comparer.update(
                     as_bytes(golden.read(first, count)),
                     as_bytes(new.read(first, count)),
@@ -171,21 +182,3 @@ def _compare_elements(
         return comparer.finish()
     except _core.CoreError as error:
         raise from_core_error(error) from error
-
-
-def _pieces(
-    parameters: _core.TreeParameters, values: Values, leaves: NDArray[np.int64] | None
-) -> Iterator[tuple[int, int]]:
-    """(first element, count) of the pieces to compare, of at most a slab each."""
-    step = max(1, DEFAULT_SLAB_BYTES // max(1, values.item_bytes))
-    if leaves is None:
-        ranges = [(0, values.element_count)]
-    else:
-        per_chunk = chunk_elements(parameters)
-        ranges = [
-            (first * per_chunk, min((last + 1) * per_chunk, values.element_count))
-            for first, last in runs_of(leaves)
-        ]
-    for begin, end in ranges:
-        for first in range(begin, end, step):
-            yield first, min(step, end - first)

@@ -8,13 +8,16 @@ import numpy as np
 
 from ciwrap import _core
 from ciwrap.compare.convert import is_bfloat16, widen_bfloat16
-from ciwrap.golden.values import as_bytes
+from ciwrap.compare.shares import ordered
+from ciwrap.golden.values import DEFAULT_SLAB_BYTES, as_bytes
 from ciwrap.model import ChunkRange, DifferingElement
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
+
+    from ciwrap.golden.values import Values
 
 MOST_RANGES = 20
 MOST_ELEMENTS = 10
@@ -40,6 +43,24 @@ def runs_of(leaves: NDArray[np.int64]) -> list[tuple[int, int]]:
     firsts = leaves[np.concatenate(([0], breaks + 1))]
     lasts = leaves[np.concatenate((breaks, [leaves.size - 1]))]
     return list(zip(firsts.tolist(), lasts.tolist(), strict=True))
+
+
+def suspect_pieces(
+    parameters: _core.TreeParameters, values: Values, leaves: NDArray[np.int64] | None
+) -> Iterator[tuple[int, int]]:
+    """(first element, count) of the chunks in `leaves` (None: all), of at most a slab each."""
+    step = max(1, DEFAULT_SLAB_BYTES // max(1, values.item_bytes))
+    if leaves is None:
+        ranges = [(0, values.element_count)]
+    else:
+        per_chunk = chunk_elements(parameters)
+        ranges = [
+            (first * per_chunk, min((last + 1) * per_chunk, values.element_count))
+            for first, last in runs_of(leaves)
+        ]
+    for begin, end in ranges:
+        for first in range(begin, end, step):
+            yield first, min(step, end - first)
 
 
 def suspect_ranges(
@@ -92,24 +113,47 @@ def differing_elements(
     read_new: Callable[[int], NDArray[Any]],
 ) -> tuple[DifferingElement, ...]:
     """The first differing elements with both values; each judged by the core itself."""
-    found = []
-    for flat in comparison.indices[:MOST_ELEMENTS].tolist():
-        golden, new = read_golden(flat), read_new(flat)
-        one = _core.compare_arrays(parameters, as_bytes(golden), as_bytes(new))
-        is_number = golden.dtype.kind in "iufcb"
-        finite = is_number and not (
-            one.nan_mismatch_count or one.inf_mismatch_count or one.missing_mismatch_count
-        )
-        found.append(
-            DifferingElement(
-                index=to_index(flat, shape),
-                golden=value_text(golden, parameters.dtype),
-                new=value_text(new, parameters.dtype),
-                abs_difference=float(one.max_abs_difference) if finite else None,
-                bound_share=float(one.max_bound_share) if finite else None,
-            )
-        )
-    return tuple(found)
+    return tuple(
+        judged_element(flat, parameters, shape, read_golden(flat), read_new(flat))
+        for flat in comparison.indices[:MOST_ELEMENTS].tolist()
+    )
+
+
+def judged_element(
+    flat: int,
+    parameters: _core.TreeParameters,
+    shape: tuple[int, ...],
+    golden: NDArray[Any],
+    new: NDArray[Any],
+) -> DifferingElement:
+    """One element with both values and how far they are apart, as the core sees it."""
+    one = _core.compare_arrays(parameters, as_bytes(golden), as_bytes(new))
+    is_number = golden.dtype.kind in "iufcb"
+    finite = is_number and not (
+        one.nan_mismatch_count or one.inf_mismatch_count or one.missing_mismatch_count
+    )
+    relative = float(one.max_rel_difference) if finite and one.max_rel_index >= 0 else None
+    return DifferingElement(
+        index=to_index(flat, shape),
+        golden=value_text(golden, parameters.dtype),
+        new=value_text(new, parameters.dtype),
+        abs_difference=float(one.max_abs_difference) if finite else None,
+        bound_share=float(one.max_bound_share) if finite else None,
+        rel_difference=relative,
+        ulps=_ulps_between(golden, new, parameters.dtype) if finite else None,
+    )
+
+
+def _ulps_between(golden: NDArray[Any], new: NDArray[Any], dtype: str) -> int | None:
+    """Floats from one to the other; None for what are no floats, and for bfloat16 and complex."""
+    if is_bfloat16(dtype):
+        return None
+    ours, theirs = (
+        ordered(side.reshape(-1).astype(side.dtype.newbyteorder("="))) for side in (golden, new)
+    )
+    if ours is None or theirs is None:
+        return None
+    return abs(int(theirs[0]) - int(ours[0]))
 
 
 def statistics(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.compare.variable import Compared, not_comparable, reason_of
@@ -11,6 +12,16 @@ from ciwrap.model import CheckResult, Message, MessageLevel, VariableResult, Ver
 
 if TYPE_CHECKING:
     from ciwrap.model import VariableId
+
+
+# Variables of one check whose samples and maps are kept in memory.
+MOST_DETAILED_NAMES = 200
+
+
+def _size(result: VariableResult) -> tuple[float, int]:
+    """How bad it is: by the share of the bound, then by the count."""
+    count = result.differing_count
+    return result.max_bound_share or 0.0, count or result.differing_count_at_most or 0
 
 
 def message_of(error: CiwrapError, level: MessageLevel = MessageLevel.ERROR) -> Message:
@@ -36,6 +47,7 @@ class Tally:
         self._strict_variables = strict_variables
         self._messages: list[Message] = []
         self._results: list[VariableResult] = []
+        self._detailed: dict[str, list[int]] = {}
         self._missing: list[VariableId] = []
         self._extra: list[VariableId] = []
         self._engine: str | None = None
@@ -51,8 +63,28 @@ class Tally:
 
     def add(self, compared: Compared, byte_count: int) -> None:
         self._results.append(compared.result)
+        self._keep_details(len(self._results) - 1)
         self._engine = compared.engine or self._engine
         self._bytes_read += byte_count
+
+    def _keep_details(self, position: int) -> None:
+        """Lets each variable keep the details of its first and of its worst checkpoint."""
+        result = self._results[position]
+        if result.details is None:
+            return
+        kept = self._detailed.get(result.name)
+        if kept is None:
+            if len(self._detailed) < MOST_DETAILED_NAMES:
+                self._detailed[result.name] = [position]
+            else:
+                self._results[position] = replace(result, details=None)
+            return
+        dropped = position
+        if _size(result) > _size(self._results[kept[-1]]):
+            dropped = kept.pop() if len(kept) > 1 else -1
+            kept.append(position)
+        if dropped >= 0:
+            self._results[dropped] = replace(self._results[dropped], details=None)
 
     def add_result(self, result: VariableResult) -> None:
         self._results.append(result)

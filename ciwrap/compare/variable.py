@@ -10,10 +10,12 @@ import numpy as np
 
 from ciwrap import _core
 from ciwrap.compare.convert import ConvertedValues
+from ciwrap.compare.details import element_details, suspect_details
 from ciwrap.compare.parts import (
     MOST_INDICES,
     differing_elements,
     statistics,
+    suspect_pieces,
     suspect_ranges,
     to_index,
 )
@@ -33,10 +35,11 @@ from ciwrap.golden.values import as_bytes
 from ciwrap.model import Evidence, VariableId, VariableResult, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
+    from ciwrap.compare.details import Pieces, ReadBoth
     from ciwrap.golden.progress import Progress
     from ciwrap.golden.values import Values
     from ciwrap.model import VariableSettings
@@ -195,10 +198,14 @@ def _by_data(
     except _core.CoreError as error:
         raise from_core_error(error) from error
 
-    def read_golden(flat: int) -> NDArray[Any]:
-        begin = flat * values.item_bytes
-        raw = golden.data[begin : begin + values.item_bytes] if golden.data is not None else b""
-        return np.frombuffer(raw, dtype=values.read(flat, 1).dtype)
+    def read_both(first: int, count: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        new = values.read(first, count).reshape(-1)
+        begin = first * values.item_bytes
+        return data[begin : begin + count * values.item_bytes].view(new.dtype), new
+
+    def pieces() -> Iterator[tuple[int, NDArray[Any], NDArray[Any]]]:
+        for first, count in suspect_pieces(parameters, values, suspects):
+            yield (first, *read_both(first, count))
 
     result = element_result(
         identity,
@@ -209,9 +216,12 @@ def _by_data(
         suspects,
         golden.tree.leaf_count,
         all_compared=True,
-        read_golden=read_golden,
-        read_new=lambda flat: values.read(flat, 1),
+        read_golden=lambda flat: read_both(flat, 1)[0],
+        read_new=lambda flat: read_both(flat, 1)[1],
         root=tree.root.hex(),
+        tree=golden.tree,
+        pieces=pieces,
+        read_both=read_both,
     )
     return Compared(result)
 
@@ -229,12 +239,16 @@ def element_result(
     read_golden: Callable[[int], NDArray[Any]],
     read_new: Callable[[int], NDArray[Any]],
     drift: _core.Drift | None = None,
+    tree: _core.Tree | None = None,
+    pieces: Pieces | None = None,
+    read_both: ReadBoth | None = None,
     **more: Any,
 ) -> VariableResult:
     """The result of an element comparison: exact counts and indices.
 
     all_compared: whether every element was, or those of suspect chunks only; drift then tells of
-    the others, if it is known. more: further fields of the result.
+    the others, if it is known. tree, pieces, read_both: what samples and maps are made of
+    (ciwrap.compare.details), if the result is to have them. more: further fields of the result.
     """
     count = math.prod(shape)
     differing = int(comparison.differing_count)
@@ -251,6 +265,8 @@ def element_result(
         numbers["max_drift_share"] = float(drift.max_share)
         numbers["drift_histogram"] = tuple(int(number) for number in drift.histogram)
         numbers["residue_levels"] = parameters.residue_levels
+    if differing and tree is not None and pieces is not None and read_both is not None:
+        more.update(element_details(comparison, suspects, tree, shape, pieces, read_both))
     return VariableResult(
         name=identity.name,
         iteration=identity.iteration,
@@ -300,6 +316,7 @@ def _by_tree(
         proof = suspect_is_proof(parameters)
         found["differing_count_at_least"] = int(suspects.size) if proof else 0
         found["differing_count_at_most"] = suspect_elements
+        found["details"] = suspect_details(suspects, golden.tree, shape, count)
     else:
         found["differing_count"] = 0
         if parameters.kind == "exact":

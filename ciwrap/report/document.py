@@ -16,13 +16,13 @@ import tempfile
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin
 
-from ciwrap import model
+from ciwrap import details, model
 from ciwrap.errors import WriteFailedError
 from ciwrap.model import CheckResult, ErrorBound, RunResult, VariableResult
 
@@ -108,7 +108,7 @@ def _encode(value: Any) -> Any:
         encoded: dict[str, Any] = {}
         for item in fields(value):
             content = getattr(value, item.name)
-            if item.name not in always and content == item.default:
+            if item.name not in always and _is_default(item, content):
                 continue
             encoded[item.name] = _encode(content)
         return encoded
@@ -125,9 +125,15 @@ def _encode(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no form in a document")
 
 
+def _is_default(item: Field[Any], content: Any) -> bool:
+    if item.default_factory is not MISSING:
+        return bool(content == item.default_factory())
+    return bool(content == item.default)
+
+
 @cache
 def _hints(kind: type) -> dict[str, Any]:
-    scope = {**vars(typing), **vars(model), "Mapping": Mapping}
+    scope = {**vars(typing), **vars(details), **vars(model), "Mapping": Mapping}
     return typing.get_type_hints(kind, globalns=scope)
 
 
@@ -200,11 +206,16 @@ def document_text(document: Mapping[str, Any]) -> str:
 
 
 def write_document(document: Mapping[str, Any], target: str) -> None:
-    """Writes to a file atomically, or to stdout if target is `-`. Raises WriteFailedError.
+    """Writes to a file atomically, or to stdout if target is `-`. Raises WriteFailedError."""
+    write_text(document_text(document), target, "the JSON result")
+
+
+def write_text(text: str, target: str, what: str) -> None:
+    """Writes to a file atomically, or to stdout if target is `-`. Raises WriteFailedError, which
+    names `what`.
 
     A target that is there and no regular file (`/dev/stdout`, a pipe) is written to directly.
     """
-    text = document_text(document)
     if target == "-":
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -219,7 +230,7 @@ def write_document(document: Mapping[str, Any], target: str) -> None:
         _replace_file(path, text)
     except OSError as error:
         raise WriteFailedError(
-            f"the JSON result could not be written: {error.strerror or error}", file=path
+            f"{what} could not be written: {error.strerror or error}", file=path
         ) from error
 
 

@@ -55,6 +55,28 @@ def short_number(value: float) -> str:
     return f"{digits}e{int(power)}" if exponent else digits
 
 
+def grouped_number(value: float) -> str:
+    """As `short_number`, thousands apart: `16,600`."""
+    text = short_number(value)
+    return f"{int(text):,}" if text.isdecimal() else text
+
+
+_DTYPE_NAMES = {"f": "float", "i": "int", "u": "uint", "c": "complex", "S": "bytes", "U": "str"}
+
+
+def dtype_words(dtype: str | None) -> str:
+    """`float64` for `<f8`, `big-endian int32` for `>i4`; other forms as they are."""
+    if not dtype:
+        return ""
+    if dtype[1:] == "b1":
+        return "bool"
+    order, kind, size = dtype[:1], dtype[1:2], dtype[2:]
+    if kind not in _DTYPE_NAMES or not size.isdecimal():
+        return "bfloat16" if dtype[1:] == "bf2" else safe_text(dtype)
+    bits = int(size) * 8 if kind in "fiuc" else int(size)
+    return ("big-endian " if order == ">" else "") + f"{_DTYPE_NAMES[kind]}{bits}"
+
+
 def share_text(share: float) -> str:
     """How much of an error bound something is: `31 % of the bound`, `42 x the bound`."""
     if math.isinf(share) or math.isnan(share):

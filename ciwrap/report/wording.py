@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import shlex
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from ciwrap.model import Evidence, Verdict
@@ -12,6 +14,7 @@ from ciwrap.report.text import (
     plural,
     safe_name,
     safe_text,
+    seconds_text,
     share_text,
     short_number,
 )
@@ -19,10 +22,11 @@ from ciwrap.report.text import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ciwrap.model import ChunkRange, VariableResult
+    from ciwrap.model import CheckResult, ChunkRange, CommandOutcome, RunResult, VariableResult
 
 _SEVERITY = {Verdict.NOT_COMPARABLE: 0, Verdict.DIFFER: 1, Verdict.MATCH: 2}
 _MOST_RANGES = 3
+_MOST_NAMED_CHECKS = 20
 
 
 def worst_first(variables: Iterable[VariableResult]) -> list[VariableResult]:
@@ -186,3 +190,29 @@ def _ranges_line(variable: VariableResult) -> str:
 def range_text(item: ChunkRange) -> str:
     """`[0, 0] to [3, 127]`."""
     return f"{index_text(item.first_index)} to {index_text(item.last_index)}"
+
+
+def accept_command(run: RunResult) -> str:
+    """What to type if the new numbers are right; nothing if there is no golden to accept."""
+    names = [check.name for check in run.checks if check.verdict is Verdict.DIFFER]
+    if not names or run.kind not in ("check", "run"):
+        return ""
+    if len(names) == len(run.checks) and len(names) > _MOST_NAMED_CHECKS:
+        return "ciwrap accept --reason 'WHY'"
+    words = " ".join(shlex.quote(safe_text(name)) for name in dict.fromkeys(names))
+    return f"ciwrap accept {words} --reason 'WHY'"
+
+
+def command_ending(command: CommandOutcome) -> str:
+    """How the command ended: `ended with exit code 3`."""
+    if command.timed_out:
+        return f"ran out of time after {seconds_text(command.seconds)}"
+    if command.exit_code is None:
+        return "could not be run"
+    return f"ended with exit code {command.exit_code}"
+
+
+def counted_evidence(check: CheckResult) -> str:
+    """`16 data, 32 residues, 8 tree`."""
+    kinds = Counter(v.evidence.value for v in check.variables if v.evidence is not None)
+    return ", ".join(f"{kinds[kind]:,} {kind}" for kind in sorted(kinds))

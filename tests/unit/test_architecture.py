@@ -12,13 +12,14 @@ MOST_LINES = 500
 
 MAY_IMPORT = {
     "errors": set(),
-    "model": {"errors"},
+    "details": set(),
+    "model": {"errors", "details"},
     "patterns": {"errors"},
     "config": {"errors", "model", "patterns"},
     "readers": {"errors", "model", "patterns"},
     "golden": {"errors", "model", "_core"},
-    "report": {"errors", "model"},
-    "compare": {"errors", "model", "config", "readers", "golden", "_core"},
+    "report": {"errors", "details", "model"},
+    "compare": {"errors", "details", "model", "config", "readers", "golden", "_core"},
     "api": {"errors", "model", "readers", "golden", "compare", "_core"},
     "testing": {"errors", "readers"},
     "demo": {"errors", "model", "config", "golden", "compare", "report", "_demo"},

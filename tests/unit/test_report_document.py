@@ -11,11 +11,13 @@ from typing import Any
 import jsonschema
 import pytest
 
+from ciwrap.details import ChunkMap, IndexBox, Pattern, Picture, ShareMap, TreeLevel, cells_text
 from ciwrap.errors import WriteFailedError
 from ciwrap.model import (
     CheckResult,
     ChunkRange,
     CommandOutcome,
+    Details,
     DifferingElement,
     ErrorBound,
     Evidence,
@@ -93,6 +95,27 @@ def full_result() -> RunResult:
         inf_mismatch_count=0,
         missing_mismatch_count=0,
         max_drift_share=math.inf,
+        differing_box=IndexBox((0, 1), (1, 3)),
+        pattern=Pattern.CONSTANT_OFFSET,
+        pattern_value=1.0,
+        details=Details(
+            chunk_map=ChunkMap(20, 1, 1, (0, 1)),
+            tree_levels=(TreeLevel(1, 1),),
+            worst_elements=(DifferingElement((1, 1), "1.0", "2.0", 1.0, math.inf, 1.0, 1 << 52),),
+            share_maps=(ShareMap(1, 1, 2, cells_text(bytes((0, 33))), row_axis=0),),
+            picture=Picture(
+                column_axis=1,
+                rows=1,
+                columns=2,
+                index=(0, 0),
+                low=0.0,
+                high=2.0,
+                golden=cells_text(bytes((0, 254))),
+                new=cells_text(bytes((0, 255))),
+                classes=cells_text(bytes((0, 33))),
+                row_axis=0,
+            ),
+        ),
     )
     unsure = VariableResult(
         name="vx",
@@ -128,6 +151,9 @@ def full_result() -> RunResult:
         bytes_read=160,
         golden_bytes=1000,
         command=CommandOutcome("make", "/", None, 1.0, timed_out=True, output_tail="..."),
+        label="linux",
+        golden_environment={"cpu": "other"},
+        environment={"cpu": "some"},
     )
     return RunResult(
         Verdict.NOT_COMPARABLE,

@@ -1,0 +1,106 @@
+"""`ciwrap report`: a page, a job summary, JUnit, SARIF and annotations of JSON results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ciwrap.cli.session import Session, quiet_pipe
+from ciwrap.errors import InvalidResultError, UnreadableFileError, UsageError
+
+if TYPE_CHECKING:
+    from ciwrap.model import RunResult
+
+# A result of 10,000 checks is some 20 MB.
+LARGEST_BYTES = 1 << 30
+
+
+@click.command(name="report", short_help="Make a page, a summary and more of JSON results.")
+@click.argument("results", nargs=-1, required=True, metavar="RESULT.json...")
+@click.option("-o", "--output", metavar="FILE", help="The page (default: report.html).")
+@click.option("--markdown", metavar="FILE", help="A job summary; '-' for stdout.")
+@click.option("--junit", metavar="FILE", help="JUnit XML.")
+@click.option("--sarif", metavar="FILE", help="SARIF 2.1.0.")
+@click.option("--annotations", is_flag=True, help="Print GitHub annotations to stdout.")
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="NAME",
+    help="What to call each result, in order (default: their files' names).",
+)
+@click.pass_obj
+def command(
+    session: Session,
+    results: tuple[str, ...],
+    output: str | None,
+    markdown: str | None,
+    junit: str | None,
+    sarif: str | None,
+    annotations: bool,
+    labels: tuple[str, ...],
+) -> int:
+    """Render what `--json` wrote; several results become one.
+
+    With -o, or without any other output, an HTML page is written. The exit code is 0 whatever the
+    verdict, so that a later step can judge; what is no result of ciwrap is an error.
+
+    Exit codes: 0 done, 2 usage, 3 a result could not be read or written.
+    """
+    from ciwrap.report import outputs
+    from ciwrap.report.merge import merge_results
+
+    if labels and len(labels) != len(results):
+        raise UsageError(f"{len(results)} results, but {len(labels)} times --label")
+    run = merge_results([read_result(Path(path)) for path in results], labels or _labels(results))
+    if output is None and not (markdown or junit or sarif or annotations):
+        output = "report.html"
+    for write, target in (
+        (outputs.write_report, output),
+        (outputs.write_markdown, markdown),
+        (outputs.write_junit, junit),
+        (outputs.write_sarif, sarif),
+    ):
+        if target is not None:
+            write(target, run)
+    if annotations:
+        from ciwrap.report.annotations import render_annotations
+
+        with quiet_pipe():
+            click.echo(render_annotations(run), nl=False)
+    elif output not in (None, "-") and "-" not in (markdown, junit, sarif):
+        session.console.print(f"{run.verdict.words}: wrote {output}", markup=False)
+    return 0
+
+
+def _labels(paths: tuple[str, ...]) -> list[str]:
+    """File names without suffix; whole paths where those are not distinct."""
+    stems = [Path(path).stem for path in paths]
+    return stems if len(set(stems)) == len(stems) else list(paths)
+
+
+def read_result(path: Path) -> RunResult:
+    """A JSON result. Raises UnreadableFileError, InvalidResultError."""
+    from ciwrap.report.document import DocumentError, from_document
+
+    try:
+        if path.stat().st_size > LARGEST_BYTES:
+            raise InvalidResultError(f"is larger than {LARGEST_BYTES} bytes", file=path)
+        document = json.loads(path.read_bytes())
+    except OSError as error:
+        raise UnreadableFileError(error.strerror or str(error), file=path) from error
+    except (ValueError, RecursionError) as error:
+        raise InvalidResultError(
+            "is not JSON", file=path, remedy="give a file that --json wrote"
+        ) from error
+    try:
+        return from_document(document)
+    except DocumentError as error:
+        raise InvalidResultError(
+            f"is no result of check, run or compare: {error}",
+            file=path,
+            remedy="give a file that --json wrote",
+        ) from error

@@ -1,0 +1,231 @@
+"""What the report draws of one variable: samples and maps, bounded whatever the variable's size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ciwrap.compare.maps import chunk_share_maps, make_picture, share_maps
+from ciwrap.compare.parts import chunk_elements, judged_element, runs_of
+from ciwrap.compare.shares import as_numbers, share_of_bound
+from ciwrap.details import MOST_RUNS, MOST_WORST, ChunkMap, IndexBox, Pattern, TreeLevel
+from ciwrap.model import Details
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from ciwrap import _core
+
+    # (first element, golden, new) of the pieces that hold all differing elements, in order.
+    Pieces = Callable[[], Iterator[tuple[int, NDArray[Any], NDArray[Any]]]]
+    # Golden and new of `count` elements from `first` on.
+    ReadBoth = Callable[[int, int], tuple[NDArray[Any], NDArray[Any]]]
+
+# Elements that are looked at a second time for the samples: some seconds at most.
+_MOST_SCANNED = 1 << 24
+# A pattern has to stand out of what the bound leaves open by this factor.
+_CLEAR = 8.0
+
+
+def chunk_map(
+    suspects: NDArray[np.int64], parameters: _core.TreeParameters, leaf_count: int
+) -> ChunkMap:
+    """All suspect chunks as runs, in coarser cells where there would be too many."""
+    per_cell = 1
+    while True:
+        found = runs_of(np.unique(suspects // per_cell))
+        if 2 * len(found) + 1 <= MOST_RUNS:
+            break
+        per_cell *= 2
+    cell_count = -(-leaf_count // per_cell)
+    runs, at = [], 0
+    for first, last in found:
+        runs += [first - at, last - first + 1]
+        at = last + 1
+    if at < cell_count:
+        runs.append(cell_count - at)
+    return ChunkMap(chunk_elements(parameters), leaf_count, per_cell, tuple(runs))
+
+
+def tree_levels(suspects: NDArray[np.int64], tree: _core.Tree) -> tuple[TreeLevel, ...]:
+    """How many nodes of each level lie above a suspect chunk; the root first."""
+    nodes = suspects
+    levels = []
+    for count in reversed(tree.level_counts):
+        levels.append(TreeLevel(int(count), int(nodes.size)))
+        nodes = np.unique(nodes // tree.parameters.arity)
+    return tuple(reversed(levels))
+
+
+def suspect_details(
+    suspects: NDArray[np.int64], tree: _core.Tree, shape: tuple[int, ...], count: int
+) -> Details:
+    """Of a variable whose suspect chunks are known, and no more."""
+    return Details(
+        chunk_map=chunk_map(suspects, tree.parameters, tree.leaf_count),
+        tree_levels=tree_levels(suspects, tree),
+        share_maps=chunk_share_maps(suspects, chunk_elements(tree.parameters), shape, count),
+    )
+
+
+def element_details(
+    comparison: _core.Comparison,
+    suspects: NDArray[np.int64],
+    tree: _core.Tree,
+    shape: tuple[int, ...],
+    pieces: Pieces,
+    read: ReadBoth,
+) -> dict[str, Any]:
+    """Fields of the VariableResult of a variable that differs, the data of both sides at hand."""
+    parameters = tree.parameters
+    count = int(comparison.element_count)
+    scan = _Scan(parameters, shape)
+    for first, golden, new in pieces():
+        if scan.scanned + golden.size > _MOST_SCANNED:
+            break
+        scan.add(first, golden, new)
+    found: dict[str, Any] = {}
+    worst = scan.worst_elements()
+    # Rounded shares must not tell of other elements than the verdict does.
+    if scan.differing_count == comparison.differing_count:
+        found.update(scan.box_and_pattern())
+        maps = share_maps(scan.positions(), scan.classes(), shape)
+    else:
+        count = int(np.prod(shape, dtype=np.int64))
+        maps = chunk_share_maps(suspects, chunk_elements(parameters), shape, count)
+        worst = worst or [int(comparison.max_abs_index), int(comparison.first_index)]
+    found["details"] = Details(
+        chunk_map=chunk_map(suspects, parameters, tree.leaf_count),
+        tree_levels=tree_levels(suspects, tree),
+        worst_elements=tuple(
+            judged_element(flat, parameters, shape, *read(flat, 1)) for flat in worst if flat >= 0
+        ),
+        share_maps=maps,
+        picture=make_picture(parameters, shape, worst[0], found.get("differing_box"), read)
+        if worst and worst[0] >= 0
+        else None,
+    )
+    return found
+
+
+class _Scan:
+    """Looks at the differing elements piece by piece and keeps what is needed of them."""
+
+    def __init__(self, parameters: _core.TreeParameters, shape: tuple[int, ...]) -> None:
+        self._parameters = parameters
+        self._shape = shape
+        self._positions: list[NDArray[np.int64]] = []
+        self._shares: list[NDArray[np.float64]] = []
+        self._worst: list[tuple[float, float, int]] = []
+        # For an offset and a factor: the interval that all elements allow, and their largest slack.
+        self._ranges: dict[str, tuple[float, float, float]] = {}
+        self._flip_share = 0.0
+        self._is_zero = self._is_nan = True
+        self._is_number = True
+        self.scanned = 0
+        self.differing_count = 0
+
+    def add(self, first: int, golden: NDArray[Any], new: NDArray[Any]) -> None:
+        golden, new = golden.reshape(-1), new.reshape(-1)
+        self.scanned += golden.size
+        shares, differences = share_of_bound(golden, new, self._parameters)
+        inside = np.flatnonzero(shares > 1.0)
+        if inside.size == 0:
+            return
+        self.differing_count += int(inside.size)
+        self._positions.append((inside + first).astype(np.int64))
+        self._shares.append(shares[inside].astype(np.float32).astype(np.float64))
+        self._note_worst(first, inside, shares[inside], differences[inside])
+        self._note_pattern(golden[inside], new[inside])
+
+    def _note_worst(
+        self,
+        first: int,
+        inside: NDArray[np.int64],
+        shares: NDArray[np.float64],
+        differences: NDArray[np.float64],
+    ) -> None:
+        order = np.lexsort((inside, -differences, -shares))[:MOST_WORST]
+        self._worst += [
+            (-float(shares[one]), -float(differences[one]), int(inside[one]) + first)
+            for one in order
+        ]
+        self._worst = sorted(self._worst)[:MOST_WORST]
+
+    def _note_pattern(self, golden: NDArray[Any], new: NDArray[Any]) -> None:
+        g, v = (as_numbers(side, self._parameters.dtype) for side in (golden, new))
+        if g is None or v is None or g.dtype.kind == "c":
+            self._is_number = False
+            return
+        g, v = g.astype(np.float64), v.astype(np.float64)
+        self._is_zero &= bool(np.all(v == 0))
+        self._is_nan &= bool(np.all(np.isnan(v)))
+        with np.errstate(all="ignore"):
+            parameters = self._parameters
+            flipped = np.abs(v + g)
+            slack = parameters.atol + parameters.rtol * np.abs(g)
+            if parameters.ulps or parameters.kind == "exact":
+                slack = 4 * np.spacing(np.abs(g))
+            self._flip_share = max(self._flip_share, float(np.max(flipped / slack)))
+            if np.isnan(self._flip_share):
+                self._flip_share = np.inf
+            for name, values, room in (
+                ("offset", v - g, slack),
+                ("factor", v / g, slack / np.abs(g)),
+            ):
+                low, high = float(np.max(values - room)), float(np.min(values + room))
+                if not (np.isfinite(low) and np.isfinite(high)):
+                    low, high = np.inf, -np.inf
+                before = self._ranges.get(name, (-np.inf, np.inf, 0.0))
+                self._ranges[name] = (
+                    max(before[0], low),
+                    min(before[1], high),
+                    max(before[2], float(np.max(room))),
+                )
+
+    def positions(self) -> NDArray[np.int64]:
+        return np.concatenate(self._positions) if self._positions else np.empty(0, np.int64)
+
+    def classes(self) -> NDArray[np.float64]:
+        return np.concatenate(self._shares) if self._shares else np.empty(0, np.float64)
+
+    def worst_elements(self) -> list[int]:
+        return [flat for _, _, flat in self._worst]
+
+    def box_and_pattern(self) -> dict[str, Any]:
+        positions = self.positions()
+        found: dict[str, Any] = {}
+        if positions.size and self._shape:
+            indices = np.unravel_index(positions, self._shape)
+            found["differing_box"] = IndexBox(
+                tuple(int(axis.min()) for axis in indices),
+                tuple(int(axis.max()) for axis in indices),
+            )
+        pattern, value = self._pattern()
+        if pattern is not None:
+            found["pattern"] = pattern
+            found["pattern_value"] = value
+        return found
+
+    def _pattern(self) -> tuple[Pattern | None, float | None]:
+        # One or two elements have something in common by chance.
+        if not self._is_number or self.differing_count < 3:
+            return None, None
+        if self._is_nan:
+            return Pattern.ALL_NAN, None
+        if self._is_zero:
+            return Pattern.ALL_ZERO, None
+        if self._flip_share <= 1.0 and -self._worst[0][0] > _CLEAR:
+            return Pattern.SIGN_FLIPPED, None
+        for name, pattern, nothing in (
+            ("offset", Pattern.CONSTANT_OFFSET, 0.0),
+            ("factor", Pattern.CONSTANT_FACTOR, 1.0),
+        ):
+            low, high, slack = self._ranges[name]
+            middle = (low + high) / 2
+            if low <= high and abs(middle - nothing) > _CLEAR * slack:
+                return pattern, middle
+        return None, None

@@ -1,0 +1,138 @@
+"""What a report draws of one variable: bounded samples and small maps, never the data themselves.
+
+Maps are strings of base64, a byte for each cell, row by row. Shares of the bound are classes as in
+`VariableResult.bound_share_histogram`: 0 nothing moved, 1 to 17 within the bound (17: from half of
+it), 18 to 33 beyond it (18: up to twice); `SUSPECT` where a chunk is suspect and no more is known;
+`NO_CELL` where there is nothing to say.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+from enum import Enum
+
+SHARE_CLASSES = 34
+BOUND_CLASS = 18  # the first one beyond the bound
+SUSPECT = 34
+NO_CELL = 255
+# Of a picture's values: the cell holds no finite number.
+NOT_FINITE = 255
+MOST_CELLS = 1 << 14
+MOST_WORST = 20
+MOST_RUNS = 2048
+MOST_LEVELS = 64
+MOST_MAPS = 3
+
+
+class Pattern(str, Enum):
+    """What all differing elements have in common, where it is that simple."""
+
+    SIGN_FLIPPED = "sign_flipped"  # new = -golden, within the bound
+    CONSTANT_OFFSET = "constant_offset"  # new = golden + value, within the bound
+    CONSTANT_FACTOR = "constant_factor"  # new = golden * value, within the bound
+    ALL_ZERO = "all_zero"  # new = 0
+    ALL_NAN = "all_nan"  # new = NaN
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class IndexBox:
+    """The smallest box that holds all differing elements; both corners included."""
+
+    first_index: tuple[int, ...]
+    last_index: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.first_index) != len(self.last_index):
+            raise ValueError("a box's corners have different dimensions")
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkMap:
+    """Which chunks are suspect, all of them.
+
+    Cells of `chunks_per_cell` chunks each, in order; a cell is suspect if a chunk of it is. runs:
+    how many cells match, then are suspect, then match again, ... (the first may be 0).
+    """
+
+    chunk_elements: int
+    chunk_count: int
+    chunks_per_cell: int
+    runs: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if self.chunk_elements < 1 or self.chunks_per_cell < 1 or len(self.runs) > MOST_RUNS:
+            raise ValueError("a chunk map is out of range")
+
+
+@dataclass(frozen=True, slots=True)
+class TreeLevel:
+    """One level of the tree: its nodes, and those whose digests differ (the others' subtrees are
+    pruned).
+    """
+
+    node_count: int
+    differing_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShareMap:
+    """The largest class of |difference| / bound in each cell, seen along the other axes.
+
+    row_axis: None for a map of one row. Cells of equal width cover the whole of both axes.
+    """
+
+    column_axis: int
+    rows: int
+    columns: int
+    classes: str  # base64
+    row_axis: int | None = None
+
+    def __post_init__(self) -> None:
+        cells(self.classes, self.rows, self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Golden and new values in one plane (or line), both on the scale from `low` to `high`.
+
+    index: the plane's index in each axis; the row and column axes have 0 there. A byte from 0 to
+    254 is low + (high - low) * byte / 254; `NOT_FINITE` is none. Cells of several elements show the
+    one whose difference is largest.
+    """
+
+    column_axis: int
+    rows: int
+    columns: int
+    index: tuple[int, ...]
+    low: float
+    high: float
+    golden: str  # base64
+    new: str  # base64
+    classes: str  # base64, of |difference| / bound
+    row_axis: int | None = None
+
+    def __post_init__(self) -> None:
+        for text in (self.golden, self.new, self.classes):
+            cells(text, self.rows, self.columns)
+
+
+def cells(text: str, rows: int, columns: int) -> bytes:
+    """The bytes of a map. Raises ValueError unless they are rows * columns of them."""
+    if rows < 1 or columns < 1 or rows * columns > MOST_CELLS:
+        raise ValueError("a map is out of range")
+    try:
+        found = base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise ValueError("a map is not base64") from None
+    if len(found) != rows * columns:
+        raise ValueError("a map has another size than it says")
+    return found
+
+
+def cells_text(values: bytes) -> str:
+    return base64.b64encode(values).decode("ascii")

@@ -1,0 +1,114 @@
+"""GitHub annotations: workflow commands on stdout, no more than GitHub shows of them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from ciwrap.model import MessageLevel, Verdict
+from ciwrap.report import findings
+from ciwrap.report.paths import portable
+from ciwrap.report.text import safe_name
+from ciwrap.report.view import groups_of, where_words
+from ciwrap.report.wording import headline
+
+if TYPE_CHECKING:
+    from ciwrap.model import CheckResult, RunResult
+    from ciwrap.report.view import Group
+
+# Per type and step; GitHub drops the rest without a word.
+MOST_PER_TYPE = 10
+_LONGEST = 2000
+
+
+def render_annotations(run: RunResult) -> str:
+    """Lines of `::error` and `::warning`, worst first; the last one tells of what is left out.
+
+    `::notice` says that everything matches. Nothing in a name or message can make a command.
+    """
+    portable_run = portable(run)
+    errors = [_of_group(group) for group in _bad(portable_run)]
+    errors += _of_messages(portable_run, MessageLevel.ERROR)
+    warnings = _of_messages(portable_run, MessageLevel.WARNING)
+    lines = [*_limited("error", errors), *_limited("warning", warnings)]
+    if run.verdict is Verdict.MATCH:
+        lines += _limited("notice", [("ciwrap", findings.match_sentence(portable_run), None)])
+    return "".join(f"{line}\n" for line in lines)
+
+
+# Title, text, file.
+_Annotation = tuple[str, str, "str | None"]
+
+
+def _bad(run: RunResult) -> list[Group]:
+    return [group for group in groups_of(run) if group.verdict is not Verdict.MATCH]
+
+
+def _of_group(group: Group) -> _Annotation:
+    first = group.first
+    title = f"ciwrap: {safe_name(group.name, 80)} {group.verdict.words}"
+    if group.verdict is Verdict.DIFFER:
+        text = f"{findings.place(first)}: {findings.difference_sentence(first)}"
+    else:
+        text = f"{findings.place(first)}: {headline(first)}"
+    more = where_words(group)
+    return title, f"{text}. {more[:1].upper()}{more[1:]}".strip(), _golden_file(group.check)
+
+
+def _of_messages(run: RunResult, level: MessageLevel) -> list[_Annotation]:
+    found: list[_Annotation] = [
+        ("ciwrap", message.text, message.file) for message in run.messages if message.level is level
+    ]
+    found += [
+        (f"ciwrap: {safe_name(check.name, 80)}", message.text, _golden_file(check))
+        for check in run.checks
+        for message in check.messages
+        if message.level is level
+    ]
+    return found
+
+
+def _golden_file(check: CheckResult) -> str | None:
+    """The manifest: the file of the repository that a reviewer of the golden looks at."""
+    path = check.golden_path
+    return f"{path}.yaml" if path is not None and path.endswith(".golden") else None
+
+
+def _limited(kind: str, found: list[_Annotation]) -> list[str]:
+    shown = found if len(found) <= MOST_PER_TYPE else found[: MOST_PER_TYPE - 1]
+    lines = [_line(kind, *one) for one in shown]
+    if len(found) > len(shown):
+        rest = f"+{len(found) - len(shown):,} more; see the summary or the report"
+        lines.append(_line(kind, "ciwrap", rest, None))
+    return lines
+
+
+def _line(kind: str, title: str, text: str, file: str | None) -> str:
+    properties = [f"title={_property(title)}"]
+    inside = _in_repository(file)
+    if inside is not None:
+        properties.insert(0, f"file={_property(inside)}")
+    return f"::{kind} {','.join(properties)}::{_escaped(safe_name(text, _LONGEST))}"
+
+
+def _in_repository(file: str | None) -> str | None:
+    """The path from the root of the repository, as GitHub wants it; None if it is outside."""
+    if file is None or file.startswith(("...", "/")):
+        return None
+    workspace = os.environ.get("GITHUB_WORKSPACE")
+    if workspace:
+        try:
+            file = str((Path.cwd() / file).resolve().relative_to(Path(workspace).resolve()))
+        except ValueError:
+            return None
+    path = PurePosixPath(file)
+    return None if ".." in path.parts else str(path)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _escaped(safe_name(text)).replace(":", "%3A").replace(",", "%2C")

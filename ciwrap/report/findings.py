@@ -1,0 +1,229 @@
+"""The sentence at the top: what happened first, where, how much, and what it looks like."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ciwrap.details import Pattern
+from ciwrap.model import Verdict
+from ciwrap.report.text import (
+    grouped_number,
+    index_text,
+    plural,
+    safe_name,
+    safe_text,
+    share_text,
+    short_number,
+)
+from ciwrap.report.wording import bound_words, headline, variable_is_exact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ciwrap.details import IndexBox
+    from ciwrap.model import CheckResult, RunResult, VariableResult
+
+_LONGEST_REASON = 400
+_LONGEST_VALUE = 60
+
+
+def title(run: RunResult) -> str:
+    """The verdict in a few words."""
+    counts = run.verdict_counts
+    if run.verdict is Verdict.MATCH:
+        return "All numbers match"
+    if run.verdict is Verdict.DIFFER:
+        return "Numbers differ"
+    if counts[Verdict.DIFFER]:
+        return "Numbers differ, and not everything could be compared"
+    return "Not everything could be compared"
+
+
+def first_of(run: RunResult, verdict: Verdict) -> tuple[CheckResult, VariableResult] | None:
+    """The earliest variable of that verdict over all checks, by iteration, rank and name."""
+    found = (
+        (check, variable)
+        for check in run.checks
+        for variable in check.variables
+        if variable.verdict is verdict
+    )
+    return min(found, key=lambda pair: pair[1].id.sort_key, default=None)
+
+
+def lead(run: RunResult) -> list[str]:
+    """What to know first: one sentence for each verdict that is not a match, else one on the
+    margin that is left.
+    """
+    sentences = list(_lead(run))
+    return sentences or [match_sentence(run)]
+
+
+def _lead(run: RunResult) -> Iterator[str]:
+    differing = first_of(run, Verdict.DIFFER)
+    if differing is not None:
+        check, variable = differing
+        opening = "First divergence" if is_history(check) else "First difference"
+        where = f" (check {safe_name(check_title(check))})" if len(run.checks) > 1 else ""
+        yield f"{opening}: {place(variable)}{where}: {difference_sentence(variable)}."
+    uncompared = first_of(run, Verdict.NOT_COMPARABLE)
+    if uncompared is not None:
+        check, variable = uncompared
+        count = run.verdict_counts[Verdict.NOT_COMPARABLE]
+        more = f" (the first of {count})" if count > 1 else ""
+        yield f"Not compared{more}: {place(variable)}: {_cut(headline(variable))}."
+    elif run.verdict is Verdict.NOT_COMPARABLE:
+        errors = [
+            message.text
+            for messages in (run.messages, *(check.messages for check in run.checks))
+            for message in messages
+            if message.level.value == "error"
+        ]
+        yield f"{_cut(safe_text(errors[0]))}." if errors else "Nothing was compared."
+
+
+def match_sentence(run: RunResult) -> str:
+    count = run.verdict_counts[Verdict.MATCH]
+    sentence = f"{_count(count, 'variable')} in {_count(len(run.checks), 'check')} match"
+    shares = [
+        (share, variable)
+        for check in run.checks
+        for variable in check.variables
+        if not variable_is_exact(variable)
+        and (share := variable.max_bound_share or variable.max_drift_share) is not None
+    ]
+    if not shares:
+        return f"{sentence}."
+    share, variable = max(shares, key=lambda pair: pair[0])
+    if share == 0:
+        return f"{sentence}; no drift was seen."
+    return f"{sentence}; at most {share_text(share)} used, by {place(variable)}."
+
+
+def place(variable: VariableResult) -> str:
+    """`iteration 7, rank 2, u`."""
+    parts = [] if variable.iteration is None else [f"iteration {variable.iteration}"]
+    parts += [] if variable.rank is None else [f"rank {variable.rank}"]
+    return ", ".join([*parts, safe_name(variable.name)])
+
+
+def is_history(check: CheckResult) -> bool:
+    return len({variable.iteration for variable in check.variables}) > 1
+
+
+def check_title(check: CheckResult) -> str:
+    return f"{check.name} ({check.label})" if check.label else check.name
+
+
+def difference_sentence(variable: VariableResult) -> str:
+    """How many elements, where, what they have in common, how far beyond the bound."""
+    if variable.differing_count is None:
+        sentence = headline(variable)
+        if variable.suspect_ranges:
+            first = variable.suspect_ranges[0]
+            last = variable.suspect_ranges[-1]
+            if len(variable.suspect_ranges) == variable.suspect_range_count:
+                sentence += (
+                    f"; they lie within {index_text(first.first_index)} to"
+                    f" {index_text(last.last_index)}"
+                )
+            else:
+                sentence += f"; the first begins at {index_text(first.first_index)}"
+        return sentence
+    total = _count(variable.element_count or 0, "element")
+    verb = "differs" if variable.differing_count == 1 else "differ"
+    parts = [f"{variable.differing_count:,} of {total} {verb}{bound_words(variable)}"]
+    if variable.element_count == 1:
+        parts = [f"it differs{bound_words(variable)}"]
+    where = box_words(variable)
+    if where:
+        parts[0] += f", {where}"
+    if variable.differing_count == 1 and variable.first_differences:
+        only = variable.first_differences[0]
+        golden, new = safe_name(only.golden, _LONGEST_VALUE), safe_name(only.new, _LONGEST_VALUE)
+        parts.append(f"golden {golden}, new {new}")
+    common = pattern_words(variable)
+    if common:
+        parts.append(common)
+    share = variable.max_bound_share
+    if share is not None and math.isfinite(share) and not variable_is_exact(variable):
+        parts.append(f"up to {beyond_text(share)}")
+    elif variable.max_abs_difference:
+        parts.append(f"largest |difference| {short_number(variable.max_abs_difference)}")
+    specials = [
+        f"{plural(count, 'element')} {words}"
+        for count, words in (
+            (variable.nan_mismatch_count, "NaN on one side only"),
+            (variable.inf_mismatch_count, "infinite on one side only"),
+            (variable.missing_mismatch_count, "missing on one side only"),
+        )
+        if count
+    ]
+    return "; ".join([*parts, *specials])
+
+
+def beyond_text(share: float) -> str:
+    """`16,600 x the bound`."""
+    return f"{grouped_number(share)} x the bound" if share >= 10 else share_text(share)
+
+
+def box_words(variable: VariableResult) -> str:
+    """Where all differing elements lie, in the array's own indices; nothing if that is
+    everywhere or not known.
+    """
+    box, shape = variable.differing_box, variable.shape
+    if variable.differing_count == 1 and variable.first_index is not None:
+        return f"at {index_text(variable.first_index)}" if variable.first_index else ""
+    if box is None or not shape or len(shape) != len(box.first_index):
+        if variable.first_index:
+            return f"first at {index_text(variable.first_index)}"
+        return ""
+    fixed = [
+        axis
+        for axis, (first, last) in enumerate(zip(box.first_index, box.last_index, strict=True))
+        if first == last and shape[axis] > 1
+    ]
+    text = box_text(box, shape)
+    if not text.strip("[]:, "):
+        return "spread over the whole array"
+    free = [axis for axis, extent in enumerate(shape) if extent > 1 and axis not in fixed]
+    if len(fixed) == 1 and len(free) == 2:
+        return f"all in the plane {text}"
+    if fixed and len(free) == 1:
+        return f"all in the line {text}"
+    return f"all within {text}"
+
+
+def box_text(box: IndexBox, shape: Sequence[int]) -> str:
+    """`[0, :, 3:17]`, as NumPy would slice it."""
+    parts = []
+    for first, last, extent in zip(box.first_index, box.last_index, shape, strict=True):
+        if first == last and extent > 1:
+            parts.append(str(first))
+        elif first == 0 and last == extent - 1:
+            parts.append(":")
+        else:
+            parts.append(f"{first}:{last + 1}")
+    return f"[{', '.join(parts)}]"
+
+
+def pattern_words(variable: VariableResult) -> str:
+    value = variable.pattern_value
+    shown = "" if value is None else short_number(value)
+    return {
+        None: "",
+        Pattern.SIGN_FLIPPED: "in each of them the sign is flipped: new = -golden",
+        Pattern.ALL_ZERO: "in each of them new is 0",
+        Pattern.ALL_NAN: "in each of them new is NaN",
+        Pattern.CONSTANT_OFFSET: f"in each of them new = golden + ({shown})",
+        Pattern.CONSTANT_FACTOR: f"in each of them new = golden x {shown}",
+    }[variable.pattern]
+
+
+def _count(count: int, noun: str) -> str:
+    return plural(count, noun).replace(str(count), f"{count:,}", 1)
+
+
+def _cut(text: str) -> str:
+    text = text.rstrip(".")
+    return text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]}..."

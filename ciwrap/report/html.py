@@ -1,0 +1,321 @@
+"""The report: one self-contained HTML page, bounded in size, safe to open whatever it is made of.
+
+Nothing is loaded from elsewhere; the page's own policy forbids it, and every script but its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from ciwrap.model import MessageLevel, Verdict
+from ciwrap.report import findings
+from ciwrap.report.cards import card_of
+from ciwrap.report.environment import Environment, differing_keys, environments_of
+from ciwrap.report.paths import portable
+from ciwrap.report.text import bytes_text, safe_name, safe_text, seconds_text
+from ciwrap.report.view import Row, groups_of, row_of
+from ciwrap.report.wording import accept_command, command_ending, counted_evidence
+
+if TYPE_CHECKING:
+    import jinja2
+
+    from ciwrap.model import CheckResult, CommandOutcome, RunResult
+    from ciwrap.report.view import Group
+
+MOST_CARDS = 60
+MOST_MATCHING_CARDS = 4
+MOST_CARD_BYTES = 3_000_000
+MOST_ROW_BYTES = 1_300_000
+MOST_CHECKS = 200
+MOST_MESSAGES = 30
+_TAIL_CHARACTERS = 4000
+_BRACKETS = re.compile(r"\[[^\[\]]{1,60}\]")
+
+
+@dataclass(frozen=True, slots=True)
+class MessageView:
+    level: str
+    class_: str
+    check: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommandView:
+    command: str
+    ending: str
+    tail: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckView:
+    name: str
+    verdict: Verdict
+    evidence: str
+    golden: str
+    read: str
+    time: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """All that the template shows."""
+
+    title: str
+    verdict: Verdict
+    lead: tuple[str, ...]
+    kind: str
+    started: str
+    commit: str
+    version: str
+    counts: tuple[tuple[Verdict, int], ...]
+    check_count: int
+    has_checks: bool
+    environment_differs: tuple[str, ...]
+    environments: tuple[Environment, ...]
+    messages: tuple[MessageView, ...]
+    more_messages: int
+    commands: tuple[CommandView, ...]
+    accept: str
+    cards_title: str
+    cards: Markup
+    cards_left_out: str
+    rows: Markup
+    rows_left_out: str
+    checks: tuple[CheckView, ...]
+    checks_left_out: str
+    evidence_notes: tuple[str, ...]
+    style: Markup
+    style_hash: str
+    script: Markup
+    script_hash: str
+
+
+def render_html(run: RunResult) -> str:
+    """The page of a result. Absolute paths of the machine it was made on are shortened."""
+    run = portable(run)
+    groups = groups_of(run)
+    several = len(run.checks) > 1
+    cards, card_count, cards_left_out = _cards(groups, with_check=several)
+    rows, rows_left_out = _rows(groups, card_count, with_check=several)
+    messages = _messages(run)
+    style, script = _asset("report.css"), _asset("report.js")
+    environments = environments_of(run)
+    counts = run.verdict_counts
+    is_match = run.verdict is Verdict.MATCH
+    page = Page(
+        title=findings.title(run),
+        verdict=run.verdict,
+        lead=tuple(findings.lead(run)),
+        kind=safe_name(run.kind),
+        started=safe_name(run.started_at),
+        commit=safe_name(run.environment.get("git_commit", ""), 20),
+        version=safe_name(run.ciwrap_version),
+        counts=tuple(
+            (verdict, counts[verdict])
+            for verdict in (Verdict.NOT_COMPARABLE, Verdict.DIFFER, Verdict.MATCH)
+        ),
+        check_count=len(run.checks),
+        has_checks=several,
+        environment_differs=differing_keys(environments)
+        if run.verdict is not Verdict.MATCH
+        else (),
+        environments=environments,
+        messages=messages[:MOST_MESSAGES],
+        more_messages=max(0, len(messages) - MOST_MESSAGES),
+        commands=tuple(_commands(run)),
+        accept=accept_command(run),
+        cards_title="Closest to their bounds" if is_match else "Findings",
+        cards=cards,
+        cards_left_out=cards_left_out,
+        rows=rows,
+        rows_left_out=rows_left_out,
+        checks=tuple(_check(check) for check in run.checks[:MOST_CHECKS]),
+        checks_left_out=(
+            f"... and {len(run.checks) - MOST_CHECKS:,} more checks; the JSON result has them all."
+            if len(run.checks) > MOST_CHECKS
+            else ""
+        ),
+        evidence_notes=_evidence_notes(run),
+        style=style,
+        style_hash=_hash(style),
+        script=script,
+        script_hash=_hash(script),
+    )
+    return _templates().get_template("report.html.j2").render(page=page)
+
+
+def _cards(groups: list[Group], *, with_check: bool) -> tuple[Markup, int, str]:
+    """The cards of what does not match, as many as fit; of a run that matches, a few."""
+    template = _templates().get_template("card.html.j2")
+    bad = [group for group in groups if group.verdict is not Verdict.MATCH]
+    chosen = bad[:MOST_CARDS] or [group for group in groups if group.share][:MOST_MATCHING_CARDS]
+    parts: list[str] = []
+    size = 0
+    for number, group in enumerate(chosen, 1):
+        text = template.render(card=card_of(number, group, with_check=with_check))
+        size += len(text.encode())
+        if size > MOST_CARD_BYTES and parts:
+            break
+        parts.append(text)
+    left_out = len(bad) - len(parts)
+    words = ""
+    if bad and left_out > 0:
+        words = (
+            f"... and {left_out:,} more variables that do not match, less far beyond their bounds:"
+            " the table below lists them; the JSON result has everything."
+        )
+    return Markup("").join(Markup(text) for text in parts), len(parts), words
+
+
+def _rows(groups: list[Group], card_count: int, *, with_check: bool) -> tuple[Markup, str]:
+    parts: list[Markup] = []
+    size = 0
+    for number, group in enumerate(groups, 1):
+        text = _row(row_of(number, group), number <= card_count, with_check=with_check)
+        size += len(text.encode())
+        if size > MOST_ROW_BYTES:
+            break
+        parts.append(text)
+    rest = groups[len(parts) :]
+    words = ""
+    if rest:
+        bad = sum(group.verdict is not Verdict.MATCH for group in rest)
+        what = f"{bad:,} of them do not match" if bad else "all of them match"
+        words = (
+            f"... and {len(rest):,} more variables are not listed here ({what}); the JSON result"
+            " has them all."
+        )
+    return Markup("\n").join(parts), words
+
+
+_ROW = Markup(
+    '<tr class="{}" data-v="{}"><td>{}</td>{}<td><bdi class="mono">{}</bdi></td>'
+    '<td class="r">{}</td><td class="r">{}</td><td class="w">{}</td></tr>'
+)
+
+
+def _row(row: Row, has_card: bool, *, with_check: bool) -> Markup:
+    check = Markup("<td><bdi>{}</bdi></td>").format(row.check) if with_check else Markup("")
+    name: str | Markup = row.name
+    if has_card:
+        name = Markup('<a href="#c{}">{}</a>').format(row.number, row.name)
+    return _ROW.format(
+        row.verdict.value,
+        row.verdict.value,
+        row.verdict.words,
+        check,
+        name,
+        row.count,
+        row.share_words,
+        row.summary,
+    )
+
+
+def _messages(run: RunResult) -> tuple[MessageView, ...]:
+    order = (MessageLevel.ERROR, MessageLevel.WARNING, MessageLevel.NOTE)
+    found = [("", message) for message in run.messages]
+    found += [(check.name, message) for check in run.checks for message in check.messages]
+    found.sort(key=lambda pair: order.index(pair[1].level))
+    return tuple(
+        MessageView(
+            level=message.level.value.capitalize(),
+            class_="not_comparable" if message.level is MessageLevel.ERROR else "",
+            check=safe_name(name, 80) if len(run.checks) > 1 else "",
+            text=safe_name(message.text, 1000),
+        )
+        for name, message in found
+    )
+
+
+def _commands(run: RunResult) -> list[CommandView]:
+    outcomes: list[CommandOutcome] = [] if run.command is None else [run.command]
+    outcomes += [check.command for check in run.checks if check.command is not None]
+    bad = [one for one in outcomes if one.exit_code != 0 or one.timed_out]
+    return [
+        CommandView(
+            safe_name(one.command, 500),
+            command_ending(one),
+            "\n".join(safe_text(line) for line in one.output_tail[-_TAIL_CHARACTERS:].splitlines()),
+        )
+        for one in bad[:5]
+    ]
+
+
+def _check(check: CheckResult) -> CheckView:
+    golden = safe_name(check.golden_path or "", 120)
+    if check.golden_bytes is not None:
+        golden += f" ({bytes_text(check.golden_bytes)})"
+    read = "" if check.bytes_read is None else bytes_text(check.bytes_read)
+    if check.engine:
+        read += f" with {safe_name(check.engine, 20)}"
+    return CheckView(
+        name=safe_name(findings.check_title(check), 120),
+        verdict=check.verdict,
+        evidence=counted_evidence(check),
+        golden=golden,
+        read=read,
+        time=seconds_text(check.seconds),
+    )
+
+
+def _evidence_notes(run: RunResult) -> tuple[str, ...]:
+    kinds = {
+        variable.evidence.value
+        for check in run.checks
+        for variable in check.variables
+        if variable.evidence is not None
+    }
+    notes = {
+        "data": "data: the values of both sides were compared element by element; counts and"
+        " indices are exact.",
+        "residues": "residues only: the golden's values are not kept. A match is sure. In a suspect"
+        " chunk an element lies near its bound or beyond it; which one, and how far a number beyond"
+        " the bound moved, is not known.",
+        "tree": "tree only: the golden's values are not kept. A match is sure; a suspect chunk may"
+        " be a false alarm of values close to a cell's edge.",
+    }
+    return tuple(notes[kind] for kind in ("data", "residues", "tree") if kind in kinds)
+
+
+@cache
+def _templates() -> jinja2.Environment:
+    import jinja2
+
+    templates = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_read),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters["nice"] = nice
+    return templates
+
+
+def nice(text: object) -> str:
+    """The text as it should break into lines: indices stay whole, a minus is no hyphen."""
+    whole = _BRACKETS.sub(lambda match: match[0].replace(" ", "\u00a0"), str(text))
+    return whole.replace("= -golden", "=\u00a0\u2212golden").replace(" x the", "\u00a0\u00d7 the")
+
+
+def _read(name: str) -> str:
+    return (resources.files("ciwrap.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _asset(name: str) -> Markup:
+    """Our own style and script, the only texts that go into the page unescaped."""
+    return Markup(_read(name))
+
+
+def _hash(text: Markup) -> str:
+    return base64.b64encode(hashlib.sha256(str(text).encode()).digest()).decode("ascii")

@@ -1,0 +1,108 @@
+"""JUnit XML: a suite for each check, a case for each variable and checkpoint."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+from ciwrap.model import MessageLevel, Verdict
+from ciwrap.report import findings
+from ciwrap.report.paths import portable
+from ciwrap.report.text import safe_name, safe_text
+from ciwrap.report.wording import detail_lines, headline
+
+if TYPE_CHECKING:
+    from ciwrap.model import CheckResult, RunResult, VariableResult
+
+_LONGEST = 4000
+# XML 1.0 has no place for them, not even escaped; the rest of what is unprintable is visible.
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def render_junit(run: RunResult) -> str:
+    """A variable that differs is a failure, one that is not comparable an error."""
+    run = portable(run)
+    suites = [_suite(check, run) for check in run.checks]
+    loose = [message.text for message in run.messages if message.level is MessageLevel.ERROR]
+    if loose or not suites:
+        suites.append(_loose_suite(run, loose or ["nothing was compared"]))
+    root = ElementTree.Element(
+        "testsuites",
+        name="ciwrap",
+        tests=_total(suites, "tests"),
+        failures=_total(suites, "failures"),
+        errors=_total(suites, "errors"),
+        time=f"{run.seconds:.3f}",
+    )
+    root.extend(suites)
+    ElementTree.indent(root, " ")
+    text = ElementTree.tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
+
+
+def _total(suites: list[ElementTree.Element], key: str) -> str:
+    return str(sum(int(suite.get(key, "0")) for suite in suites))
+
+
+def _suite(check: CheckResult, run: RunResult) -> ElementTree.Element:
+    name = safe_name(findings.check_title(check))
+    cases = [_case(name, variable) for variable in check.variables]
+    errors = [message.text for message in check.messages if message.level is MessageLevel.ERROR]
+    if errors or not cases:
+        texts = errors or ["nothing was compared"]
+        cases.append(_error_case(name, "outputs", texts))
+    return _finished(name, cases, check.seconds, run)
+
+
+def _loose_suite(run: RunResult, texts: list[str]) -> ElementTree.Element:
+    return _finished("ciwrap", [_error_case("ciwrap", run.kind, texts)], run.seconds, run)
+
+
+def _finished(
+    name: str, cases: list[ElementTree.Element], seconds: float, run: RunResult
+) -> ElementTree.Element:
+    failures = sum(case.find("failure") is not None for case in cases)
+    errors = sum(case.find("error") is not None for case in cases)
+    suite = ElementTree.Element(
+        "testsuite",
+        name=name,
+        tests=str(len(cases)),
+        failures=str(failures),
+        errors=str(errors),
+        skipped="0",
+        time=f"{seconds:.3f}",
+    )
+    if re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", run.started_at[:19]):
+        suite.set("timestamp", run.started_at[:19])
+    suite.extend(cases)
+    return suite
+
+
+def _case(check: str, variable: VariableResult) -> ElementTree.Element:
+    case = ElementTree.Element(
+        "testcase", classname=check, name=safe_name(variable.id.text), time="0"
+    )
+    if variable.verdict is Verdict.DIFFER:
+        words = findings.difference_sentence(variable)
+        body = "\n".join([headline(variable), *detail_lines(variable)])
+        _add(case, "failure", words, body, "differ")
+    elif variable.verdict is Verdict.NOT_COMPARABLE:
+        _add(case, "error", headline(variable), headline(variable), "not_comparable")
+    return case
+
+
+def _error_case(check: str, name: str, texts: list[str]) -> ElementTree.Element:
+    case = ElementTree.Element("testcase", classname=check, name=safe_name(name), time="0")
+    body = "\n".join(safe_text(text) for text in texts)
+    _add(case, "error", safe_text(texts[0]), body, "not_comparable")
+    return case
+
+
+def _add(case: ElementTree.Element, tag: str, message: str, body: str, kind: str) -> None:
+    child = ElementTree.SubElement(case, tag, message=_clean(message), type=kind)
+    child.text = _clean(body)
+
+
+def _clean(text: str) -> str:
+    return _NOT_XML.sub("?", text)[:_LONGEST]

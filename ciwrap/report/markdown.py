@@ -1,0 +1,143 @@
+"""The summary of a job on GitHub: short, worst first, never too long to be shown."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ciwrap.model import MessageLevel, Verdict
+from ciwrap.report import findings
+from ciwrap.report.environment import differing_keys, environments_of
+from ciwrap.report.paths import portable
+from ciwrap.report.text import percent_text, plural, safe_name, short_number
+from ciwrap.report.view import groups_of, where_words
+from ciwrap.report.wording import accept_command, headline
+
+if TYPE_CHECKING:
+    from ciwrap.model import RunResult
+    from ciwrap.report.view import Group
+
+# GitHub drops a summary of more than 1 MiB as a whole, and all steps of a job share it.
+MOST_BYTES = 128 * 1024
+MOST_GROUPS = 50
+MOST_CHECKS = 50
+MOST_MESSAGES = 20
+_MARKS = {Verdict.MATCH: "\u2705", Verdict.DIFFER: "\u274c", Verdict.NOT_COMPARABLE: "\u26a0\ufe0f"}
+# Whatever Markdown or HTML could take for its own, a link or a mention.
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~@:&$^=])")
+
+
+def escaped(text: object, longest: int = 200) -> str:
+    """The text as it is, on one line, in Markdown: no markup, no mention, no link."""
+    safe = safe_name(text, longest)
+    return _SPECIAL.sub(lambda match: f"&#{ord(match[1])};", safe)
+
+
+def render_markdown(run: RunResult) -> str:
+    """GitHub-flavoured Markdown of at most `MOST_BYTES`."""
+    run = portable(run)
+    counts = run.verdict_counts
+    said = ", ".join(f"{counts[one]:,} {one.words}" for one in _ORDER if counts[one])
+    lines = [f"## {_MARKS[run.verdict]} ciwrap: {findings.title(run)}", ""]
+    for sentence in findings.lead(run):
+        lines += [f"**{escaped(sentence, 900)}**", ""]
+    if said:
+        lines += [f"{plural(len(run.checks), 'check')}; variables: {said}.", ""]
+    lines += _messages(run)
+    keys = differing_keys(environments_of(run))
+    if keys and run.verdict is not Verdict.MATCH:
+        names = ", ".join(escaped(key, 60) for key in keys[:12])
+        lines += [f"The environment is not that of the golden: {names}.", ""]
+    lines += _groups(run)
+    lines += _checks(run)
+    accept = accept_command(run)
+    if accept:
+        fence = "`" * max(3, _longest_ticks(accept) + 1)
+        lines += ["If the new numbers are right:", "", f"{fence}sh", accept, fence, ""]
+    return _limited(lines)
+
+
+_ORDER = (Verdict.NOT_COMPARABLE, Verdict.DIFFER, Verdict.MATCH)
+
+
+def _longest_ticks(text: str) -> int:
+    return max((len(run) for run in re.findall("`+", text)), default=0)
+
+
+def _messages(run: RunResult) -> list[str]:
+    found = [
+        message
+        for messages in (run.messages, *(check.messages for check in run.checks))
+        for message in messages
+        if message.level is not MessageLevel.NOTE
+    ]
+    lines = [
+        f"- {message.level.value}: {escaped(message.text, 500)}"
+        for message in found[:MOST_MESSAGES]
+    ]
+    if len(found) > len(lines):
+        lines.append(f"- ... and {len(found) - len(lines)} more")
+    return [*lines, ""] if lines else []
+
+
+def _groups(run: RunResult) -> list[str]:
+    bad = [group for group in groups_of(run) if group.verdict is not Verdict.MATCH]
+    if not bad:
+        return []
+    lines = [
+        "| | variable | where | differing | of the bound |",
+        "|---|---|---|--:|--:|",
+        *(_group(group) for group in bad[:MOST_GROUPS]),
+    ]
+    if len(bad) > MOST_GROUPS:
+        lines += ["", f"... and {len(bad) - MOST_GROUPS:,} more variables that do not match."]
+    return [*lines, ""]
+
+
+def _group(group: Group) -> str:
+    first = group.first
+    if group.verdict is Verdict.NOT_COMPARABLE:
+        where, count, share = headline(first), "", ""
+    else:
+        where = "; ".join(part for part in (where_words(group), findings.box_words(first)) if part)
+        count = "unknown" if first.differing_count is None else f"{first.differing_count:,}"
+        worst = group.worst.max_bound_share
+        share = "" if worst is None else f"{short_number(worst)} x"
+    name = escaped(group.name, 80)
+    if group.check.name != group.name:
+        name = f"{escaped(findings.check_title(group.check), 60)}: {name}"
+    return f"| {_MARKS[group.verdict]} | {name} | {escaped(where, 200)} | {count} | {share} |"
+
+
+def _checks(run: RunResult) -> list[str]:
+    if len(run.checks) < 2:
+        return []
+    lines = [
+        "<details><summary>All checks</summary>",
+        "",
+        "| | check | variables | at most used |",
+        "|---|---|--:|--:|",
+    ]
+    ordered = sorted(run.checks, key=lambda check: _ORDER.index(check.verdict))
+    for check in ordered[:MOST_CHECKS]:
+        share = check.max_drift_share
+        used = "" if share is None else percent_text(share) if share <= 1 else "beyond"
+        name = escaped(findings.check_title(check), 80)
+        lines.append(f"| {_MARKS[check.verdict]} | {name} | {len(check.variables):,} | {used} |")
+    lines.append("")
+    if len(ordered) > MOST_CHECKS:
+        lines += [f"... and {len(ordered) - MOST_CHECKS:,} more checks.", ""]
+    return [*lines, "</details>", ""]
+
+
+def _limited(lines: list[str]) -> str:
+    """All lines, or as many as GitHub shows for sure."""
+    kept: list[str] = []
+    size = 0
+    for line in lines:
+        size += len(line.encode("utf-8")) + 1
+        if size > MOST_BYTES - 200:
+            kept += ["", "... and more: see the report."]
+            break
+        kept.append(line)
+    return "\n".join(kept).rstrip("\n") + "\n"

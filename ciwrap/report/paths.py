@@ -1,0 +1,75 @@
+"""Results without the paths of the machine they were made on."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from ciwrap.model import CheckResult, CommandOutcome, Message, VariableResult
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ciwrap.model import RunResult
+
+_ABSOLUTE = re.compile(r"(?<![\w/.:~$\u2026-])/(?:[^\s/'\"`:;,()\[\]<>|]+/)+[^\s'\"`:;,()\[\]<>|]*")
+_PATH_FIELDS = ("golden_path", "source_path", "file", "working_dir")
+_TEXT_FIELDS = ("text", "reason", "command", "output_tail", "name")
+# What everybody has, and nobody hides.
+_PUBLIC = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/etc/", "/dev/", "/proc/")
+
+
+def relative_to(run: RunResult, base: Path) -> RunResult:
+    """The result with all paths below `base` as seen from there."""
+    prefix = f"{base}/"
+
+    def shorten(text: str, *, is_path: bool) -> str:
+        if is_path and text == str(base):
+            return "."
+        return text.replace(prefix, "") if prefix != "//" else text
+
+    found: RunResult = _rewritten(run, shorten)
+    return found
+
+
+def portable(run: RunResult) -> RunResult:
+    """The result with absolute paths cut to their last two parts: `.../run/x.npy`."""
+
+    def shorten(text: str, *, is_path: bool) -> str:
+        if is_path:
+            return _short(text) if text.startswith("/") else text
+        return _ABSOLUTE.sub(lambda match: _short(match[0]), text)
+
+    found: RunResult = _rewritten(run, shorten)
+    return found
+
+
+def _short(path: str) -> str:
+    if path.startswith(_PUBLIC):
+        return path
+    parts = [part for part in PurePosixPath(path).parts if part != "/"]
+    return "/".join(("...", *parts[-2:])) if parts else path
+
+
+def _rewritten(item: Any, shorten: Callable[..., str]) -> Any:
+    changes: dict[str, Any] = {}
+    for one in fields(item):
+        value = getattr(item, one.name)
+        if isinstance(value, str) and one.name in _PATH_FIELDS:
+            new: Any = shorten(value, is_path=True)
+        elif isinstance(value, str) and one.name in _TEXT_FIELDS:
+            new = shorten(value, is_path=False)
+        elif isinstance(value, tuple) and value and isinstance(value[0], _NESTED):
+            new = tuple(_rewritten(part, shorten) for part in value)
+        elif is_dataclass(value) and isinstance(value, _NESTED):
+            new = _rewritten(value, shorten)
+        else:
+            continue
+        if new != value:
+            changes[one.name] = new
+    return replace(item, **changes) if changes else item
+
+
+_NESTED = (CheckResult, VariableResult, Message, CommandOutcome)

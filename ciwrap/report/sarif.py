@@ -1,0 +1,124 @@
+"""SARIF 2.1.0, for code scanning: a result for each variable that does not match."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from ciwrap.model import MessageLevel, Verdict
+from ciwrap.report import findings
+from ciwrap.report.paths import portable
+from ciwrap.report.text import safe_name, safe_text
+from ciwrap.report.view import groups_of, where_words
+from ciwrap.report.wording import headline
+
+if TYPE_CHECKING:
+    from ciwrap.model import CheckResult, RunResult
+    from ciwrap.report.view import Group
+
+SCHEMA_URL = "https://json.schemastore.org/sarif-2.1.0.json"
+# GitHub takes 25,000 results of a run and shows 5,000 of them.
+MOST_RESULTS = 5000
+_LONGEST = 2000
+_RULES = (
+    ("differ", "Numbers differ", "A number moved beyond its error bound."),
+    ("not-comparable", "Not compared", "What was not compared is not a match."),
+)
+
+
+def render_sarif(run: RunResult) -> str:
+    """One run; a variable of a history is one result, at its first divergence."""
+    run = portable(run)
+    bad = [group for group in groups_of(run) if group.verdict is not Verdict.MATCH]
+    results = [_of_group(group) for group in bad]
+    results += [
+        _result("not-comparable", safe_text(message.text), message.file, (check, "message"))
+        for check, messages in (
+            ("", run.messages),
+            *((check.name, check.messages) for check in run.checks),
+        )
+        for message in messages
+        if message.level is MessageLevel.ERROR
+    ]
+    left_out = len(results) - MOST_RESULTS
+    notes = [_note(f"{left_out} more results are left out here")] if left_out > 0 else []
+    document = {
+        "$schema": SCHEMA_URL,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {"driver": _driver(run)},
+                "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": notes}],
+                "columnKind": "unicodeCodePoints",
+                "results": results[:MOST_RESULTS],
+            }
+        ],
+    }
+    return json.dumps(document, indent=1, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def _driver(run: RunResult) -> dict[str, Any]:
+    driver: dict[str, Any] = {
+        "name": "ciwrap",
+        "rules": [
+            {
+                "id": rule,
+                "name": title.title().replace(" ", ""),
+                "shortDescription": {"text": title},
+                "fullDescription": {"text": text},
+                "defaultConfiguration": {"level": "error"},
+            }
+            for rule, title, text in _RULES
+        ],
+    }
+    if run.ciwrap_version:
+        driver["version"] = safe_name(run.ciwrap_version)
+    return driver
+
+
+def _note(text: str) -> dict[str, Any]:
+    return {"level": "note", "message": {"text": text}}
+
+
+def _of_group(group: Group) -> dict[str, Any]:
+    first = group.first
+    if group.verdict is Verdict.DIFFER:
+        rule, words = "differ", findings.difference_sentence(first)
+    else:
+        rule, words = "not-comparable", headline(first)
+    more = where_words(group)
+    text = f"{findings.place(first)}: {words}" + (f"; {more}" if more else "")
+    key = (findings.check_title(group.check), group.name)
+    return _result(rule, text, _golden_file(group.check), key)
+
+
+def _golden_file(check: CheckResult) -> str | None:
+    path = check.golden_path
+    return f"{path}.yaml" if path is not None and path.endswith(".golden") else path
+
+
+def _result(rule: str, text: str, file: str | None, key: tuple[str, str]) -> dict[str, Any]:
+    # The same finding in the next run has the same print, whatever its numbers.
+    fingerprint = hashlib.sha256("\0".join((rule, *key)).encode("utf-8", "surrogatepass"))
+    return {
+        "ruleId": rule,
+        "ruleIndex": [one for one, _, _ in _RULES].index(rule),
+        "level": "error",
+        "message": {"text": safe_name(text, _LONGEST)},
+        "locations": [
+            {
+                "physicalLocation": {
+                    "artifactLocation": {"uri": _uri(file)},
+                    "region": {"startLine": 1},
+                }
+            }
+        ],
+        "partialFingerprints": {"ciwrap/v1": fingerprint.hexdigest()},
+    }
+
+
+def _uri(file: str | None) -> str:
+    """A path as a relative reference; GitHub wants a location for every result."""
+    return quote((file or "ciwrap.yaml").encode("utf-8", "surrogateescape").lstrip(b"/")) or "."

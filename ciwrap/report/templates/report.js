@@ -1,0 +1,106 @@
+"use strict";
+(() => {
+  const root = document.documentElement;
+  root.classList.add("js");
+  const search = document.getElementById("q");
+  const count = document.getElementById("shown");
+  const chips = [...document.querySelectorAll("[data-show]")];
+  const items = [...document.querySelectorAll("[data-v]")].map((node) => ({ node, text: null }));
+  const rows = items.filter((item) => item.node.tagName === "TR").length;
+  const textOf = (item) => (item.text ??= (item.node.dataset.t || item.node.textContent).toLowerCase());
+
+  // What is shown is kept behind the #, so that a link shares it, from a file as well.
+  const read = () => {
+    const state = new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
+    search.value = state.get("q") || "";
+    const show = state.get("show");
+    for (const chip of chips) {
+      chip.setAttribute("aria-pressed", String(show === null || show.split(",").includes(chip.dataset.show)));
+    }
+    apply();
+    const at = state.get("at");
+    if (at) document.getElementById(at)?.scrollIntoView();
+  };
+  const on = () => chips.filter((chip) => chip.getAttribute("aria-pressed") === "true").map((chip) => chip.dataset.show);
+  const write = () => {
+    const state = new URLSearchParams();
+    if (search.value) state.set("q", search.value);
+    if (on().length < chips.length) state.set("show", on().join(","));
+    const hash = state.toString();
+    history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
+  };
+  const apply = () => {
+    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const shown = new Set(on());
+    let seen = 0;
+    for (const item of items) {
+      const keep = shown.has(item.node.dataset.v) && words.every((word) => textOf(item).includes(word));
+      item.node.hidden = !keep;
+      if (keep && item.node.tagName === "TR") seen += 1;
+    }
+    count.textContent = seen === rows ? `All ${rows.toLocaleString("en")} listed variables` : `${seen.toLocaleString("en")} of ${rows.toLocaleString("en")} listed variables`;
+  };
+  let timer = 0;
+  search.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => { apply(); write(); }, rows > 2000 ? 150 : 0);
+  });
+  for (const chip of chips) {
+    chip.addEventListener("click", () => {
+      chip.setAttribute("aria-pressed", String(chip.getAttribute("aria-pressed") !== "true"));
+      apply();
+      write();
+    });
+  }
+  addEventListener("hashchange", () => { if (location.hash.includes("=") || !location.hash) read(); });
+
+  const copied = async (text) => {
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch {
+      // Pages opened from a file may not have the clipboard: the old way works there.
+      const area = document.createElement("textarea");
+      area.value = text;
+      area.setAttribute("readonly", "");
+      document.body.append(area);
+      area.select();
+      const done = document.execCommand("copy");
+      area.remove();
+      return done;
+    }
+  };
+  const status = document.getElementById("status");
+  for (const button of document.querySelectorAll("[data-copy]")) {
+    const label = button.textContent;
+    button.addEventListener("click", async () => {
+      const done = await copied(document.getElementById(button.dataset.copy).textContent.trim());
+      button.textContent = done ? "Copied" : "Select and copy it";
+      status.textContent = button.textContent;
+      setTimeout(() => { button.textContent = label; }, 1500);
+    });
+  }
+
+  const cards = [...document.querySelectorAll(".card")];
+  const step = (by) => {
+    const open = cards.filter((card) => !card.hidden);
+    if (!open.length) return;
+    const line = 120;
+    const tops = open.map((card) => card.getBoundingClientRect().top);
+    let at = by > 0 ? tops.findIndex((top) => top > line + 5) : tops.findLastIndex((top) => top < line - 5);
+    if (at < 0) at = by > 0 ? open.length - 1 : 0;
+    open[at].scrollIntoView();
+    open[at].focus({ preventScroll: true });
+  };
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target instanceof HTMLInputElement) {
+      if (event.key === "Escape") { search.value = ""; search.blur(); apply(); write(); }
+      return;
+    }
+    if (event.key === "/") { event.preventDefault(); search.focus(); }
+    else if (event.key === "j") step(1);
+    else if (event.key === "k") step(-1);
+  });
+  read();
+})();

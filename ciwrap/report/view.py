@@ -1,0 +1,299 @@
+"""A result as the page shows it: variables gathered over iterations and ranks, the worst first,
+and no more of them than a page can hold.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ciwrap.details import SHARE_CLASSES
+from ciwrap.model import Verdict
+from ciwrap.report import svg
+from ciwrap.report.findings import check_title, place
+from ciwrap.report.text import grouped_number, percent_text, safe_name
+from ciwrap.report.wording import headline, used_share, variable_is_exact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from markupsafe import Markup
+
+    from ciwrap.model import CheckResult, RunResult, VariableResult
+
+_SEVERITY = {Verdict.NOT_COMPARABLE: 0, Verdict.DIFFER: 1, Verdict.MATCH: 2}
+_MOST_TIMELINE_COLUMNS = 100
+_MOST_TIMELINE_ROWS = 16
+_MOST_POINTS = 150
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One variable of one check, over all its iterations and ranks, in that order."""
+
+    check: CheckResult
+    name: str
+    results: tuple[VariableResult, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        return Verdict.worst(result.verdict for result in self.results)
+
+    @property
+    def first(self) -> VariableResult:
+        """The first one of the group's verdict or worse; of a match, the one that moved most."""
+        if self.verdict is Verdict.MATCH:
+            return max(self.results, key=lambda result: used_share(result) or 0.0)
+        bad = [result for result in self.results if result.verdict is not Verdict.MATCH]
+        return bad[0]
+
+    @property
+    def worst(self) -> VariableResult:
+        """The one that is furthest beyond its bound."""
+        bad = [result for result in self.results if result.verdict is Verdict.DIFFER]
+        return max(bad or self.results, key=lambda result: sortable_share(result))
+
+    @property
+    def share(self) -> float | None:
+        """The largest share of the bound; None if it is not known or the bound is 0."""
+        shares = [share for result in self.results if (share := used_share(result)) is not None]
+        return max(shares, default=None)
+
+    @property
+    def differing(self) -> tuple[VariableResult, ...]:
+        return tuple(result for result in self.results if result.verdict is Verdict.DIFFER)
+
+    @property
+    def is_history(self) -> bool:
+        return len(self.results) > 1
+
+    @property
+    def sort_key(self) -> tuple[int, float, tuple[int, int, str], str]:
+        return (
+            _SEVERITY[self.verdict],
+            -sortable_share(self.worst),
+            self.first.id.sort_key,
+            self.check.name,
+        )
+
+
+def sortable_share(result: VariableResult) -> float:
+    share = result.max_bound_share
+    if share is None:
+        share = result.max_drift_share or 0.0
+    return 0.0 if math.isnan(share) else share
+
+
+def groups_of(run: RunResult) -> list[Group]:
+    """All variables, the worst first; what diverged first stands before what diverged most."""
+    found: list[Group] = []
+    for check in run.checks:
+        by_name: dict[str, list[VariableResult]] = {}
+        for variable in check.variables:
+            by_name.setdefault(variable.name, []).append(variable)
+        found += [
+            Group(check, name, tuple(sorted(results, key=lambda one: one.id.sort_key)))
+            for name, results in by_name.items()
+        ]
+    found.sort(key=lambda group: group.sort_key)
+    differing = [group for group in found if group.differing]
+    if differing:
+        first = min(differing, key=lambda group: group.differing[0].id.sort_key)
+        found.remove(first)
+        found.insert(0, first)
+    return found
+
+
+def where_words(group: Group) -> str:
+    """When and on which ranks it does not match: `from iteration 7 on, ranks 1 and 2`."""
+    bad = [result for result in group.results if result.verdict is not Verdict.MATCH]
+    if not group.is_history or not bad:
+        return ""
+    iterations = sorted({one.iteration for one in group.results if one.iteration is not None})
+    hit = sorted({one.iteration for one in bad if one.iteration is not None})
+    words = []
+    if hit:
+        after = [iteration for iteration in iterations if iteration >= hit[0]]
+        if len(hit) == 1:
+            words.append(f"in iteration {hit[0]} only" if len(iterations) > 1 else "")
+        elif hit == iterations:
+            words.append(f"in all {len(hit)} iterations")
+        elif hit == after:
+            words.append(f"from iteration {hit[0]} on")
+        else:
+            words.append(f"in {len(hit)} of {len(iterations)} iterations, first in {hit[0]}")
+    ranks = sorted({one.rank for one in group.results if one.rank is not None})
+    hit_ranks = sorted({one.rank for one in bad if one.rank is not None})
+    if len(ranks) > 1 and hit_ranks:
+        if hit_ranks == ranks:
+            words.append("on both ranks" if len(ranks) == 2 else f"on all {len(ranks)} ranks")
+        elif len(hit_ranks) == 1:
+            words.append(f"on rank {hit_ranks[0]} only")
+        else:
+            some = ", ".join(map(str, hit_ranks[:6])) + (" ..." if len(hit_ranks) > 6 else "")
+            words.append(f"on ranks {some}")
+    return ", ".join(word for word in words if word)
+
+
+def timeline_of(group: Group) -> Markup | None:
+    """Iteration x rank; None where there is only one checkpoint."""
+    iterations = sorted(
+        {one.iteration for one in group.results}, key=lambda i: -1 if i is None else i
+    )
+    ranks = sorted({one.rank for one in group.results}, key=lambda i: -1 if i is None else i)
+    if len(iterations) < 2 and len(ranks) < 2:
+        return None
+    columns = min(len(iterations), _MOST_TIMELINE_COLUMNS)
+    rows = min(len(ranks), _MOST_TIMELINE_ROWS)
+    column_of = {one: i * columns // len(iterations) for i, one in enumerate(iterations)}
+    row_of = {one: i * rows // len(ranks) for i, one in enumerate(ranks)}
+    grid = [[svg.CELL_NONE] * columns for _ in range(rows)]
+    for one in group.results:
+        i, j = row_of[one.rank], column_of[one.iteration]
+        grid[i][j] = worse_cell(grid[i][j], cell_of(one))
+    first = None
+    bad = [one for one in group.results if one.verdict is not Verdict.MATCH]
+    if bad:
+        first = (row_of[bad[0].rank], column_of[bad[0].iteration])
+    return svg.timeline(
+        _labels(iterations, columns),
+        _labels(ranks, rows),
+        grid,
+        f"{group.name}: share of the bound by iteration and rank",
+        first,
+    )
+
+
+def _labels(values: Sequence[int | None], count: int) -> list[str]:
+    """The first value of each of `count` bins."""
+    found = [""] * count
+    for i, value in reversed(list(enumerate(values))):
+        found[i * count // len(values)] = "" if value is None else str(value)
+    return found
+
+
+def cell_of(result: VariableResult) -> int:
+    if result.verdict is Verdict.NOT_COMPARABLE:
+        return svg.CELL_NOT_COMPARABLE
+    share = result.max_bound_share
+    if result.verdict is Verdict.DIFFER and (share is None or math.isinf(share)):
+        return svg.CELL_DIFFER
+    if share is None:
+        share = used_share(result)
+    if share is None:
+        return svg.CELL_MATCH
+    return share_class(share, is_beyond=result.verdict is Verdict.DIFFER)
+
+
+_CELL_ORDER = (svg.CELL_NONE, svg.CELL_MATCH, *range(SHARE_CLASSES), svg.CELL_DIFFER)
+
+
+def worse_cell(one: int, other: int) -> int:
+    order = (*_CELL_ORDER, svg.CELL_NOT_COMPARABLE)
+    return max(one, other, key=order.index)
+
+
+def share_class(share: float, *, is_beyond: bool) -> int:
+    """The class of a share, as in `VariableResult.bound_share_histogram`."""
+    if share == 0:
+        return 0
+    if math.isnan(share) or math.isinf(share):
+        return SHARE_CLASSES - 1
+    found = min(max(math.floor(math.log2(share)) + 18, 1), SHARE_CLASSES - 1)
+    return max(found, 18) if is_beyond else min(found, 17)
+
+
+def growth_of(group: Group) -> Markup | None:
+    """The largest share of the bound by iteration; None where that is one point or unknown."""
+    by_iteration: dict[int, list[VariableResult]] = {}
+    for one in group.results:
+        if one.iteration is not None and one.verdict is not Verdict.NOT_COMPARABLE:
+            by_iteration.setdefault(one.iteration, []).append(one)
+    if len(by_iteration) < 2 or all(variable_is_exact(one) for one in group.results):
+        return None
+    points = [_point(iteration, by_iteration[iteration]) for iteration in sorted(by_iteration)]
+    if all(point.share is None for point in points):
+        return None
+    if len(points) > _MOST_POINTS:
+        points = _thinned(points)
+    return svg.growth_curve(
+        points, f"{group.name}: largest difference as a share of the bound, by iteration"
+    )
+
+
+def _point(iteration: int, results: Iterable[VariableResult]) -> svg.Point:
+    shares: list[float] = []
+    is_beyond = is_unknown = False
+    for one in results:
+        share = one.max_bound_share
+        if one.verdict is Verdict.DIFFER:
+            is_beyond = True
+            is_unknown |= share is None
+        elif share is None:
+            share = one.max_drift_share
+        if share is not None and not math.isnan(share):
+            shares.append(share)
+    beyond = [share for share in shares if share > 1]
+    if is_unknown and not beyond:
+        return svg.Point(iteration, None, is_beyond=True)
+    return svg.Point(iteration, max(shares, default=None), is_beyond=is_beyond)
+
+
+def _thinned(points: Sequence[svg.Point]) -> list[svg.Point]:
+    """The worst point of each bin, so that no divergence gets lost."""
+    bins: dict[int, svg.Point] = {}
+    for i, point in enumerate(points):
+        at = i * _MOST_POINTS // len(points)
+        kept = bins.get(at)
+        if kept is None or _height(point) > _height(kept):
+            bins[at] = point
+    return list(bins.values())
+
+
+def _height(point: svg.Point) -> tuple[bool, float]:
+    return point.is_beyond, math.inf if point.share is None else point.share
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the table of all variables."""
+
+    number: int
+    verdict: Verdict
+    check: str
+    name: str
+    summary: str
+    share_words: str
+    count: int
+
+
+def row_of(number: int, group: Group) -> Row:
+    result = group.first
+    if group.verdict is Verdict.MATCH:
+        summary = ""
+    else:
+        summary = where_words(group) or place(result)
+        if group.verdict is Verdict.NOT_COMPARABLE:
+            summary = headline(result)
+    return Row(
+        number=number,
+        verdict=group.verdict,
+        check=safe_name(check_title(group.check), 80),
+        name=safe_name(group.name, 120),
+        summary=safe_name(summary, 160),
+        share_words=_share_words(group),
+        count=len(group.results),
+    )
+
+
+def _share_words(group: Group) -> str:
+    if any(result.max_bound_share is None for result in group.differing):
+        return "beyond" if group.share is None or group.share <= 1 else f"> {_percent(group.share)}"
+    return "" if group.share is None else _percent(group.share)
+
+
+def _percent(share: float) -> str:
+    if math.isinf(share) or math.isnan(share):
+        return "beyond"
+    return f"{grouped_number(share)} x" if share > 1 else percent_text(share)
