@@ -380,6 +380,8 @@ class CheckResult:
     bytes_read: int | None = None
     golden_bytes: int | None = None
     command: CommandOutcome | None = None
+    test_id: str | None = None  # pytest's id of the test that made the check
+    variant: str | None = None  # the kind of machine that the golden is for; None: every one
 
     def __post_init__(self) -> None:
         if self.verdict is not Verdict.MATCH:
