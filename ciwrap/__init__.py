@@ -1,5 +1,7 @@
 """Are the numbers still the same? Golden trees with error bounds, for continuous integration.
 
+PYTEST_DONT_REWRITE: there is nothing to rewrite, and a program may import this before pytest.
+
 The functions of the Python API are loaded on first use; `import ciwrap` loads next to nothing.
 """
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
         make_golden,
         read_golden,
     )
-    from ciwrap.errors import CiwrapError
+    from ciwrap.errors import CiwrapError, GoldenMismatch
     from ciwrap.model import ErrorBound, Evidence, VariableResult, Verdict
 
     __version__: str
@@ -34,6 +36,7 @@ _API = (
 _HOMES = {
     **dict.fromkeys(_API, "ciwrap.api"),
     "CiwrapError": "ciwrap.errors",
+    "GoldenMismatch": "ciwrap.errors",
     "ErrorBound": "ciwrap.model",
     "Evidence": "ciwrap.model",
     "VariableResult": "ciwrap.model",
@@ -45,6 +48,7 @@ __all__ = [
     "ErrorBound",
     "Evidence",
     "Golden",
+    "GoldenMismatch",
     "VariableResult",
     "Verdict",
     "__version__",

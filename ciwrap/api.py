@@ -239,6 +239,20 @@ def _as_array(array: Any, name: str | None = None) -> NDArray[Any]:
     """A NumPy view of an array, copied only if it must be. Refuses what cannot be compared."""
     from ciwrap.readers.dtypes import dtype_text
 
+    found = to_numpy(array, name)
+    if isinstance(found, np.ma.MaskedArray):
+        raise UnsupportedDtypeError(
+            "a masked array has two kinds of missing", variable=name, remedy="use .filled(...)"
+        )
+    dtype_text(found.dtype, variable=name)
+    return found
+
+
+def to_numpy(array: Any, name: str | None = None) -> NDArray[Any]:
+    """A NumPy view of an array of any dtype, copied only if it must be.
+
+    Raises UnsupportedDtypeError for what cannot be taken over.
+    """
     if isinstance(array, np.ndarray):
         found: NDArray[Any] = array
     elif hasattr(array, "__dlpack__") and not hasattr(array, "__array__"):
@@ -252,9 +266,4 @@ def _as_array(array: Any, name: str | None = None) -> NDArray[Any]:
             ) from error
     else:
         found = np.asarray(array)
-    if isinstance(found, np.ma.MaskedArray):
-        raise UnsupportedDtypeError(
-            "a masked array has two kinds of missing", variable=name, remedy="use .filled(...)"
-        )
-    dtype_text(found.dtype, variable=name)
     return found

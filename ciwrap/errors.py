@@ -83,6 +83,21 @@ class CiwrapError(Exception):
         return one_line(f"{text}; {self.remedy}" if self.remedy else text)
 
 
+class GoldenMismatch(AssertionError):  # noqa: N818 - a test's failed assertion
+    """What the pytest fixture raises for a check that is no match; an outcome, not a fault.
+
+    result: all that was found, as a `ciwrap.model.CheckResult`.
+    """
+
+    def __init__(self, text: str, result: Any = None) -> None:
+        super().__init__(text)
+        self.result = result
+
+
+# Failures print the qualified name: this is the one under which it is offered.
+GoldenMismatch.__module__ = "ciwrap"
+
+
 # --- exit code 2: usage and configuration ---------------------------------------------------------
 
 
@@ -257,6 +272,18 @@ class InvalidResultError(NotComparableError, ValueError):
     """A file that is no JSON result of ciwrap."""
 
     slug = "invalid-result"
+
+
+class ArtifactError(CorruptFileError):
+    """An archive or folder of pending goldens that must not be accepted from."""
+
+    slug = "artifact"
+
+
+class PendingConflictError(NotComparableError, RuntimeError):
+    """A pending golden that was made from another commit, or against another golden."""
+
+    slug = "pending-conflict"
 
 
 class MaskError(NotComparableError, ValueError):

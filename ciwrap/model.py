@@ -409,6 +409,8 @@ class CheckResult:
     # What the golden was made with, and, of merged results, what this check ran with.
     golden_environment: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
+    test_id: str | None = None  # pytest's id of the test that made the check
+    variant: str | None = None  # the kind of machine that the golden is for; None: every one
 
     def __post_init__(self) -> None:
         if self.verdict is not Verdict.MATCH:

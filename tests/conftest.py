@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ["pytester"]
+
 HERE = Path(__file__).resolve().parent
 for folder in (HERE, HERE / "property"):
     if str(folder) not in sys.path:

@@ -163,6 +163,8 @@ def _render_change(change: VariableChange, console: Console) -> None:
         line.append(f": {new.dtype} {shape}, {new.bound}, evidence {new.evidence}")
     elif change.moved is not None:
         line.append(f": {headline(change.moved)}")
+    elif old is not None and new is not None:
+        line.append(": how far it moved is not known, the goldens do not keep the values")
     console.print(line)
     if old is not None and new is not None:
         for name in ("dtype", "shape", "bound", "evidence"):

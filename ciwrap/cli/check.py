@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +13,7 @@ from ciwrap.cli.options import (
     check_option,
     config_options,
     json_option,
+    pending_option,
     report_option,
     resource_options,
     verbose_option,
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 @click.command(name="check", short_help="Compare the outputs with their goldens.")
 @click.argument("names", nargs=-1, metavar="[CHECK]...")
 @check_option
+@pending_option
 @config_options
 @json_option
 @report_option
@@ -35,19 +39,24 @@ def command(
     session: Session,
     names: tuple[str, ...],
     check_names: tuple[str, ...],
+    pending_dir: str | None,
     config_path: str | None,
     golden_dir: str | None,
 ) -> int:
     """Compare what the program wrote with the goldens, within the error bounds of ciwrap.yaml.
 
-    Writes nothing but the JSON result: a golden that is missing is an error, never made here.
+    Writes nothing but the JSON result, and what --pending asks for: a golden that is missing is an
+    error, never made here.
 
     Exit codes: 0 match, 1 differ, 2 usage or configuration, 3 could not compare.
     """
     from ciwrap.cli.project import load_project
 
     project = load_project(config_path, golden_dir, (*names, *check_names))
-    return session.emit(run_checks(session, project))
+    result = run_checks(session, project)
+    if pending_dir is not None:
+        leave_pending(session, project, result, pending_dir)
+    return session.emit(result)
 
 
 def run_checks(
@@ -75,6 +84,36 @@ def run_checks(
     return make_result(
         session, project, tuple(results), time.monotonic() - started, command=command
     )
+
+
+def leave_pending(session: Session, project: Project, result: RunResult, folder: str) -> None:
+    """Keeps what checks that do not match found, for `ciwrap review` and `ciwrap accept --from`.
+
+    A check whose outputs cannot be captured leaves none. Raises WriteFailedError, LockBusyError.
+    """
+    from pathlib import Path
+
+    from ciwrap.cli.project import near
+    from ciwrap.compare.propose import propose_all
+    from ciwrap.golden.pending import PENDING_DIR, PendingStore
+    from ciwrap.model import Verdict
+    from ciwrap.report.document import document_text, to_document
+
+    root = project.config.root
+    pending = PendingStore(near(root / PENDING_DIR) if not folder else Path(folder))
+    documents = {
+        check.name: document_text(to_document(replace(result, checks=(check,), messages=())))
+        for check in result.checks
+        if check.verdict is not Verdict.MATCH
+    }
+    kept = propose_all(
+        project.checks, project.store, pending, documents, resources=session.resources
+    )
+    pending.write_index(os.path.relpath(project.store.folder.absolute(), root))
+    for name, problem in kept.items():
+        if problem is not None:
+            message = f"{name}: nothing waits for review: {problem}"
+            session.console.print(message)
 
 
 def make_result(

@@ -110,6 +110,18 @@ def config_options(function: _F) -> _F:
     return function
 
 
+def pending_option(function: _F) -> _F:
+    return click.option(
+        "--pending",
+        "pending_dir",
+        is_flag=False,
+        flag_value="",
+        default=None,
+        metavar="[DIR]",
+        help="Keep what does not match for `ciwrap review`, in .ciwrap/pending or DIR.",
+    )(function)
+
+
 def check_option(function: _F) -> _F:
     return click.option(
         "--check",

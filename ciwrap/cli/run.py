@@ -12,6 +12,7 @@ from ciwrap.cli.options import (
     check_option,
     config_options,
     json_option,
+    pending_option,
     report_option,
     resource_options,
     verbose_option,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 @click.command(name="run", short_help="Run the configured command, then check what it wrote.")
 @click.argument("names", nargs=-1, metavar="[CHECK]...")
 @check_option
+@pending_option
 @config_options
 @json_option
 @report_option
@@ -39,6 +41,7 @@ def command(
     session: Session,
     names: tuple[str, ...],
     check_names: tuple[str, ...],
+    pending_dir: str | None,
     config_path: str | None,
     golden_dir: str | None,
 ) -> int:
@@ -48,7 +51,7 @@ def command(
     say nothing about this run. The command's own output goes to stderr. A command that fails, or
     runs out of its time, is exit code 3.
     """
-    from ciwrap.cli.check import make_result, run_checks
+    from ciwrap.cli.check import leave_pending, make_result, run_checks
     from ciwrap.cli.command import Stamps
     from ciwrap.cli.project import load_project
     from ciwrap.compare.tally import failed_check
@@ -76,7 +79,13 @@ def command(
         for check in project.checks
         if (result := _run_check_command(project, check, stamps, overall)) is not None
     )
-    return session.emit(run_checks(session, project, done=done, command=overall))
+    found = run_checks(session, project, done=done, command=overall)
+    if pending_dir is not None:
+        # Of a check whose command failed there is nothing to accept: what lies there is old.
+        stale = {check.name for check in done}
+        fresh = tuple(check for check in project.checks if check.name not in stale)
+        leave_pending(session, replace(project, checks=fresh), found, pending_dir)
+    return session.emit(found)
 
 
 def _run_overall(project: Project) -> CommandOutcome | None:

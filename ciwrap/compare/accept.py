@@ -24,6 +24,7 @@ from ciwrap.golden.progress import NO_PROGRESS
 from ciwrap.model import ErrorBound, VariableId, VariableResult, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from ciwrap.config import Check
@@ -86,6 +87,13 @@ class VariableChange:
         return new.ulps > old.ulps or new.atol > old.atol or new.rtol > old.rtol
 
     @property
+    def bound_change(self) -> str | None:
+        """`atol=1e-6 rtol=0 -> atol=1e-3 rtol=0 (wider)`; None if the bound is as before."""
+        if self.old is None or self.new is None or self.old.bound == self.new.bound:
+            return None
+        return f"{self.old.bound} -> {self.new.bound}{' (wider)' if self.is_bound_wider else ''}"
+
+    @property
     def used_share(self) -> float | None:
         """Share of the old bound that the values moved by; None where the old evidence cannot
         tell.
@@ -95,6 +103,14 @@ class VariableChange:
         if self.moved.max_bound_share is not None:
             return self.moved.max_bound_share
         return self.moved.max_drift_share if self.moved.verdict is Verdict.MATCH else None
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where outputs come from: commit (None without git) and machine."""
+
+    commit: str | None
+    environment: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,33 +160,46 @@ def prepare(
     """
     from ciwrap.compare.check import outputs_of
 
-    old, problem, history = _old_golden(check, store)
     with Catalog(outputs_of(check)) as catalog:
-        if catalog.errors:
-            raise catalog.errors[0]
-        wanted = [identity for identity in catalog.entries if not check.is_ignored(identity)]
-        if not wanted:
-            raise NotComparableError(
-                f"check {check.name!r} has no variables to accept",
-                remedy="mend 'outputs' or 'ignore'",
-            )
-        progress.begin(
-            f"capturing {check.name}",
-            sum(catalog.entries[identity].info.byte_count for identity in wanted),
+        return prepare_catalog(
+            check, store, catalog, force=force, resources=resources, progress=progress
         )
-        try:
-            variables = [
-                _capture(check, catalog, identity, resources, progress) for identity in wanted
-            ]
-        finally:
-            progress.end()
-        try:
-            encoded = _core.encode_golden(variables)
-            root = _core.golden_root(encoded).hex()
-        except _core.CoreError as error:
-            raise from_core_error(error, file=store.path(check.name)) from error
-        is_same = old is not None and old.root == root
-        changes = () if is_same else _changes(old, variables, catalog, check, resources)
+
+
+def prepare_catalog(
+    check: Check,
+    store: GoldenStore,
+    catalog: Catalog,
+    *,
+    force: bool = False,
+    resources: Resources = DEFAULT_RESOURCES,
+    progress: Progress = NO_PROGRESS,
+) -> Candidate:
+    """As `prepare`, for outputs that have been listed."""
+    old, problem, history = old_golden(check.name, store)
+    if catalog.errors:
+        raise catalog.errors[0]
+    wanted = [identity for identity in catalog.entries if not check.is_ignored(identity)]
+    if not wanted:
+        raise NotComparableError(
+            f"check {check.name!r} has no variables to accept",
+            remedy="mend 'outputs' or 'ignore'",
+        )
+    progress.begin(
+        f"capturing {check.name}",
+        sum(catalog.entries[identity].info.byte_count for identity in wanted),
+    )
+    try:
+        variables = [_capture(check, catalog, identity, resources, progress) for identity in wanted]
+    finally:
+        progress.end()
+    try:
+        encoded = _core.encode_golden(variables)
+        root = _core.golden_root(encoded).hex()
+    except _core.CoreError as error:
+        raise from_core_error(error, file=store.path(check.name)) from error
+    is_same = old is not None and old.root == root
+    changes = () if is_same else _changes(old, variables, catalog, check, resources)
     return Candidate(
         check=check,
         path=store.path(check.name),
@@ -185,20 +214,34 @@ def prepare(
     )
 
 
-def write(candidate: Candidate, store: GoldenStore, reason: str | None) -> StoredGolden:
+def origin_here(folder: Path) -> Origin:
+    """The origin of outputs that were made here and now; `folder` lies in the repository."""
+    return Origin(git_commit(folder), describe_environment(folder))
+
+
+def write(
+    candidate: Candidate, store: GoldenStore, reason: str | None, origin: Origin | None = None
+) -> StoredGolden:
     """Writes a candidate; the caller holds `store.locked()` and has held it since `prepare`.
 
-    reason: for the history; None only for a first golden. Raises WriteFailedError, UsageError.
+    reason: for the history; None only for a first golden. origin: None for outputs made here.
+    Raises WriteFailedError, UsageError.
     """
     check = candidate.check
+    made = origin_here(check.root) if origin is None else origin
     entry = Acceptance(
         when=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         who=git_user(check.root),
         why=FIRST_REASON if reason is None else reason,
-        commit=git_commit(check.root),
+        commit=made.commit,
         old_root=candidate.old_root,
         new_root=candidate.root,
         largest_bound_share=candidate.largest_bound_share,
+        bounds=tuple(
+            f"{change.identity.text}: {change.bound_change}"
+            for change in candidate.changes
+            if change.bound_change is not None
+        ),
     )
 
     def make_manifest(root: str, byte_count: int) -> Manifest:
@@ -208,25 +251,25 @@ def write(candidate: Candidate, store: GoldenStore, reason: str | None) -> Store
             binary_root=root,
             binary_bytes=byte_count,
             variables=tuple(VariableRow.of(variable) for variable in candidate.variables),
-            environment=describe_environment(check.root),
+            environment=made.environment,
             accepted=(*candidate.history, entry),
         )
 
     return store.write(check.name, candidate.variables, make_manifest)
 
 
-def _old_golden(
-    check: Check, store: GoldenStore
+def old_golden(
+    name: str, store: GoldenStore
 ) -> tuple[StoredGolden | None, str | None, tuple[Acceptance, ...]]:
     """The golden to be replaced, or why it cannot be read; and its history as far as that can."""
     try:
-        old = store.read(check.name)
+        old = store.read(name)
     except CorruptGoldenError as error:
-        return None, str(error), store.history(check.name)
+        return None, str(error), store.history(name)
     except GoldenMissingError as error:
         # Half a golden is not a missing one: replacing it takes a reason.
-        is_half = store.contains(check.name)
-        return None, str(error) if is_half else None, store.history(check.name)
+        is_half = store.contains(name)
+        return None, str(error) if is_half else None, store.history(name)
     return old, None, old.manifest.accepted
 
 

@@ -33,6 +33,12 @@ def writer_lock(folder: Path, wait_seconds: float = DEFAULT_WAIT_SECONDS) -> Ite
     while True:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except FileNotFoundError as error:
+            # Another process has just cleared the folder away, as it does with empty ones.
+            if time.monotonic() >= deadline:
+                raise _no_lock(path, error) from error
+            _make_folder(folder)
+            continue
         except OSError as error:
             raise _no_lock(path, error) from error
         try:
@@ -66,6 +72,13 @@ def writer_lock(folder: Path, wait_seconds: float = DEFAULT_WAIT_SECONDS) -> Ite
         with contextlib.suppress(OSError):
             path.unlink()
         os.close(descriptor)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _no_lock(folder, error) from error
 
 
 def _no_lock(path: Path, error: OSError) -> WriteFailedError:

@@ -62,7 +62,7 @@ class Acceptance:
 
     when: UTC, ISO 8601. commit: of the repository the outputs came from. largest_bound_share: how
     much of its bound the variable that moved most used up, against the golden replaced; None where
-    the old evidence could not tell.
+    the old evidence could not tell. bounds: those that this acceptance changed, a line for each.
     """
 
     when: str
@@ -72,6 +72,21 @@ class Acceptance:
     commit: str | None = None
     old_root: str | None = None
     largest_bound_share: float | None = None
+    bounds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Where a golden comes from that nobody has accepted yet.
+
+    kind: `new`, or `changed` against the golden with `base_root`. created: UTC, ISO 8601. commit:
+    of the repository whose run made it; None without git.
+    """
+
+    kind: str
+    created: str
+    commit: str | None = None
+    base_root: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +98,7 @@ class Manifest:
     variables: tuple[VariableRow, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     accepted: tuple[Acceptance, ...] = ()
+    proposal: Proposal | None = None
 
     def with_acceptance(self, entry: Acceptance) -> Manifest:
         return replace(self, accepted=(*self.accepted, entry))
@@ -121,6 +137,18 @@ def dump_manifest(manifest: Manifest) -> str:
             f"  old_root: {quoted(entry.old_root) if entry.old_root else 'null'}",
             f"  new_root: {quoted(entry.new_root)}",
             f"  largest_bound_share: {scalar(entry.largest_bound_share)}",
+        ]
+        if entry.bounds:
+            lines.append("  bounds:")
+            lines += [f"  - {scalar(change)}" for change in entry.bounds]
+    if manifest.proposal is not None:
+        proposal = manifest.proposal
+        lines += [
+            "pending:",
+            f"  kind: {scalar(proposal.kind)}",
+            f"  created: {quoted(proposal.created)}",
+            f"  commit: {scalar(proposal.commit)}",
+            f"  base_root: {quoted(proposal.base_root) if proposal.base_root else 'null'}",
         ]
     return "\n".join(lines) + "\n"
 
@@ -177,6 +205,7 @@ def load_manifest(text: str) -> Manifest:
             _load_acceptance(item, f"accepted[{position}]")
             for position, item in enumerate(_sequence(top.get("accepted"), "`accepted`"))
         ),
+        proposal=_load_proposal(top.get("pending")),
     )
 
 
@@ -210,7 +239,27 @@ def _load_acceptance(raw: Any, where: str) -> Acceptance:
         commit=_take_optional(item, "commit", str, where),
         old_root=_take_optional(item, "old_root", str, where),
         largest_bound_share=None if share is None else float(share),
+        bounds=_load_texts(item.get("bounds"), f"{where}.bounds"),
     )
+
+
+def _load_proposal(raw: Any) -> Proposal | None:
+    if raw is None:
+        return None
+    item = _mapping(raw, "`pending`")
+    return Proposal(
+        kind=_take(item, "kind", str, "pending."),
+        created=_take(item, "created", str, "pending."),
+        commit=_take_optional(item, "commit", str, "pending"),
+        base_root=_take_optional(item, "base_root", str, "pending"),
+    )
+
+
+def _load_texts(raw: Any, where: str) -> tuple[str, ...]:
+    items = [] if raw is None else _sequence(raw, where)
+    if not all(isinstance(item, str) for item in items):
+        raise ManifestError(f"`{where}` must be a list of texts")
+    return tuple(items)
 
 
 def _take(item: Mapping[str, Any], key: str, kind: type[_T], prefix: str) -> _T:

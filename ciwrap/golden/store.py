@@ -207,7 +207,7 @@ class GoldenStore:
             named = load_manifest(self._manifest_text(check)).binary_root
         except (GoldenMissingError, ManifestError, CorruptGoldenError):
             named = None
-        if named is not None and _root_of(next_path) == named and _root_of(path) != named:
+        if named is not None and root_of(next_path) == named and root_of(path) != named:
             next_path.replace(path)
         else:
             remove(next_path)
@@ -351,7 +351,8 @@ def _matches(data: bytes, manifest: Manifest) -> bool:
         return False
 
 
-def _root_of(path: Path) -> str | None:
+def root_of(path: Path) -> str | None:
+    """The root that a golden file states, unverified; None if it is missing or no golden."""
     try:
         return _core.golden_root(read_regular(path, _largest_decoded())).hex()
     except (FileNotFoundError, UnreadableFileError, FileLimitError, _core.CoreError):

@@ -21,6 +21,9 @@ MAY_IMPORT = {
     "report": {"errors", "details", "model"},
     "compare": {"errors", "details", "model", "config", "readers", "golden", "_core"},
     "api": {"errors", "model", "readers", "golden", "compare", "_core"},
+    "pytest_plugin": {
+        *("errors", "model", "config", "readers", "golden", "compare", "report", "api"),
+    },
     "testing": {"errors", "readers"},
     "demo": {"errors", "model", "config", "golden", "compare", "report", "_demo"},
     "cli": {
@@ -35,7 +38,7 @@ ONLY_IN = {
     "rich": {"cli", "report"},
     "jinja2": {"report"},
     "pydantic": {"config"},
-    "pytest": {"testing"},
+    "pytest": {"testing", "pytest_plugin"},
     "hypothesis": {"testing"},
 }
 

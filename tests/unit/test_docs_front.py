@@ -25,6 +25,10 @@ CONFIGURATION = (DOCS / "reference/configuration.md").read_text(encoding="utf-8"
 HOW_TO = (DOCS / "how-to/write-a-reader.md").read_text(encoding="utf-8")
 
 
+# An editable installation of ciwrap is imported before pytest can rewrite it.
+QUIET = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
+
+
 def blocks(text: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
@@ -79,7 +83,7 @@ def run_suite(folder: Path, reader: str) -> str:
     (folder / "myformat/reader.py").write_text(reader)
     (folder / "test_reader.py").write_text(sources["test_reader"])
     done = subprocess.run(
-        [sys.executable, "-B", "-m", "pytest", "-q", "-rf", "-p", "no:cacheprovider", "."],
+        [sys.executable, "-B", "-m", "pytest", "-q", "-rf", "-p", "no:cacheprovider", *QUIET, "."],
         cwd=folder,
         capture_output=True,
         text=True,

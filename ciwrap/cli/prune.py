@@ -1,0 +1,101 @@
+"""`ciwrap prune`: delete goldens that nothing uses any more."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from ciwrap.cli.options import config_options, json_option
+from ciwrap.cli.session import Session, quiet_pipe
+from ciwrap.errors import ConfigMissingError, UsageError
+
+if TYPE_CHECKING:
+    from ciwrap.cli.proposals import Workplace
+    from ciwrap.golden.places import Place
+
+
+@click.command(name="prune", short_help="Delete goldens that nothing uses any more.")
+@click.option("-y", "--yes", is_flag=True, help="Delete without asking.")
+@click.option("--dry-run", is_flag=True, help="Say what would be deleted.")
+@config_options
+@json_option
+@click.pass_obj
+def command(
+    session: Session,
+    yes: bool,
+    dry_run: bool,
+    config_path: str | None,
+    golden_dir: str | None,
+) -> int:
+    """Delete goldens of checks that the configuration no longer has, and of tests that are gone.
+
+    Which goldens no test uses is found out by running all tests; this takes what the last runs
+    noted. A golden that has changed since is kept.
+    """
+    from ciwrap.cli.proposals import find_workplace
+    from ciwrap.golden.listing import delete_goldens
+    from ciwrap.report.document import SCHEMA_VERSION
+    from ciwrap.report.text import safe_text
+
+    place = find_workplace(config_path, golden_dir)
+    unused = _unused(place, config_path)
+    binaries = [_binary(place, one) for one in unused]
+    console = session.console
+    with quiet_pipe():
+        for binary in binaries:
+            console.print(f"unused  {safe_text(binary)}")
+        if not binaries:
+            console.print("no golden is known to be unused (run all tests, to find out)")
+    is_sure = yes or dry_run or not unused
+    if not is_sure:
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            raise UsageError("nobody is there to be asked; nothing was deleted", remedy="add --yes")
+        is_sure = click.confirm(f"delete {len(unused)} of {len(unused)}?")
+    deleted = delete_goldens(place.golden_dir, unused) if is_sure and not dry_run else []
+    session.emit_document(
+        {
+            "schema_version": SCHEMA_VERSION,
+            "kind": "prune",
+            "dry_run": dry_run,
+            "unused": [str(path) for path in binaries],
+            "deleted": [str(path) for path in deleted],
+        }
+    )
+    with quiet_pipe():
+        for path in deleted:
+            console.print(f"deleted  {safe_text(path)}")
+    return 0
+
+
+def _binary(place: Workplace, one: Place) -> str:
+    from ciwrap.golden.paths import binary_path
+
+    return str(binary_path(one.under(place.golden_dir), one.name))
+
+
+def _unused(place: Workplace, config_path: str | None) -> list[Place]:
+    """What the configuration does not know, and what test runs found to be unused."""
+    from ciwrap.cli.project import load_project
+    from ciwrap.golden.listing import stored_places
+    from ciwrap.golden.places import Place
+    from ciwrap.golden.store import GoldenStore, root_of
+    from ciwrap.golden.unused import read_unused
+
+    found = []
+    try:
+        config = load_project(config_path, None).config
+    except ConfigMissingError:
+        config = None
+    if config is not None:
+        store = GoldenStore(place.golden_dir)
+        found += [Place("", name) for name in store.orphans(check.name for check in config.checks)]
+    stored = set(stored_places(place.golden_dir))
+    found += [
+        one.place
+        for one in read_unused(place.root)
+        if one.place in stored
+        and root_of(GoldenStore(one.place.under(place.golden_dir)).path(one.name)) == one.root
+    ]
+    return found

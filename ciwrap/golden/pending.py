@@ -1,0 +1,267 @@
+"""Goldens that wait for somebody to accept or reject them.
+
+They lie in `.ciwrap/pending/`, laid out like the golden folder: for each the pair of binary and
+manifest, written by the same store, and the result of the comparison that failed. The manifest says
+what it was made from. `pending.json` lists them all for other programs; it is made anew from what
+lies there whenever that has changed, so it is never the only one to know something.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ciwrap.errors import CorruptGoldenError, UnreadableFileError, WriteFailedError
+from ciwrap.golden import paths
+from ciwrap.golden.files import flush_folder, read_regular, remove, write_text
+from ciwrap.golden.lock import writer_lock
+from ciwrap.golden.manifest import (
+    LARGEST_BYTES,
+    Manifest,
+    ManifestError,
+    Proposal,
+    VariableRow,
+    load_manifest,
+)
+from ciwrap.golden.places import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ciwrap import _core
+    from ciwrap.golden.store import GoldenStore, StoredGolden
+
+WORK_DIR = ".ciwrap"
+PENDING_DIR = f"{WORK_DIR}/pending"
+INDEX_NAME = "pending.json"
+INDEX_VERSION = 1
+RESULT_SUFFIX = ".result.json"
+MOST_RESULT_BYTES = 64 << 20
+
+NEW, CHANGED = "new", "changed"
+
+
+@dataclass(frozen=True, slots=True)
+class PendingGolden:
+    """One that waits. path: its binary. byte_count: of the binary, as its manifest states it."""
+
+    place: Place
+    path: Path
+    proposal: Proposal
+    root: str
+    byte_count: int
+
+    @property
+    def check(self) -> str:
+        """What the check is called by people."""
+        return self.place.check
+
+
+def propose(base_root: str | None, commit: str | None) -> Proposal:
+    """Where a golden made now comes from. base_root: of the golden it would replace."""
+    return Proposal(
+        kind=NEW if base_root is None else CHANGED,
+        created=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        commit=commit,
+        base_root=base_root,
+    )
+
+
+def keep_out_of_git(work_dir: Path) -> None:
+    """Makes the folder of what is never committed. Raises WriteFailedError."""
+    path = work_dir / ".gitignore"
+    if path.exists():
+        return
+    try:
+        work_dir.mkdir(parents=True, exist_ok=True)
+        path.write_text("# Made by ciwrap; nothing in here is to be committed.\n*\n")
+    except OSError as error:
+        raise _failed(path, error) from error
+
+
+class PendingStore:
+    """The pending goldens in one folder. Holds no state but the folder's path; safe to share."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def store(self, place: Place) -> GoldenStore:
+        from ciwrap.golden.store import GoldenStore
+
+        return GoldenStore(place.under(self.folder))
+
+    def contains(self, place: Place) -> bool:
+        return paths.manifest_path(place.under(self.folder), place.name).exists()
+
+    def write(
+        self,
+        place: Place,
+        variables: Sequence[_core.GoldenVariable],
+        proposal: Proposal,
+        environment: Mapping[str, str],
+        result: str,
+    ) -> StoredGolden:
+        """Keeps a golden for review, instead of an older one of the same check.
+
+        result: the document of the comparison that it comes from. Raises WriteFailedError,
+        LockBusyError.
+        """
+        store = self.store(place)
+
+        def make_manifest(root: str, byte_count: int) -> Manifest:
+            return Manifest(
+                check=place.name,
+                binary_name=store.path(place.name).name,
+                binary_root=root,
+                binary_bytes=byte_count,
+                variables=tuple(VariableRow.of(variable) for variable in variables),
+                environment=environment,
+                proposal=proposal,
+            )
+
+        if self.folder.parent.name == WORK_DIR:
+            keep_out_of_git(self.folder.parent)
+        with store.locked():
+            stored = store.write(place.name, variables, make_manifest)
+            self._write(self.result_path(place), result)
+        return stored
+
+    def result_path(self, place: Place) -> Path:
+        folder = place.under(self.folder)
+        return folder / f"{paths.escape_name(place.name)}{RESULT_SUFFIX}"
+
+    def read_result(self, place: Place) -> Any:
+        """The document of the comparison; None if it is not there, or is no JSON."""
+        try:
+            return json.loads(read_regular(self.result_path(place), MOST_RESULT_BYTES))
+        except (FileNotFoundError, ValueError, RecursionError, UnreadableFileError):
+            return None
+
+    def discard(self, place: Place) -> bool:
+        """Removes a pending golden; whether there was one."""
+        if not self.contains(place):
+            return False
+        store = self.store(place)
+        with store.locked():
+            remove(store.manifest_path(place.name))
+            remove(store.path(place.name))
+            remove(self.result_path(place))
+        return True
+
+    def found(self) -> tuple[list[PendingGolden], list[CorruptGoldenError]]:
+        """All that wait, in the order of their places, and what looks like one and is none."""
+        looked = [_look(folder, path) for folder, path in self._manifests()]
+        goldens = [one for one in looked if isinstance(one, PendingGolden)]
+        faults = [one for one in looked if isinstance(one, CorruptGoldenError)]
+        return sorted(goldens, key=lambda one: one.place), faults
+
+    def _manifests(self) -> Iterator[tuple[str, Path]]:
+        for here, folders, files in os.walk(self.folder):
+            folders.sort()
+            folder = Path(here).relative_to(self.folder).as_posix()
+            for name in sorted(files):
+                if name.endswith(paths.MANIFEST_SUFFIX):
+                    yield "" if folder == "." else folder, Path(here, name)
+
+    def write_index(self, golden_dir: str) -> list[PendingGolden]:
+        """Brings pending.json up to date, clears empty folders away; returns what is pending.
+
+        golden_dir: the golden folder, relative to the project's. Raises WriteFailedError.
+        """
+        if not self.folder.is_dir():
+            return []
+        with writer_lock(self.folder):
+            goldens, _ = self.found()
+            self._clear_folders()
+            document = {
+                "format": INDEX_VERSION,
+                "golden_dir": golden_dir,
+                "checks": [_entry(golden, golden_dir) for golden in goldens],
+            }
+            self._write(self.folder / INDEX_NAME, json.dumps(document, indent=1) + "\n")
+        return goldens
+
+    def golden_dir(self) -> str | None:
+        """The golden folder that the index names; None without a readable index."""
+        try:
+            document = json.loads(read_regular(self.folder / INDEX_NAME, LARGEST_BYTES))
+        except (FileNotFoundError, ValueError, RecursionError, UnreadableFileError):
+            return None
+        named = document.get("golden_dir") if isinstance(document, dict) else None
+        return named if isinstance(named, str) else None
+
+    def _clear_folders(self) -> None:
+        for here, _, _ in os.walk(self.folder, topdown=False):
+            if Path(here) != self.folder:
+                with contextlib.suppress(OSError):  # not empty
+                    Path(here).rmdir()
+
+    def _write(self, path: Path, text: str) -> None:
+        staged = paths.staged(path)
+        try:
+            write_text(staged, text)
+            staged.replace(path)
+            flush_folder(path.parent)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                remove(staged)
+            raise _failed(path, error) from error
+
+
+def _look(folder: str, path: Path) -> PendingGolden | CorruptGoldenError | None:
+    """What a manifest among the pending goldens is; None if it has just gone."""
+    try:
+        text = read_regular(path, LARGEST_BYTES).decode("utf-8")
+        return _pending(folder, path, load_manifest(text))
+    except FileNotFoundError:
+        return None
+    except (UnicodeDecodeError, ManifestError, UnreadableFileError) as error:
+        return CorruptGoldenError(
+            f"is no pending golden: {error}",
+            file=path,
+            remedy="delete it, and run the tests again",
+        )
+
+
+def _pending(folder: str, path: Path, manifest: Manifest) -> PendingGolden:
+    binary = path.with_name(path.name.removesuffix(paths.MANIFEST_SUFFIX) + paths.BINARY_SUFFIX)
+    if manifest.proposal is None:
+        raise ManifestError("it does not say what it was made from")
+    if not manifest.check or paths.binary_path(path.parent, manifest.check) != binary:
+        raise ManifestError(f"it is of check {manifest.check!r}, and lies in another's place")
+    return PendingGolden(
+        Place(folder, manifest.check),
+        binary,
+        manifest.proposal,
+        manifest.binary_root,
+        manifest.binary_bytes,
+    )
+
+
+def _entry(golden: PendingGolden, golden_dir: str) -> dict[str, Any]:
+    file = "/".join(part for part in (golden.place.folder, golden.path.name) if part)
+    return {
+        "check": golden.check,
+        "kind": golden.proposal.kind,
+        "golden_path": f"{golden_dir}/{file}",
+        "file": file,
+        "variant": golden.place.variant,
+        "root": golden.root,
+        "base_root": golden.proposal.base_root,
+        "bytes": golden.byte_count,
+        "created": golden.proposal.created,
+        "commit": golden.proposal.commit,
+    }
+
+
+def _failed(path: Path, error: OSError) -> WriteFailedError:
+    return WriteFailedError(
+        f"could not be written: {error.strerror or error}",
+        file=path,
+        remedy="free some space or make the folder writable",
+    )

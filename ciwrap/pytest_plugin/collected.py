@@ -1,0 +1,95 @@
+"""Which tests there are, and of which files all of them are known.
+
+A golden is judged to be unused only if the whole file of its test was collected: not after `-k`,
+`--lf`, a test named on the command line, or whatever else leaves tests out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pytest
+
+_SENT = "ciwrap_collected"
+
+
+class Collected:
+    """tests: file (absolute path) -> test ids of pytest -> the test's classes and function joined
+    by '::', and its parameters' id or None. partial: files that are not wholly known.
+    """
+
+    def __init__(self) -> None:
+        self._before: Counter[str] = Counter()
+        self.tests: dict[str, dict[str, tuple[str, str | None]]] = {}
+        self.partial: set[str] = set()
+        self.is_known = False
+
+    def before(self, items: list[pytest.Item]) -> None:
+        """Tests as collected, before any of them are left out."""
+        self._before = Counter(str(item.path) for item in items)
+
+    def after(self, items: list[pytest.Item], config: pytest.Config) -> None:
+        left = Counter(str(item.path) for item in items)
+        self.partial |= {path for path, count in self._before.items() if left[path] < count}
+        self.partial |= _named_in_part(config)
+        if config.getoption("lf", False):
+            # It leaves tests out before anybody is told of them.
+            self.partial |= set(self._before)
+        for item in items:
+            self.tests.setdefault(str(item.path), {})[item.nodeid] = test_name(item)
+        self.is_known = True
+
+    def note_failed(self, path: str) -> None:
+        """A file that could not be collected."""
+        self.partial.add(path)
+
+    def to_send(self) -> dict[str, Any]:
+        """As plain values, for another process."""
+        tests = {
+            path: {test: list(name) for test, name in found.items()}
+            for path, found in self.tests.items()
+        }
+        return {"tests": tests, "partial": sorted(self.partial)}
+
+    def send(self, config: pytest.Config) -> None:
+        """Hands this over to the process that this one works for."""
+        config.workeroutput[_SENT] = self.to_send()  # type: ignore[attr-defined]  # pytest-xdist's
+
+    def take_from(self, node: Any) -> None:
+        """Takes what a worker sent, if it lived to send it."""
+        sent = getattr(node, "workeroutput", {}).get(_SENT)
+        if sent is None:
+            return
+        for path, found in sent["tests"].items():
+            names = self.tests.setdefault(path, {})
+            names.update({test: (name[0], name[1]) for test, name in found.items()})
+        self.partial.update(sent["partial"])
+        self.is_known = True
+
+
+def test_name(item: pytest.Item) -> tuple[str, str | None]:
+    """A test's classes and function, and the id of its parameters."""
+    call = getattr(item, "callspec", None)
+    param = None if call is None else str(call.id)
+    function = getattr(item, "originalname", None) or item.name
+    names = [type_name(node) for node in item.listchain()[:-1]]
+    return "::".join([*(name for name in names if name), function]), param
+
+
+def type_name(node: Any) -> str | None:
+    """The name of a class of tests; None for other nodes."""
+    return str(node.name) if isinstance(getattr(node, "obj", None), type) else None
+
+
+def _named_in_part(config: pytest.Config) -> set[str]:
+    """Files of which the command line names single tests."""
+    found = set()
+    for argument in config.args:
+        path, separator, _ = str(argument).partition("::")
+        if separator:
+            found.add(os.path.normpath(Path(config.invocation_params.dir, path)))
+    return found

@@ -1,0 +1,188 @@
+"""The end of a session: what all tests together say of the goldens."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ciwrap.errors import CiwrapError
+from ciwrap.golden.environment import describe_environment
+from ciwrap.model import Message, MessageLevel, RunResult, Verdict
+from ciwrap.pytest_plugin.options import unused_mode
+from ciwrap.pytest_plugin.project import Project, find_project
+from ciwrap.pytest_plugin.unused import binary_of, delete_unused, find_unused, note_unused
+from ciwrap.report.document import SCHEMA_VERSION, from_document, to_document, write_document
+from ciwrap.report.text import plural, safe_text
+
+if TYPE_CHECKING:
+    from ciwrap.pytest_plugin.collected import Collected
+    from ciwrap.pytest_plugin.results import Results
+
+_MOST_NAMES = 10
+# In the order of the summary, with the words for it.
+_WORDS = {
+    "matched": "matched",
+    "repeated": "reproducible from run to run",
+    "differ": "differ",
+    "not_repeated": "not reproducible from run to run",
+    "not_comparable": "not comparable",
+    "new": "new",
+    "written": "written",
+}
+
+
+@dataclass(slots=True)
+class Ending:
+    """What is printed at the end."""
+
+    counts: Counter[str]
+    written: list[str] = field(default_factory=list)
+    pending_count: int = 0
+    unused: list[str] = field(default_factory=list)
+    unused_word: str = "unused"
+    problems: list[str] = field(default_factory=list)
+    files: list[tuple[str, str]] = field(default_factory=list)
+
+    def tell(self, reporter: pytest.TerminalReporter) -> None:
+        parts = [f"{self.counts[key]} {words}" for key, words in _WORDS.items() if self.counts[key]]
+        if self.unused:
+            parts.append(f"{len(self.unused)} {self.unused_word}")
+        if not (parts or self.problems or self.files):
+            return
+        reporter.section("ciwrap", sep="=")
+        bad = bool(self.problems) or any(
+            self.counts[key] for key in ("differ", "not_comparable", "new", "not_repeated")
+        )
+        color = {"red": True} if bad else {"yellow": True} if self.unused else {"green": True}
+        reporter.write_line(f"ciwrap: {', '.join(parts) or 'no checks'}", **color)
+        for line in self.written:  # all of them: nothing is written unnamed
+            reporter.write_line(f"  {line}")
+        for one in self.unused[:_MOST_NAMES]:
+            reporter.write_line(f"  {self.unused_word}: {safe_text(one)}")
+        if len(self.unused) > _MOST_NAMES:
+            reporter.write_line(f"  ... and {len(self.unused) - _MOST_NAMES} more")
+        if self.unused and self.unused_word == "unused":
+            reporter.write_line("  to delete what no test uses: ciwrap prune")
+        if self.pending_count:
+            verb = "waits" if self.pending_count == 1 else "wait"
+            reporter.write_line(
+                f"  {plural(self.pending_count, 'golden')} {verb} for review: ciwrap review"
+            )
+        for what, path in self.files:
+            reporter.write_line(f"  {what}: {safe_text(path)}")
+        for problem in self.problems:
+            reporter.write_line(f"  error: {safe_text(problem)}", red=True)
+
+
+def finish(session: pytest.Session, results: Results, collected: Collected) -> Ending | None:
+    """Judges unused goldens, brings the index of pending ones up to date, writes the results."""
+    config = session.config
+    records = list(results.records())
+    ending = Ending(Counter(record["outcome"] for record in records))
+    try:
+        project = find_project(config)
+        _note_written(ending, records)
+        pending = project.pending.write_index(project.golden_dir_text)
+        ending.pending_count = len(pending) if records else 0
+        _judge_unused(session, project, results, collected, ending)
+    except CiwrapError as error:
+        ending.problems.append(str(error))
+        project = None
+    _write_results(config, project, records, ending)
+    if ending.problems:
+        _fail(session)
+    return ending
+
+
+def _fail(session: pytest.Session) -> None:
+    if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _note_written(ending: Ending, records: list[dict[str, Any]]) -> None:
+    for record in records:
+        if record["written"]:
+            path = record["result"].get("golden_path")
+            ending.written.append(f"{record['written']}: {safe_text(path)}")
+
+
+def _judge_unused(
+    session: pytest.Session,
+    project: Project,
+    results: Results,
+    collected: Collected,
+    ending: Ending,
+) -> None:
+    mode = unused_mode(session.config)
+    if mode == "ignore" or session.config.option.collectonly or not collected.is_known:
+        return
+    unused = find_unused(project, results, collected, session.config)
+    ending.unused = [project.shown(binary_of(project, place)) for place in unused]
+    if mode == "delete":
+        delete_unused(project, unused)
+        ending.unused_word = "unused and deleted"
+        unused = []
+    note_unused(project, unused, results)
+    if mode == "fail" and unused:
+        _fail(session)
+
+
+def _write_results(
+    config: pytest.Config,
+    project: Project | None,
+    records: list[dict[str, Any]],
+    ending: Ending,
+) -> None:
+    json_path, report_path = config.option.ciwrap_json, config.option.ciwrap_report
+    if not (json_path or report_path):
+        return
+    run = _run_result(project, records, ending)
+    try:
+        if json_path:
+            write_document(to_document(run), json_path)
+            ending.files.append(("JSON", json_path))
+        if report_path:
+            _write_report(report_path, run)
+            ending.files.append(("report", report_path))
+    except (CiwrapError, ImportError) as error:
+        ending.problems.append(str(error))
+
+
+def _write_report(path: str, run: RunResult) -> None:
+    import_module("ciwrap.report.outputs").write_report(Path(path), run)
+
+
+def _run_result(
+    project: Project | None, records: list[dict[str, Any]], ending: Ending
+) -> RunResult:
+    """All checks as one result; without any it is not comparable."""
+    messages = [Message(MessageLevel.ERROR, text) for text in ending.problems]
+    if not records:
+        messages.append(Message(MessageLevel.ERROR, "no test made a check"))
+    messages += [
+        Message(MessageLevel.WARNING, f"no test uses the golden {path}", file=path)
+        for path in ending.unused
+    ]
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "kind": "pytest",
+        "verdict": Verdict.worst(Verdict(record["result"]["verdict"]) for record in records).value,
+        "checks": [record["result"] for record in records],
+    }
+    run = from_document(document)
+    return replace(
+        run,
+        verdict=Verdict.NOT_COMPARABLE if ending.problems else run.verdict,
+        messages=tuple(messages),
+        environment={} if project is None else describe_environment(project.root),
+        ciwrap_version=version("ciwrap"),
+        started_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        seconds=sum(check.seconds for check in run.checks),
+    )

@@ -1,0 +1,105 @@
+"""pytest's hooks, and nothing else: loaded at the start of every pytest run, so it is kept light.
+
+Neither NumPy nor ciwrap's core is imported before a test asks for the fixture.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ciwrap.pytest_plugin.collected import Collected
+from ciwrap.pytest_plugin.options import (
+    MARKER,
+    add_options,
+    may_have_goldens,
+    refuse_nonsense,
+)
+from ciwrap.pytest_plugin.results import Results, hand_over, is_worker
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from ciwrap.pytest_plugin.ending import Ending
+    from ciwrap.pytest_plugin.fixture import CiwrapFixture
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", MARKER)
+    refuse_nonsense(config)
+    config.pluginmanager.register(SessionHooks(config), "ciwrap-session")
+
+
+@pytest.fixture
+def ciwrap(request: pytest.FixtureRequest) -> CiwrapFixture:
+    """Compares arrays and files with goldens: `ciwrap.check(array, "velocity", atol=1e-6)`."""
+    from ciwrap.pytest_plugin.fixture import make_fixture
+
+    return make_fixture(request)
+
+
+# Innermost, so that captured output, timeouts and the like know of the repeated runs.
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    outcome = yield
+    if item.get_closest_marker("ciwrap") is not None:
+        from ciwrap.pytest_plugin.marked import after_first_run
+
+        after_first_run(item)
+    return outcome
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    hand_over(item, report)
+    return report
+
+
+class SessionHooks:
+    """What is known of the whole session, of all its workers, too."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._collected = Collected()
+        self._results = Results()
+        self._ending: Ending | None = None
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(
+        self, items: list[pytest.Item]
+    ) -> Generator[None, None, None]:
+        self._collected.before(items)
+        yield
+        self._collected.after(items, self._config)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if not report.passed:
+            self._collected.note_failed(str(self._config.rootpath / report.nodeid.split("::")[0]))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._results.take(report)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        self._collected.take_from(node)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if is_worker(self._config):
+            self._collected.send(self._config)
+        elif self._results.has_checks or may_have_goldens(self._config):
+            from ciwrap.pytest_plugin.ending import finish
+
+            self._ending = finish(session, self._results, self._collected)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self._ending is not None:
+            self._ending.tell(terminalreporter)

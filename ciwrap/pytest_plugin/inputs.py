@@ -1,0 +1,173 @@
+"""What can be handed to `ciwrap.check`: arrays, mappings of them, files and folders."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ciwrap.api import to_numpy
+from ciwrap.compare.outputs import Catalog
+from ciwrap.config import SettingsLayer, VariableRule
+from ciwrap.errors import DuplicateVariableError, UnsupportedDtypeError, UsageError
+from ciwrap.model import ErrorBound, EvidencePolicy
+from ciwrap.readers.layout import find_in, name_fault
+from ciwrap.readers.memory import found_arrays
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+BOUND_KEYS = ("atol", "rtol", "ulps")
+LAYER_KEYS = (
+    *BOUND_KEYS,
+    "evidence",
+    "chunk_bytes",
+    "residue_levels",
+    "equal_nan",
+    "fill_values",
+    "data_budget_bytes",
+    "residues_budget_bytes",
+)
+
+
+def layer_of(options: Mapping[str, Any], where: str) -> SettingsLayer:
+    """Settings from keyword arguments; those that are None say nothing.
+
+    where: for the message. Raises UsageError for an unknown key or a value without a meaning.
+    """
+    given = {key: value for key, value in options.items() if value is not None}
+    for key in given:
+        if key not in LAYER_KEYS:
+            raise UsageError(f"{where} knows no {key!r} (it knows {', '.join(LAYER_KEYS)})")
+    bound = None
+    if any(key in given for key in BOUND_KEYS):
+        bound = ErrorBound(**{key: given.pop(key) for key in BOUND_KEYS if key in given})
+    if "evidence" in given:
+        try:
+            given["evidence"] = EvidencePolicy(given["evidence"])
+        except ValueError:
+            words = ", ".join(policy.value for policy in EvidencePolicy)
+            raise UsageError(
+                f"{where}: there is no evidence {given['evidence']!r} (there is: {words})"
+            ) from None
+    if "fill_values" in given:
+        given["fill_values"] = tuple(given["fill_values"])
+    return SettingsLayer(bound=bound, **given)
+
+
+def rules_of(bounds: Mapping[str, Any] | None, where: str) -> tuple[VariableRule, ...]:
+    """Bounds by name or pattern: a number (atol), an ErrorBound, or a mapping of settings."""
+    rules = []
+    for pattern, said in (bounds or {}).items():
+        here = f"{where}, bounds[{pattern!r}]"
+        if isinstance(said, ErrorBound):
+            layer = SettingsLayer(bound=said)
+        elif isinstance(said, Mapping):
+            layer = layer_of(said, here)
+        else:
+            layer = SettingsLayer(bound=ErrorBound(atol=said))
+        rules.append(VariableRule(str(pattern), layer))
+    return tuple(rules)
+
+
+def catalog_of(
+    value: Any,
+    name: str,
+    *,
+    layout: str | None = None,
+    format: str | None = None,  # noqa: A002 - as the configuration calls it
+    options: Mapping[str, Any] | None = None,
+    exclude: Sequence[str] = (),
+) -> Catalog:
+    """The variables of whatever was handed over. Raises UsageError, UnsupportedDtypeError,
+    DuplicateVariableError, and the errors of finding files.
+
+    name: what a single array is called.
+    """
+    if isinstance(value, os.PathLike):
+        return Catalog(
+            find_in(
+                Path(os.fspath(value)),
+                layout=layout,
+                format_name=format,
+                options=options,
+                exclude=exclude,
+                name=name,
+            )
+        )
+    if layout or format or options or exclude:
+        raise UsageError("layout, format, options and exclude are for files and folders")
+    if isinstance(value, (str, bytes)):
+        raise UsageError(
+            "a string could be a path or a value",
+            remedy="give a pathlib.Path for a file, or numpy.array(...) for text",
+        )
+    arrays: dict[str, NDArray[Any]] = {}
+    if isinstance(value, Mapping):
+        _add_mapping(arrays, value, "")
+        if not arrays:
+            raise UsageError("an empty mapping holds nothing to check")
+    elif _is_table(value):
+        _add_table(arrays, value)
+    else:
+        arrays[name] = _as_array(value, name)
+    return Catalog(found_arrays(arrays))
+
+
+def _add_mapping(arrays: dict[str, NDArray[Any]], value: Mapping[Any, Any], prefix: str) -> None:
+    """Mappings in mappings become names with slashes."""
+    for key, inner in value.items():
+        name = f"{prefix}{key}"
+        fault = name_fault(str(key))
+        if fault is not None:
+            raise UsageError(f"a key {fault}: {ascii(key)[:60]}")
+        if isinstance(inner, Mapping):
+            if not inner:
+                raise UsageError(f"{name!r} is an empty mapping: it holds nothing to check")
+            _add_mapping(arrays, inner, f"{name}/")
+            continue
+        if isinstance(inner, (str, bytes, os.PathLike)):
+            raise UsageError(
+                f"{name!r} is text or a path",
+                remedy="check files one by one or by their folder; numpy.array(...) for text",
+            )
+        _add(arrays, name, _as_array(inner, name))
+
+
+def _add(arrays: dict[str, NDArray[Any]], name: str, array: NDArray[Any]) -> None:
+    if name in arrays:
+        raise DuplicateVariableError(
+            "comes from two keys",
+            variable=name,
+            remedy="rename one of them (1 and '1' are the same name, {'a': {'b'}} and {'a/b'} too)",
+        )
+    arrays[name] = array
+
+
+def _is_table(value: Any) -> bool:
+    """A data frame of pandas or one that is like it."""
+    return hasattr(value, "columns") and hasattr(value, "iloc") and hasattr(value, "index")
+
+
+def _add_table(arrays: dict[str, NDArray[Any]], value: Any) -> None:
+    """The columns and the index: their names are part of what is checked."""
+    for column in value.columns:
+        _add(arrays, str(column), _as_array(value[column].to_numpy(), str(column)))
+    _add(arrays, "index", _as_array(value.index.to_numpy(), "index"))
+
+
+def _as_array(value: Any, name: str) -> NDArray[Any]:
+    try:
+        array = to_numpy(value, name)
+    except ValueError as error:
+        raise UsageError(f"{name!r} is no array: {error}") from error
+    if array.dtype.hasobject:
+        raise UnsupportedDtypeError(
+            f"{type(value).__name__} of Python objects has no defined comparison",
+            variable=name,
+            remedy="give numbers; for fixed-width text numpy.array(values, dtype=str)",
+        )
+    return array

@@ -1,0 +1,202 @@
+"""One check of a test: find its golden, compare, and keep, propose or write a golden."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ciwrap.compare.accept import (
+    Candidate,
+    Origin,
+    origin_here,
+    prepare_catalog,
+    write,
+)
+from ciwrap.compare.check import check_catalog
+from ciwrap.compare.tally import failed_check
+from ciwrap.errors import CiwrapError, ExitCode, GoldenMissingError
+from ciwrap.golden.capture import Resources
+from ciwrap.golden.pending import propose
+from ciwrap.golden.store import GoldenStore
+from ciwrap.model import CheckResult, Message, MessageLevel, RunResult, Verdict
+from ciwrap.report.document import document_text, to_document
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ciwrap.compare.outputs import Catalog
+    from ciwrap.config import Check
+    from ciwrap.golden.places import Place, TestPlace
+    from ciwrap.pytest_plugin.project import Project
+
+# Threads do not pay for the small arrays of most tests, and starting them for each does cost.
+_SMALL_BYTES = 4 << 20
+_SERIAL = Resources(backend="serial", threads=1)
+_ALL = Resources()
+
+MATCHED, DIFFER, NOT_COMPARABLE, NEW, WRITTEN = (
+    "matched",
+    "differ",
+    "not_comparable",
+    "new",
+    "written",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one check.
+
+    word: matched, differ, not_comparable, new (there is no golden) or written (one has been).
+    place: of the golden looked at, or written. pending: whether one waits for review now.
+    problem: why none does, if none could be made.
+    """
+
+    word: str
+    result: CheckResult
+    place: Place
+    golden_path: Path
+    written: str | None = None
+    pending: bool = False
+    problem: str | None = None
+
+    @property
+    def has_failed(self) -> bool:
+        return self.word not in (MATCHED, WRITTEN)
+
+
+class Judge:
+    """Judges the checks of one process. mode, reason: as --ciwrap-update, --ciwrap-reason."""
+
+    def __init__(self, project: Project, mode: str, reason: str | None) -> None:
+        self.project = project
+        self._mode = mode
+        self._reason = reason
+
+    @cached_property
+    def origin(self) -> Origin:
+        """Found out once: git is slow in large repositories."""
+        return origin_here(self.project.root)
+
+    def judge(self, test: TestPlace, check: Check, catalog: Catalog, test_id: str) -> Outcome:
+        """Compares, and writes what the mode asks for. Raises UsageError."""
+        place = self._place(test.place)
+        store = GoldenStore(place.under(self.project.golden_dir))
+        path = store.path(place.name)
+        resources = _resources_for(catalog)
+        result = self._compare(check, place, store, catalog, resources)
+        result = replace(result, test_id=test_id, variant=place.variant)
+        word = _word(result) if store.contains(place.name) else NEW
+        own = self.project.own_variant
+        target = place if own is None else place.for_variant(own)
+        if _is_to_be_written(self._mode, word):
+            return self._write(check, target, catalog, resources, result)
+        if word == MATCHED:
+            self.project.pending.discard(target)
+            return Outcome(word, result, place, path)
+        try:
+            store = GoldenStore(target.under(self.project.golden_dir))
+            candidate = prepare_catalog(
+                replace(check, name=target.name), store, catalog, resources=resources
+            )
+            self._propose(candidate, target, result)
+        except CiwrapError as error:
+            return Outcome(word, result, place, path, problem=str(error))
+        return Outcome(word, result, place, path, pending=True)
+
+    def _place(self, place: Place) -> Place:
+        """Where the golden lies; if there is none, where a new one belongs."""
+        for one in self.project.candidates(place):
+            if GoldenStore(one.under(self.project.golden_dir)).contains(one.name):
+                return one
+        return place.for_variant(self.project.own_variant)
+
+    def _compare(
+        self,
+        check: Check,
+        place: Place,
+        store: GoldenStore,
+        catalog: Catalog,
+        resources: Resources,
+    ) -> CheckResult:
+        path = self.project.shown(store.path(place.name))
+        try:
+            golden = store.read(place.name)
+            result = check_catalog(check, golden, catalog, resources=resources)
+        except GoldenMissingError:
+            if not store.contains(place.name):
+                error = GoldenMissingError("there is no golden yet", file=path)
+            return failed_check(check.name, error, path)
+        except CiwrapError as error:
+            if error.exit_code is ExitCode.USAGE:
+                raise
+            return failed_check(check.name, error, path)
+        return replace(result, golden_path=path)
+
+    def _propose(self, candidate: Candidate, place: Place, result: CheckResult) -> None:
+        base_root = candidate.old_root
+        if candidate.old_problem is not None:
+            base_root = ""  # something lies there, if nothing that can be read
+        document = to_document(RunResult(result.verdict, (result,), kind="pytest"))
+        self.project.pending.write(
+            place,
+            candidate.variables,
+            propose(base_root, self.origin.commit),
+            self.origin.environment,
+            document_text(document),
+        )
+
+    def _write(
+        self,
+        check: Check,
+        place: Place,
+        catalog: Catalog,
+        resources: Resources,
+        before: CheckResult,
+    ) -> Outcome:
+        """Writes the golden, then compares with it as every later run does."""
+        store = GoldenStore(place.under(self.project.golden_dir))
+        path = store.path(place.name)
+        stored_as = replace(check, name=place.name)
+        with store.locked():
+            candidate = prepare_catalog(stored_as, store, catalog, force=True, resources=resources)
+            if not candidate.needs_writing:
+                self.project.pending.discard(place)
+                return Outcome(MATCHED, before, place, path)
+            write(candidate, store, self._reason, self.origin)
+        self.project.pending.discard(place)
+        result = self._compare(check, place, store, catalog, resources)
+        shown = self.project.shown(path)
+        note = Message(
+            MessageLevel.NOTE,
+            f"golden {candidate.status}: {shown} (it was: {before.verdict.words})",
+            file=shown,
+        )
+        result = replace(
+            result,
+            messages=(*result.messages, note),
+            test_id=before.test_id,
+            variant=place.variant,
+        )
+        word = WRITTEN if result.verdict is Verdict.MATCH else _word(result)
+        return Outcome(word, result, place, path, written=str(candidate.status))
+
+
+def _word(result: CheckResult) -> str:
+    return {
+        Verdict.MATCH: MATCHED,
+        Verdict.DIFFER: DIFFER,
+        Verdict.NOT_COMPARABLE: NOT_COMPARABLE,
+    }[result.verdict]
+
+
+def _is_to_be_written(mode: str, word: str) -> bool:
+    if mode == "none":
+        return False
+    return word == NEW or mode == "all" or (mode == "failed" and word != MATCHED)
+
+
+def _resources_for(catalog: Catalog) -> Resources:
+    total = sum(entry.info.byte_count for entry in catalog.entries.values())
+    return _SERIAL if total <= _SMALL_BYTES else _ALL

@@ -1,0 +1,125 @@
+"""Options, ini settings and the marker: what they are, and what may not be asked for."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+UPDATE_MODES = ("none", "new", "failed", "all")
+UNUSED_MODES = ("ignore", "warn", "fail", "delete")
+DEFAULT_VARIANTS = ("{system}-{machine}",)
+
+MARKER = (
+    "ciwrap(atol=, rtol=, ulps=, bounds=, ignore=, evidence=, chunk_bytes=, residue_levels=,"
+    " equal_nan=, fill_values=, repeat=): defaults for ciwrap.check() in this test, which fails if"
+    " it checks nothing; repeat=N runs the test's body N times and compares the runs with each"
+    " other instead of with a golden"
+)
+
+# Set by the services themselves; CI=false is what people write to say that this is none.
+_CI_VARIABLES = (
+    "CI",
+    "GITHUB_ACTIONS",
+    "GITLAB_CI",
+    "BUILDKITE",
+    "JENKINS_URL",
+    "TEAMCITY_VERSION",
+    "TF_BUILD",
+)
+_NO_WORDS = frozenset({"", "0", "false", "no", "off"})
+
+
+def is_ci(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether this runs in continuous integration."""
+    return any(environ.get(name, "").lower() not in _NO_WORDS for name in _CI_VARIABLES)
+
+
+def add_options(parser: pytest.Parser) -> None:
+    group = parser.getgroup("ciwrap", "numbers against goldens (ciwrap)")
+    group.addoption(
+        "--ciwrap-update",
+        choices=UPDATE_MODES,
+        default="none",
+        help="which goldens to write: none (default), new ones, failed ones too, or all that are"
+        " not the same to the byte; refused in CI",
+    )
+    group.addoption(
+        "--ciwrap-update-in-ci",
+        action="store_true",
+        help="let --ciwrap-update and --ciwrap-unused=delete work in CI all the same",
+    )
+    group.addoption(
+        "--ciwrap-reason",
+        metavar="TEXT",
+        help="why; needed to replace goldens, and kept in their history",
+    )
+    group.addoption(
+        "--ciwrap-unused",
+        choices=UNUSED_MODES,
+        help="what to do about goldens of tests that no longer use them (default: warn)",
+    )
+    group.addoption(
+        "--ciwrap-variant",
+        metavar="NAME",
+        help="the kind of machine this is: its goldens are looked for first, and new ones are"
+        " written for it alone",
+    )
+    group.addoption("--ciwrap-json", metavar="FILE", help="write all checks as JSON to FILE")
+    group.addoption("--ciwrap-report", metavar="FILE", help="write an HTML report to FILE")
+    parser.addini("ciwrap_golden_dir", "folder of the goldens (default: as in ciwrap.yaml)")
+    parser.addini(
+        "ciwrap_variants",
+        "kinds of machines whose goldens are looked for, in this order, before the common ones;"
+        " {system}, {machine} and {python} are replaced",
+        type="args",
+        default=list(DEFAULT_VARIANTS),
+    )
+    parser.addini("ciwrap_unused", "default of --ciwrap-unused")
+
+
+def refuse_nonsense(config: pytest.Config) -> None:
+    """Raises pytest.UsageError for options that must not be followed."""
+    mode, reason = config.option.ciwrap_update, config.option.ciwrap_reason
+    if reason is not None and not reason.strip():
+        raise pytest.UsageError("--ciwrap-reason is empty; say why the new numbers are right")
+    if mode in ("failed", "all") and reason is None:
+        raise pytest.UsageError(
+            f"--ciwrap-update={mode} replaces goldens, which needs a reason;"
+            " add --ciwrap-reason='why the new numbers are right'"
+        )
+    writes = f"--ciwrap-update={mode}" if mode != "none" else None
+    if unused_mode(config) == "delete":
+        writes = "--ciwrap-unused=delete"
+    if writes and is_ci() and not config.option.ciwrap_update_in_ci:
+        raise pytest.UsageError(
+            f"{writes} is refused in CI, where nobody would see the files; take the pending goldens"
+            " that the run leaves (`ciwrap accept --from`), or add --ciwrap-update-in-ci"
+        )
+
+
+def unused_mode(config: pytest.Config) -> str:
+    mode = config.option.ciwrap_unused or config.getini("ciwrap_unused") or "warn"
+    if mode not in UNUSED_MODES:
+        raise pytest.UsageError(
+            f"ciwrap_unused = {mode!r}: there is {', '.join(UNUSED_MODES)} only"
+        )
+    return str(mode)
+
+
+def may_have_goldens(config: pytest.Config) -> bool:
+    """Whether the end of a session without any check has something to say, found out cheaply."""
+    if config.option.collectonly:
+        return False
+    if config.option.ciwrap_json or config.option.ciwrap_report:
+        return True
+    if unused_mode(config) == "ignore":
+        return False
+    folder = config.rootpath / (config.getini("ciwrap_golden_dir") or "golden")
+    return (config.rootpath / "ciwrap.yaml").exists() or (
+        folder.is_dir() and any(one.is_dir() for one in folder.iterdir())
+    )

@@ -1,0 +1,110 @@
+"""The project that the tests belong to: its folder, its goldens, the machine it runs on."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ciwrap.config import find_config, load_config
+from ciwrap.config.settings import DEFAULT_GOLDEN_DIR
+from ciwrap.errors import ConfigMissingError, UsageError
+from ciwrap.golden.pending import PENDING_DIR, PendingStore
+from ciwrap.golden.places import TestPlace
+from ciwrap.pytest_plugin.collected import test_name
+
+if TYPE_CHECKING:
+    import pytest
+
+    from ciwrap.golden.places import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """root: folder of ciwrap.yaml, without one pytest's. variants: whose goldens are looked for
+    before the common ones; own_variant: what this machine was called by --ciwrap-variant.
+    """
+
+    root: Path
+    golden_dir: Path
+    variants: tuple[str, ...]
+    own_variant: str | None
+
+    @property
+    def pending(self) -> PendingStore:
+        return PendingStore(self.root / PENDING_DIR)
+
+    @property
+    def golden_dir_text(self) -> str:
+        """The golden folder relative to the project's; raises UsageError if it is not in it."""
+        try:
+            return self.golden_dir.relative_to(self.root).as_posix()
+        except ValueError:
+            raise UsageError(
+                f"the golden folder must lie in the project's, {self.root}", file=self.golden_dir
+            ) from None
+
+    def module_of(self, path: Path) -> str:
+        """A test file's path in the project, with '/'. Raises UsageError for one outside it."""
+        try:
+            if path.is_relative_to(self.root):
+                return path.relative_to(self.root).as_posix()
+            return path.resolve().relative_to(self.root.resolve()).as_posix()
+        except ValueError:
+            raise UsageError(
+                f"the test lies outside the project, {self.root}",
+                file=path,
+                remedy="put a ciwrap.yaml, or pytest's configuration, above all tests",
+            ) from None
+
+    def test_place(self, item: pytest.Item, name: str | None) -> TestPlace:
+        test, param = test_name(item)
+        return TestPlace(self.module_of(item.path), test, param, name)
+
+    def shown(self, path: Path) -> str:
+        """A path as people read it: relative to the project if it lies in it."""
+        try:
+            return path.relative_to(self.root).as_posix()
+        except ValueError:
+            return str(path)
+
+    def candidates(self, place: Place) -> list[Place]:
+        """Where a golden may lie, the best place first."""
+        return [place.for_variant(variant) for variant in (*self.variants, None)]
+
+
+def find_project(config: pytest.Config) -> Project:
+    """Raises ConfigError for a ciwrap.yaml that cannot be used, UsageError."""
+    try:
+        own = load_config(find_config(config.rootpath))
+    except ConfigMissingError:
+        own = None
+    root = config.rootpath if own is None else own.root
+    named = config.getini("ciwrap_golden_dir")
+    if named:
+        golden_dir = Path(config.inipath.parent if config.inipath else config.rootpath, named)
+    else:
+        golden_dir = root / DEFAULT_GOLDEN_DIR if own is None else own.golden_dir
+    own_variant = config.option.ciwrap_variant or None
+    chain = [own_variant] if own_variant else []
+    chain += [_fill(text) for text in config.getini("ciwrap_variants")]
+    project = Project(root, golden_dir, tuple(dict.fromkeys(chain)), own_variant)
+    _ = project.golden_dir_text
+    return project
+
+
+def _fill(text: str) -> str:
+    facts = {
+        "system": platform.system().lower(),
+        "machine": platform.machine().lower(),
+        "python": f"{sys.version_info[0]}.{sys.version_info[1]}",
+    }
+    try:
+        return text.format(**facts)
+    except (KeyError, ValueError, IndexError, AttributeError):
+        raise UsageError(
+            f"ciwrap_variants: {text!r} has an unknown field",
+            remedy="the fields are {system}, {machine} and {python}",
+        ) from None

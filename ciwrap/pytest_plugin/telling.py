@@ -1,0 +1,48 @@
+"""What a check says of itself: in a failure, in JUnit's properties."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ciwrap.golden.paths import binary_path
+from ciwrap.pytest_plugin.judge import NEW
+from ciwrap.report.failure import command_line, failure_lines
+from ciwrap.report.text import plural, safe_name, safe_text
+from ciwrap.report.wording import used_words
+
+if TYPE_CHECKING:
+    from ciwrap.model import CheckResult
+    from ciwrap.pytest_plugin.judge import Outcome
+    from ciwrap.pytest_plugin.project import Project
+
+
+def failure_text(title: str, outcome: Outcome, project: Project) -> str:
+    """The message of a check that failed, of at most 20 lines."""
+    result = outcome.result
+    variant = f" (for {safe_text(result.variant)})" if result.variant else ""
+    tail = []
+    if outcome.word != NEW:
+        tail.append(f"  golden: {safe_text(result.golden_path)}{variant}")
+    if outcome.pending:
+        place = outcome.place
+        waiting = binary_path(place.under(project.pending.folder), place.name)
+        tail.append(f"  the new numbers wait in {safe_text(project.shown(waiting))}")
+        accept = command_line("ciwrap accept", result.name)
+        reason = "" if outcome.word == NEW else " --reason '...'"
+        tail.append(f"  if they are right: {accept}{reason}  (to look closer: ciwrap review)")
+    elif outcome.problem is not None:
+        tail.append(f"  no golden can be made of this: {safe_text(outcome.problem)}")
+    if outcome.word == NEW:
+        first = f"{safe_name(title)}: there is no golden yet ({safe_text(result.golden_path)})"
+        return "\n".join([first, *tail])
+    return "\n".join(failure_lines(title, result, tail))
+
+
+def property_of(check: str, word: str, result: CheckResult) -> tuple[str, str]:
+    """A property of the test in JUnit's file: how each of its checks ended."""
+    said = word.replace("_", " ")
+    if result.variables:
+        said += f", {plural(len(result.variables), 'variable')}{used_words(result.max_drift_share)}"
+    if result.variant:
+        said += f", golden for {result.variant}"
+    return f"ciwrap {safe_text(check)}", safe_text(said)

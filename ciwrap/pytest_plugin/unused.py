@@ -1,0 +1,102 @@
+"""Goldens that no test uses any more, as far as this session can know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ciwrap.errors import CorruptFileError, UsageError
+from ciwrap.golden.listing import delete_goldens, stored_places
+from ciwrap.golden.places import Place, TestPlace
+from ciwrap.golden.store import root_of
+from ciwrap.golden.unused import UnusedGolden, read_unused, write_unused
+
+if TYPE_CHECKING:
+    import pytest
+
+    from ciwrap.pytest_plugin.collected import Collected
+    from ciwrap.pytest_plugin.project import Project
+    from ciwrap.pytest_plugin.results import Results
+
+
+def used_places(results: Results) -> set[Place]:
+    """Places of all goldens that tests asked for, whatever became of the checks."""
+    return {
+        Place(*record["place"]).for_variant(None)
+        for record in results.records()
+        if record["place"] is not None
+    }
+
+
+def find_unused(
+    project: Project, results: Results, collected: Collected, config: pytest.Config
+) -> list[Place]:
+    """Goldens whose test is gone, or ran to its end without using them.
+
+    Nothing is said of files of which not all tests were collected, nor of a test that did not pass:
+    it may have ended before its check.
+    """
+    used = used_places(results)
+    tests: dict[str, dict[tuple[str, str | None], list[str]]] = {}
+    partial = set()
+    for path, found in collected.tests.items():
+        try:
+            module = project.module_of(Path(path))
+        except UsageError:
+            continue
+        if path in collected.partial:
+            partial.add(module)
+        names = tests.setdefault(module, {})
+        for test_id, name in found.items():
+            names.setdefault(name, []).append(test_id)
+    unused = []
+    for place in stored_places(project.golden_dir):
+        test = TestPlace.of(place) if place.folder else None
+        if test is None or place.for_variant(None) in used or test.module in partial:
+            continue
+        if test.module in tests:
+            ids = tests[test.module].get((test.test, test.param), [])
+            if all(results.has_passed(one) for one in ids):
+                unused.append(place)
+        elif _is_gone(project.root / test.module, config):
+            unused.append(place)
+    return unused
+
+
+def _is_gone(file: Path, config: pytest.Config) -> bool:
+    """Whether the file of a test is deleted, and would have been collected if it were not."""
+    if file.exists():
+        return False
+    folders = [Path(config.invocation_params.dir, str(one).split("::")[0]) for one in config.args]
+    return any(file.is_relative_to(folder) for folder in folders)
+
+
+def note_unused(project: Project, unused: list[Place], results: Results) -> None:
+    """Keeps the list for `ciwrap prune`; what earlier sessions found stays, unless it is used."""
+    used = used_places(results)
+    try:
+        before = read_unused(project.root)
+    except CorruptFileError:
+        before = []
+    kept = {
+        one.place: one
+        for one in before
+        if one.place.for_variant(None) not in used and _root(project, one.place) == one.root
+    }
+    for place in unused:
+        kept[place] = UnusedGolden(place.folder, place.name, _root(project, place))
+    write_unused(project.root, kept.values())
+
+
+def delete_unused(project: Project, unused: list[Place]) -> None:
+    delete_goldens(project.golden_dir, unused)
+
+
+def _root(project: Project, place: Place) -> str | None:
+    return root_of(binary_of(project, place))
+
+
+def binary_of(project: Project, place: Place) -> Path:
+    from ciwrap.golden.paths import binary_path
+
+    return binary_path(place.under(project.golden_dir), place.name)

@@ -1,0 +1,85 @@
+"""Arrays in memory as a source of variables, so that they are compared as files are."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ciwrap.errors import UnsupportedDtypeError
+from ciwrap.readers.base import Reader, Source, VariableInfo
+from ciwrap.readers.dtypes import dtype_text, extract, fields_of
+from ciwrap.readers.layout import FoundOutputs, OutputFile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from ciwrap.readers.dtypes import Field
+
+MEMORY = Path("<memory>")
+
+
+def found_arrays(arrays: Mapping[str, NDArray[Any]]) -> FoundOutputs:
+    """Arrays by name, as if they had been found in a file; they are neither copied nor kept."""
+    return FoundOutputs((OutputFile(MEMORY, ArrayReader(arrays)),))
+
+
+class ArrayReader(Reader):
+    """Opens the arrays it was given; a structured one is a variable for each field."""
+
+    name = "memory"
+    suffixes = ()
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._arrays = arrays
+
+    def open(
+        self,
+        path: Path,
+        *,
+        name: str | None = None,  # noqa: ARG002 - the arrays have names
+        options: Mapping[str, Any] | None = None,  # noqa: ARG002 - there are none
+    ) -> Source:
+        return ArraySource(path, self._arrays)
+
+
+class ArraySource(Source):
+    def __init__(self, path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self.path = path
+        self._parts: dict[str, tuple[NDArray[Any], Field | None]] = {}
+        infos = []
+        for name, array in arrays.items():
+            if isinstance(array, np.ma.MaskedArray):
+                raise UnsupportedDtypeError(
+                    "a masked array has two kinds of missing",
+                    variable=name,
+                    remedy="use .filled(...)",
+                )
+            if array.dtype.names is None:
+                dtype = dtype_text(array.dtype, variable=name)
+                infos.append(VariableInfo(name, dtype, array.shape))
+                self._parts[name] = (np.ascontiguousarray(array).reshape(-1), None)
+                continue
+            flat = np.ascontiguousarray(array).reshape(-1)
+            for field in fields_of(name, array.dtype):
+                shape = (*array.shape, *field.inner_shape)
+                infos.append(VariableInfo(field.name, field.dtype, shape))
+                self._parts[field.name] = (flat, field)
+        self.variables = tuple(infos)
+
+    def read(self, name: str, first_element: int, count: int) -> NDArray[Any]:
+        self.checked_range(name, first_element, count)
+        flat, field = self._parts[name]
+        if field is None:
+            return flat[first_element : first_element + count]
+        per_record = math.prod(field.inner_shape)
+        if count == 0 or per_record == 0:
+            return np.empty(0, dtype=field.dtype)
+        record, within = divmod(first_element, per_record)
+        end = record + (within + count + per_record - 1) // per_record
+        values: NDArray[Any] = extract(flat[record:end], flat.dtype, field)
+        return values[within : within + count]

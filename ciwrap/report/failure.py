@@ -1,0 +1,142 @@
+"""A failed check as a test's failure message: all that helps, in at most 20 lines."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from ciwrap.model import Evidence, Verdict
+from ciwrap.report.text import (
+    index_text,
+    percent_text,
+    plural,
+    safe_name,
+    safe_text,
+    short_number,
+)
+from ciwrap.report.wording import detail_lines, headline, used_words, worst_first
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ciwrap.model import CheckResult, VariableResult
+
+MOST_LINES = 20
+_MOST_ELEMENTS = 4
+_MOST_MESSAGES = 3
+_LONGEST_LINE = 400
+_NO_DATA = {
+    Evidence.RESIDUES: "the golden keeps residues, not the values: which element, and how far it"
+    " moved, is not known",
+    Evidence.TREE: "the golden keeps a tree, not the values: which element, and how far it moved,"
+    " is not known",
+}
+
+
+def failure_lines(title: str, check: CheckResult, tail: Sequence[str]) -> list[str]:
+    """The message, line by line, for people who read the first one only, too.
+
+    title: what the check is called where the test is known. tail: where the golden lies and what to
+    type; never cut.
+    """
+    room = MOST_LINES - len(tail)
+    if len(check.variables) == 1 and not check.messages:
+        (variable,) = check.variables
+        lines = variable_lines(variable, most_elements=_MOST_ELEMENTS)[:room]
+        lines[0] = lines[0].lstrip()
+    else:
+        lines = [f"{safe_name(title)}: {_summary(check)}", *_body(check, room - 1)]
+    return [_cut(line) for line in (*lines, *tail)]
+
+
+def command_line(command: str, *arguments: str) -> str:
+    """A command that can be typed as it is printed."""
+    return " ".join([command, *(shlex.quote(safe_text(argument)) for argument in arguments)])
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 3]}..."
+
+
+def _summary(check: CheckResult) -> str:
+    counts = Counter(variable.verdict for variable in check.variables)
+    said = [
+        f"{counts[verdict]} {verdict.words}"
+        for verdict in (Verdict.NOT_COMPARABLE, Verdict.DIFFER)
+        if counts[verdict]
+    ]
+    if not said:
+        return check.verdict.words
+    return f"of {plural(len(check.variables), 'variable')} {', '.join(said)}"
+
+
+def _body(check: CheckResult, room: int) -> list[str]:
+    bad = [one for one in worst_first(check.variables) if one.verdict is not Verdict.MATCH]
+    good = len(check.variables) - len(bad)
+    messages = [
+        f"  {message.level.value}: {safe_text(message.text)}"
+        for message in check.messages[:_MOST_MESSAGES]
+    ]
+    if len(check.messages) > _MOST_MESSAGES:
+        messages.append(f"  ... and {len(check.messages) - _MOST_MESSAGES} more messages")
+    end = [f"  {plural(good, 'other variable')} match{'es' if good == 1 else ''}"] if good else []
+    room -= len(messages) + len(end)
+    lines: list[str] = []
+    for number, variable in enumerate(bad):
+        rest = len(bad) - number
+        own = variable_lines(variable, most_elements=_MOST_ELEMENTS if len(bad) == 1 else 1)
+        # The first one is told in full, later ones as far as there is room, one line at least.
+        free = room - len(lines) - (1 if rest > 1 else 0)
+        if free < 1:
+            lines.append(f"  ... and {plural(rest, 'more variable')}")
+            break
+        lines += own[: max(1, free)] if number == 0 or free >= len(own) else own[:1]
+    return messages + lines + end
+
+
+def variable_lines(variable: VariableResult, *, most_elements: int = 1) -> list[str]:
+    """One variable: its headline, then what is known of where and how much."""
+    percent = ""
+    if variable.differing_count and variable.element_count:
+        percent = f" ({percent_text(variable.differing_count / variable.element_count)})"
+    head = headline(variable)
+    if percent:
+        head = head.replace(" differ", f"{percent} differ", 1)
+    lines = [f"  {safe_name(variable.id.text)}: {head}"]
+    if variable.verdict is Verdict.NOT_COMPARABLE:
+        return lines
+    lines.append(f"    {_kind(variable)}")
+    details = detail_lines(variable)
+    lines += [f"    {line}" for line in details[:1]]
+    lines += [
+        f"      then {index_text(one.index)}: golden {safe_name(one.golden)},"
+        f" new {safe_name(one.new)}"
+        for one in variable.first_differences[1:most_elements]
+    ]
+    lines += [f"    {line}" for line in details[1:]]
+    lines += _mean_lines(variable)
+    if variable.differing_count is None and variable.evidence in _NO_DATA:
+        lines.append(f"    {_NO_DATA[variable.evidence]}")
+    return lines
+
+
+def _kind(variable: VariableResult) -> str:
+    shape = "x".join(map(str, variable.shape or ())) or "a single number"
+    evidence = f", golden keeps {variable.evidence.value}" if variable.evidence else ""
+    used = used_words(_rest_share(variable))
+    return f"dtype {safe_text(variable.dtype)}, shape {shape}{evidence}{used}"
+
+
+def _rest_share(variable: VariableResult) -> float | None:
+    """How much of the bound the matching chunks used, where that is not the same number again."""
+    return variable.max_drift_share if variable.differing_count is None else None
+
+
+def _mean_lines(variable: VariableResult) -> list[str]:
+    if variable.mean_abs_difference is None:
+        return []
+    line = f"    mean |difference| {short_number(variable.mean_abs_difference)}"
+    if variable.mean_rel_difference is not None:
+        line += f", mean relative {short_number(variable.mean_rel_difference)}"
+    return [line]

@@ -1,0 +1,144 @@
+"""A project of its own for each test, and pytest run in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import jsonschema
+import pytest
+
+# Before pytester remembers which modules were loaded: NumPy does not bear being loaded twice.
+import ciwrap.pytest_plugin.ending
+import ciwrap.pytest_plugin.fixture  # noqa: F401
+
+ROOT = Path(__file__).resolve().parents[2]
+CI_VARIABLES = ("CI", "GITHUB_ACTIONS", "GITLAB_CI", "BUILDKITE", "JENKINS_URL", "TF_BUILD")
+INI = """
+[pytest]
+addopts = -p no:cacheprovider -p no:hypothesispytest --strict-markers --strict-config
+filterwarnings =
+    error
+    ignore:Module already imported so cannot be rewritten:pytest.PytestAssertRewriteWarning
+"""
+# Plugins that a run in this process is quicker without; runs in their own process have them all.
+LEAN = tuple(
+    word
+    for name in ("unraisableexception", "threadexception", "xdist", "rerunfailures", "syrupy")
+    for word in ("-p", f"no:{name}")
+)
+PREAMBLE = "import numpy as np\nimport pytest\n\n"
+
+
+class Suite:
+    """A project with one test file, `tests/test_it.py`, and what is around it."""
+
+    def __init__(self, pytester: pytest.Pytester) -> None:
+        self.pytester = pytester
+        self.root = pytester.path
+        (self.root / "pytest.ini").write_text(INI)
+        (self.root / "tests").mkdir()
+
+    def write(self, text: str, name: str = "tests/test_it.py") -> Path:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(PREAMBLE + dedent(text))
+        return path
+
+    def run(self, *arguments: str) -> pytest.RunResult:
+        """pytest in this process, where modules are loaded already."""
+        # What an earlier run compiled may be of the same second as the file as it is now.
+        for cached in self.root.rglob("__pycache__"):
+            for path in cached.iterdir():
+                path.unlink()
+        return self.pytester.runpytest_inprocess(*LEAN, *arguments)
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-B", "-m", "pytest", *arguments]
+
+    def environment(self, **more: str) -> dict[str, str]:
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("PYTEST_", "GIT_")) and name not in CI_VARIABLES
+        }
+        # Tests run on the installed package, whatever lies in the folder they are started from.
+        return {**kept, "COLUMNS": "200", **more}
+
+    def subprocess(self, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+        """pytest in a process of its own."""
+        return self.call(self.command(*arguments), **env)
+
+    def cli(self, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+        done = self.call([sys.executable, "-m", "ciwrap", *arguments], **env)
+        assert "Traceback" not in done.stderr, done.stderr
+        return done
+
+    def call(self, command: list[str], **env: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command,
+            cwd=self.root,
+            env=self.environment(**env),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    def files(self, folder: str) -> dict[str, bytes]:
+        """All files below a folder, and what is in them."""
+        return {
+            path.relative_to(self.root / folder).as_posix(): path.read_bytes()
+            for path in sorted((self.root / folder).rglob("*"))
+            if path.is_file() and "__pycache__" not in path.parts
+        }
+
+    def goldens(self) -> list[str]:
+        return [name for name in self.files("golden") if name.endswith(".golden")]
+
+    def waiting(self) -> dict[str, Any]:
+        """The index of pending goldens, by check."""
+        path = self.root / ".ciwrap" / "pending" / "pending.json"
+        if not path.exists():
+            return {}
+        return {one["check"]: one for one in json.loads(path.read_text())["checks"]}
+
+    def document(self, *arguments: str) -> Any:
+        """The JSON of a run, held against its schema."""
+        target = self.root / "result.json"
+        self.run("--ciwrap-json", str(target), *arguments)
+        document = json.loads(target.read_text())
+        schema = json.loads((ROOT / "docs/reference/result.schema.json").read_text())
+        jsonschema.validate(document, schema)
+        return document
+
+    def git(self, *arguments: str) -> str:
+        return subprocess.run(
+            ["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org", *arguments],
+            cwd=self.root,
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
+    for name in CI_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    return Suite(pytester)
+
+
+def summary(result: pytest.RunResult) -> str:
+    """The line of all checks; '' if there is none."""
+    lines = [line for line in result.outlines if line.startswith("ciwrap: ")]
+    assert len(lines) <= 1, lines
+    return lines[0] if lines else ""

@@ -1,0 +1,248 @@
+"""What a check compares, and what it refuses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from plugin.conftest import Suite, summary
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def body(call: str, before: str = "") -> str:
+    return f"{before}\ndef test_it(ciwrap, tmp_path):\n    {call}\n"
+
+
+def outcome(suite: Suite, first: str, second: str, before: str = "") -> pytest.RunResult:
+    """Makes a golden of the first call, then runs the second."""
+    suite.write(body(first, before))
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=1)
+    suite.write(body(second, before))
+    return suite.run()
+
+
+X = "np.linspace(0, 1, 50)"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (f"ciwrap.check({X}, atol=1e-6)", f"ciwrap.check({X} + 4e-7, atol=1e-6)"),
+        (f"ciwrap.check({X}, rtol=1e-6)", f"ciwrap.check({X} * (1 + 4e-7), rtol=1e-6)"),
+        (f"ciwrap.check({X}, ulps=4)", f"ciwrap.check(np.nextafter({X}, 2), ulps=4)"),
+        ("ciwrap.check(0.5)", "ciwrap.check(np.float64(0.5))"),
+        ("ciwrap.check([1.0, 2.0])", "ciwrap.check(np.array([1.0, 2.0]))"),
+        ("ciwrap.check({'a': 1.0, 'b': [2]})", "ciwrap.check({'b': [2], 'a': 1.0})"),
+        ("ciwrap.check({'a': {'x': 1.0}})", "ciwrap.check({'a': {'x': 1.0}})"),
+        ("ciwrap.check(np.float32([np.nan, 1]))", "ciwrap.check(np.float32([-np.nan, 1]))"),
+        ("ciwrap.check(np.array(['a', 'bc']))", "ciwrap.check(np.array(['a', 'bc']))"),
+        ("ciwrap.check(np.empty((0, 3)))", "ciwrap.check(np.empty((0, 3)))"),
+        (
+            "ciwrap.check({'a': 1.0, 'b': 2.0}, bounds={'b': 0.5})",
+            "ciwrap.check({'a': 1.0, 'b': 2.2}, bounds={'b': 0.5})",
+        ),
+        (
+            "ciwrap.check({'a': 1.0, 'b': 2.0}, bounds={'b*': {'rtol': 0.5}})",
+            "ciwrap.check({'a': 1.0, 'b': 2.2}, bounds={'b*': {'rtol': 0.5}})",
+        ),
+        (
+            "ciwrap.check({'a': 1.0, 't': 2.0}, ignore='t')",
+            "ciwrap.check({'a': 1.0, 't': 9.0}, ignore='t')",
+        ),
+        (
+            "ciwrap.check(np.array([(1, 2.0)], dtype=[('i', 'i4'), ('x', 'f8')]))",
+            "ciwrap.check(np.array([(1, 2.0)], dtype=[('i', 'i4'), ('x', 'f8')]))",
+        ),
+    ],
+)
+def test_these_match(suite: Suite, first: str, second: str) -> None:
+    outcome(suite, first, second).assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "says"),
+    [
+        ("ciwrap.check(1.0)", "ciwrap.check(1.0 + 1e-15)", "1 of 1 element (100 %) differ"),
+        (f"ciwrap.check({X}, atol=1e-6)", f"ciwrap.check({X} + 2e-6, atol=1e-6)", "50 of 50"),
+        ("ciwrap.check(np.float32([1]))", "ciwrap.check(np.float64([1]))", "dtype float64"),
+        ("ciwrap.check(np.int64([1]))", "ciwrap.check(np.float64([1]))", "dtype float64"),
+        ("ciwrap.check(np.ones((2, 3)))", "ciwrap.check(np.ones((3, 2)))", "shape 3x2"),
+        ("ciwrap.check(np.ones(3))", "ciwrap.check(np.ones((3, 1)))", "shape 3x1"),
+        ("ciwrap.check(np.ones(1))", "ciwrap.check(1.0)", "a single number"),
+        ("ciwrap.check({'a': 1, 'b': 2})", "ciwrap.check({'a': 1})", "in the golden, but not"),
+        ("ciwrap.check({'a': 1})", "ciwrap.check({'a': 1, 'b': 2})", "but not in the golden"),
+        ("ciwrap.check({'a': 1})", "ciwrap.check({'b': 1})", "2 not comparable"),
+        ("ciwrap.check([1.0, 2.0])", "ciwrap.check([1.0, np.nan])", "NaN on one side only"),
+        ("ciwrap.check([1.0, np.nan])", "ciwrap.check([1.0, 2.0])", "NaN on one side only"),
+        ("ciwrap.check([1.0, np.inf])", "ciwrap.check([1.0, -np.inf])", "infinity on one side"),
+        ("ciwrap.check([1e-20])", "ciwrap.check([1e-12])", "1 of 1 element"),
+        ("ciwrap.check(1.0, atol=1e-6)", "ciwrap.check(1.0, atol=1e-3)", "asked for is atol=0.001"),
+        ("ciwrap.check({'a': 1.0}, ignore='b')", "ciwrap.check({'a': 1.1}, ignore='b')", "differ"),
+        (
+            "ciwrap.check(np.array([(1, 2.0)], dtype=[('i', 'i4'), ('x', 'f8')]))",
+            "ciwrap.check(np.array([(1, 2.5)], dtype=[('i', 'i4'), ('x', 'f8')]))",
+            "array.x: 1 of 1 element",
+        ),
+    ],
+)
+def test_these_do_not_match(suite: Suite, first: str, second: str, says: str) -> None:
+    before = suite.files("golden")
+    result = outcome(suite, first, second)
+    result.assert_outcomes(failed=1)
+    assert says in result.stdout.str()
+    # Whatever was found waits for review, the golden is untouched.
+    assert list(suite.waiting()) == ["tests/test_it.py::test_it"]
+    assert suite.waiting()["tests/test_it.py::test_it"]["kind"] == "changed"
+    assert before == {}
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        ("ciwrap.check('out.npy')", "a string could be a path or a value"),
+        ("ciwrap.check(b'abc')", "a string could be a path or a value"),
+        ("ciwrap.check({})", "an empty mapping"),
+        ("ciwrap.check({'a': {}})", "empty mapping"),
+        ("ciwrap.check({'a': 'text'})", "is text or a path"),
+        ("ciwrap.check({1: 1, '1': 2})", "comes from two keys"),
+        ("ciwrap.check({'a/b': 1, 'a': {'b': 2}})", "comes from two keys"),
+        ("ciwrap.check({'': 1})", "a key is empty"),
+        ("ciwrap.check({'a\\x1b[2J': 1})", "a key holds a control character"),
+        ("ciwrap.check(None)", "NoneType of Python objects"),
+        ("ciwrap.check([[1], [1, 2]])", "is no array"),
+        ("ciwrap.check(object())", "object of Python objects"),
+        ("ciwrap.check(np.ma.masked_array([1.0], [True]))", "a masked array has two kinds"),
+        ("ciwrap.check(np.array(['2026'], dtype='M8[Y]'))", "no defined comparison"),
+        ("ciwrap.check(1.0, atol=-1)", "must be finite and not negative"),
+        ("ciwrap.check(1.0, atol=float('nan'))", "must be finite and not negative"),
+        ("ciwrap.check(1.0, atol=1e-6, ulps=2)", "ulps excludes atol and rtol"),
+        ("ciwrap.check(1.0, evidence='all')", "there is no evidence 'all'"),
+        ("ciwrap.check(1.0, chunk_bytes=3)", "chunk"),
+        ("ciwrap.check(1.0, name='')", "the name of a check is empty"),
+        ("ciwrap.check(1.0, name='a\\nb')", "holds a control character"),
+        ("ciwrap.check(1.0, bounds={'a': {'atoll': 1}})", "knows no 'atoll'"),
+        ("ciwrap.check(1.0, layout='{name}')", "are for files and folders"),
+        ("ciwrap.check(1.0, atoll=1)", "unexpected keyword argument 'atoll'"),
+        ("ciwrap.check(tmp_path / 'not there.npy')", "does not exist"),
+        ("ciwrap.check(1.0); ciwrap.check(2.0)", "a second check of this test has no name"),
+        ("ciwrap.check(1.0, 'a'); ciwrap.check(2.0, 'a')", "is called 'a'"),
+    ],
+)
+def test_these_are_refused(suite: Suite, call: str, says: str) -> None:
+    suite.write(body(call))
+    result = suite.run("--ciwrap-update=new")
+    result.assert_outcomes(failed=1)
+    assert says in result.stdout.str()
+    assert len(suite.goldens()) == call.count(";")
+
+
+def test_files_and_folders(suite: Suite, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    (folder / "iter_0001").mkdir(parents=True)
+    np.save(folder / "iter_0001/x.npy", np.arange(5.0))
+    np.save(folder / "iter_0001/y.npy", np.arange(3))
+    suite.write(f"""
+        from pathlib import Path
+        def test_folder(ciwrap):
+            ciwrap.check(Path({str(folder)!r}), atol=1e-6)
+        def test_file(ciwrap):
+            ciwrap.check(Path({str(folder / "iter_0001/x.npy")!r}), "x")
+    """)
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=2)
+    suite.run().assert_outcomes(passed=2)
+    # A file more, a file truncated, a file that nobody can read: none of them passes.
+    np.save(folder / "iter_0001/z.npy", np.arange(3))
+    result = suite.run()
+    result.assert_outcomes(passed=1, failed=1)
+    assert "iter 1 / z" in result.stdout.str()
+    (folder / "iter_0001/z.npy").unlink()
+    data = (folder / "iter_0001/x.npy").read_bytes()
+    (folder / "iter_0001/x.npy").write_bytes(data[:-1])
+    result = suite.run()
+    result.assert_outcomes(failed=2)
+    assert "no golden can be made of this" in result.stdout.str()
+    (folder / "iter_0001/x.npy").write_bytes(data)
+    (folder / "iter_0001/notes.md").write_text("no numbers")
+    suite.run().assert_outcomes(passed=1, failed=1)
+
+
+def test_a_data_frame_is_its_columns_and_index(suite: Suite) -> None:
+    before = """
+class Column:
+    def __init__(self, values): self.values = values
+    def to_numpy(self): return np.asarray(self.values)
+class Frame:  # as pandas has it
+    iloc = None
+    def __init__(self, **columns): self.data, self.index = columns, Column([0, 1])
+    @property
+    def columns(self): return list(self.data)
+    def __getitem__(self, name): return Column(self.data[name])
+    def __array__(self, dtype=None, copy=None): raise AssertionError("names would be lost")
+"""
+    result = outcome(
+        suite, "ciwrap.check(Frame(a=[1.0, 2.0]))", "ciwrap.check(Frame(b=[1.0, 2.0]))", before
+    )
+    result.assert_outcomes(failed=1)
+    assert "of 3 variables 2 not comparable" in result.stdout.str()
+
+
+def test_marker_gives_defaults_and_the_closest_wins(suite: Suite) -> None:
+    suite.write("""
+        @pytest.mark.ciwrap(atol=1.0, ignore=["t"])
+        class TestIt:
+            def test_a(self, ciwrap):
+                ciwrap.check({"x": 1.0, "t": 1.0})
+            @pytest.mark.ciwrap(rtol=0.5)
+            def test_b(self, ciwrap):
+                ciwrap.check({"x": 1.0, "t": 1.0})
+            def test_c(self, ciwrap):
+                ciwrap.check({"x": 1.0, "t": 1.0}, atol=0.25)
+    """)
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=3)
+    document = suite.document()
+    bounds = [check["variables"][0]["bound"] for check in document["checks"]]
+    assert [bound["atol"] for bound in bounds] == [1.0, 0.0, 0.25]
+    assert [bound["rtol"] for bound in bounds] == [0.0, 0.5, 0.0]
+    assert all(check["ignored_variables"] == [{"name": "t"}] for check in document["checks"])
+
+
+@pytest.mark.parametrize(
+    ("marker", "says"),
+    [
+        ("ciwrap(atoll=1e-6)", "the marker ciwrap has no 'atoll'"),
+        ("ciwrap(1e-6)", "the marker ciwrap takes keywords only"),
+        ("ciwrap(repeat=1)", "at least 2 runs"),
+        ("ciwrap(repeat=True)", "at least 2 runs"),
+    ],
+)
+def test_a_wrong_marker_is_an_error(suite: Suite, marker: str, says: str) -> None:
+    suite.write(f"@pytest.mark.{marker}\ndef test_it(ciwrap):\n    ciwrap.check(1.0)\n")
+    result = suite.run("--ciwrap-update=new")
+    result.assert_outcomes(errors=1)
+    assert says in result.stdout.str()
+    assert suite.goldens() == []
+
+
+def test_check_returns_what_it_found(suite: Suite) -> None:
+    suite.write("""
+        from ciwrap import GoldenMismatch
+        def test_it(ciwrap):
+            result = ciwrap.check(np.ones(4), "ones", atol=1e-3)
+            assert result.verdict == "match"
+            assert result.variables[0].element_count == 4
+            with pytest.raises(GoldenMismatch) as caught:
+                ciwrap.check(1.0, "missing")
+            assert caught.value.result.verdict == "not_comparable"
+    """)
+    suite.write(
+        "def test_it(ciwrap):\n    ciwrap.check(np.ones(4), 'ones', atol=1e-3)\n", "tests/test_b.py"
+    )
+    suite.run("tests/test_b.py", "--ciwrap-update=new").assert_outcomes(passed=1)
+    folder = suite.root / "golden/tests"
+    (folder / "test_b").rename(folder / "test_it")
+    result = suite.run("tests/test_it.py")
+    result.assert_outcomes(passed=1)
+    assert summary(result) == "ciwrap: 1 matched, 1 new"
