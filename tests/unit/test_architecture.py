@@ -22,6 +22,7 @@ MAY_IMPORT = {
     "api": {"errors", "model", "readers", "golden", "compare", "_core"},
     "testing": {"errors", "readers"},
     "demo": {"errors", "model", "config", "golden", "compare", "report", "_demo"},
+    "action": {"errors", "model", "config", "report"},
     "cli": {
         *("errors", "model", "config", "readers", "golden", "report", "compare", "demo", "_core"),
     },
