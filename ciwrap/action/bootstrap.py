@@ -1,6 +1,6 @@
 """Makes the action's private Python environment; needs nothing but a Python 3.8 or newer.
 
-    python bootstrap.py prepare     finds a Python; says what is to be installed, and the cache's key
+    python bootstrap.py prepare     finds a Python; says what to install, and the cache's key
     python bootstrap.py install     makes the environment; says where its Python is
 
 action.yml runs this file by its path, before there is a ciwrap to import, so it imports none.
@@ -9,7 +9,6 @@ action.yml runs this file by its path, before there is a ciwrap to import, so it
 from __future__ import annotations
 
 import fcntl
-import glob
 import hashlib
 import os
 import platform
@@ -37,20 +36,22 @@ SUPPORTED = (
 MISLEADING = re.compile(r"PYTHON(?!UTF8|IOENCODING)|PIP_(USER|TARGET|PREFIX|REQUIRE_VIRTUALENV)$")
 
 
-class Problem(Exception):
+class BootstrapError(Exception):
     """What the user has to be told, in one line."""
 
 
 def prepare(environment: dict[str, str]) -> None:
     if sys.platform != "linux" or platform.machine() not in MACHINES:
-        raise Problem(f"{sys.platform} on {platform.machine()} is not supported: {SUPPORTED}")
+        raise BootstrapError(
+            f"{sys.platform} on {platform.machine()} is not supported: {SUPPORTED}"
+        )
     extras, version = wanted_extras(environment), wanted_version(environment)
     python = find_python(environment)
     root = source_root()
     how = version or ("pinned" if (root / WHEEL_PINS).is_file() else "source")
     tag = subprocess.run(
         [python, "-I", "-c", "import sys; print('cp%d%d' % sys.version_info[:2])"],
-        stdout=subprocess.PIPE, universal_newlines=True, check=True,
+        stdout=subprocess.PIPE, text=True, check=True,
     ).stdout.strip()  # fmt: skip
     libc = "-".join(platform.libc_ver()) or "libc"
     digest = hashlib.sha256(f"{how} {extras} {source_digest(root)}".encode()).hexdigest()[:20]
@@ -102,7 +103,7 @@ def make_environment(environment: dict[str, str], folder: Path, wheels: Path) ->
 def build_wheel(pip: list[str], environment: dict[str, str], wheels: Path) -> Path:
     """Builds in a copy: with `uses: ./` the source is the user's checkout."""
     if not any(shutil.which(name) for name in (os.environ.get("CXX") or "c++", "g++", "clang++")):
-        raise Problem(
+        raise BootstrapError(
             "there is no ciwrap wheel for this platform, and no C++ compiler to build one: install"
             " g++ 12 or newer before this step"
         )
@@ -125,14 +126,18 @@ def build_wheel(pip: list[str], environment: dict[str, str], wheels: Path) -> Pa
 def wanted_version(environment: dict[str, str]) -> str:
     version = environment.get("CIWRAP_VERSION", "").strip()
     if version and version != "source" and not re.fullmatch(r"[0-9]+(\.[0-9a-z]+)*", version):
-        raise Problem(f"the input version cannot be {version!r}; give a release, or 'source'")
+        raise BootstrapError(
+            f"the input version cannot be {version!r}; give a release, or 'source'"
+        )
     return version
 
 
 def wanted_extras(environment: dict[str, str]) -> str:
     extras = environment.get("CIWRAP_EXTRAS", "").replace(" ", "")
     if extras and not re.fullmatch(r"[a-z0-9]+([,-][a-z0-9]+)*", extras):
-        raise Problem(f"the input extras cannot be {extras!r}; give names such as 'hdf5,netcdf'")
+        raise BootstrapError(
+            f"the input extras cannot be {extras!r}; give names such as 'hdf5,netcdf'"
+        )
     return extras
 
 
@@ -140,27 +145,30 @@ def find_python(environment: dict[str, str]) -> str:
     """A Python that can make environments: the version asked for, or any that is new enough."""
     wanted = environment.get("CIWRAP_PYTHON_VERSION", "").strip()
     if wanted and not re.fullmatch(r"3\.[0-9]{1,2}", wanted):
-        raise Problem(f"the input python-version cannot be {wanted!r}; give, for example, '3.12'")
+        raise BootstrapError(
+            f"the input python-version cannot be {wanted!r}; give, for example, '3.12'"
+        )
     versions = [wanted] if wanted else [f"3.{n}" for n in range(NEWEST_TRIED, OLDEST[1] - 1, -1)]
     candidates = [sys.executable]
     for version in versions:
         candidates += [shutil.which(f"python{version}") or ""]
         tools = environment.get("RUNNER_TOOL_CACHE", "")
-        candidates += sorted(glob.glob(f"{glob.escape(tools)}/Python/{version}.*/*/bin/python"))
+        if tools:
+            candidates += sorted(map(str, Path(tools).glob(f"Python/{version}.*/*/bin/python")))
     bare = ""
     for candidate in candidates:
         found = version_of(candidate)
-        if found is None or found[0] < OLDEST or (wanted and wanted != "%d.%d" % found[0]):
+        if found is None or found[0] < OLDEST or (wanted and wanted != "{}.{}".format(*found[0])):
             continue
         if found[1]:
             return candidate
         bare = candidate
     if bare:
-        raise Problem(
+        raise BootstrapError(
             f"{bare} cannot make virtual environments: install python3-venv (Debian, Ubuntu), or"
             " put actions/setup-python before this step"
         )
-    raise Problem(
+    raise BootstrapError(
         f"there is no Python {wanted or '3.10 or newer'} on this runner: put actions/setup-python"
         " before this step, or install one in the container"
     )
@@ -176,7 +184,7 @@ def version_of(python: str) -> tuple[tuple[int, int], bool] | None:
     )
     try:
         done = subprocess.run(
-            [python, "-I", "-c", code], stdout=subprocess.PIPE, universal_newlines=True, check=True
+            [python, "-I", "-c", code], stdout=subprocess.PIPE, text=True, check=True
         )
         major, minor, complete = map(int, done.stdout.split())
     except (OSError, ValueError, subprocess.CalledProcessError):
@@ -214,7 +222,7 @@ def call(command: list[str], environment: dict[str, str], *, check: bool = True)
     print("+", " ".join(command), flush=True)
     status = subprocess.run(command, env=clean, cwd=environment["RUNNER_TEMP"], check=False)
     if check and status.returncode != 0:
-        raise Problem(
+        raise BootstrapError(
             f"`{' '.join(command[3:6])} ...` failed with exit code {status.returncode}: see the log"
             " above"
         )
@@ -226,7 +234,7 @@ def set_outputs(environment: dict[str, str], **values: object) -> None:
         for name, value in values.items():
             text = str(value)
             if "\n" in text or "\r" in text:
-                raise Problem(f"a line break in {name}: {text!r}")
+                raise BootstrapError(f"a line break in {name}: {text!r}")
             stream.write(f"{name}={text}\n")
 
 
@@ -234,7 +242,7 @@ def main(arguments: list[str]) -> int:
     steps = {"prepare": prepare, "install": install}
     try:
         steps[arguments[0]](dict(os.environ))
-    except Problem as problem:
+    except BootstrapError as problem:
         text = str(problem).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
         print(f"::error title=ciwrap::{text}", flush=True)
         return 1

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.action.inputs import NO_COMMAND
 from ciwrap.action.outcome import Outcome, publish, read_result
+from ciwrap.action.render import place_of
 from ciwrap.action.runner import plain_log
 from ciwrap.errors import CiwrapError
 
@@ -44,7 +45,8 @@ def run_check(inputs: Inputs, runner: Runner) -> None:
     arguments = [*verb(inputs, config), *common_options(inputs, runner, config), *inputs.checks]
     call = call_cli([*arguments, *pending_options(stage)], runner, stage / RESULT)
     write_meta(inputs, runner, stage)
-    publish(finished(call), inputs, runner, stage)
+    place = place_of(config, runner.workspace)
+    publish(finished(call), inputs, runner, stage, place)
 
 
 def fresh_stage(runner: Runner, name: str) -> Path:

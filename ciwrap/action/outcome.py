@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciwrap.action.render import annotations, markdown, write_html
+from ciwrap.action.render import Place, annotation_lines, markdown, write_html
 from ciwrap.model import Verdict
 from ciwrap.report.document import DocumentError, from_document
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ciwrap.action.inputs import Inputs
     from ciwrap.action.runner import Runner
     from ciwrap.model import RunResult
@@ -44,7 +45,9 @@ class Outcome:
     @property
     def root(self) -> str:
         """The new run's root; of several checks, a digest of all of theirs."""
-        roots = {check.name: check.root or "" for check in self.result.checks} if self.result else {}
+        roots = (
+            {check.name: check.root or "" for check in self.result.checks} if self.result else {}
+        )
         if len(roots) <= 1:
             return next(iter(roots.values()), "")
         if not all(roots.values()):
@@ -78,9 +81,11 @@ def read_result(path: Path, *, exit_code: int | None = None) -> Outcome:
     return Outcome(_STATUS[result.verdict], result)
 
 
-def publish(outcome: Outcome, inputs: Inputs, runner: Runner, stage: Path) -> None:
+def publish(
+    outcome: Outcome, inputs: Inputs, runner: Runner, stage: Path, place: Place | None = None
+) -> None:
     """Tells of the outcome in every way there is; the result document lies in `stage` already."""
-    counts = {verdict: 0 for verdict in Verdict}
+    counts = dict.fromkeys(Verdict, 0)
     if outcome.result is not None:
         counts = outcome.result.verdict_counts
     text = markdown(outcome, inputs)
@@ -110,5 +115,5 @@ def publish(outcome: Outcome, inputs: Inputs, runner: Runner, stage: Path) -> No
     }.items():
         runner.set_output(name, value)
     runner.add_summary(text)
-    for line in annotations(outcome, inputs, runner):
+    for line in annotation_lines(outcome, place or Place()):
         print(line, flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -10,18 +11,35 @@ from ciwrap.model import MessageLevel, Verdict
 from ciwrap.report.text import plural, safe_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from ciwrap.action.inputs import Inputs
     from ciwrap.action.outcome import Outcome
-    from ciwrap.action.runner import Runner
+    from ciwrap.config import Config
     from ciwrap.model import CheckResult, RunResult
 
 # GitHub keeps this many of each kind from a step and drops the rest without a word.
 MOST_ANNOTATIONS = 10
 _MOST_ROWS = 50
-_MARKS = {Verdict.MATCH: "match", Verdict.DIFFER: "**differ**"}
+_LONGEST_ANNOTATION = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where annotations point to: the configuration, relative to the repository, and the line of
+    each check in it. None where there is none within the repository.
+    """
+
+    config: str | None = None
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+
+def place_of(config: Config | None, workspace: Path) -> Place:
+    if config is None or not config.path.is_relative_to(workspace):
+        return Place()
+    lines = {check.name: check.line for check in config.checks if check.line is not None}
+    return Place(config.path.relative_to(workspace).as_posix(), lines)
 
 
 def markdown(outcome: Outcome, inputs: Inputs) -> str:
@@ -49,9 +67,7 @@ def _check_lines(check: CheckResult) -> list[str]:
         lines += ["", "| variable | verdict | |", "|---|---|---|"]
         for variable in others[:_MOST_ROWS]:
             why = variable.reason or f"{variable.differing_count or 'some'} elements"
-            lines.append(
-                f"| {plain(variable.id.text)} | {variable.verdict.words} | {plain(why)} |"
-            )
+            lines.append(f"| {plain(variable.id.text)} | {variable.verdict.words} | {plain(why)} |")
         if len(others) > _MOST_ROWS:
             lines.append(f"\n+{len(others) - _MOST_ROWS} more")
     return [*lines, ""]
@@ -62,22 +78,30 @@ def write_html(path: Path, result: RunResult) -> None:
     path.write_text(f"<!doctype html><meta charset=utf-8><title>ciwrap</title><p>{body}\n")
 
 
-def annotations(outcome: Outcome, inputs: Inputs, runner: Runner) -> Iterator[str]:
+def annotation_lines(outcome: Outcome, place: Place) -> Iterator[str]:
     """Workflow commands for what went wrong, worst first, as many as GitHub shows."""
     found: list[str] = []
     if outcome.problem:
-        found.append(command_line("error", safe_name(outcome.problem, 1000), title="ciwrap"))
-    for check in outcome.result.checks if outcome.result else ():
+        found.append(_annotation(outcome.problem, "ciwrap", place, None))
+    checks = outcome.result.checks if outcome.result else ()
+    for check in sorted(checks, key=lambda one: one.verdict is not Verdict.NOT_COMPARABLE):
         if check.verdict is Verdict.MATCH:
             continue
         errors = [one.text for one in check.messages if one.level is MessageLevel.ERROR]
         others = [one for one in check.variables if one.verdict is not Verdict.MATCH]
         texts = errors + [f"{one.id.text}: {one.verdict.words}" for one in others]
-        found += [
-            command_line("error", safe_name(text, 1000), title=safe_name(check.name))
-            for text in texts
-        ]
+        found += [_annotation(text, check.name, place, check.name) for text in texts]
     yield from found[: MOST_ANNOTATIONS - (len(found) > MOST_ANNOTATIONS)]
     if len(found) > MOST_ANNOTATIONS:
         more = plural(len(found) - MOST_ANNOTATIONS + 1, "problem")
         yield command_line("error", f"+{more} more: see the job summary", title="ciwrap")
+
+
+def _annotation(text: str, title: str, place: Place, check: str | None) -> str:
+    return command_line(
+        "error",
+        safe_name(text, _LONGEST_ANNOTATION),
+        title=safe_name(title),
+        file=place.config,
+        line=place.lines.get(check) if check is not None else None,
+    )

@@ -1,4 +1,4 @@
-"""What the runner offers a step: folders, the event, outputs, the job summary, annotations, logs."""
+"""What the runner offers a step: folders, the event, outputs, job summary, commands, logs."""
 
 from __future__ import annotations
 

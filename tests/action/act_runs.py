@@ -164,10 +164,12 @@ class Act:
         folder = Path(told["folder"])
         venv.create(folder, symlinks=True)
         places = [str(ROOT), *dict.fromkeys(p for p in sys.path if p.endswith("site-packages"))]
-        site = sysconfig.get_path(
-            "purelib", vars={"base": str(folder), "platbase": str(folder)}, scheme="venv"
-        ) if "venv" in sysconfig.get_scheme_names() else str(
-            folder / f"lib/python3.{sys.version_info[1]}/site-packages"
+        site = (
+            sysconfig.get_path(
+                "purelib", vars={"base": str(folder), "platbase": str(folder)}, scheme="venv"
+            )
+            if "venv" in sysconfig.get_scheme_names()
+            else str(folder / f"lib/python3.{sys.version_info[1]}/site-packages")
         )
         Path(site, "shared.pth").write_text("\n".join(places) + "\n")
         (folder / "complete").touch()
@@ -240,7 +242,9 @@ def _jobs_of(output: str) -> dict[str, list[Job]]:
         if "jobID" not in entry:
             continue
         matrix = entry.get("matrix") or {}
-        job = legs.setdefault((entry["jobID"], json.dumps(matrix, sort_keys=True)), Job(matrix=matrix))
+        job = legs.setdefault(
+            (entry["jobID"], json.dumps(matrix, sort_keys=True)), Job(matrix=matrix)
+        )
         if "jobResult" in entry:
             job.result = entry["jobResult"]
         identity = entry.get("stepID")

@@ -3,7 +3,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +10,7 @@ from action.act_runs import Act, commit, make_repository, missing_tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 SIMULATE = """\
 import json, pathlib, struct, sys
@@ -63,9 +63,7 @@ def golden_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def project(
-    tmp_path: Path, golden_files: dict[str, bytes]
-) -> Callable[..., Path]:
+def project(tmp_path: Path, golden_files: dict[str, bytes]) -> Callable[..., Path]:
     """Makes a user's repository: a simulation, ciwrap.yaml, goldens, one workflow."""
 
     def make(workflow: str, *, goldens: bool = True, **files: str) -> Path:
