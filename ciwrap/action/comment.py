@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ciwrap.action.artifact import fetch, read_meta
+from ciwrap.action.artifact import fetch
 from ciwrap.action.merge import merge_folders
 from ciwrap.action.outcome import MATCH
 from ciwrap.action.render import markdown
@@ -20,8 +20,6 @@ from ciwrap.action.runner import cut_markdown, say
 from ciwrap.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ciwrap.action.api import Api
     from ciwrap.action.inputs import Inputs
     from ciwrap.action.runner import Runner
@@ -47,8 +45,8 @@ def comment_on_run(inputs: Inputs, runner: Runner, api: Api) -> str:
     with tempfile.TemporaryDirectory() as name:
         folders = fetch(api, runner.repository, int(run["id"]), Path(name))
         outcome = merge_folders(folders, inputs)
-        can_accept = [one for one in folders if _has_pending(one)]
-    body = comment_body(markdown(outcome, inputs), run, runner, inputs, can_accept)
+        can_accept = any((one / "pending").is_dir() for one in folders)
+    body = comment_body(markdown(outcome, inputs), run, runner, inputs, can_accept=can_accept)
     put_comment(body, number, runner.repository, api, only_if_there=outcome.status == MATCH)
     return outcome.status
 
@@ -71,16 +69,13 @@ def find_pull_request(run: dict[str, Any], repository: str, api: Api) -> int | N
     return None
 
 
-def _has_pending(folder: Path) -> bool:
-    return read_meta(folder).sha != "" and (folder / "pending").is_dir()
-
-
 def comment_body(
     text: str,
     run: dict[str, Any],
     runner: Runner,
     inputs: Inputs,
-    can_accept: Sequence[Path],
+    *,
+    can_accept: bool,
 ) -> str:
     """The summary, the commit it is about, and how its goldens can be accepted."""
     sha = str(run["head_sha"])
