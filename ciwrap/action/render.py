@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.action.runner import command_line
 from ciwrap.model import MessageLevel, Verdict
-from ciwrap.report.text import plural, safe_name
+from ciwrap.report.text import safe_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -93,8 +93,8 @@ def annotation_lines(outcome: Outcome, place: Place) -> Iterator[str]:
         found += [_annotation(text, check.name, place, check.name) for text in texts]
     yield from found[: MOST_ANNOTATIONS - (len(found) > MOST_ANNOTATIONS)]
     if len(found) > MOST_ANNOTATIONS:
-        more = plural(len(found) - MOST_ANNOTATIONS + 1, "problem")
-        yield command_line("error", f"+{more} more: see the job summary", title="ciwrap")
+        more = f"+{len(found) - MOST_ANNOTATIONS + 1} more: see the job summary"
+        yield command_line("error", more, title="ciwrap")
 
 
 def _annotation(text: str, title: str, place: Place, check: str | None) -> str:
