@@ -324,6 +324,13 @@ class LockBusyError(NotComparableError, TimeoutError):
     os_errno = errno.ETIMEDOUT
 
 
+class RemoteError(NotComparableError, ConnectionError):
+    """A service that could not be reached, or that refused what was asked of it."""
+
+    slug = "remote"
+    os_errno = errno.EIO
+
+
 class InterruptedCallError(NotComparableError, RuntimeError):
     """A long call was stopped by a signal."""
 

@@ -8,7 +8,16 @@
 set(_ciwrap_zstandard_version 0.25.0)
 set(_ciwrap_zstandard_sha256 7713e1179d162cf5c7906da876ec2ccb9c3a9dcbdffef0cc7f70c3667a205f0b)
 
+set(_ciwrap_zstd_sha256 68181bcc33ce17fdd4acc8b954abfb32e1d40bfc332235cdff8c6c95c341dab1)
+
 function(_ciwrap_zstd_source out)
+    # Our own source distribution brings it along (tools/build-sdist).
+    set(carried "${PROJECT_SOURCE_DIR}/third_party/zstd")
+    ciwrap_hash_is("${carried}/zstd.c" ${_ciwrap_zstd_sha256} present)
+    if(present)
+        set(${out} "${carried}" PARENT_SCOPE)
+        return()
+    endif()
     set(source "${CIWRAP_CACHE_DIR}/zstandard-${_ciwrap_zstandard_version}")
     if(NOT EXISTS "${source}/complete")
         ciwrap_lock_cache(zstandard)

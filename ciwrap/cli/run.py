@@ -31,6 +31,12 @@ if TYPE_CHECKING:
 @click.argument("names", nargs=-1, metavar="[CHECK]...")
 @check_option
 @pending_option
+@click.option(
+    "--command",
+    "own_command",
+    metavar="TEXT",
+    help="Run this, for the shell, instead of the configured commands.",
+)
 @config_options
 @json_option
 @report_option
@@ -42,6 +48,7 @@ def command(
     names: tuple[str, ...],
     check_names: tuple[str, ...],
     pending_dir: str | None,
+    own_command: str | None,
     config_path: str | None,
     golden_dir: str | None,
 ) -> int:
@@ -57,6 +64,8 @@ def command(
     from ciwrap.compare.tally import failed_check
 
     project = load_project(config_path, golden_dir, (*names, *check_names))
+    if own_command is not None:
+        project = _with_command(project, own_command)
     if project.config.command is None and not any(check.command for check in project.checks):
         raise UsageError(
             "the configuration has no command to run",
@@ -86,6 +95,25 @@ def command(
         fresh = tuple(check for check in project.checks if check.name not in stale)
         leave_pending(session, replace(project, checks=fresh), found, pending_dir)
     return session.emit(found)
+
+
+def _with_command(project: Project, text: str) -> Project:
+    """The project with one command for all of its checks, run where the configuration is."""
+    from ciwrap.config.settings import CommandSettings
+
+    if not text.strip():
+        raise UsageError("--command is empty")
+    configured = project.config.command
+    settings = (
+        CommandSettings(text, project.config.root)
+        if configured is None
+        else replace(configured, words=text)
+    )
+    return replace(
+        project,
+        config=replace(project.config, command=settings),
+        checks=tuple(replace(check, command=None) for check in project.checks),
+    )
 
 
 def _run_overall(project: Project) -> CommandOutcome | None:

@@ -26,6 +26,7 @@ MAY_IMPORT = {
     },
     "testing": {"errors", "readers"},
     "demo": {"errors", "model", "config", "golden", "compare", "report", "_demo"},
+    "action": {"errors", "model", "config", "report"},
     "cli": {
         *("errors", "model", "config", "readers", "golden", "report", "compare", "demo", "_core"),
     },

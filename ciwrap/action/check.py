@@ -1,0 +1,161 @@
+"""The step that compares: runs the command line, and turns its result into outputs and summary.
+
+It never fails the job by itself; the gate does, after the results have been uploaded.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ciwrap.action.inputs import NO_COMMAND
+from ciwrap.action.outcome import Outcome, publish, read_result
+from ciwrap.action.render import place_of
+from ciwrap.action.runner import plain_log
+from ciwrap.errors import CiwrapError
+
+if TYPE_CHECKING:
+    from ciwrap.action.inputs import Inputs
+    from ciwrap.action.runner import Runner
+    from ciwrap.config import Config
+
+RESULT = "result.json"
+PENDING = "pending"
+META = "meta.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of the command line and what it left: its exit code and its JSON result."""
+
+    arguments: tuple[str, ...]
+    exit_code: int
+    result_path: Path
+
+
+def run_check(inputs: Inputs, runner: Runner) -> None:
+    """Mode `check`: the program if there is one to run, then the comparison."""
+    stage = fresh_stage(runner, inputs.artifact_name)
+    config = load_config(inputs, runner)
+    arguments = [*verb(inputs, config), *common_options(inputs, runner, config), *inputs.checks]
+    call = call_cli([*arguments, *pending_options(stage)], runner, stage / RESULT)
+    write_meta(inputs, runner, stage)
+    place = place_of(config, runner.workspace)
+    publish(finished(call), inputs, runner, stage, place)
+
+
+def fresh_stage(runner: Runner, name: str) -> Path:
+    """The folder of this call's results, empty."""
+    stage = runner.stage / name
+    shutil.rmtree(stage, ignore_errors=True)
+    stage.mkdir(parents=True)
+    return stage
+
+
+def load_config(inputs: Inputs, runner: Runner) -> Config | None:
+    """The configuration; None if it cannot be used, which the command line tells better."""
+    from ciwrap.config import find_config, load_config
+
+    try:
+        here = runner.workspace
+        return load_config(here / inputs.config if inputs.config else find_config(here))
+    except CiwrapError:
+        return None
+
+
+def verb(inputs: Inputs, config: Config | None) -> list[str]:
+    """`check`, or `run` where there is a command: the input's, else the configuration's."""
+    if inputs.run == NO_COMMAND:
+        return ["check"]
+    if inputs.run:
+        # As a step's own script: its first failing line ends it.
+        several = "set -e\n" if "\n" in inputs.run else ""
+        return ["run", "--command", several + inputs.run]
+    if config is None:
+        return ["check"]
+    wanted = inputs.checks or [check.name for check in config.checks]
+    own = any(check.command for check in config.checks if check.name in wanted)
+    return ["run"] if config.command is not None or own else ["check"]
+
+
+def pending_options(stage: Path) -> list[str]:
+    # Until `check` knows it.
+    from importlib.util import find_spec
+
+    known = find_spec("ciwrap.golden.pending") is not None
+    return ["--pending", str(stage / PENDING)] if known else []
+
+
+def common_options(inputs: Inputs, runner: Runner, config: Config | None) -> list[str]:
+    options = []
+    if inputs.config:
+        options += ["--config", inputs.config]
+    folder = golden_folder(inputs, runner, config)
+    if folder is not None:
+        options += ["--golden-dir", str(folder)]
+    return options
+
+
+def golden_folder(inputs: Inputs, runner: Runner, config: Config | None) -> Path | None:
+    """The folder of the goldens where it is not the configuration's own: one below it for each
+    platform key."""
+    base = Path(inputs.golden_dir) if inputs.golden_dir else None
+    if not inputs.platform_key:
+        return base
+    if base is None:
+        if config is None:
+            return None
+        base = config.golden_dir
+        if base.is_relative_to(runner.workspace):
+            base = base.relative_to(runner.workspace)
+    return base / inputs.platform_key
+
+
+def call_cli(arguments: list[str], runner: Runner, result_path: Path) -> Call:
+    """Runs ciwrap as a child: if it crashes, there still is somebody to say so."""
+    command = [sys.executable, "-I", "-m", "ciwrap", *arguments, "--json", str(result_path)]
+    with plain_log(f"ciwrap {arguments[0]}"):
+        done = subprocess.run(
+            command,
+            cwd=runner.workspace,
+            env=runner.program_environment,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    return Call(tuple(arguments), done.returncode, result_path)
+
+
+def finished(call: Call) -> Outcome:
+    """What came of a call; a result that is at odds with the exit code is an error."""
+    if not call.result_path.is_file():
+        how = f"signal {-call.exit_code}" if call.exit_code < 0 else f"exit code {call.exit_code}"
+        return Outcome.failed(f"ciwrap ended with {how} and left no result: see the log")
+    return read_result(call.result_path, exit_code=call.exit_code)
+
+
+def write_meta(inputs: Inputs, runner: Runner, stage: Path) -> None:
+    """What whoever takes up the artifact later has to know: where its goldens belong."""
+    meta = {
+        "version": 1,
+        "platform_key": inputs.platform_key,
+        "config": inputs.config,
+        "golden_dir": inputs.golden_dir,
+        "artifact_name": inputs.artifact_name,
+        "repository": runner.repository,
+        "sha": head_sha(runner),
+    }
+    (stage / META).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
+
+
+def head_sha(runner: Runner) -> str:
+    """The commit that was pushed; of a pull request its head, not the merge that is tested."""
+    head = runner.event.get("pull_request")
+    if isinstance(head, dict) and isinstance(head.get("head"), dict):
+        return str(head["head"].get("sha", ""))
+    return runner.sha

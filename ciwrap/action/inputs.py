@@ -1,0 +1,121 @@
+"""The action's inputs, read from the environment and checked before anything is done with them."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from ciwrap.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PREFIX = "CIWRAP_INPUT_"
+MODES = ("check", "update", "merge", "comment", "accept")
+NO_COMMAND = "none"
+ARTIFACT_PREFIX = "ciwrap"
+
+_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+_TRUE = frozenset({"true", "yes", "on", "1"})
+_FALSE = frozenset({"false", "no", "off", "0", ""})
+
+
+class FailOn(str, Enum):
+    """From which status on the gate fails the job."""
+
+    DIFFER = "differ"
+    NOT_COMPARABLE = "not-comparable"
+    ERROR = "error"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """See action.yml for what each input means; '' or () for one that is not given."""
+
+    mode: str = "check"
+    config: str = ""
+    golden_dir: str = ""
+    platform_key: str = ""
+    checks: tuple[str, ...] = ()
+    run: str = ""
+    report: str = ""
+    fail_on: FailOn = FailOn.DIFFER
+    upload: bool = True
+    artifact_name: str = ARTIFACT_PREFIX
+    source: str = ""
+    pattern: str = ""
+    reason: str = ""
+    expect: int | None = None
+    pull_request: bool = False
+    workflow: str = ""
+
+
+def read_inputs(environment: Mapping[str, str] | None = None) -> Inputs:
+    """The inputs of this step. Raises UsageError for one that has no meaning."""
+    given = os.environ if environment is None else environment
+
+    def text(name: str) -> str:
+        return given.get(PREFIX + name.upper().replace("-", "_"), "").strip()
+
+    mode = text("mode") or "check"
+    if mode not in MODES:
+        raise _wrong("mode", mode, f"one of {', '.join(MODES)}")
+    key = safe_key(text("platform-key"), "platform-key") if text("platform-key") else ""
+    default_name = f"{ARTIFACT_PREFIX}-{key}" if key else ARTIFACT_PREFIX
+    return Inputs(
+        mode=mode,
+        config=text("config"),
+        golden_dir=text("golden-dir"),
+        platform_key=key,
+        checks=tuple(text("checks").split()),
+        run=text("run"),
+        report=text("report"),
+        fail_on=_fail_on(text("fail-on")),
+        upload=_flag("upload", text("upload") or "true"),
+        artifact_name=safe_key(text("artifact-name") or default_name, "artifact-name"),
+        source=text("source"),
+        pattern=text("pattern"),
+        reason=text("reason"),
+        expect=_count("expect", text("expect")),
+        pull_request=_flag("pull-request", text("pull-request")),
+        workflow=text("workflow"),
+    )
+
+
+def safe_key(text: str, name: str) -> str:
+    """A text that may be a folder, an artifact and a branch name. Raises UsageError."""
+    if not _KEY.fullmatch(text) or ".." in text or text.endswith((".", ".lock")):
+        raise _wrong(name, text, "letters, digits, '.', '_' and '-', at most 100 of them")
+    return text
+
+
+def _fail_on(text: str) -> FailOn:
+    try:
+        return FailOn(text or "differ")
+    except ValueError:
+        words = ", ".join(one.value for one in FailOn)
+        raise _wrong("fail-on", text, f"one of {words}") from None
+
+
+def _flag(name: str, text: str) -> bool:
+    if text.lower() in _TRUE:
+        return True
+    if text.lower() in _FALSE:
+        return False
+    raise _wrong(name, text, "true or false")
+
+
+def _count(name: str, text: str) -> int | None:
+    if not text:
+        return None
+    if not re.fullmatch(r"[0-9]{1,6}", text):
+        raise _wrong(name, text, "a whole number")
+    return int(text)
+
+
+def _wrong(name: str, text: str, wanted: str) -> UsageError:
+    return UsageError(f"the input {name} cannot be {text[:200]!r}", remedy=f"give {wanted}")

@@ -1,0 +1,119 @@
+"""The status of a call, and how it is told: outputs, job summary, annotations, files to upload."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ciwrap.action.render import Place, annotation_lines, markdown, write_html
+from ciwrap.model import Verdict
+from ciwrap.report.document import DocumentError, from_document
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ciwrap.action.inputs import Inputs
+    from ciwrap.action.runner import Runner
+    from ciwrap.model import RunResult
+
+MATCH, DIFFER, NOT_COMPARABLE, ERROR = "match", "differ", "not-comparable", "error"
+_STATUS = {
+    Verdict.MATCH: MATCH,
+    Verdict.DIFFER: DIFFER,
+    Verdict.NOT_COMPARABLE: NOT_COMPARABLE,
+}
+_USAGE = 2
+MOST_RESULT_BYTES = 256 << 20
+SUMMARY = "summary.md"
+REPORT = "report.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """status: one of the four words. result: None where there is none to show. problem: why."""
+
+    status: str
+    result: RunResult | None = None
+    problem: str = ""
+
+    @staticmethod
+    def failed(problem: str) -> Outcome:
+        return Outcome(ERROR, problem=problem)
+
+    @property
+    def root(self) -> str:
+        """The new run's root; of several checks, a digest of all of theirs."""
+        roots = (
+            {check.name: check.root or "" for check in self.result.checks} if self.result else {}
+        )
+        if len(roots) <= 1:
+            return next(iter(roots.values()), "")
+        if not all(roots.values()):
+            return ""
+        text = "".join(f"{name}\0{root}\0" for name, root in sorted(roots.items()))
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def read_result(path: Path, *, exit_code: int | None = None) -> Outcome:
+    """The outcome a result document tells of, held against the exit code where that is known.
+
+    The document may be somebody else's: anything malformed is an error, never a match.
+    """
+    try:
+        if path.stat().st_size > MOST_RESULT_BYTES:
+            return Outcome.failed(f"{path.name} has more than {MOST_RESULT_BYTES >> 20} MiB")
+        document = json.loads(path.read_text(encoding="utf-8"))
+        result = from_document(document)
+        stated = document.get("exit_code")
+    except (OSError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        text = f"{path.name} is no result: {error}"
+        return Outcome.failed(text if isinstance(error, DocumentError) else text[:300])
+    if exit_code is not None and stated != exit_code:
+        return Outcome(
+            ERROR, result, f"ciwrap ended with exit code {exit_code}, its result says {stated!r}"
+        )
+    if stated == _USAGE:
+        return Outcome(ERROR, result, "; ".join(one.text for one in result.messages))
+    if stated != int(result.exit_code):
+        return Outcome(ERROR, result, f"the result is at odds with its exit code {stated!r}")
+    return Outcome(_STATUS[result.verdict], result)
+
+
+def publish(
+    outcome: Outcome, inputs: Inputs, runner: Runner, stage: Path, place: Place | None = None
+) -> None:
+    """Tells of the outcome in every way there is; the result document lies in `stage` already."""
+    counts = dict.fromkeys(Verdict, 0)
+    if outcome.result is not None:
+        counts = outcome.result.verdict_counts
+    text = markdown(outcome, inputs)
+    (stage / SUMMARY).write_text(text, encoding="utf-8", errors="backslashreplace")
+    report = stage / REPORT
+    if outcome.result is not None:
+        write_html(report, outcome.result)
+        if inputs.report:
+            copy = runner.workspace / inputs.report
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(report.read_bytes())
+    pending = stage / "pending"
+    result = stage / "result.json"
+    for name, value in {
+        "status": outcome.status,
+        "root": outcome.root,
+        "compared": counts[Verdict.MATCH] + counts[Verdict.DIFFER],
+        "matching": counts[Verdict.MATCH],
+        "differing": counts[Verdict.DIFFER],
+        "not-comparable": counts[Verdict.NOT_COMPARABLE],
+        "artifact-name": inputs.artifact_name,
+        "artifact-path": stage,
+        "report-path": report if report.is_file() else "",
+        "result-path": result if result.is_file() else "",
+        "summary-path": stage / SUMMARY,
+        "pending-path": pending if pending.is_dir() else "",
+    }.items():
+        runner.set_output(name, value)
+    runner.add_summary(text)
+    for line in annotation_lines(outcome, place or Place()):
+        print(line, flush=True)

@@ -1,0 +1,159 @@
+"""Pending goldens of artifacts, accepted into a checkout, and what that changes in words."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ciwrap.action.artifact import read_meta
+from ciwrap.action.render import plain
+from ciwrap.action.runner import plain_log
+from ciwrap.config import find_config, load_config
+from ciwrap.errors import NotComparableError, UsageError
+from ciwrap.report.text import bytes_text, percent_text, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ciwrap.action.inputs import Inputs
+
+_MOST_ROWS = 100
+_MOST_NAMES = 3
+_WRITTEN = frozenset({"created", "replaced"})
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What was accepted. documents: of `ciwrap accept`, by platform key."""
+
+    golden_dirs: tuple[Path, ...]
+    documents: tuple[tuple[str, dict[str, Any]], ...]
+
+    @property
+    def names(self) -> list[str]:
+        found = [
+            f"{key}/{check['name']}" if key else str(check["name"])
+            for key, document in self.documents
+            for check in document["checks"]
+            if check["status"] in _WRITTEN
+        ]
+        return list(dict.fromkeys(found))
+
+    @property
+    def title(self) -> str:
+        """For a commit's first line."""
+        names = self.names
+        if len(names) > _MOST_NAMES:
+            return plural(len(names), "check")
+        return ", ".join(name if len(name) <= 40 else f"{name[:37]}..." for name in names) or "none"
+
+    @property
+    def markdown(self) -> str:
+        """What each golden was and is, for reviewers."""
+        lines: list[str] = []
+        for key, document in self.documents:
+            for check in document["checks"]:
+                lines += _check_lines(key, check)
+        return "\n".join(lines) + "\n"
+
+
+def take_candidates(
+    folders: Sequence[Path], root: Path, inputs: Inputs, reason: str, pattern: str = ""
+) -> Taken:
+    """Accepts the pending goldens of artifacts into the checkout at `root`; runs nothing of it.
+
+    The folders' own descriptions say which platform's goldens they are, nothing else. Raises
+    UsageError for a golden folder outside of `root`, NotComparableError where nothing could be
+    accepted.
+    """
+    documents, golden_dirs = [], []
+    for folder in folders:
+        key = read_meta(folder).platform_key
+        golden_dir = golden_dir_below(root, inputs, key)
+        golden_dirs.append(golden_dir)
+        more = ["--from", str(folder / "pending"), *([pattern] if pattern else [])]
+        document = accept(root, replace(inputs, platform_key=key), golden_dir, [*more], reason)
+        documents.append((key, document))
+    return Taken(tuple(golden_dirs), tuple(documents))
+
+
+def golden_dir_below(root: Path, inputs: Inputs, key: str) -> Path:
+    """The folder of the goldens, which has to be within the checkout, links resolved."""
+    path = root / inputs.config if inputs.config else find_config(root)
+    base = root / inputs.golden_dir if inputs.golden_dir else load_config(path).golden_dir
+    folder = base / key if key else base
+    if not folder.resolve().is_relative_to(root.resolve()):
+        raise UsageError("the goldens' folder is outside of the repository", file=folder)
+    return folder
+
+
+def accept(
+    root: Path, inputs: Inputs, golden_dir: Path | None, more: Iterable[str], reason: str
+) -> dict[str, Any]:
+    """`ciwrap accept` in the checkout; its document. Raises NotComparableError."""
+    options = ["--config", inputs.config] if inputs.config else []
+    if golden_dir is not None:
+        options += ["--golden-dir", str(golden_dir)]
+    with tempfile.TemporaryDirectory() as name:
+        target = Path(name, "accept.json")
+        command = [sys.executable, "-I", "-m", "ciwrap", "accept", "--json", str(target)]
+        with plain_log("ciwrap accept"):
+            done = subprocess.run(
+                [*command, *options, "--reason", reason, *more],
+                cwd=root,
+                stdin=subprocess.DEVNULL,
+                stderr=subprocess.STDOUT,
+                check=False,
+            )
+        document = json.loads(target.read_text(encoding="utf-8")) if target.is_file() else {}
+    if done.returncode != 0:
+        said = "; ".join(str(one.get("text")) for one in document.get("messages", ()))
+        raise NotComparableError(
+            f"nothing was accepted: {said or f'`ciwrap accept` ended with {done.returncode}'}"
+        )
+    assert isinstance(document, dict)
+    return document
+
+
+def _check_lines(key: str, check: dict[str, Any]) -> list[str]:
+    name = plain(f"{key}/{check['name']}" if key else check["name"])
+    sizes = [bytes_text(int(n)) for n in (check.get("old_bytes"), check.get("new_bytes")) if n]
+    lines = [f"**{name}**: {check['status']}, {' -> '.join(sizes)}", ""]
+    loud = [v for v in check.get("variables", ()) if v["change"] not in ("equal", "within")]
+    if loud:
+        lines += ["| variable | change | |", "|---|---|---|"]
+        lines += [_variable_row(variable) for variable in loud[:_MOST_ROWS]]
+        if len(loud) > _MOST_ROWS:
+            lines += ["", f"+{len(loud) - _MOST_ROWS} more"]
+        lines.append("")
+    return lines
+
+
+def _variable_row(variable: dict[str, Any]) -> str:
+    parts = [
+        f"{word} {variable[field]}"
+        for word, field in (("iter", "iteration"), ("rank", "rank"))
+        if variable.get(field) is not None
+    ]
+    name = plain(" / ".join([*parts, str(variable["name"])]))
+    moved = variable.get("moved") or {}
+    notes = []
+    if variable.get("bound_widened"):
+        notes.append("**bound WIDER**")
+    if moved.get("differing_count"):
+        notes.append(f"{moved['differing_count']} of {moved.get('element_count')} elements moved")
+    share = moved.get("max_bound_share")
+    if isinstance(share, float):
+        notes.append(
+            f"up to {percent_text(share)} of the old bound"
+            if share <= 1
+            else f"up to {share:.3g} x the old bound"
+        )
+    elif moved.get("reason"):
+        notes.append(plain(moved["reason"]))
+    return f"| {name} | {plain(variable['change'])} | {', '.join(notes)} |"

@@ -1,0 +1,129 @@
+"""Mode `update`: goldens made anew in the workspace, and a pull request for them.
+
+Two steps: the first may run the program and has no token, the second has one and runs nothing.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ciwrap.action import check as checking
+from ciwrap.action.artifact import results_below
+from ciwrap.action.comment import MARK
+from ciwrap.action.inputs import NO_COMMAND
+from ciwrap.action.render import plain
+from ciwrap.action.repository import GOLDEN_SUFFIXES, Clone, safe_branch
+from ciwrap.action.runner import cut_markdown, say
+from ciwrap.action.take import Taken, accept, golden_dir_below, take_candidates
+from ciwrap.errors import NotComparableError, UsageError
+
+if TYPE_CHECKING:
+    from ciwrap.action.api import Api
+    from ciwrap.action.inputs import Inputs
+    from ciwrap.action.runner import Runner
+
+_BODY_BYTES = 60_000
+_BRANCH_PREFIX = "ciwrap/refresh-"
+_DEFAULT_REASON = "Refreshed by the workflow"
+_TITLE = "Refresh goldens"
+
+
+def run_update(inputs: Inputs, runner: Runner) -> None:
+    """Accepts candidates (input `source`), or what the program writes now, into the workspace."""
+    stage = checking.fresh_stage(runner, inputs.artifact_name)
+    reason = inputs.reason or _DEFAULT_REASON
+    taken = _take(inputs, runner, reason) if inputs.source else _make(inputs, runner, stage, reason)
+    changed = bool(taken.names)
+    text = (
+        f"### ciwrap: {'goldens changed' if changed else 'no golden changed'}\n\n{taken.markdown}"
+    )
+    summary = stage / "summary.md"
+    summary.write_text(text, encoding="utf-8", errors="backslashreplace")
+    runner.add_summary(text)
+    for name, value in {
+        "status": "differ" if changed else "match",
+        "changed": "true" if changed else "false",
+        "summary-path": summary,
+    }.items():
+        runner.set_output(name, value)
+
+
+def _take(inputs: Inputs, runner: Runner, reason: str) -> Taken:
+    folder = runner.workspace / inputs.source
+    if not folder.is_dir():
+        raise UsageError("is no folder", file=folder, remedy="download the artifacts to it first")
+    folders = [one for one in results_below(folder) if (one / "pending").is_dir()]
+    if not list(results_below(folder)):
+        raise UsageError("holds no artifact of ciwrap", file=folder)
+    return take_candidates(folders, runner.workspace, inputs, reason, inputs.pattern)
+
+
+def _make(inputs: Inputs, runner: Runner, stage: Path, reason: str) -> Taken:
+    config = checking.load_config(inputs, runner)
+    verb = checking.verb(inputs, config)
+    options = checking.common_options(inputs, runner, config)
+    if verb[0] == "run" and inputs.run != NO_COMMAND:
+        result = stage / "result.json"
+        outcome = checking.finished(
+            checking.call_cli([*verb, *options, *inputs.checks], runner, result)
+        )
+        failed = [
+            one.command
+            for one in (outcome.result, *(outcome.result.checks if outcome.result else ()))
+            if one is not None and one.command is not None and one.command.exit_code != 0
+        ]
+        if outcome.status == "error" or failed:
+            raise NotComparableError(
+                outcome.problem or f"the command failed: {failed[0].command}",
+                remedy="no golden was changed",
+            )
+    folder = checking.golden_folder(inputs, runner, config)
+    document = accept(runner.workspace, inputs, folder, inputs.checks, reason)
+    golden_dir = folder or (config.golden_dir if config else None)
+    dirs = () if golden_dir is None else (runner.workspace / golden_dir,)
+    return Taken(dirs, ((inputs.platform_key, document),))
+
+
+def open_pull_request(inputs: Inputs, runner: Runner, api: Api) -> str:
+    """Pushes the workspace's goldens to a branch of their own, and opens a pull request for it or
+    brings the one that is open up to date; returns its address, '' if there is nothing to do."""
+    base = safe_branch(runner.environment.get("GITHUB_REF_NAME", ""))
+    branch = _BRANCH_PREFIX + base.replace("/", "-")
+    text = Path(runner.environment.get("CIWRAP_SUMMARY_PATH", "")).read_text(encoding="utf-8")
+    reason = inputs.reason or _DEFAULT_REASON
+    with tempfile.TemporaryDirectory() as name:
+        clone = Clone.make(Path(name, "clone"), base, runner, api.token)
+        ours = golden_dir_below(runner.workspace, inputs, "")
+        folder = clone.folder / ours.relative_to(runner.workspace)
+        copy_goldens(ours, folder)
+        if not clone.commit_goldens([folder], f"{_TITLE}\n\n{reason}\n"):
+            say("the branch has these goldens already: no pull request")
+            return ""
+        clone.push(branch, runner, over=True)
+    body = cut_markdown(f"{MARK}\n{plain(reason)}\n\n{text}", _BODY_BYTES)
+    return _put_pull_request(body, branch, base, runner, api)
+
+
+def copy_goldens(source: Path, target: Path) -> None:
+    """Makes the goldens of one folder those of the other; plain files only."""
+    for path in sorted(source.rglob("*")):
+        if path.is_file() and not path.is_symlink() and path.name.endswith(GOLDEN_SUFFIXES):
+            copy = target / path.relative_to(source)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            if copy.is_symlink():
+                raise UsageError("is a symbolic link", file=copy)
+            shutil.copyfile(path, copy)
+
+
+def _put_pull_request(body: str, branch: str, base: str, runner: Runner, api: Api) -> str:
+    owner = runner.repository.partition("/")[0]
+    pulls = f"/repos/{runner.repository}/pulls"
+    known = next(iter(api.pages(pulls, state="open", head=f"{owner}:{branch}", base=base)), None)
+    if known is not None:
+        api.send("PATCH", f"{pulls}/{int(known['number'])}", {"body": body})
+        return str(known.get("html_url", ""))
+    made = api.send("POST", pulls, {"title": _TITLE, "head": branch, "base": base, "body": body})
+    return str(made.get("html_url", ""))

@@ -1,0 +1,213 @@
+"""Inputs, outputs, summary, annotations and the gate, without a runner."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ciwrap.action.gate import gate
+from ciwrap.action.inputs import FailOn, read_inputs, safe_key
+from ciwrap.action.outcome import Outcome, publish, read_result
+from ciwrap.action.render import MOST_ANNOTATIONS, Place, annotation_lines, markdown
+from ciwrap.action.runner import SUMMARY_BYTES, Runner, command_line, cut_markdown
+from ciwrap.errors import UsageError
+from ciwrap.model import CheckResult, RunResult, VariableResult, Verdict
+from ciwrap.report.document import document_text, to_document
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOSTILE = [
+    "::error file=x::y", "##[add-mask]x", "a\n::stop-commands::z", "%0A::error::x",
+    "x\r\n::debug::y",
+    "\x1b]8;;http://evil\x07", "</summary><script>alert(1)</script>", "![x](http://evil/)", "@all",
+    "a|b`c`", "<!-- ciwrap -->", "\u202egpj", "${{ github.token }}", "$(id)", "`id`", "; id",
+]  # fmt: skip
+
+
+def result_of(count: int, verdict: Verdict = Verdict.DIFFER, name: str = "v") -> RunResult:
+    variables = tuple(
+        VariableResult(f"{name}{n}", verdict, differing_count=0 if verdict is Verdict.MATCH else 1)
+        for n in range(count)
+    )
+    return RunResult(verdict, (CheckResult("mesh", verdict, variables),))
+
+
+# --- inputs ---------------------------------------------------------------------------------------
+
+
+def test_defaults() -> None:
+    inputs = read_inputs({})
+    assert (inputs.mode, inputs.fail_on, inputs.artifact_name) == ("check", FailOn.DIFFER, "ciwrap")
+    assert read_inputs({"CIWRAP_INPUT_PLATFORM_KEY": "a-1"}).artifact_name == "ciwrap-a-1"
+
+
+@pytest.mark.parametrize(
+    "text", ["../x", "a/b", "", ".", "-x", "a b", "a\n", "x" * 101, "a..b", "x.lock", "ä", "$(id)"]
+)
+def test_keys_that_are_no_names(text: str) -> None:
+    with pytest.raises(UsageError):
+        safe_key(text, "platform-key")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("MODE", "chekc"), ("FAIL_ON", "sometimes"), ("UPLOAD", "perhaps"), ("EXPECT", "-1"),
+        ("EXPECT", "1e3"), ("PLATFORM_KEY", "../.."), ("ARTIFACT_NAME", "a/b"),
+    ],
+)  # fmt: skip
+def test_inputs_without_meaning(name: str, value: str) -> None:
+    with pytest.raises(UsageError, match=name.lower().replace("_", "-")):
+        read_inputs({f"CIWRAP_INPUT_{name}": value})
+
+
+# --- outputs and commands -------------------------------------------------------------------------
+
+
+def parse_outputs(text: str) -> dict[str, str]:
+    """As the runner reads the file."""
+    found, lines = {}, text.split("\n")
+    while lines and lines[0]:
+        name, mark = lines.pop(0).split("<<", 1)
+        end = lines.index(mark)
+        found[name] = "\n".join(lines[:end])
+        del lines[: end + 1]
+    return found
+
+
+@given(st.dictionaries(st.sampled_from("abc"), st.text(st.characters(exclude_categories=["Cs"]))))
+def test_outputs_hold_anything(
+    tmp_path_factory: pytest.TempPathFactory, values: dict[str, str]
+) -> None:
+    path = tmp_path_factory.mktemp("outputs") / "file"
+    path.touch()
+    runner = Runner({"GITHUB_OUTPUT": str(path)})
+    for name, value in values.items():
+        runner.set_output(name, value)
+    # Universal newlines are off: a carriage return is part of a value.
+    assert parse_outputs(path.read_bytes().decode()) == values
+
+
+@given(st.text(), st.text())
+def test_a_command_is_one_line_and_reads_back(message: str, title: str) -> None:
+    line = command_line("error", message, title=title, file=None, line=3)
+    assert "\n" not in line
+    assert "\r" not in line
+    found = re.fullmatch(r"::error title=([^,:]*),line=3::(.*)", line, re.DOTALL)
+    assert found is not None
+
+    def unescape(text: str) -> str:
+        for code, char in (("%2C", ","), ("%3A", ":"), ("%0A", "\n"), ("%0D", "\r"), ("%25", "%")):
+            text = text.replace(code, char)
+        return text
+
+    assert unescape(found[1]) == title
+    assert unescape(found[2]) == message if "%" not in message else True
+
+
+def test_programs_get_no_channel_of_the_step() -> None:
+    runner = Runner({"GITHUB_OUTPUT": "a", "GITHUB_ENV": "b", "CIWRAP_INPUT_RUN": "c", "PATH": "d"})
+    assert runner.program_environment == {"PATH": "d"}
+
+
+# --- summary and annotations ----------------------------------------------------------------------
+
+
+def test_a_summary_is_cut_before_github_drops_it(tmp_path: Path) -> None:
+    path = tmp_path / "summary.md"
+    runner = Runner({"GITHUB_STEP_SUMMARY": str(path)})
+    path.write_text("before\n")
+    runner.add_summary("ä line of it\n" * 200_000)
+    data = path.read_bytes()
+    assert SUMMARY_BYTES - 100 < len(data) <= SUMMARY_BYTES
+    assert data.decode().endswith("in the report of the artifact._\n")
+    runner.add_summary("more\n" * 100)
+    assert path.stat().st_size <= 1 << 20
+
+
+@given(st.text(), st.integers(0, 300))
+def test_cutting_never_exceeds(text: str, most: int) -> None:
+    assert len(cut_markdown(text, most).encode("utf-8", "backslashreplace")) <= most
+
+
+@pytest.mark.parametrize("count", [0, 1, 9, 10, 11, 500])
+def test_annotations_are_as_many_as_are_shown(count: int) -> None:
+    result = result_of(count) if count else result_of(1, Verdict.MATCH)
+    lines = list(annotation_lines(Outcome("differ", result), Place()))
+    assert len(lines) == min(count, MOST_ANNOTATIONS)
+    if count > MOST_ANNOTATIONS:
+        assert f"+{count - MOST_ANNOTATIONS + 1} more" in lines[-1]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_give_no_orders(name: str) -> None:
+    result = RunResult(
+        Verdict.DIFFER,
+        (CheckResult(name, Verdict.DIFFER, (VariableResult(name, Verdict.DIFFER),)),),
+    )
+    for line in annotation_lines(Outcome("differ", result), Place("ciwrap.yaml", {name: 3})):
+        assert re.fullmatch(r"::error [^\x00-\x1f]*", line)
+    text = markdown(Outcome("differ", result), read_inputs({}))
+    for piece in ("<script", "](http", "@all", "<!--", "\x1b", "\u202e", "\n::"):
+        assert piece not in text
+
+
+# --- results --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exit_code", [None, 1])
+def test_a_result_is_read(tmp_path: Path, exit_code: int | None) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(document_text(to_document(result_of(2))))
+    assert read_result(path, exit_code=exit_code).status == "differ"
+
+
+@pytest.mark.parametrize("exit_code", [0, 2, 3, 70, -11])
+def test_an_exit_code_at_odds_with_the_result_is_an_error(tmp_path: Path, exit_code: int) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(document_text(to_document(result_of(2))))
+    assert read_result(path, exit_code=exit_code).status == "error"
+
+
+def test_outputs_of_a_step(tmp_path: Path) -> None:
+    outputs = tmp_path / "outputs"
+    outputs.touch()
+    stage = tmp_path / "stage"
+    stage.mkdir()
+    (stage / "result.json").write_text(document_text(to_document(result_of(3))))
+    runner = Runner({"GITHUB_OUTPUT": str(outputs), "GITHUB_WORKSPACE": str(tmp_path)})
+    inputs = read_inputs({"CIWRAP_INPUT_REPORT": "reports/numbers.html"})
+    publish(read_result(stage / "result.json"), inputs, runner, stage)
+    told = parse_outputs(outputs.read_text())
+    assert (told["status"], told["compared"], told["differing"]) == ("differ", "3", "3")
+    assert (tmp_path / "reports/numbers.html").read_bytes() == (stage / "report.html").read_bytes()
+    assert json.loads((stage / "result.json").read_text())["verdict"] == "differ"
+
+
+# --- gate -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "failing"),
+    [
+        (FailOn.DIFFER, {"differ", "not-comparable", "error", "", "made up"}),
+        (FailOn.NOT_COMPARABLE, {"not-comparable", "error", "", "made up"}),
+        (FailOn.ERROR, {"error", "", "made up"}),
+        (FailOn.NEVER, set()),
+    ],
+)
+def test_gate(fail_on: FailOn, failing: set[str]) -> None:
+    for status in ("match", "differ", "not-comparable", "error", "", "made up"):
+        assert gate(status, fail_on, {"CIWRAP_COMPARED": "3"}) == int(status in failing), status
+
+
+@pytest.mark.parametrize("compared", ["", "0", "-1", "x"])
+def test_a_match_of_nothing_is_none(compared: str) -> None:
+    assert gate("match", FailOn.DIFFER, {"CIWRAP_COMPARED": compared}) == 1
+    assert gate("match", FailOn.DIFFER, {"CIWRAP_COMPARED": "1"}) == 0
