@@ -12,7 +12,9 @@ from ciwrap.errors import (
     DuplicateVariableError,
     ExitCode,
     MaskError,
+    UnsupportedDtypeError,
     UnsupportedFormatError,
+    VariableMissingError,
 )
 from ciwrap.golden.values import MaskedValues, SourceValues, Values
 from ciwrap.model import VariableId
@@ -86,10 +88,17 @@ class Catalog:
         true.
 
         They are valid until some other variables were asked for: use them at once. Raises
-        MaskError, CorruptFileError if the file changed since it was listed, and the errors of
-        opening it.
+        MaskError, UnsupportedDtypeError, CorruptFileError if the file changed since it was listed,
+        and the errors of opening it.
         """
         entry = self.entries[identity]
+        if entry.info.fault is not None:
+            raise UnsupportedDtypeError(
+                entry.info.fault,
+                file=entry.file.path,
+                variable=identity.text,
+                remedy="name it under 'ignore' to go without it",
+            )
         values = self._plain_values(entry)
         if mask is None:
             return values
@@ -105,7 +114,10 @@ class Catalog:
 
     def _plain_values(self, entry: Entry) -> Values:
         source = self._source(entry.file)
-        info = next((item for item in source.variables if item.name == entry.info.name), None)
+        try:
+            info = source.info(entry.info.name)
+        except VariableMissingError:
+            info = None
         if info != entry.info or info is None:
             raise CorruptFileError(
                 "the file changed while it was being compared",

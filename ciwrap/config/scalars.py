@@ -97,6 +97,13 @@ def _positive(value: Any) -> float:
     return float(number)
 
 
+def _step_size(value: Any) -> float:
+    number = parse_number(value)
+    if not 0 < number < math.inf:
+        raise refusal(f"must be a number above 0, not {cut(value)}")
+    return float(number)
+
+
 def _whole(low: int, high: int) -> Any:
     def parse(value: Any) -> int:
         text = value.strip() if isinstance(value, str) else ""
@@ -258,6 +265,9 @@ Ulps = Annotated[
 Offset = Annotated[int, BeforeValidator(_whole(0, 1 << 62)), JsonForm(type="integer", minimum=0)]
 Length = Annotated[int, BeforeValidator(_whole(-1, 1 << 62)), JsonForm(type="integer", minimum=-1)]
 Seconds = Annotated[float, BeforeValidator(_positive), JsonForm(type="number", exclusiveMinimum=0)]
+StepSize = Annotated[
+    float, BeforeValidator(_step_size), JsonForm(type="number", exclusiveMinimum=0)
+]
 Flag = Annotated[bool, BeforeValidator(_bool), JsonForm(type="boolean")]
 ChunkBytes = Annotated[int, BeforeValidator(_byte_size(64, 16 << 20)), JsonForm(**_SIZE_SCHEMA)]
 Budget = Annotated[int, BeforeValidator(_byte_size(0, 1 << 40)), JsonForm(**_SIZE_SCHEMA)]

@@ -36,6 +36,7 @@ from ciwrap.config.scalars import (
     Offset,
     ResidueLevels,
     Seconds,
+    StepSize,
     Text,
     Texts,
     Ulps,
@@ -45,7 +46,7 @@ from ciwrap.config.scalars import (
     shown,
 )
 
-OWN_FORMATS = ("npy", "npz", "raw", "text")
+OWN_FORMATS = ("npy", "npz", "raw", "text", "hdf5", "netcdf", "zarr")
 
 
 class Section(BaseModel):
@@ -175,6 +176,18 @@ class OptionsSection(Section):
     empty_is_nan: Flag | None = Field(None, description="text: read empty cells as NaN")
     final_newline: Flag | None = Field(
         None, description="text: a last line without a line break is an error (true)"
+    )
+    iterations: Text | None = Field(
+        None, description="files with a history: 'auto', 'none', or the dimension that is time"
+    )
+    iteration_variable: Text | None = Field(
+        None, description="files with a history: the variable whose values number the iterations"
+    )
+    iteration_step: StepSize | None = Field(
+        None, description="files with a history: what one iteration adds to that variable"
+    )
+    attributes: Flag | None = Field(
+        None, description="hdf5, netcdf, zarr: compare attributes, too (false)"
     )
 
 

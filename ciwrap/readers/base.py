@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ciwrap.errors import ConfigError, UnreadableFileError, VariableMissingError
+from ciwrap.errors import CiwrapError, ConfigError, UnreadableFileError, VariableMissingError
 from ciwrap.readers.dtypes import storage_dtype
 
 if TYPE_CHECKING:
@@ -43,12 +43,22 @@ class VariableInfo:
     dtype: array-protocol string with byte order as stored ("<f4", ">i8", "|b1", "|S12"), or "<bf2".
     shape: () for a single number; lengths may be 0. region: None unless the file holds the
     variable's bytes contiguously and uncompressed.
+
+    A file that holds a history lists a variable once per iteration: `name` then is unique in the
+    file ("step_10/x", "x[3]"), and `called` is what it is called in every iteration ("x").
+    iteration and rank are None where the file says nothing of them. fault: why this variable
+    cannot be read although the rest of the file can; reading it raises UnsupportedDtypeError with
+    this text, unless the configuration ignores it.
     """
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     region: FileRegion | None = None
+    called: str | None = None
+    iteration: int | None = None
+    rank: int | None = None
+    fault: str | None = None
 
     @property
     def element_count(self) -> int:
@@ -90,10 +100,13 @@ class Source(ABC):
 
     def info(self, name: str) -> VariableInfo:
         """The variable of that name; raises VariableMissingError."""
-        for info in self.variables:
-            if info.name == name:
-                return info
-        raise VariableMissingError("there is no such variable", file=self.path, variable=name)
+        by_name = self.__dict__.get("_by_name")
+        if by_name is None:
+            by_name = self.__dict__["_by_name"] = {info.name: info for info in self.variables}
+        found: VariableInfo | None = by_name.get(name)
+        if found is None:
+            raise VariableMissingError("there is no such variable", file=self.path, variable=name)
+        return found
 
     def checked_range(self, name: str, first_element: int, count: int) -> VariableInfo:
         """The variable of that name, once the range is known to lie in it; raises IndexError."""
@@ -124,13 +137,15 @@ class Reader(ABC):
 
     name: what `format:` in ciwrap.yaml calls it. suffixes: lower case, with the dot. names_inside:
     whether the file names its variables (.npz, tables) or they are named after the file (.npy,
-    raw). option_names: the keys that `options:` may hold.
+    raw). option_names: the keys that `options:` may hold. is_folder: whether an output of this
+    format is a folder with many files in it (Zarr, ADIOS2), to be opened as one.
     """
 
     name: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
     names_inside: ClassVar[bool] = True
     option_names: ClassVar[tuple[str, ...]] = ()
+    is_folder: ClassVar[bool] = False
 
     @abstractmethod
     def open(
@@ -143,6 +158,10 @@ class Reader(ABC):
         UnreadableFileError, CorruptFileError, UnsupportedFormatError, UnsupportedDtypeError or
         ConfigError, and nothing else, whatever the bytes are.
         """
+
+    def is_output(self, path: Path) -> bool:
+        """Whether a folder is an output of this format, if that `is_folder`."""
+        return self.is_folder and path.suffix.lower() in self.suffixes
 
     def companions(self, path: Path) -> tuple[Path, ...]:  # noqa: ARG002 - most formats have none
         """Further files that belong to this one (sidecars), whether or not they exist."""
@@ -166,7 +185,7 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if isinstance(error, UnreadableFileError):
+        if isinstance(error, CiwrapError):
             raise
         raise UnreadableFileError(
             f"cannot be read: {error.strerror or error}", file=path

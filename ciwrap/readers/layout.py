@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from unicodedata import category
 
 from ciwrap.errors import (
+    ConfigError,
     CorruptFileError,
     DuplicateVariableError,
     OutputMissingError,
@@ -16,7 +17,7 @@ from ciwrap.errors import (
 )
 from ciwrap.model import VariableId
 from ciwrap.patterns import PathMatch, PathPattern
-from ciwrap.readers.registry import knows_suffix, reader_for
+from ciwrap.readers.registry import is_output_folder, knows_suffix, reader_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -52,7 +53,18 @@ class OutputFile:
         names could not be stored or shown.
         """
         self.reader.check_options(self.options, self.path)
-        source = self.reader.open(self.path, name=self.label or None, options=self.options)
+        options = self.options
+        if self.iteration is not None and "iterations" in self.reader.option_names:
+            # The path has said which iteration the whole file is of.
+            if options.get("iterations", "none") != "none":
+                raise ConfigError(
+                    "the path already says which iteration the file is of",
+                    file=self.path,
+                    key="options.iterations",
+                )
+            options = {**options, "iterations": "none"}
+            options.pop("iteration_variable", None)
+        source = self.reader.open(self.path, name=self.label or None, options=options)
         for info in source.variables:
             fault = name_fault(self.variable_id(info).name)
             if fault is not None:
@@ -66,10 +78,11 @@ class OutputFile:
 
     def variable_id(self, info: VariableInfo) -> VariableId:
         """The identity of one of the file's variables within the check."""
-        name = info.name
+        name = info.name if info.called is None else info.called
         if self.reader.names_inside and self.label:
             name = f"{self.label}/{name}"
-        return VariableId(name, self.iteration, self.rank)
+        iteration = info.iteration if self.iteration is None else self.iteration
+        return VariableId(name, iteration, info.rank if self.rank is None else self.rank)
 
 
 def name_fault(name: str) -> str | None:
@@ -139,7 +152,7 @@ def find_in(
     name: what to call the array of a single .npy or raw file, so that `a.npy` and `b.npy` can be
     held against each other. Raises as `find_outputs` does.
     """
-    if path.is_dir():
+    if path.is_dir() and not is_output_folder(path, format_name):
         return find_outputs(
             path,
             ["."],
@@ -207,7 +220,8 @@ class _Search:
     def add(self, text: str) -> None:
         """Takes the files of one entry of `outputs`."""
         text = _tidy(text)
-        if (self._root / text).is_dir():
+        is_store = is_output_folder(self._root / text, self._format_name)
+        if (self._root / text).is_dir() and not is_store:
             base = "" if text == "." else f"{text}/"
             names = self._kept(base, self._root / text, "the folder holds no files")
             self._take(names, lambda name: self._in_folder(base, name))
@@ -233,7 +247,7 @@ class _Search:
             raise OutputMissingError(
                 f"there is no such folder, so {nothing}", file=folder, remedy=_REMEDY
             )
-        names = [base + name for name in _walk(folder)]
+        names = [base + name for name in _walk(folder, self._format_name)]
         kept = [name for name in names if not any(one.match(name) for one in self._excluded)]
         if not kept:
             raise OutputMissingError(nothing, file=folder, remedy=_REMEDY)
@@ -319,8 +333,9 @@ def _tidy(text: str) -> str:
     return text.rstrip("/") or "."
 
 
-def _walk(folder: Path) -> list[str]:
-    """All files below a folder, hidden ones left out, as sorted relative '/' paths.
+def _walk(folder: Path, format_name: str | None) -> list[str]:
+    """All files below a folder, hidden ones left out, as sorted relative '/' paths; folders that
+    are one output (Zarr stores) among them.
 
     Links to folders are followed, for what lies behind them is meant, too; those that lead back to
     a folder above are not.
@@ -336,7 +351,8 @@ def _walk(folder: Path) -> list[str]:
                 for entry in entries:
                     if entry.name.startswith("."):
                         continue
-                    if not entry.is_dir():
+                    is_file = not entry.is_dir()
+                    if is_file or is_output_folder(Path(entry.path), format_name):
                         found.append(prefix + entry.name)
                         continue
                     target = Path(entry.path).stat()

@@ -164,6 +164,8 @@ class _Member:
                 variable=name,
             )
         self._stored_at = self._data_offset() if entry.compress_type == 0 else None
+        if self._stored_at is not None:
+            self._check_sum(self._stored_at)
         self.array = NpyArray(self.header, self._read_at)
         region = None
         is_in_order = self.header.is_plain and not self.header.fortran_order
@@ -184,6 +186,20 @@ class _Member:
                 "has a damaged local header", file=self._file.path, variable=self._entry.filename
             )
         return offset
+
+    def _check_sum(self, start: int) -> None:
+        """What is read in place would pass by the archive's own check."""
+        found = 0
+        for at in range(0, self._entry.file_size, _SKIP_BYTES):
+            count = min(_SKIP_BYTES, self._entry.file_size - at)
+            found = zlib.crc32(self._file.read_at(start + at, count), found)
+        if found != self._entry.CRC:
+            raise CorruptFileError(
+                "does not have the checksum that the archive states",
+                file=self._file.path,
+                variable=self._entry.filename.removesuffix(".npy"),
+                remedy="write it again",
+            )
 
     def _take(self, count: int) -> bytes:
         """The next bytes of the unpacked member, fewer only at its end."""

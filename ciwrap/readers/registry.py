@@ -29,6 +29,9 @@ OWN_READERS = {
     "npz": ("ciwrap.readers.npz:NpzReader", (".npz",)),
     "raw": ("ciwrap.readers.raw:RawReader", (".bin", ".raw")),
     "text": ("ciwrap.readers.text:TextReader", (".csv", ".tsv", ".txt", ".dat")),
+    "hdf5": ("ciwrap.readers.hdf5:Hdf5Reader", (".h5", ".hdf5", ".he5", ".hdf")),
+    "netcdf": ("ciwrap.readers.netcdf:NetcdfReader", (".nc", ".nc4", ".cdf", ".netcdf")),
+    "zarr": ("ciwrap.readers.zarr_store:ZarrReader", (".zarr",)),
 }
 
 
@@ -70,6 +73,16 @@ def knows_suffix(path: Path) -> bool:
     except UnknownReaderError:
         return False
     return True
+
+
+def is_output_folder(path: Path, format_name: str | None = None) -> bool:
+    """Whether a folder is one output, as a Zarr store is, and not a folder with outputs in it.
+
+    Raises as `reader_for` does, but not for a suffix that no reader knows.
+    """
+    if format_name is None and not (path.suffix and knows_suffix(path)):
+        return False
+    return path.is_dir() and reader_for(path, format_name).is_output(path)
 
 
 def reader_named(name: str, *, file: str | os.PathLike[str] | None = None) -> Reader:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import CiwrapError
-from ciwrap.readers.registry import OWN_READERS, reader_for
+from ciwrap.readers.registry import OWN_READERS, is_output_folder, reader_for
 
 if TYPE_CHECKING:
     from ciwrap.readers.base import VariableInfo
@@ -57,7 +57,9 @@ def survey(folder: Path, *, leave_out: tuple[str, ...] = ("golden",)) -> Survey:
             and name not in leave_out
             and not Path(here, name, "pyvenv.cfg").exists()
         )
-        for name in sorted(files):
+        stores = [name for name in folders if is_output_folder(Path(here, name))]
+        folders[:] = [name for name in folders if name not in stores]
+        for name in sorted([*files, *stores]):
             path = Path(here, name)
             if name.startswith(".") or path.suffix.lower() not in _SUFFIXES:
                 continue

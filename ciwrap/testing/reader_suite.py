@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import shutil
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -23,6 +24,7 @@ from ciwrap.errors import (
     CorruptFileError,
     OutputMissingError,
     UnreadableFileError,
+    UnsupportedDtypeError,
     UnsupportedFormatError,
     VariableMissingError,
 )
@@ -89,7 +91,10 @@ class ReaderSuite:
     suffix: of the files that are written. dtypes and shapes: what the format can hold; a format
     that changes a dtype on the way (text turns float32 into float64) lists only those it keeps.
     holds_many: whether a file can hold several variables. fixed_size: whether every file that is
-    cut off or has bytes appended must be refused. options: what `open` is given.
+    cut off or has bytes appended must be refused; allows_tail: whether bytes after the end are
+    no concern of the format. options: what `open` is given. keeps_order: whether variables are
+    listed in the order in which they were written. slowly: only every so many lengths of a
+    truncated file are tried, for formats whose small files are large.
     """
 
     suffix: ClassVar[str]
@@ -97,6 +102,9 @@ class ReaderSuite:
     shapes: ClassVar[tuple[tuple[int, ...], ...]] = ALL_SHAPES
     holds_many: ClassVar[bool] = True
     fixed_size: ClassVar[bool] = True
+    allows_tail: ClassVar[bool] = False
+    keeps_order: ClassVar[bool] = True
+    slowly: ClassVar[int] = 1
     fuzz_examples: ClassVar[int] = 150
 
     # --- what a subclass says --------------------------------------------------------------------
@@ -112,6 +120,10 @@ class ReaderSuite:
     def options(self, variables: Arrays) -> Mapping[str, Any]:  # noqa: ARG002
         """The options with which a file with these variables is opened."""
         return {}
+
+    def part(self, path: Path) -> Path:
+        """The file that is damaged, where an output is a folder; default: the output itself."""
+        return path
 
     def expected(self, variables: Arrays) -> Arrays:
         """What should be read back; default: the variables themselves."""
@@ -138,6 +150,10 @@ class ReaderSuite:
     def read_all(self, source: Source) -> None:
         """Reads everything, and holds what is read against what is listed."""
         for info in source.variables:
+            if info.fault is not None:
+                with pytest.raises(UnsupportedDtypeError):
+                    source.read(info.name, 0, 1)
+                continue
             count = 0
             for piece in source.slabs(info.name, 4096):
                 assert piece.dtype == storage_dtype(info.dtype)
@@ -177,10 +193,14 @@ class ReaderSuite:
         self.write(path, arrays)
         wanted = self.expected(arrays)
         with self.open(path, arrays) as source:
-            assert [info.name for info in source.variables] == list(wanted)
+            names = [info.name for info in source.variables]
+            assert (names if self.keeps_order else sorted(names)) == (
+                list(wanted) if self.keeps_order else sorted(wanted)
+            )
             for info in source.variables:
                 array = wanted[info.name]
                 assert storage_dtype(info.dtype) == array.dtype
+                assert info.fault is None
                 assert info.shape == array.shape
                 assert info.byte_count == array.nbytes
                 flat = array.reshape(-1)
@@ -234,18 +254,24 @@ class ReaderSuite:
 
     def test_missing_file(self, tmp_path: Path) -> None:
         path, arrays = self.example(tmp_path)
-        path.unlink()
+        _remove(path)
         self.refused(path, arrays, OutputMissingError)
 
-    def test_folder_instead_of_file(self, tmp_path: Path) -> None:
+    def test_folder_and_file_exchanged(self, tmp_path: Path) -> None:
+        """A folder instead of a file, or the reverse; and an empty folder where one is wanted."""
         path, arrays = self.example(tmp_path)
-        path.unlink()
+        is_folder = path.is_dir()
+        _remove(path)
+        if is_folder:
+            path.write_bytes(b"no folder")
+            self.refused(path, arrays, UnreadableFileError)
+            path.unlink()
         path.mkdir()
-        self.refused(path, arrays, UnreadableFileError)
+        self.refused(path, arrays, CorruptFileError if is_folder else UnreadableFileError)
 
     def test_pipe_instead_of_file(self, tmp_path: Path) -> None:
         path, arrays = self.example(tmp_path)
-        path.unlink()
+        _remove(path)
         os.mkfifo(path)
         self.refused(path, arrays, UnreadableFileError)
 
@@ -256,24 +282,25 @@ class ReaderSuite:
             with _ordinary_user():
                 self.refused(path, arrays, UnreadableFileError)
         finally:
-            path.chmod(stat.S_IRUSR | stat.S_IWUSR)
+            path.chmod(stat.S_IRWXU)
 
     def test_empty_file(self, tmp_path: Path) -> None:
         path, arrays = self.example(tmp_path)
-        path.write_bytes(b"")
+        self.part(path).write_bytes(b"")
         self.refused(path, arrays, CorruptFileError)
 
     def test_garbage(self, tmp_path: Path) -> None:
         path, arrays = self.example(tmp_path)
         for seed in range(20):
-            path.write_bytes(random.Random(seed).randbytes(1 + seed * 50))
+            self.part(path).write_bytes(random.Random(seed).randbytes(1 + seed * 50))
             self.refused(path, arrays, (CorruptFileError, UnsupportedFormatError))
 
     def test_truncated_file(self, tmp_path: Path) -> None:
         path, arrays = self.example(tmp_path)
-        whole = path.read_bytes()
-        for length in range(len(whole)):
-            path.write_bytes(whole[:length])
+        part = self.part(path)
+        whole = part.read_bytes()
+        for length in (*range(0, len(whole) - 1, self.slowly), len(whole) - 1):
+            part.write_bytes(whole[:length])
             if self.fixed_size:
                 self.refused(path, arrays, (CorruptFileError, UnsupportedFormatError))
             else:
@@ -281,15 +308,17 @@ class ReaderSuite:
 
     def test_bytes_left_over(self, tmp_path: Path) -> None:
         path, arrays = self.example(tmp_path)
-        if not self.fixed_size:
+        if not self.fixed_size or self.allows_tail:
             pytest.skip("more bytes are more data")
-        path.write_bytes(path.read_bytes() + b"\0" * 8)
+        part = self.part(path)
+        part.write_bytes(part.read_bytes() + b"\0" * 8)
         self.refused(path, arrays, CorruptFileError)
 
     def test_mutated_file(self, tmp_path: Path) -> None:
         """Whatever the bytes are: what is listed can be read, or a CiwrapError says why not."""
         path, arrays = self.example(tmp_path)
-        whole = path.read_bytes()
+        part = self.part(path)
+        whole = part.read_bytes()
 
         @settings(
             max_examples=self.fuzz_examples,
@@ -312,7 +341,7 @@ class ReaderSuite:
             data = bytearray(whole)
             for position, kind, value in changes:
                 _mutate(data, position, kind, value)
-            path.write_bytes(bytes(data))
+            part.write_bytes(bytes(data))
             self.read_or_refused(path, arrays)
 
         mutate()
@@ -335,6 +364,13 @@ class ReaderSuite:
         except CiwrapError as error:
             message = str(error)
         assert message.isprintable()
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
 
 
 @contextlib.contextmanager

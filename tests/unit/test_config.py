@@ -136,9 +136,9 @@ def test_checks_as_a_list() -> None:
 def test_options_of_foreign_readers_are_typed_as_yaml_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    entry = EntryPoint("hdf5", "somewhere:Reader", READER_GROUP)
+    entry = EntryPoint("grib", "somewhere:Reader", READER_GROUP)
     monkeypatch.setattr(metadata, "entry_points", lambda group: [entry])
-    text = check_with("format: hdf5\noptions: {group: /a, level: 3, eps: 1e-6, deep: [no, 'no']}")
+    text = check_with("format: grib\noptions: {group: /a, level: 3, eps: 1e-6, deep: [no, 'no']}")
     assert load(text).checks[0].options == {
         "group": "/a",
         "level": 3,

@@ -59,6 +59,16 @@ class TestNpzStored(ReaderSuite):
         np.savez(path, **variables)
 
 
+def test_npz_checksum_of_what_is_stored(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    np.savez(path, x=np.arange(1000.0))
+    data = bytearray(path.read_bytes())
+    data[4000] ^= 1
+    path.write_bytes(bytes(data))
+    with pytest.raises(CorruptFileError, match=r"x.npz: x: .*checksum"):
+        NpzReader().open(path)
+
+
 class TestNpzCompressed(TestNpzStored):
     def write(self, path: Path, variables: Arrays) -> None:
         np.savez_compressed(path, **variables)

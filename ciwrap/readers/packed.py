@@ -1,0 +1,71 @@
+"""Numbers packed into integers by the CF conventions (scale_factor, add_offset)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """value = raw * scale + offset; raw numbers in `missing` become NaN.
+
+    dtype: of the values, that of the attributes.
+    """
+
+    scale: float
+    offset: float
+    missing: tuple[Any, ...]
+    dtype: np.dtype[Any]
+
+    @staticmethod
+    def of(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> Packing | None:
+        """The packing that a variable's attributes tell of; None if it is not packed.
+
+        Two files may hold the same raw numbers and other values, so raw numbers must not be
+        compared where there is one. Raises ValueError for attributes that are no single numbers.
+        """
+        given = {
+            key: attributes[key] for key in ("scale_factor", "add_offset") if key in attributes
+        }
+        if not given or dtype.kind not in "iuf":
+            return None
+        scale = _number(given.get("scale_factor", 1.0), "scale_factor")
+        offset = _number(given.get("add_offset", 0.0), "add_offset")
+        kinds = [np.asarray(value).dtype for value in given.values()]
+        wide = np.result_type(np.float32, *kinds)
+        missing = tuple(
+            one
+            for key in ("_FillValue", "missing_value")
+            if key in attributes
+            for one in np.asarray(attributes[key]).reshape(-1).tolist()
+        )
+        target = np.dtype(np.float32 if wide == np.float32 and dtype.itemsize <= 2 else np.float64)
+        return Packing(scale, offset, missing, target)
+
+    def reader(
+        self, read: Callable[[int, int], NDArray[Any]]
+    ) -> Callable[[int, int], NDArray[Any]]:
+        def unpack(first: int, count: int) -> NDArray[Any]:
+            raw = read(first, count)
+            values = raw.astype(np.float64) * self.scale + self.offset
+            found = values.astype(self.dtype)
+            if self.missing:
+                found[np.isin(raw, np.asarray(self.missing).astype(raw.dtype))] = np.nan
+            return found
+
+        return unpack
+
+
+def _number(value: Any, name: str) -> float:
+    found = np.asarray(value).reshape(-1)
+    if found.size != 1 or found.dtype.kind not in "iuf":
+        raise ValueError(f"its attribute {name} is no single number")
+    return float(found[0])

@@ -1,0 +1,87 @@
+"""A first look at a file in a child process, for libraries that crash on damaged files.
+
+HDF5 and others end the whole process on some damaged files. A comparison that dies says nothing of
+which file it was; so a copy of the process looks first, and its death is told as an error.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import time
+import warnings
+from typing import TYPE_CHECKING
+
+from ciwrap.errors import CorruptFileError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from ciwrap.readers.base import Source
+
+# A child that turns in circles is ended; far beyond what it takes to list a file of that size.
+_CPU_SECONDS = 5
+_CPU_SECONDS_PER_MIB = 1
+_seen: set[tuple[str, int, int, int]] = set()
+
+
+def look_first(path: Path, open_source: Callable[[], Source]) -> None:
+    """Opens the source and reads an element of each variable, in a child process.
+
+    Raises CorruptFileError if that process dies. What it finds otherwise, errors included, is left
+    to the caller to find again. A file that has not changed is not looked at twice.
+    """
+    try:
+        status = path.stat()
+    except OSError:
+        return  # opening it will say why
+    key = (str(path.resolve()), status.st_ino, status.st_size, status.st_mtime_ns)
+    if key in _seen:
+        return
+    with warnings.catch_warnings():
+        # The child only reads one file; it needs none of the threads that a fork leaves behind.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        _be_the_child(open_source, _CPU_SECONDS + _CPU_SECONDS_PER_MIB * (status.st_size >> 20))
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code == -signal.SIGXCPU:
+        raise CorruptFileError(
+            "is damaged: the library that reads it comes to no end",
+            file=path,
+            remedy="write it again",
+        )
+    if code < 0:
+        name = signal.Signals(-code).name
+        raise CorruptFileError(
+            f"is damaged: the library that reads it crashes ({name})",
+            file=path,
+            remedy="write it again",
+        )
+    _seen.add(key)
+
+
+def _be_the_child(open_source: Callable[[], Source], cpu_seconds: int) -> None:
+    try:
+        for number in (
+            signal.SIGSEGV,
+            signal.SIGBUS,
+            signal.SIGABRT,
+            signal.SIGFPE,
+            signal.SIGXCPU,
+        ):
+            signal.signal(number, signal.SIG_DFL)  # no handler's traceback
+        used = int(time.process_time())
+        resource.setrlimit(resource.RLIMIT_CPU, (used + cpu_seconds, used + cpu_seconds + 5))
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        for stream in (1, 2):
+            os.dup2(nothing, stream)
+        with open_source() as source:
+            for info in source.variables:
+                if info.fault is None and info.element_count:
+                    source.read(info.name, 0, 1)
+                    source.read(info.name, info.element_count - 1, 1)
+    finally:
+        os._exit(0)

@@ -1,0 +1,273 @@
+"""Zarr stores of format 2 and 3 in a folder, through zarr-python."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import warnings
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ciwrap.errors import (
+    ConfigError,
+    CorruptFileError,
+    FileLimitError,
+    OutputMissingError,
+    UnreadableFileError,
+)
+from ciwrap.readers.base import FileRegion, Reader, Source, reading
+from ciwrap.readers.boxes import FlatReader
+from ciwrap.readers.entries import EntrySource, Listing, guarded
+from ciwrap.readers.files import InputFile
+from ciwrap.readers.hdf5 import MAX_DEPTH, MAX_TEXTS
+from ciwrap.readers.history import OPTION_NAMES, IterationRule, Place, place_of, time_axis
+from ciwrap.readers.optional import library
+from ciwrap.readers.packed import Packing
+from ciwrap.readers.zarr_chunks import ChunkCheck, chunk_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+MARKERS = ("zarr.json", ".zgroup", ".zarray")
+_MAX_METADATA_BYTES = 64 << 20
+
+
+class ZarrReader(Reader):
+    """Every array is a variable, named by its path in the store.
+
+    A dimension named `time` (or the only one named so) gives the iterations, and so do groups such
+    as `iter_0010`. Packed variables are unpacked; attributes are compared only if asked for.
+    """
+
+    name: ClassVar[str] = "zarr"
+    suffixes: ClassVar[tuple[str, ...]] = (".zarr",)
+    option_names: ClassVar[tuple[str, ...]] = (*OPTION_NAMES, "attributes")
+    is_folder: ClassVar[bool] = True
+
+    def is_output(self, path: Path) -> bool:
+        return path.suffix.lower() in self.suffixes or any(
+            (path / marker).is_file() for marker in MARKERS
+        )
+
+    def open(
+        self,
+        path: Path,
+        *,
+        name: str | None = None,  # noqa: ARG002 - the store names its arrays
+        options: Mapping[str, Any] | None = None,
+    ) -> Source:
+        given = dict(options or {})
+        self.check_options(given, path)
+        rule = IterationRule.of(given, path)
+        _check_is_store(path)
+        zarr = library("zarr", "zarr", file=path)
+        listing = Listing(path)
+        with guarded(path), _quiet():
+            root = zarr.open(str(path), mode="r")
+            walk = _Walk(zarr, listing, rule, has_attributes=bool(given.get("attributes")))
+            walk.node(root, path.stem, ())
+        if rule.axis not in ("auto", "none") and not walk.has_found_axis:
+            raise ConfigError(
+                f"no array has a dimension {rule.axis!r}", file=path, key="options.iterations"
+            )
+        return EntrySource(path, listing.entries)
+
+
+def _check_is_store(path: Path) -> None:
+    with reading(path):
+        if not path.exists():
+            raise OutputMissingError("does not exist", file=path, remedy="run the program first")
+        if not path.is_dir():
+            raise UnreadableFileError(
+                "is no folder, as a Zarr store is", file=path, remedy="give the store's folder"
+            )
+        list(path.iterdir())
+    for marker in MARKERS:
+        file = path / marker
+        if file.is_file():
+            opened = InputFile(file)
+            size = opened.byte_count
+            opened.close()
+            if size > _MAX_METADATA_BYTES:
+                raise FileLimitError("is too large for a description of arrays", file=file)
+            return
+    raise CorruptFileError(
+        "is no Zarr store: it holds neither zarr.json nor .zgroup nor .zarray",
+        file=path,
+        remedy="has the program finished writing it?",
+    )
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without zarr's warnings about dtypes that its specification leaves open."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+class _Walk:
+    """Lists the arrays below a group."""
+
+    def __init__(
+        self, zarr: Any, listing: Listing, rule: IterationRule, *, has_attributes: bool
+    ) -> None:
+        self._zarr = zarr
+        self._listing = listing
+        self._rule = rule
+        self._has_attributes = has_attributes
+        self._steps: dict[tuple[str, ...], list[int]] = {}
+        self.has_found_axis = False
+
+    def node(self, node: Any, stem: str, above: tuple[str, ...], parent: Any = None) -> None:
+        """A group, or an array named `stem` in the group `parent`."""
+        if isinstance(node, self._zarr.Array):
+            self._array(node, above, stem, parent)
+            return
+        here = (*above, stem) if parent is not None else above
+        if len(here) > MAX_DEPTH:
+            raise FileLimitError("nests its groups too deeply", file=self._listing.path)
+        self._attributes(dict(node.attrs), here)
+        for name in sorted(node.keys()):
+            self.node(node[name], name, here, node)
+
+    def _place(self, above: tuple[str, ...], name: str) -> Place:
+        return place_of(above, name) if self._rule.is_on else Place("/".join([*above, name]))
+
+    def _array(self, array: Any, above: tuple[str, ...], name: str, parent: Any) -> None:
+        listing = self._listing
+        place = self._place(above, name)
+        facts: dict[str, Any] = {
+            "called": place.called,
+            "iteration": place.iteration,
+            "rank": place.rank,
+        }
+        path = "/".join([*above, name])
+        attributes = dict(array.attrs)
+        self._attributes(attributes, (*above, name))
+        fault = _codec_fault(array)
+        dtype, shape = np.dtype(array.dtype), tuple(array.shape)
+        is_text = dtype.hasobject or dtype.kind == "T"
+        if fault is None and is_text and math.prod(shape) > MAX_TEXTS:
+            fault = f"holds more than {MAX_TEXTS} texts of any length"
+        if fault is not None:
+            listing.add_fault(path, fault, **facts)
+            return
+        steps = self._steps_of(array, attributes, above, parent)
+        if is_text:
+            read_box = _box_reader(listing.path, array)
+            values = read_box((0,) * len(shape), shape).astype(object)
+            listing.add_array(path, values, steps=steps, **facts)
+            return
+        packing = Packing.of(attributes, dtype)
+        chunk_rows = next(iter(array.chunks)) if shape else 0
+        read: Any = FlatReader(shape, dtype, _box_reader(listing.path, array), chunk_rows).read
+        stored = _stored_bytes(listing.path, array)
+        if packing is not None:
+            dtype, read = packing.dtype, packing.reader(read)
+        region = None if packing is not None else _region(listing.path, array, dtype)
+        listing.add(
+            path, dtype, shape, read, region=region, stored_bytes=stored, steps=steps, **facts
+        )
+
+    def _steps_of(
+        self, array: Any, attributes: Mapping[str, Any], above: tuple[str, ...], parent: Any
+    ) -> list[int] | None:
+        """The iterations of the array's first axis, if that goes through time."""
+        names = getattr(array.metadata, "dimension_names", None)
+        names = attributes.get("_ARRAY_DIMENSIONS") if names is None else names
+        if not isinstance(names, (list, tuple)) or len(names) != len(array.shape) or not names:
+            return None
+        axis = time_axis(self._rule, [str(name) for name in names], [])
+        if axis is None:
+            return None
+        self.has_found_axis = True
+        if str(names[0]) != axis:
+            return None
+        length = int(array.shape[0])
+        variable = self._rule.variable
+        if variable is None:
+            return list(range(length))
+        if above not in self._steps:
+            holder = parent[variable] if parent is not None and variable in parent else None
+            if holder is None or tuple(holder.shape) != (length,):
+                raise ConfigError(
+                    f"there is no array {variable!r} with one value for each of the {length} steps"
+                    f" along {axis!r}",
+                    file=self._listing.path,
+                    key="options.iteration_variable",
+                )
+            self._steps[above] = self._rule.numbers(holder[...], self._listing.path, variable)
+        return self._steps[above]
+
+    def _attributes(self, attributes: Mapping[str, Any], path: tuple[str, ...]) -> None:
+        if not self._has_attributes:
+            return
+        above, last = path[:-1], path[-1] if path else ""
+        for name, value in attributes.items():
+            if name == "_ARRAY_DIMENSIONS":
+                continue
+            place = self._place(above, f"{last}@{name}")
+            plain = value if isinstance(value, (str, bool, int, float)) else json.dumps(value)
+            self._listing.add_array(
+                "/".join([*above, f"{last}@{name}"]),
+                plain,
+                called=place.called,
+                iteration=place.iteration,
+                rank=place.rank,
+            )
+
+
+def _box_reader(path: Path, array: Any) -> Any:
+    check = ChunkCheck(path, array)
+
+    def read(start: tuple[int, ...], lengths: tuple[int, ...]) -> Any:
+        box = tuple(slice(at, at + length) for at, length in zip(start, lengths, strict=True))
+        check.look(start, lengths)
+        with _quiet():
+            return np.asarray(array[box] if box else array[...])
+
+    return read
+
+
+def _codec_fault(array: Any) -> str | None:
+    """Why an array must not be decoded."""
+    described = array.metadata.to_dict()
+    codecs = [*(described.get("filters") or ()), *(described.get("codecs") or ())]
+    codecs.append(described.get("compressor") or {})
+    for codec in codecs:
+        name = str(codec.get("id") or codec.get("name") or "") if isinstance(codec, dict) else ""
+        if name.rpartition(".")[2] == "pickle":
+            return "holds pickled objects; unpickling them could run code, so they are refused"
+    return None
+
+
+def _stored_bytes(path: Path, array: Any) -> int | None:
+    """Bytes in the array's files, looked up only where the array claims much."""
+    if array.nbytes <= 1 << 30:
+        return None
+    found: int = sum(one.stat().st_size for one in (path / array.path).rglob("*") if one.is_file())
+    return found
+
+
+def _region(path: Path, array: Any, dtype: np.dtype[Any]) -> FileRegion | None:
+    """The chunk's file, for an array of a single chunk as it is."""
+    if dtype.names is not None or dtype.hasobject or list(array.chunks) != list(array.shape):
+        return None
+    described = array.metadata.to_dict()
+    if described.get("zarr_format") == 2:
+        is_plain = not described.get("filters") and not described.get("compressor")
+        is_plain = is_plain and described.get("order") == "C"
+    else:
+        codecs = described.get("codecs") or []
+        is_plain = len(codecs) == 1 and codecs[0].get("name") == "bytes"
+        # The dtype is the native one, whatever order the bytes have.
+        order = (codecs[0].get("configuration") or {}).get("endian", "little") if codecs else ""
+        is_plain = is_plain and (dtype.itemsize == 1 or order == "little")
+    file = path / array.path / chunk_key(array, (0,) * len(array.shape))
+    if not is_plain or not file.is_file() or file.stat().st_size != array.nbytes:
+        return None
+    return FileRegion(str(file), 0, int(array.nbytes))
