@@ -44,6 +44,7 @@ add_library(ciwrap_zstd STATIC "${_ciwrap_zstd_dir}/zstd.c")
 target_include_directories(ciwrap_zstd SYSTEM PUBLIC "${_ciwrap_zstd_dir}")
 # One thread and no assembly: less to build, and the same bytes.
 target_compile_definitions(ciwrap_zstd PRIVATE ZSTD_DISABLE_ASM=1 ZSTD_LEGACY_SUPPORT=0)
-target_compile_options(ciwrap_zstd PRIVATE -w $<IF:$<CONFIG:Debug>,-O1,-O2>)
+target_compile_options(ciwrap_zstd PRIVATE -w -ffunction-sections -fdata-sections
+    $<IF:$<CONFIG:Debug>,-O1,-O2>)
 set_target_properties(ciwrap_zstd PROPERTIES
     C_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON INTERPROCEDURAL_OPTIMIZATION OFF)

@@ -1,4 +1,4 @@
-"""What MkDocs does not do by itself: links from the pages to files of the repository beside them."""
+"""What MkDocs does not do by itself: links from pages to files of the repository beside them."""
 
 from __future__ import annotations
 

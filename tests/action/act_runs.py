@@ -23,6 +23,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 STUBS = Path(__file__).resolve().parent / "stubs"
+_API_PORT = 8123  # in a namespace of its own, so it is always free
 ACTION_REF = "ciwrap/ciwrap@v1"
 _USES = re.compile(r"uses: *(actions/[a-z/-]+)@([0-9a-f]{40})")
 _SOURCES = ("CMakeLists.txt", "LICENSE", "README.md", "pyproject.toml", "action.yml", "ciwrap",
@@ -183,6 +184,25 @@ class Act:
             "ACT_DISABLE_VERSION_CHECK": "1",
         }
 
+    def run_with_api(
+        self, repository: Path, state: dict[str, Any], **more: Any
+    ) -> tuple[Run, dict[str, Any]]:
+        """Runs workflows beside a fake API; returns what became of its state, too."""
+        file = self.folder / "github.json"
+        file.write_text(json.dumps(state))
+        server = Path(__file__).with_name("fake_github.py")
+        prelude = f"""
+            {sys.executable} {server} {file} {_API_PORT} >/dev/null 2>&1 &
+            trap "kill $!" EXIT
+            for _ in {{1..100}}; do
+                (exec 3<>/dev/tcp/127.0.0.1/{_API_PORT}) 2>/dev/null && break
+                sleep 0.05
+            done
+        """
+        env = {"GITHUB_API_URL": f"http://127.0.0.1:{_API_PORT}", **more.pop("env", {})}
+        run = self.run(repository, env=env, prelude=prelude, **more)
+        return run, json.loads(file.read_text())
+
     def run(
         self,
         repository: Path,
@@ -202,7 +222,7 @@ class Act:
             if project != "checkout":
                 local[f"{owner}/{project}@{ref}"] = STUBS / project
         command = [
-            str(act_path()), event, "--json", "--no-cache-server",
+            str(act_path()), event, "--json", "--no-cache-server", "-s", "GITHUB_TOKEN=secret",
             "-P", "ubuntu-latest=-self-hosted", "-P", "ubuntu-24.04=-self-hosted",
             "-P", "ubuntu-24.04-arm=-self-hosted",
         ]  # fmt: skip
@@ -219,7 +239,7 @@ class Act:
             file = self.folder / "event.json"
             file.write_text(json.dumps(payload))
             command += ["-e", str(file)]
-        script = f"ip link set lo up || true\n{prelude}\n" + '"$@"'
+        script = f"ip link set lo up\n{prelude}\n" + '"$@"'
         done = subprocess.run(
             ["unshare", "-rn", "bash", "-c", script, "act", *command, *arguments],
             cwd=repository,
@@ -275,6 +295,7 @@ def make_repository(folder: Path, workflows: dict[str, str], files: dict[str, st
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     git(folder, "init", "-q", "-b", "main")
+    git(folder, "remote", "add", "origin", "https://github.com/o/r.git")
     commit(folder)
     return folder
 

@@ -1,0 +1,138 @@
+"""The workflows to copy, as they are in examples/workflows, under act."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from action.act_runs import ROOT, commit, git
+from action.fake_github import artifact
+from action.test_artifact import make_zip
+from action.test_comment_and_order import pull, workflow_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from action.act_runs import Act
+
+EXAMPLES = ROOT / "examples/workflows"
+
+
+def example(name: str) -> str:
+    return (EXAMPLES / name).read_text(encoding="utf-8")
+
+
+def zip_of_folder(folder: Path) -> bytes:
+    return make_zip(
+        {
+            path.relative_to(folder).as_posix(): path.read_bytes()
+            for path in sorted(folder.rglob("*"))
+            if path.is_file()
+        }
+    )
+
+
+def test_check(act: Act, project: Callable[..., Path]) -> None:
+    run = act.run(project(example("check.yml")))
+    assert run.job("check").result == "success"
+    assert run.job("check").step("Compare").result == "success"
+
+
+def test_matrix_and_merge(
+    act: Act, project: Callable[..., Path], golden_files: dict[str, bytes]
+) -> None:
+    folder = project(example("matrix.yml"), goldens=False)
+    for key in ("linux-x64", "linux-arm64"):
+        (folder / "golden" / key).mkdir(parents=True)
+        for name, data in golden_files.items():
+            (folder / "golden" / key / name).write_bytes(data)
+    # One platform's goldens are of another program.
+    shutil.rmtree(folder / "golden/linux-arm64")
+    commit(folder)
+    run = act.run(folder)
+    # act tells of one result for all legs, so the legs' own steps are asked.
+    gates = {leg.matrix["platform-key"]: leg.step("Gate").result for leg in run.jobs["check"]}
+    assert gates == {"linux-x64": "success", "linux-arm64": "failure"}
+    merged = run.job("report")
+    assert merged.result == "failure"
+    assert "not comparable" in merged.summary
+    assert sorted(one.name for one in act.artifacts.iterdir()) == [
+        "ciwrap-linux-arm64", "ciwrap-linux-x64", "report",
+    ]  # fmt: skip
+    document = json.loads((act.artifacts / "report/result.json").read_text())
+    assert sorted(check["verdict"] for check in document["checks"]) == ["match", "not_comparable"]
+
+
+def test_merge_misses_a_job_that_left_nothing(
+    act: Act, project: Callable[..., Path], golden_files: dict[str, bytes]
+) -> None:
+    # The second job ends before it comes to ciwrap.
+    text = example("matrix.yml").replace(
+        "      - uses: ciwrap/ciwrap@v1\n        with:\n          platform-key",
+        "      - if: ${{ matrix.platform-key == 'linux-arm64' }}\n        run: exit 1\n"
+        "      - uses: ciwrap/ciwrap@v1\n        with:\n          platform-key",
+    )
+    folder = project(text, goldens=False)
+    (folder / "golden/linux-x64").mkdir(parents=True)
+    for name, data in golden_files.items():
+        (folder / "golden/linux-x64" / name).write_bytes(data)
+    commit(folder)
+    run = act.run(folder)
+    merged = run.job("report")
+    assert merged.result == "failure"
+    assert "1 result found, 2 expected" in merged.summary
+
+
+@pytest.mark.parametrize(("shift", "result"), [("0", "success"), ("$RANDOM", "failure")])
+def test_run_to_run(act: Act, project: Callable[..., Path], shift: str, result: str) -> None:
+    config = (
+        "version: 1\ndefaults: {atol: 1e-6}\nchecks: {mesh: {outputs: out}}\n"
+        f"run: bash -c 'python3 simulate.py {shift}'\n"
+    )
+    folder = project(example("nightly.yml"), goldens=False, **{"ciwrap.yaml": config})
+    run = act.run(folder, event="workflow_dispatch")
+    assert run.job("twice").result == result
+    assert not (folder / "golden").exists()
+
+
+# --- comment --------------------------------------------------------------------------------------
+
+
+def failing_artifact(
+    act: Act, project: Callable[..., Path], shift: str = "0.5"
+) -> tuple[Path, bytes]:
+    """A project whose check differs, and the artifact that its run has uploaded."""
+    folder = project(example("check.yml"))
+    text = (folder / "ciwrap.yaml").read_text().replace("simulate.py", f"simulate.py {shift}")
+    (folder / "ciwrap.yaml").write_text(text)
+    sha = commit(folder)
+    payload = {"pull_request": {"head": {"sha": sha}}}
+    run = act.run(folder, event="pull_request", payload=payload)
+    assert run.job("check").result == "failure"
+    assert json.loads((act.artifacts / "ciwrap/meta.json").read_text())["sha"] == sha
+    return folder, zip_of_folder(act.artifacts / "ciwrap")
+
+
+@pytest.mark.parametrize("fork", [False, True])
+def test_comment(act: Act, project: Callable[..., Path], fork: bool) -> None:
+    folder, data = failing_artifact(act, project)
+    sha = git(folder, "rev-parse", "HEAD")
+    (folder / ".github/workflows/ciwrap.yml").write_text(example("comment.yml"))
+    commit(folder)
+    state: dict[str, Any] = {
+        "pulls": [pull(sha=sha, fork=fork)],
+        "artifacts": {"77": [artifact(1, "ciwrap", data)]},
+    }
+    payload = {"action": "completed", "workflow_run": workflow_run(sha=sha, fork=fork)}
+    run, after = act.run_with_api(folder, state, event="workflow_run", payload=payload)
+    assert run.job("comment").result == "success", run.log[-3000:]
+    (comment,) = after["comments"]["5"]
+    assert "temperature" in comment["body"]
+    assert sha in comment["body"]
+    again, later = act.run_with_api(folder, after, event="workflow_run", payload=payload)
+    assert again.job("comment").result == "success"
+    assert later["comments"] == after["comments"]
+    assert [r["method"] for r in later["requests"]].count("POST") == 1
