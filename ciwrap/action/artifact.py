@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import stat
 import struct
 import zipfile
@@ -32,6 +33,7 @@ _COPY_BYTES = 1 << 20
 _END_BYTES = 22
 _MOST_DIRECTORY_BYTES = MOST_ENTRIES * 512
 _ENCRYPTED = 0x1
+_COMMIT = re.compile(r"([0-9a-f]{40})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class Meta:
 
     platform_key: str = ""
     sha: str = ""
+    commit: str = ""
 
 
 def unpack(data: bytes, folder: Path, name: str) -> None:
@@ -153,10 +156,13 @@ def read_meta(folder: Path) -> Meta:
     try:
         with path.open("rb") as stream:
             document = json.loads(stream.read(_MOST_META_BYTES))
-        key, sha = document["platform_key"], document["sha"]
-        if not isinstance(key, str) or not isinstance(sha, str):
-            raise TypeError("its fields must be texts")
-        return Meta(safe_key(key, "platform_key") if key else "", sha)
+        key, sha, commit = (document[name] for name in ("platform_key", "sha", "commit"))
+        if not isinstance(key, str):
+            raise TypeError("platform_key must be a text")
+        for one in (sha, commit):
+            if not isinstance(one, str) or not _COMMIT.fullmatch(one):
+                raise ValueError(f"{one!r} is no commit")
+        return Meta(safe_key(key, "platform_key") if key else "", sha, commit)
     except (OSError, ValueError, KeyError, TypeError, RecursionError, UsageError) as error:
         raise CorruptFileError(f"does not describe an artifact: {error}", file=path) from None
 

@@ -43,7 +43,7 @@ def run_check(inputs: Inputs, runner: Runner) -> None:
     stage = fresh_stage(runner, inputs.artifact_name)
     config = load_config(inputs, runner)
     arguments = [*verb(inputs, config), *common_options(inputs, runner, config), *inputs.checks]
-    call = call_cli([*arguments, *pending_options(stage)], runner, stage / RESULT)
+    call = call_cli([*arguments, "--pending", str(stage / PENDING)], runner, stage / RESULT)
     write_meta(inputs, runner, stage)
     place = place_of(config, runner.workspace)
     publish(finished(call), inputs, runner, stage, place)
@@ -81,14 +81,6 @@ def verb(inputs: Inputs, config: Config | None) -> list[str]:
     wanted = inputs.checks or [check.name for check in config.checks]
     own = any(check.command for check in config.checks if check.name in wanted)
     return ["run"] if config.command is not None or own else ["check"]
-
-
-def pending_options(stage: Path) -> list[str]:
-    # Until `check` knows it.
-    from importlib.util import find_spec
-
-    known = find_spec("ciwrap.golden.pending") is not None
-    return ["--pending", str(stage / PENDING)] if known else []
 
 
 def common_options(inputs: Inputs, runner: Runner, config: Config | None) -> list[str]:
@@ -149,6 +141,8 @@ def write_meta(inputs: Inputs, runner: Runner, stage: Path) -> None:
         "artifact_name": inputs.artifact_name,
         "repository": runner.repository,
         "sha": head_sha(runner),
+        # What was checked out: of a pull request, its merge with the base.
+        "commit": runner.sha,
     }
     (stage / META).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
 

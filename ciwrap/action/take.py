@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,11 +73,14 @@ def take_candidates(
     """
     documents, golden_dirs = [], []
     for folder in folders:
-        key = read_meta(folder).platform_key
+        meta = read_meta(folder)
+        key = meta.platform_key
         golden_dir = golden_dir_below(root, inputs, key)
         golden_dirs.append(golden_dir)
-        more = ["--from", str(folder / "pending"), *([pattern] if pattern else [])]
-        document = accept(root, replace(inputs, platform_key=key), golden_dir, [*more], reason)
+        more = ["--from", str(folder / "pending"), "--commit", meta.commit]
+        # After `--`, a pattern is no option, whatever it begins with.
+        more += ["--", pattern] if pattern else []
+        document = accept(root, inputs, golden_dir, more, reason)
         documents.append((key, document))
     return Taken(tuple(golden_dirs), tuple(documents))
 

@@ -136,3 +136,113 @@ def test_comment(act: Act, project: Callable[..., Path], fork: bool) -> None:
     assert again.job("comment").result == "success"
     assert later["comments"] == after["comments"]
     assert [r["method"] for r in later["requests"]].count("POST") == 1
+
+
+# --- accept and refresh ---------------------------------------------------------------------------
+
+
+def served(act: Act, folder: Path, branch: str) -> Path:
+    """A bare repository where GitHub's would be, with the project's HEAD on main and a branch."""
+    bare = act.server / "o/r.git"
+    shutil.rmtree(bare, ignore_errors=True)
+    bare.mkdir(parents=True)
+    git(bare, "init", "-q", "--bare", "-b", "main")
+    git(folder, "push", "-q", str(bare), "HEAD:refs/heads/main", f"HEAD:refs/heads/{branch}")
+    return bare
+
+
+def order_state(sha: str, data: bytes) -> dict[str, Any]:
+    return {
+        "permissions": {"ann": "write"},
+        "pulls": [pull(sha=sha)],
+        "runs": [workflow_run(sha=sha) | {"path": ".github/workflows/check.yml"}],
+        "artifacts": {"77": [artifact(1, "ciwrap", data)]},
+    }
+
+
+def order_payload(sha: str, pattern: str = "") -> dict[str, Any]:
+    body = f"/ciwrap accept {sha} {pattern}".strip()
+    return {
+        "action": "created",
+        "issue": {"number": 5, "pull_request": {"url": "x"}},
+        "comment": {"body": body, "author_association": "MEMBER", "user": {"login": "ann"}},
+    }
+
+
+def test_accept_by_comment(act: Act, project: Callable[..., Path]) -> None:
+    folder, data = failing_artifact(act, project)
+    sha = git(folder, "rev-parse", "HEAD")
+    bare = served(act, folder, "topic")
+    (folder / ".github/workflows/ciwrap.yml").write_text(example("accept.yml"))
+    commit(folder)
+    run, after = act.run_with_api(
+        folder, order_state(sha, data), event="issue_comment", payload=order_payload(sha)
+    )
+    assert run.job("accept").result == "success", run.log[-3000:]
+    (comment,) = after["comments"]["5"]
+    new = git(bare, "rev-parse", "topic")
+    assert comment["body"].startswith(f"Accepted in {new}")
+    assert git(bare, "rev-parse", "topic^") == sha
+    assert git(bare, "rev-parse", "main") == sha
+    changed = git(bare, "diff", "--name-only", sha, new).split()
+    assert changed == ["golden/mesh.golden", "golden/mesh.golden.yaml"]
+    assert "Accepted by @ann on #5" in git(bare, "show", "topic:golden/mesh.golden.yaml")
+    assert "secret" not in run.log.replace("***", "")
+
+    # With these goldens the same program matches.
+    (folder / ".github/workflows/ciwrap.yml").write_text(example("check.yml"))
+    git(folder, "fetch", "-q", str(bare), "topic")
+    git(folder, "checkout", "-q", "FETCH_HEAD", "--", "golden")
+    commit(folder)
+    assert act.run(folder).job("check").result == "success"
+
+    # The same order once more: the head has moved on.
+    (folder / ".github/workflows/ciwrap.yml").write_text(example("accept.yml"))
+    commit(folder)
+    state = {**after, "pulls": [pull(sha=new)]}
+    _, later = act.run_with_api(folder, state, event="issue_comment", payload=order_payload(sha))
+    assert new in later["comments"]["5"][-1]["body"]
+    assert git(bare, "rev-parse", "topic") == new
+
+
+def test_refresh(act: Act, project: Callable[..., Path]) -> None:
+    folder = project(example("refresh.yml"))
+    text = (folder / "ciwrap.yaml").read_text().replace("simulate.py", "simulate.py 0.5")
+    (folder / "ciwrap.yaml").write_text(text)
+    sha = commit(folder)
+    bare = served(act, folder, "other")
+    payload = {"inputs": {"reason": "Better `physics` @all $(id)", "pattern": ""}}
+    run, after = act.run_with_api(folder, {}, event="workflow_dispatch", payload=payload)
+    assert run.job("candidates").step("Gate").result == "success", run.log[-3000:]
+    assert run.job("pull-request").result == "success", run.log[-3000:]
+    (made,) = after["pulls"]
+    assert made["head"]["ref"] == "ciwrap/refresh-main"
+    assert made["base"]["ref"] == "main"
+    assert "temperature" in made["body"]
+    assert "@all" not in made["body"]
+    branch = "ciwrap/refresh-main"
+    assert git(bare, "rev-parse", f"{branch}^") == git(bare, "rev-parse", "main") == sha
+    changed = git(bare, "diff", "--name-only", "main", branch).split()
+    assert changed == ["golden/mesh.golden", "golden/mesh.golden.yaml"]
+
+    # Once more: the same branch and the same pull request.
+    shutil.rmtree(act.artifacts)
+    act.artifacts.mkdir()
+    run, later = act.run_with_api(folder, after, event="workflow_dispatch", payload=payload)
+    assert run.job("pull-request").result == "success"
+    assert [one["number"] for one in later["pulls"]] == [made["number"]]
+    assert git(bare, "rev-parse", f"{branch}^") == sha
+
+
+def test_refresh_of_a_program_that_fails_writes_nothing(
+    act: Act, project: Callable[..., Path]
+) -> None:
+    folder = project(example("refresh.yml"))
+    text = (folder / "ciwrap.yaml").read_text().replace("simulate.py", "simulate.py nonsense")
+    (folder / "ciwrap.yaml").write_text(text)
+    commit(folder)
+    bare = served(act, folder, "other")
+    payload = {"inputs": {"reason": "x", "pattern": ""}}
+    _, after = act.run_with_api(folder, {}, event="workflow_dispatch", payload=payload)
+    assert after.get("pulls", []) == []
+    assert git(bare, "branch", "--list", "ciwrap/*") == ""

@@ -155,8 +155,10 @@ def test_damage_anywhere_is_told_and_stays_inside(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "[]", "{}", '{"platform_key": 3, "sha": ""}', '{"platform_key": "../x", "sha": ""}',
-        '{"platform_key": "a/b", "sha": ""}', '{"platform_key": "-x", "sha": ""}', "[" * 9000,
+        "", "[]", "{}", '{"platform_key": 3, "sha": "", "commit": ""}', '{"platform_key": "", "sha": 3, "commit": ""}',
+        '{"platform_key": "../x", "sha": "", "commit": ""}', '{"platform_key": "", "sha": ""}',
+        '{"platform_key": "-x", "sha": "", "commit": ""}', "[" * 9000,
+        '{"platform_key": "", "sha": "", "commit": "--x"}',
     ],
 )  # fmt: skip
 def test_a_description_that_is_none(tmp_path: Path, text: str) -> None:
@@ -166,5 +168,7 @@ def test_a_description_that_is_none(tmp_path: Path, text: str) -> None:
 
 
 def test_a_description(tmp_path: Path) -> None:
-    (tmp_path / "meta.json").write_text(json.dumps({"platform_key": "linux-x", "sha": "0" * 40}))
+    (tmp_path / "meta.json").write_text(
+        json.dumps({"platform_key": "linux-x", "sha": "0" * 40, "commit": ""})
+    )
     assert read_meta(tmp_path).platform_key == "linux-x"

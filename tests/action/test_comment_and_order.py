@@ -38,7 +38,7 @@ def result_bytes(verdict: Verdict, name: str = "temperature") -> bytes:
 
 
 def zip_of(verdict: Verdict, *, sha: str = SHA, key: str = "", name: str = "temperature") -> bytes:
-    meta = json.dumps({"platform_key": key, "sha": sha}).encode()
+    meta = json.dumps({"platform_key": key, "sha": sha, "commit": sha}).encode()
     pending = {} if verdict is Verdict.MATCH else {"pending/pending.json": b"{}"}
     return make_zip({"result.json": result_bytes(verdict, name), "meta.json": meta, **pending})
 
