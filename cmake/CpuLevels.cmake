@@ -3,8 +3,7 @@
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
     set(CIWRAP_CPU_LEVELS v1 v3 v4)
-    # Few machines are left that need it, and at -O3 it is the largest part of the wheel.
-    set(CIWRAP_CPU_LEVEL_FLAGS_v1 $<$<CONFIG:Release>:-O2>)
+    set(CIWRAP_CPU_LEVEL_FLAGS_v1 "")
     set(CIWRAP_CPU_LEVEL_FLAGS_v3 -march=x86-64-v3)
     set(CIWRAP_CPU_LEVEL_FLAGS_v4 -march=x86-64-v4 -mprefer-vector-width=512)
 else()

@@ -27,6 +27,10 @@ _MOST_NAMES = 3
 _WRITTEN = frozenset({"created", "replaced"})
 
 
+class NothingMeantError(Exception):
+    """A pattern that means none of the pending goldens."""
+
+
 @dataclass(frozen=True, slots=True)
 class Taken:
     """What was accepted. documents: of `ciwrap accept`, by platform key."""
@@ -71,7 +75,7 @@ def take_candidates(
     UsageError for a golden folder outside of `root`, NotComparableError where nothing could be
     accepted.
     """
-    documents, golden_dirs = [], []
+    documents, golden_dirs, unmatched = [], [], []
     for folder in folders:
         meta = read_meta(folder)
         key = meta.platform_key
@@ -80,8 +84,13 @@ def take_candidates(
         more = ["--from", str(folder / "pending"), "--commit", meta.commit]
         # After `--`, a pattern is no option, whatever it begins with.
         more += ["--", pattern] if pattern else []
-        document = accept(root, inputs, golden_dir, more, reason)
-        documents.append((key, document))
+        try:
+            documents.append((key, accept(root, inputs, golden_dir, more, reason)))
+        except NothingMeantError as error:
+            # A pattern may mean goldens of some platforms alone, but not of none.
+            unmatched.append(error)
+    if unmatched and not documents:
+        raise UsageError(str(unmatched[0]))
     return Taken(tuple(golden_dirs), tuple(documents))
 
 
@@ -115,7 +124,10 @@ def accept(
             )
         document = json.loads(target.read_text(encoding="utf-8")) if target.is_file() else {}
     if done.returncode != 0:
-        said = "; ".join(str(one.get("text")) for one in document.get("messages", ()))
+        messages = document.get("messages", ())
+        said = "; ".join(str(one.get("text")) for one in messages)
+        if any(one.get("slug") == UsageError.slug for one in messages) and "--" in list(more):
+            raise NothingMeantError(said)
         raise NotComparableError(
             f"nothing was accepted: {said or f'`ciwrap accept` ended with {done.returncode}'}"
         )

@@ -155,7 +155,8 @@ def test_damage_anywhere_is_told_and_stays_inside(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "[]", "{}", '{"platform_key": 3, "sha": "", "commit": ""}', '{"platform_key": "", "sha": 3, "commit": ""}',
+        "", "[]", "{}", '{"platform_key": 3, "sha": "", "commit": ""}',
+        '{"platform_key": "", "sha": 3, "commit": ""}',
         '{"platform_key": "../x", "sha": "", "commit": ""}', '{"platform_key": "", "sha": ""}',
         '{"platform_key": "-x", "sha": "", "commit": ""}', "[" * 9000,
         '{"platform_key": "", "sha": "", "commit": "--x"}',
