@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from ciwrap.action.artifact import read_meta, results_below
 from ciwrap.action.outcome import ERROR, NOT_COMPARABLE, Outcome, publish, read_result
 from ciwrap.errors import CiwrapError, UsageError
-from ciwrap.model import Verdict
+from ciwrap.model import Message, MessageLevel, RunResult, Verdict
+from ciwrap.report.merge import merge_results
 from ciwrap.report.text import plural
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from ciwrap.action.inputs import Inputs
     from ciwrap.action.runner import Runner
-    from ciwrap.model import RunResult
 
 RESULT = "result.json"
 
@@ -41,11 +41,7 @@ def run_merge(inputs: Inputs, runner: Runner) -> None:
 
 def merge_folders(folders: Sequence[Path], inputs: Inputs) -> Outcome:
     """One outcome of those in the folders; the worst of them, and of their number."""
-    outcomes = []
-    for folder in folders:
-        outcome = read_result(folder / RESULT)
-        key = _key_of(folder)
-        outcomes.append((key, outcome))
+    outcomes = [(_key_of(folder), read_result(folder / RESULT)) for folder in folders]
     problems = [f"{key or 'result'}: {one.problem}" for key, one in outcomes if one.problem]
     results = [(key, one.result) for key, one in outcomes if one.result is not None]
     wanted = inputs.expect
@@ -53,24 +49,21 @@ def merge_folders(folders: Sequence[Path], inputs: Inputs) -> Outcome:
         count = plural(len(outcomes), "result")
         problems.append(f"{count} found, {'some' if wanted is None else wanted} expected")
     status = _worst([one.status for _, one in outcomes] + [NOT_COMPARABLE] * bool(problems))
-    merged = _merged(results) if results else None
-    return Outcome(status, merged, "; ".join(problems))
+    if not results:
+        empty = RunResult(Verdict.NOT_COMPARABLE)
+        results = [("", empty)]
+    problem = "; ".join(problems) if status == ERROR else ""
+    return Outcome(status, _merged(results, problems), problem)
 
 
-def _merged(results: Sequence[tuple[str, RunResult]]) -> RunResult:
-    checks = [
-        replace(check, name=f"{key}/{check.name}") if key else check
-        for key, result in results
-        for check in result.checks
-    ]
-    first = results[0][1]
-    return replace(
-        first,
-        verdict=Verdict.worst(result.verdict for _, result in results),
-        checks=tuple(checks),
-        messages=tuple(message for _, result in results for message in result.messages),
-        seconds=sum(result.seconds for _, result in results),
-    )
+def _merged(results: Sequence[tuple[str, RunResult]], problems: Sequence[str]) -> RunResult:
+    """Nothing that is missing may look like a match, whoever renders this."""
+    labels = [key or f"result {number}" for number, (key, _) in enumerate(results, 1)]
+    merged = merge_results([result for _, result in results], labels)
+    if not problems:
+        return merged
+    messages = tuple(Message(MessageLevel.ERROR, problem) for problem in problems)
+    return replace(merged, verdict=Verdict.NOT_COMPARABLE, messages=(*messages, *merged.messages))
 
 
 def _key_of(folder: Path) -> str:

@@ -7,9 +7,10 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ciwrap.action.render import Place, annotation_lines, markdown, write_html
+from ciwrap.action.render import Place, annotation_lines, markdown
 from ciwrap.model import Verdict
 from ciwrap.report.document import DocumentError, from_document
+from ciwrap.report.outputs import write_report
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,16 +45,14 @@ class Outcome:
 
     @property
     def root(self) -> str:
-        """The new run's root; of several checks, a digest of all of theirs."""
-        roots = (
-            {check.name: check.root or "" for check in self.result.checks} if self.result else {}
-        )
-        if len(roots) <= 1:
-            return next(iter(roots.values()), "")
-        if not all(roots.values()):
+        """A digest over the roots of all variables of the new run: equal for runs that round to the
+        same values; '' if one is not known.
+        """
+        checks = self.result.checks if self.result is not None else ()
+        roots = [(c.name, v.id.text, v.root) for c in checks for v in c.variables]
+        if not roots or any(root is None for _, _, root in roots):
             return ""
-        text = "".join(f"{name}\0{root}\0" for name, root in sorted(roots.items()))
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+        return hashlib.sha256(repr(sorted(roots)).encode()).hexdigest()[:32]
 
 
 def read_result(path: Path, *, exit_code: int | None = None) -> Outcome:
@@ -92,7 +91,7 @@ def publish(
     (stage / SUMMARY).write_text(text, encoding="utf-8", errors="backslashreplace")
     report = stage / REPORT
     if outcome.result is not None:
-        write_html(report, outcome.result)
+        write_report(report, outcome.result)
         if inputs.report:
             copy = runner.workspace / inputs.report
             copy.parent.mkdir(parents=True, exist_ok=True)

@@ -1,14 +1,18 @@
-"""Markdown, HTML and annotations of an outcome."""
+"""Markdown and annotations of an outcome, as GitHub shows them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from html import escape
 from typing import TYPE_CHECKING
 
 from ciwrap.action.runner import command_line
 from ciwrap.model import MessageLevel, Verdict
+from ciwrap.report import findings
+from ciwrap.report.markdown import escaped, render_markdown
+from ciwrap.report.paths import portable
 from ciwrap.report.text import safe_name
+from ciwrap.report.view import groups_of, where_words
+from ciwrap.report.wording import headline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,11 +21,11 @@ if TYPE_CHECKING:
     from ciwrap.action.inputs import Inputs
     from ciwrap.action.outcome import Outcome
     from ciwrap.config import Config
-    from ciwrap.model import CheckResult, RunResult
+    from ciwrap.model import RunResult
+    from ciwrap.report.view import Group
 
 # GitHub keeps this many of each kind from a step and drops the rest without a word.
 MOST_ANNOTATIONS = 10
-_MOST_ROWS = 50
 _LONGEST_ANNOTATION = 1000
 
 
@@ -44,64 +48,68 @@ def place_of(config: Config | None, workspace: Path) -> Place:
 
 def markdown(outcome: Outcome, inputs: Inputs) -> str:
     """For the job summary and comments."""
-    name = f" ({inputs.platform_key})" if inputs.platform_key else ""
-    lines = [f"### ciwrap{name}: {outcome.status.replace('-', ' ')}", ""]
-    if outcome.problem:
-        lines += [plain(outcome.problem), ""]
-    for check in outcome.result.checks if outcome.result else ():
-        lines += _check_lines(check)
-    return "\n".join(lines) + "\n"
-
-
-def plain(text: object) -> str:
-    """Text from outside as Markdown that shows it and does nothing else."""
-    shown = escape(safe_name(text), quote=True)
-    return "".join(f"&#{ord(char)};" if char in "\\`*_{}[]()#+-.!|~@:/" else char for char in shown)
-
-
-def _check_lines(check: CheckResult) -> list[str]:
-    lines = [f"**{plain(check.name)}**: {check.verdict.words}", ""]
-    lines += [f"- {plain(message.text)}" for message in check.messages[:_MOST_ROWS]]
-    others = [one for one in check.variables if one.verdict is not Verdict.MATCH]
-    if others:
-        lines += ["", "| variable | verdict | |", "|---|---|---|"]
-        for variable in others[:_MOST_ROWS]:
-            why = variable.reason or f"{variable.differing_count or 'some'} elements"
-            lines.append(f"| {plain(variable.id.text)} | {variable.verdict.words} | {plain(why)} |")
-        if len(others) > _MOST_ROWS:
-            lines.append(f"\n+{len(others) - _MOST_ROWS} more")
-    return [*lines, ""]
-
-
-def write_html(path: Path, result: RunResult) -> None:
-    body = escape(safe_name(result.verdict.words))
-    path.write_text(f"<!doctype html><meta charset=utf-8><title>ciwrap</title><p>{body}\n")
+    head = f"_Platform: {escaped(inputs.platform_key)}_\n\n" if inputs.platform_key else ""
+    if outcome.status == "error":
+        head += f"**ciwrap: error.** {escaped(outcome.problem, 1000)}\n\n"
+    return head + (render_markdown(outcome.result) if outcome.result is not None else "")
 
 
 def annotation_lines(outcome: Outcome, place: Place) -> Iterator[str]:
-    """Workflow commands for what went wrong, worst first, as many as GitHub shows."""
-    found: list[str] = []
+    """Workflow commands for what went wrong, worst first, as many as GitHub shows of a kind."""
+    errors, warnings = [], []
+    result = None if outcome.result is None else portable(outcome.result)
     if outcome.problem:
-        found.append(_annotation(outcome.problem, "ciwrap", place, None))
-    checks = outcome.result.checks if outcome.result else ()
-    for check in sorted(checks, key=lambda one: one.verdict is not Verdict.NOT_COMPARABLE):
-        if check.verdict is Verdict.MATCH:
-            continue
-        errors = [one.text for one in check.messages if one.level is MessageLevel.ERROR]
-        others = [one for one in check.variables if one.verdict is not Verdict.MATCH]
-        texts = errors + [f"{one.id.text}: {one.verdict.words}" for one in others]
-        found += [_annotation(text, check.name, place, check.name) for text in texts]
-    yield from found[: MOST_ANNOTATIONS - (len(found) > MOST_ANNOTATIONS)]
-    if len(found) > MOST_ANNOTATIONS:
-        more = f"+{len(found) - MOST_ANNOTATIONS + 1} more: see the job summary"
-        yield command_line("error", more, title="ciwrap")
+        errors.append(_annotation("error", outcome.problem, "ciwrap", place))
+    if result is not None:
+        errors += [_of_group(group, place) for group in _bad(result)]
+        if not outcome.problem:
+            errors += _of_messages(result, MessageLevel.ERROR, place)
+        warnings = _of_messages(result, MessageLevel.WARNING, place)
+    yield from _limited("error", errors)
+    yield from _limited("warning", warnings)
 
 
-def _annotation(text: str, title: str, place: Place, check: str | None) -> str:
+def _bad(result: RunResult) -> list[Group]:
+    return [group for group in groups_of(result) if group.verdict is not Verdict.MATCH]
+
+
+def _of_group(group: Group, place: Place) -> str:
+    first = group.first
+    known = group.verdict is Verdict.DIFFER
+    what = findings.difference_sentence(first) if known else headline(first)
+    more = where_words(group)
+    text = f"{findings.place(first)}: {what}. {more[:1].upper()}{more[1:]}".strip()
+    title = f"ciwrap: {group.name} {group.verdict.words}"
+    return _annotation("error", text, title, place, group.check.name)
+
+
+def _of_messages(result: RunResult, level: MessageLevel, place: Place) -> list[str]:
+    kind = level.value
+    found = [
+        _annotation(kind, one.text, "ciwrap", place)
+        for one in result.messages
+        if one.level is level
+    ]
+    return found + [
+        _annotation(kind, one.text, f"ciwrap: {check.name}", place, check.name)
+        for check in result.checks
+        for one in check.messages
+        if one.level is level
+    ]
+
+
+def _annotation(kind: str, text: str, title: str, place: Place, check: str | None = None) -> str:
     return command_line(
-        "error",
+        kind,
         safe_name(text, _LONGEST_ANNOTATION),
         title=safe_name(title),
         file=place.config,
         line=place.lines.get(check) if check is not None else None,
     )
+
+
+def _limited(kind: str, found: list[str]) -> Iterator[str]:
+    yield from found[: MOST_ANNOTATIONS - (len(found) > MOST_ANNOTATIONS)]
+    if len(found) > MOST_ANNOTATIONS:
+        more = f"+{len(found) - MOST_ANNOTATIONS + 1} more: see the job summary"
+        yield command_line(kind, more, title="ciwrap")

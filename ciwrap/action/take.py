@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.action.artifact import read_meta
-from ciwrap.action.render import plain
 from ciwrap.action.runner import plain_log
 from ciwrap.config import find_config, load_config
 from ciwrap.errors import NotComparableError, UsageError
+from ciwrap.report.markdown import escaped
 from ciwrap.report.text import bytes_text, percent_text, plural
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def accept(
 
 
 def _check_lines(key: str, check: dict[str, Any]) -> list[str]:
-    name = plain(f"{key}/{check['name']}" if key else check["name"])
+    name = escaped(f"{key}/{check['name']}" if key else check["name"])
     sizes = [bytes_text(int(n)) for n in (check.get("old_bytes"), check.get("new_bytes")) if n]
     lines = [f"**{name}**: {check['status']}, {' -> '.join(sizes)}", ""]
     loud = [v for v in check.get("variables", ()) if v["change"] not in ("equal", "within")]
@@ -155,7 +155,7 @@ def _variable_row(variable: dict[str, Any]) -> str:
         for word, field in (("iter", "iteration"), ("rank", "rank"))
         if variable.get(field) is not None
     ]
-    name = plain(" / ".join([*parts, str(variable["name"])]))
+    name = escaped(" / ".join([*parts, str(variable["name"])]))
     moved = variable.get("moved") or {}
     notes = []
     if variable.get("bound_widened"):
@@ -170,5 +170,5 @@ def _variable_row(variable: dict[str, Any]) -> str:
             else f"up to {share:.3g} x the old bound"
         )
     elif moved.get("reason"):
-        notes.append(plain(moved["reason"]))
-    return f"| {name} | {plain(variable['change'])} | {', '.join(notes)} |"
+        notes.append(escaped(moved["reason"]))
+    return f"| {name} | {escaped(variable['change'])} | {', '.join(notes)} |"

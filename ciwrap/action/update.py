@@ -14,11 +14,11 @@ from ciwrap.action import check as checking
 from ciwrap.action.artifact import results_below
 from ciwrap.action.comment import MARK
 from ciwrap.action.inputs import NO_COMMAND
-from ciwrap.action.render import plain
 from ciwrap.action.repository import GOLDEN_SUFFIXES, Clone, safe_branch
 from ciwrap.action.runner import cut_markdown, say
 from ciwrap.action.take import Taken, accept, golden_dir_below, take_candidates
 from ciwrap.errors import NotComparableError, UsageError
+from ciwrap.report.markdown import escaped
 
 if TYPE_CHECKING:
     from ciwrap.action.api import Api
@@ -103,7 +103,7 @@ def open_pull_request(inputs: Inputs, runner: Runner, api: Api) -> str:
             say("the branch has these goldens already: no pull request")
             return ""
         clone.push(branch, runner, over=True)
-    body = cut_markdown(f"{MARK}\n{plain(reason)}\n\n{text}", _BODY_BYTES)
+    body = cut_markdown(f"{MARK}\n{escaped(reason, 2000)}\n\n{text}", _BODY_BYTES)
     return _put_pull_request(body, branch, base, runner, api)
 
 

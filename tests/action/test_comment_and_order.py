@@ -153,7 +153,7 @@ def test_runs_of_no_open_head_are_passed_over(tmp_path: Path, run: dict[str, Any
 def test_no_result_at_all_is_told(tmp_path: Path) -> None:
     with FakeGithub({"pulls": [pull()]}) as github:
         assert comment(tmp_path, github, workflow_run()) == "not-comparable"
-        assert "not comparable" in bodies(github)[0]
+        assert "0 results found" in bodies(github)[0]
 
 
 def test_hostile_names_do_nothing_in_a_comment(tmp_path: Path) -> None:
