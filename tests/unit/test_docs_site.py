@@ -1,0 +1,74 @@
+"""The documentation as a site: it builds without a warning and loads nothing from elsewhere; what
+is generated in it is up to date.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+
+from ciwrap.cli.main import COMMANDS, group
+
+ROOT = Path(__file__).resolve().parents[2]
+OPTIONS = (ROOT / "docs/reference/cli-options.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_is_in_the_generated_reference(name: str) -> None:
+    section = re.search(rf"^## ciwrap {name}$(.*?)(?=^## |\Z)", OPTIONS, re.MULTILINE | re.DOTALL)
+    assert section is not None, "run tools/generate-cli-reference"
+    command = group.get_command(click.Context(group), name)
+    assert command is not None
+    # Versions of click break lines in different places, so words are compared.
+    stated = section[1].split()
+    for parameter in command.params:
+        for option in parameter.opts if isinstance(parameter, click.Option) else ():
+            assert option in section[1], f"{option}: run tools/generate-cli-reference"
+        text = (getattr(parameter, "help", None) or "").split()
+        assert set(text) - {"\b"} <= set(stated), f"{text}: run tools/generate-cli-reference"
+    assert set((command.help or "").split()) - {"\b"} <= set(stated), name
+
+
+def pages(nav: object) -> list[str]:
+    if isinstance(nav, str):
+        return [nav]
+    items = nav.values() if isinstance(nav, dict) else nav
+    assert isinstance(nav, dict | list)
+    return [page for item in items for page in pages(item)]
+
+
+def test_every_page_can_be_found() -> None:
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    listed = pages(yaml.safe_load(text)["nav"])
+    there = {path.relative_to(ROOT / "docs").as_posix() for path in ROOT.glob("docs/**/*.md")}
+    assert sorted(listed) == sorted(there)
+
+
+def test_the_site_builds_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
+    if find_spec("mkdocs") is None or find_spec("material") is None:
+        pytest.skip("MkDocs is not installed (extra dev)")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path],
+        cwd=ROOT,
+        # No way out: what wants to fetch something fails.
+        env={**os.environ, "http_proxy": "http://127.0.0.1:1", "https_proxy": "http://127.0.0.1:1",
+             "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    sources = re.compile(
+        r"""<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=["']?((?:https?:)?//[^"'> ]+)"""
+    )
+    for page in tmp_path.rglob("*.html"):
+        found = sources.findall(page.read_text(encoding="utf-8"))
+        assert [one for one in found if "canonical" not in one] == [], page
