@@ -32,8 +32,8 @@ py::list engines() {
 py::list levels() {
     py::list report;
     for (const CpuLevelReport& level : cpu_level_report()) {
-        report.append(
-            py::dict("name"_a = level.name, "usable"_a = level.usable, "active"_a = level.active));
+        report.append(py::dict("name"_a = level.name, "usable"_a = level.usable,
+                               "reason"_a = level.reason, "active"_a = level.active));
     }
     return report;
 }

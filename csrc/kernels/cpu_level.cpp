@@ -12,27 +12,50 @@ namespace {
 
 struct Level {
     const LevelKernels* kernels;
-    bool (*usable)();
+    std::string (*missing)();  // what the processor lacks for it; empty: nothing
+
+    bool usable() const { return missing().empty(); }
 };
 
 #if defined(CIWRAP_HAVE_CPU_LEVEL_v1)
-bool has_v1() {
-    return true;
+std::string nothing() {
+    return {};
 }
-bool has_v3() {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-           __builtin_cpu_supports("lzcnt") && __builtin_cpu_supports("movbe") &&
-           __builtin_cpu_supports("f16c");
+
+// The builtin takes literals alone.
+#define CIWRAP_REQUIRE(feature)             \
+    if (!__builtin_cpu_supports(feature)) { \
+        lacking += " " feature;             \
+    }
+
+std::string missing_for_v3() {
+    std::string lacking;
+    CIWRAP_REQUIRE("avx2")
+    CIWRAP_REQUIRE("fma")
+    CIWRAP_REQUIRE("bmi")
+    CIWRAP_REQUIRE("bmi2")
+    CIWRAP_REQUIRE("lzcnt")
+    CIWRAP_REQUIRE("movbe")
+    CIWRAP_REQUIRE("f16c")
+    return lacking;
 }
-bool has_v4() {
-    return has_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl");
+
+std::string missing_for_v4() {
+    std::string lacking = missing_for_v3();
+    CIWRAP_REQUIRE("avx512f")
+    CIWRAP_REQUIRE("avx512bw")
+    CIWRAP_REQUIRE("avx512cd")
+    CIWRAP_REQUIRE("avx512dq")
+    CIWRAP_REQUIRE("avx512vl")
+    return lacking;
 }
-constexpr Level levels[] = {{&kernels_v1, has_v1}, {&kernels_v3, has_v3}, {&kernels_v4, has_v4}};
+
+#undef CIWRAP_REQUIRE
+
+constexpr Level levels[] = {
+    {&kernels_v1, nothing}, {&kernels_v3, missing_for_v3}, {&kernels_v4, missing_for_v4}};
 #else
-constexpr Level levels[] = {{&kernels_generic, [] { return true; }}};
+constexpr Level levels[] = {{&kernels_generic, [] { return std::string(); }}};
 #endif
 
 const LevelKernels* best_level() {
@@ -58,7 +81,10 @@ const LevelKernels& level_kernels() {
 std::vector<CpuLevelReport> cpu_level_report() {
     std::vector<CpuLevelReport> report;
     for (const Level& level : levels) {
-        report.push_back({level.kernels->name, level.usable(), level.kernels == &level_kernels()});
+        const std::string missing = level.missing();
+        report.push_back({level.kernels->name, missing.empty(),
+                          missing.empty() ? "" : "this processor lacks" + missing,
+                          level.kernels == &level_kernels()});
     }
     return report;
 }
@@ -72,8 +98,9 @@ void set_cpu_level(const std::string& name) {
         if (name != level.kernels->name)
             continue;
         if (!level.usable()) {
-            throw Error(ErrorCode::not_available,
-                        "this processor cannot run CPU level '" + name + "'");
+            throw Error(
+                ErrorCode::not_available,
+                "CPU level '" + name + "' is not usable: this processor lacks" + level.missing());
         }
         active_level() = level.kernels;
         return;

@@ -89,6 +89,7 @@ void parallel_ranges(const Execution& execution, std::uint64_t count, std::uint6
 struct CpuLevelReport {
     std::string name;
     bool usable;
+    std::string reason;  // why it is not
     bool active;
 };
 std::vector<CpuLevelReport> cpu_level_report();

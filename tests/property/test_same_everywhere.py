@@ -54,6 +54,7 @@ class Prepared:
             self.residues = trees.pack_residues(self.plan, codes.residues).tobytes()
         levels, _ = trees.build(self.plan, self.new, 16, codes.residues)
         self.new_digests = b"".join(d for level in levels for d in level)
+        self.file = b""  # the golden file as the first of all combinations makes it
 
     def check(self, golden: _core.Tree, new: _core.Tree) -> None:
         assert golden.digests.tobytes() == self.golden_digests
@@ -61,6 +62,15 @@ class Prepared:
         if self.residues:
             assert golden.residues is not None
             assert golden.residues.tobytes() == self.residues
+        shape = [COUNT // self.plan.layout.scalars_per_element]
+        file = _core.encode_golden(
+            [
+                _core.GoldenVariable("tree", shape, golden),
+                _core.GoldenVariable("with data", shape, golden, data=self.golden),
+            ]
+        )
+        self.file = self.file or file
+        assert file == self.file
 
 
 @pytest.fixture(scope="module")
