@@ -48,6 +48,13 @@ def history_options(function: _F) -> _F:
             help="For the buffers that data are read into (folders).",
         ),
         click.option(
+            "--list",
+            "list_path",
+            metavar="FILE",
+            type=click.Path(dir_okay=False),
+            help="Write every differing element to FILE.csv or FILE.parquet (folders).",
+        ),
+        click.option(
             "--verify-checksums",
             is_flag=True,
             help="Trust no file times: look whether the files still are what was captured.",
@@ -74,9 +81,9 @@ def captures_in(folder: Path, history: Mapping[str, Any]) -> tuple[str, ...]:
 
 def refuse_without_folders(history: Mapping[str, Any]) -> None:
     """Raises UsageError for options that single files have no use for."""
-    for name in ("capture_a", "capture_b", "no_captures", "verify_checksums"):
+    for name in ("capture_a", "capture_b", "no_captures", "verify_checksums", "list_path"):
         if history[name]:
-            option = "--" + name.replace("_", "-")
+            option = "--" + name.removesuffix("_path").replace("_", "-")
             raise UsageError(f"{option} is for folders", remedy="give two folders")
 
 
@@ -90,6 +97,7 @@ def compare_folders(
     resources: Resources,
     progress: Progress,
 ) -> CheckResult:
+    from ciwrap.history.differences import DifferenceList
     from ciwrap.history.outcome import HistoryOptions
     from ciwrap.history.runs import compare_histories
     from ciwrap.history.side import open_side
@@ -107,6 +115,9 @@ def compare_folders(
             )
             stack.callback(side.close)
             sides.append(side)
+        differences = None
+        if history["list_path"] is not None:
+            differences = stack.enter_context(DifferenceList(Path(history["list_path"])))
         return compare_histories(
             f"{paths[0]} : {paths[1]}",
             sides[0],
@@ -117,4 +128,5 @@ def compare_folders(
             source_path=str(paths[1]),
             resources=resources,
             progress=progress,
+            differences=differences,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
 from ciwrap import _core
@@ -43,6 +43,7 @@ from ciwrap.history.listing import (
     why_stale,
     youngest_ns,
 )
+from ciwrap.model import VariableSettings
 from ciwrap.readers.layout import FoundOutputs
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from ciwrap.golden.progress import Progress
     from ciwrap.golden.values import Values
     from ciwrap.history.index import CheckpointKey, SourceFile
-    from ciwrap.model import VariableId, VariableSettings
+    from ciwrap.model import VariableId
     from ciwrap.readers.layout import OutputFile
 
 # Large enough for scattered reads at nearly the speed of a stream, and for trees of 1/4000 of the
@@ -320,12 +321,15 @@ class _Session:
         self, writer: CaptureWriter, identity: VariableId, catalog: Catalog
     ) -> CapturedVariable:
         info = catalog.entries[identity].info
-        settings = self.rules.settings_for(identity, info.dtype)
         shape = tuple(info.shape)
         if self.rules.is_ignored(identity):
             return CapturedVariable(identity, info.dtype, shape, reason="it is ignored")
+        settings = self.rules.settings_for(identity, info.dtype)
+        if info.fault is not None:
+            self.report.without_tree.append((identity, info.fault))
+            return CapturedVariable(identity, info.dtype, shape, reason=info.fault)
         if not has_own_tree(settings):
-            reason = "it is compared in a way that trees do not know (mask)"
+            reason = "it is compared in a way that trees do not know, such as with a mask"
             self.report.without_tree.append((identity, reason))
             return CapturedVariable(identity, info.dtype, shape, reason=reason)
         values = catalog.values(identity)
@@ -439,9 +443,25 @@ def _stored(
     )
 
 
+# What a tree knows of a variable's settings, and what does not change how it is compared.
+_KNOWN_TO_TREES = frozenset(
+    {
+        *("bound", "residue_levels", "chunk_bytes", "evidence", "data_budget_bytes"),
+        *("residues_budget_bytes", "equal_nan", "fill_values", "strict_dtype", "strict_shape"),
+    }
+)
+
+
 def has_own_tree(settings: VariableSettings) -> bool:
-    """Whether the variable is compared number by number with its namesake, so that trees tell."""
-    return settings.mask is None
+    """Whether the variable is compared number by number with its namesake, so that trees tell; not
+    with a mask, and not in any other way that looks beyond the variable itself.
+    """
+    plain = VariableSettings()
+    return all(
+        getattr(settings, item.name) == getattr(plain, item.name)
+        for item in fields(settings)
+        if item.name not in _KNOWN_TO_TREES
+    )
 
 
 def _sizes(files: Sequence[OutputFile]) -> int:

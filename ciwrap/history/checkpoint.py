@@ -26,7 +26,9 @@ class Variables:
         self._key = key
         self._outcome = outcome
         self._catalog: Catalog | None = None
-        checkpoint = side.captured(key)
+        checkpoint, reason = side.captured(key)
+        if reason is not None:
+            outcome.stale.append((str(side.run), key, reason))
         self.captured = {} if checkpoint is None else by_identity(checkpoint.variables)
         if checkpoint is not None:
             self.identities = set(self.captured)
@@ -60,7 +62,10 @@ class Variables:
         is not what it was in the capture.
         """
         self._refuse_change(identity)
-        return self.catalog.entries[identity].info.region
+        info = self.catalog.entries[identity].info
+        if info.fault is not None:
+            self.catalog.values(identity)  # raises
+        return info.region
 
     def values(self, identity: VariableId, mask: str | None = None) -> Values:
         """The variable's values. Raises CorruptFileError as `region` does."""

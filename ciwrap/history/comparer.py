@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ciwrap import _core
+from ciwrap.compare.convert import ConvertedValues
 from ciwrap.compare.pair import compare_variable
 from ciwrap.compare.variable import Compared, element_result, not_comparable, reason_of
 from ciwrap.errors import (
@@ -25,17 +26,17 @@ from ciwrap.history.stage_two import StreamJob, read_element, run_jobs
 from ciwrap.model import Evidence, VariableResult, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     import numpy as np
     from numpy.typing import NDArray
 
     from ciwrap.compare.runs import Rules
     from ciwrap.golden.progress import Progress
+    from ciwrap.history.differences import DifferenceList
     from ciwrap.history.index import CapturedVariable, CheckpointKey, StoredTree
     from ciwrap.history.side import Side
-    from ciwrap.history.stage_two import Sink
-    from ciwrap.model import VariableId, VariableSettings
+    from ciwrap.model import Details, VariableId, VariableSettings
 
 # From this share of suspect chunks on, reading everything in order beats reading here and there.
 _STREAM_FROM = 0.5
@@ -66,9 +67,9 @@ class Comparer:
         options: HistoryOptions,
         resources: Resources = DEFAULT_RESOURCES,
         progress: Progress = NO_PROGRESS,
-        sink: Sink | None = None,
+        differences: DifferenceList | None = None,
     ) -> None:
-        self._sink = sink
+        self._differences = differences
         self._golden = golden
         self._new = new
         self._rules = rules
@@ -82,11 +83,14 @@ class Comparer:
         """Compares these checkpoints. Raises UsageError; all else is in the outcome."""
         self._outcome = Outcome()
         before = self._golden.capture_bytes_read + self._new.capture_bytes_read
+        keys_of: dict[VariableId, CheckpointKey] = {}
         for key in keys:
-            self._checkpoint(key)
+            keys_of.update(dict.fromkeys(self._checkpoint(key), key))
             if len(self._pending) >= _BATCH_JOBS or self._pending_bytes() >= _BATCH_BYTES:
                 self._flush()
         self._flush()
+        if self._options.detail_bytes > 0:
+            self._outcome.results = list(self._detailed(self._outcome.results, keys_of))
         after = self._golden.capture_bytes_read + self._new.capture_bytes_read
         self._outcome.capture_bytes_read = after - before
         return self._outcome
@@ -96,7 +100,8 @@ class Comparer:
 
     # --- one checkpoint ---------------------------------------------------------------------------
 
-    def _checkpoint(self, key: CheckpointKey) -> None:
+    def _checkpoint(self, key: CheckpointKey) -> list[VariableId]:
+        """Compares a checkpoint's variables, or begins to; returns those of both sides."""
         ours = Variables(self._golden, key, self._outcome)
         theirs = Variables(self._new, key, self._outcome)
         try:
@@ -109,6 +114,7 @@ class Comparer:
                     self._outcome.extra.append(identity)
                 else:
                     self._variable(identity, ours, theirs)
+            return sorted(ours.identities & theirs.identities)
         finally:
             ours.close()
             theirs.close()
@@ -186,6 +192,11 @@ class Comparer:
         self._take(compared)
         if compared.result.verdict is not Verdict.NOT_COMPARABLE:
             self._outcome.data_bytes_read += golden.byte_count + new.byte_count
+        if compared.result.verdict is Verdict.DIFFER and self._differences is not None:
+            parameters = tree_parameters(golden.dtype, settings, variable=identity.text)
+            if golden.dtype != new.dtype:
+                new = ConvertedValues(new, golden.dtype)
+            self._differences.add_values(identity, parameters, golden, new)
 
     def _take(self, compared: Compared) -> None:
         self._outcome.results.append(compared.result)
@@ -212,7 +223,7 @@ class Comparer:
             if other is not None:
                 return self._one_capture(identity, theirs, ours, other, facts, is_golden=False)
         except CorruptCaptureError as error:
-            self._outcome.stale.append(str(error))
+            self._outcome.unused.append(str(error))
         return False
 
     def _two_captures(
@@ -360,6 +371,56 @@ class Comparer:
         job = StreamJob(identity, parameters, facts["shape"], golden, new, None)
         self._pending.append(_Pending(job, facts, None, 0, {}))
 
+    def _list(
+        self,
+        job: StreamJob,
+        indices: NDArray[np.int64],
+        golden: NDArray[np.uint8],
+        new: NDArray[np.uint8],
+    ) -> None:
+        assert self._differences is not None
+        self._differences.add(job.identity, job.shape, job.parameters.dtype, indices, golden, new)
+
+    def _detailed(
+        self, results: list[VariableResult], keys_of: dict[VariableId, CheckpointKey]
+    ) -> Iterator[VariableResult]:
+        """The results, the first differing ones with what a report draws of them: that takes a
+        second look at their data, so only at so many bytes.
+        """
+        left = self._options.detail_bytes
+        for result in sorted(results, key=lambda one: one.id.sort_key):
+            size = 2 * (result.byte_count or 0)
+            is_wanted = result.verdict is Verdict.DIFFER and result.details is None
+            if not is_wanted or size > left or result.id not in keys_of:
+                yield result
+                continue
+            left -= size
+            yield replace(result, details=self._details(result, keys_of[result.id]))
+
+    def _details(self, result: VariableResult, key: CheckpointKey) -> Details | None:
+        unheard = Outcome()  # whatever is wrong has been told of the first time
+        ours = Variables(self._golden, key, unheard)
+        theirs = Variables(self._new, key, unheard)
+        try:
+            settings = self._rules.settings_for(result.id, result.dtype or "")
+            if result.bound is not None:
+                settings = replace(settings, bound=result.bound)
+            compared = compare_variable(
+                ours.values(result.id),
+                theirs.values(result.id),
+                settings,
+                result.id,
+                resources=self._resources,
+            )
+        except CiwrapError:
+            return None
+        else:
+            self._outcome.data_bytes_read += 2 * (result.byte_count or 0)
+            return compared.result.details
+        finally:
+            ours.close()
+            theirs.close()
+
     def _flush(self) -> None:
         pending, self._pending = self._pending, []
         if not pending:
@@ -368,7 +429,7 @@ class Comparer:
             [one.job for one in pending],
             self._resources,
             self._options.memory_bytes,
-            sink=self._sink,
+            sink=None if self._differences is None else self._list,
         )
         self._outcome.data_bytes_read += facts.bytes_read
         self._outcome.engine = facts.engine or self._outcome.engine

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap import _core
@@ -12,8 +13,7 @@ from ciwrap.history.index import SourceFile, key_order
 from ciwrap.readers.files import InputFile
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
 
     from ciwrap.history.index import CheckpointKey
     from ciwrap.readers.layout import FoundOutputs, OutputFile
@@ -41,6 +41,10 @@ def source_files(run: Path, files: Sequence[OutputFile]) -> tuple[SourceFile, ..
             [file.reader.name, file.label, {str(k): file.options[k] for k in sorted(file.options)}],
             default=repr,
         )
+        if file.path.is_dir():
+            # A store of many files: each of them counts, and so does how they are read.
+            sources.update({one.path: one for one in _inside(run, file.path, how)})
+            continue
         one = _source(run, file.path, how)
         sources[one.path] = one
         for companion in file.reader.companions(file.path):
@@ -48,6 +52,12 @@ def source_files(run: Path, files: Sequence[OutputFile]) -> tuple[SourceFile, ..
                 beside = _source(run, companion, "beside")
                 sources.setdefault(beside.path, beside)
     return tuple(sources[path] for path in sorted(sources))
+
+
+def _inside(run: Path, folder: Path, how: str) -> Iterator[SourceFile]:
+    for here, _, names in os.walk(folder):
+        for name in names:
+            yield _source(run, Path(here) / name, how)
 
 
 def _source(run: Path, path: Path, how: str) -> SourceFile:

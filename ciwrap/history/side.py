@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ciwrap.compare.outputs import Catalog
@@ -26,24 +26,22 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Side:
-    """A run. capture: open, or None; stale: checkpoints whose capture no longer holds, and why.
-
-    captured_files are None-free only for checkpoints whose files still look as they did.
-    """
+    """A run. capture: open, or None; index: what it holds."""
 
     run: Path
     found: FoundOutputs
     groups: dict[CheckpointKey, list[OutputFile]]
     capture: CaptureFile | None = None
     index: CaptureIndex | None = None
-    stale: dict[CheckpointKey, str] = field(default_factory=dict)
     verify_checksums: bool = False
     fault: CiwrapError | None = None  # why a capture that is there is not used
 
-    def captured(self, key: CheckpointKey) -> CapturedCheckpoint | None:
-        """What the capture says of a checkpoint; None if it is not in it or no longer holds."""
+    def captured(self, key: CheckpointKey) -> tuple[CapturedCheckpoint | None, str | None]:
+        """What the capture says of a checkpoint; None if it is not in it, or no longer holds, and
+        why that is.
+        """
         if self.capture is None or self.index is None or key not in self.index.checkpoints:
-            return None
+            return None, None
         try:
             checkpoint = read_checkpoint(self.capture, self.index.checkpoints[key])
             now = source_files(self.run, self.groups[key])
@@ -52,10 +50,7 @@ class Side:
             )
         except CiwrapError as error:
             reason = str(error)
-        if reason is not None:
-            self.stale[key] = reason
-            return None
-        return checkpoint
+        return (checkpoint, None) if reason is None else (None, reason)
 
     def catalog(self, key: CheckpointKey) -> Catalog:
         """The checkpoint's variables, from its files."""

@@ -13,14 +13,15 @@ MOST_LINES = 500
 MAY_IMPORT = {
     "errors": set(),
     "details": set(),
-    "model": {"errors", "details"},
+    "model": {"errors", "details", "timeline"},
     "patterns": {"errors"},
     "config": {"errors", "model", "patterns"},
     "readers": {"errors", "model", "patterns"},
     "golden": {"errors", "model", "_core"},
-    "report": {"errors", "details", "model"},
+    "report": {"errors", "details", "model", "timeline"},
     "compare": {"errors", "details", "model", "config", "readers", "golden", "_core"},
-    "history": {"errors", "model", "readers", "golden", "compare", "_core"},
+    "timeline": set(),
+    "history": {"errors", "model", "timeline", "readers", "golden", "compare", "_core"},
     "api": {"errors", "model", "readers", "golden", "compare", "_core"},
     "pytest_plugin": {
         *("errors", "model", "config", "readers", "golden", "compare", "report", "api"),
