@@ -4,8 +4,8 @@ Arrays go in as anything with the buffer protocol (C-contiguous) and come out as
 the GIL and stop at Ctrl-C. Errors are `CoreError` with a `code` from the list below.
 """
 
-from collections.abc import Sequence
-from typing import Any, Literal, final
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypedDict, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -199,6 +199,51 @@ class ElementComparer:
 def compare_arrays(
     parameters: TreeParameters, golden: Any, new: Any, *, max_indices: int = 100
 ) -> Comparison: ...
+
+@final
+class StreamJob:
+    """Two stored arrays of byte_count bytes, back to back in C order. leaves: the chunks to compare, ascending;
+    None: all."""
+
+    def __init__(
+        self,
+        parameters: TreeParameters,
+        golden_path: str,
+        golden_offset: int,
+        new_path: str,
+        new_offset: int,
+        byte_count: int,
+        leaves: NDArray[np.int64] | None = None,
+    ) -> None: ...
+
+class StreamReport(TypedDict):
+    comparisons: list[Comparison]  # one per job; without meaning where there is an error
+    errors: list[CoreError | None]  # one per job
+    bytes_read: int  # asked of the files, alignment included
+    direct_bytes_read: int  # of these, past the system's cache
+    read_count: int
+    buffer_bytes: int
+    reads_in_flight: int  # what was settled on (io_uring); 0 for pread
+    engine: str
+
+def stream_compare(
+    jobs: Sequence[StreamJob],
+    *,
+    engine: str = "auto",
+    queue_depth: int = 128,
+    memory_bytes: int = 1 << 28,
+    direct: Literal["auto", "always", "never"] = "auto",
+    max_indices: int = 100,
+    backend: str = "auto",
+    threads: int = 0,
+    sink: Callable[[int, NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8]], None]
+    | None = None,
+) -> StreamReport:
+    """Compares many pairs of arrays in one stream: scattered reads, many in flight, while others are compared.
+
+    direct: reads past the system's cache; "auto" where most of a file is not in it. sink: called with every
+    differing element, (job, flat indices, both sides' bytes), ascending within a job. What is wrong with a job's
+    files is its error; other CoreErrors are raised, and so is what the sink raises."""
 
 @final
 class GoldenVariable:

@@ -208,6 +208,19 @@ class CorruptGoldenError(CorruptFileError):
     slug = "corrupt-golden"
 
 
+class CorruptCaptureError(CorruptFileError):
+    """A capture of a run that is damaged, truncated, or was never completed."""
+
+    slug = "corrupt-capture"
+
+
+class StillWrittenError(NotComparableError, BlockingIOError):
+    """A checkpoint whose files change while they are looked at; it was left alone."""
+
+    slug = "still-written"
+    os_errno = errno.EAGAIN
+
+
 class FileLimitError(CorruptFileError):
     """A file that would unpack to more than it may (a decompression bomb, or lengths that lie)."""
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ciwrap.details import ChunkMap, IndexBox, Pattern, Picture, ShareMap, TreeLevel
+    from ciwrap.timeline import HistoryFacts
 
 DEFAULT_CHUNK_BYTES = 4096
 DEFAULT_RESIDUE_LEVELS = 15
@@ -411,6 +412,7 @@ class CheckResult:
     environment: Mapping[str, str] = field(default_factory=dict)
     test_id: str | None = None  # pytest's id of the test that made the check
     variant: str | None = None  # the kind of machine that the golden is for; None: every one
+    history: HistoryFacts | None = None  # of two runs with checkpoints
 
     def __post_init__(self) -> None:
         if self.verdict is not Verdict.MATCH:

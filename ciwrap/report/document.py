@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin
 
-from ciwrap import details, model
+from ciwrap import details, model, timeline
 from ciwrap.errors import WriteFailedError
 from ciwrap.model import CheckResult, ErrorBound, RunResult, VariableResult
 
@@ -133,7 +133,7 @@ def _is_default(item: Field[Any], content: Any) -> bool:
 
 @cache
 def _hints(kind: type) -> dict[str, Any]:
-    scope = {**vars(typing), **vars(details), **vars(model), "Mapping": Mapping}
+    scope = {**vars(typing), **vars(details), **vars(timeline), **vars(model), "Mapping": Mapping}
     return typing.get_type_hints(kind, globalns=scope)
 
 

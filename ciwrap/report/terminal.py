@@ -18,6 +18,7 @@ from ciwrap.report.text import (
     seconds_text,
     sparkline,
 )
+from ciwrap.report.timelines import divergence_text, timeline_lines
 from ciwrap.report.wording import (
     detail_lines,
     evidence_words,
@@ -152,6 +153,7 @@ def _render_check(check: CheckResult, console: Console, limit: int | None, verbo
     elif good:
         console.print(_matches_line(good))
     _render_first_divergence(check, console)
+    _render_timelines(check, console)
     if verbose:
         _render_costs(check, console)
 
@@ -224,13 +226,28 @@ def _render_first_divergence(check: CheckResult, console: Console) -> None:
     if len({variable.iteration for variable in check.variables}) > 1:
         line = Text("    first divergence: ")
         line.append(safe_name(first.id.text), style="bold")
+        history = check.history
+        if history is not None and history.first_divergence is not None:
+            line.append(f" {divergence_text(history.first_divergence)}")
         console.print(line)
+
+
+def _render_timelines(check: CheckResult, console: Console) -> None:
+    if check.history is not None:
+        for number, text in enumerate(timeline_lines(check.history)):
+            console.print(Text(f"{'      ' if number else '    '}{text}"))
 
 
 def _render_costs(check: CheckResult, console: Console) -> None:
     parts = [f"took {seconds_text(check.seconds)}"]
     if check.bytes_read is not None:
         parts.append(f"read {bytes_text(check.bytes_read)}")
+    if check.history is not None:
+        facts = check.history
+        parts.append(
+            f"of which {bytes_text(facts.capture_bytes_read)} of captures, that settled"
+            f" {plural(facts.by_captures, 'variable')}"
+        )
     if check.engine is not None:
         parts.append(f"with {check.engine}")
     if check.golden_bytes is not None:

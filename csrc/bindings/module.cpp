@@ -5,24 +5,6 @@
 
 namespace {
 
-const char* code_name(ciwrap::ErrorCode code) {
-    switch (code) {
-        case ciwrap::ErrorCode::invalid_argument:
-            return "invalid_argument";
-        case ciwrap::ErrorCode::io:
-            return "io";
-        case ciwrap::ErrorCode::corrupt_file:
-            return "corrupt_file";
-        case ciwrap::ErrorCode::unsupported:
-            return "unsupported";
-        case ciwrap::ErrorCode::not_available:
-            return "not_available";
-        case ciwrap::ErrorCode::interrupted:
-            return "interrupted";
-    }
-    return "invalid_argument";
-}
-
 void register_errors(pybind11::module_& module) {
     static pybind11::exception<ciwrap::Error> core_error(module, "CoreError");
     pybind11::register_exception_translator([](std::exception_ptr pointer) {
@@ -32,7 +14,7 @@ void register_errors(pybind11::module_& module) {
         } catch (const ciwrap::Error& error) {
             const pybind11::handle type = core_error;
             pybind11::object raised = type(error.what());
-            raised.attr("code") = code_name(error.code());
+            raised.attr("code") = ciwrap::error_code_name(error.code());
             PyErr_SetObject(core_error.ptr(), raised.ptr());
         }
     });
@@ -48,6 +30,7 @@ PYBIND11_MODULE(_core, module) {
     ciwrap::register_tree(module);
     ciwrap::register_builder(module);
     ciwrap::register_compare(module);
+    ciwrap::register_stream(module);
     ciwrap::register_golden(module);
     ciwrap::register_runtime(module);
 }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 
+#include "base/error.hpp"
 #include "base/merkle_tree.hpp"
 #include "core/tree_builder.hpp"
 
@@ -42,6 +43,25 @@ inline pybind11::bytes digest_bytes(const Digest& digest) {
     return {reinterpret_cast<const char*>(digest.bytes.data()), digest.bytes.size()};
 }
 
+// As CoreError.code says it.
+inline const char* error_code_name(ErrorCode code) {
+    switch (code) {
+        case ErrorCode::invalid_argument:
+            return "invalid_argument";
+        case ErrorCode::io:
+            return "io";
+        case ErrorCode::corrupt_file:
+            return "corrupt_file";
+        case ErrorCode::unsupported:
+            return "unsupported";
+        case ErrorCode::not_available:
+            return "not_available";
+        case ErrorCode::interrupted:
+            return "interrupted";
+    }
+    return "invalid_argument";
+}
+
 // Throws what Ctrl-C asks for. May be called without the GIL, from the thread that released it.
 inline void check_signals() {
     const pybind11::gil_scoped_acquire held;
@@ -53,6 +73,7 @@ void register_parameters(pybind11::module_& module);
 void register_tree(pybind11::module_& module);
 void register_builder(pybind11::module_& module);
 void register_compare(pybind11::module_& module);
+void register_stream(pybind11::module_& module);
 void register_golden(pybind11::module_& module);
 void register_runtime(pybind11::module_& module);
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,13 +19,33 @@ namespace {
     throw Error(ErrorCode::io, path + ": " + what + ": " + std::generic_category().message(error));
 }
 
+// Whether reads past the cache may begin at any multiple of direct_alignment. Kernels before 6.1
+// do not say; they take 4096 wherever O_DIRECT can be opened.
+bool allows_direct_reads(int descriptor) {
+#if defined(STATX_DIOALIGN)
+    struct statx status {};
+    if (::statx(descriptor, "", AT_EMPTY_PATH, STATX_DIOALIGN, &status) == 0 &&
+        (status.stx_mask & STATX_DIOALIGN) != 0) {
+        return status.stx_dio_offset_align != 0 &&
+               direct_alignment % status.stx_dio_offset_align == 0 &&
+               status.stx_dio_mem_align != 0 && direct_alignment % status.stx_dio_mem_align == 0;
+    }
+#endif
+    (void)descriptor;
+    return true;
+}
+
 }  // namespace
 
-InputFile::InputFile(std::string path) : path_(std::move(path)) {
+InputFile::InputFile(std::string path, ReadMode mode) : path_(std::move(path)) {
+    const int flags = mode == ReadMode::direct ? O_DIRECT : 0;
     // O_NONBLOCK: opening a pipe without a writer must not hang.
     do {
-        descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
     } while (descriptor_ < 0 && errno == EINTR);
+    if (descriptor_ < 0 && errno == EINVAL && mode == ReadMode::direct) {
+        throw Error(ErrorCode::not_available, path_ + ": this file system has no direct reads");
+    }
     if (descriptor_ < 0) {
         throw_system_error(path_, "cannot be opened", errno);
     }
@@ -41,12 +62,17 @@ InputFile::InputFile(std::string path) : path_(std::move(path)) {
                                                      : ": is not a regular file"));
     }
     // io_uring would answer EAGAIN instead of waiting for the disk if the flag stayed.
-    if (::fcntl(descriptor_, F_SETFL, 0) != 0) {
+    if (::fcntl(descriptor_, F_SETFL, flags) != 0) {
         const int error = errno;
         ::close(descriptor_);
         throw_system_error(path_, "cannot be prepared for reading", error);
     }
     size_ = static_cast<std::uint64_t>(status.st_size);
+    if (mode == ReadMode::direct && !allows_direct_reads(descriptor_)) {
+        ::close(descriptor_);
+        throw Error(ErrorCode::not_available,
+                    path_ + ": this file system has no direct reads of 4096 bytes");
+    }
 }
 
 InputFile::~InputFile() {
@@ -74,6 +100,35 @@ void InputFile::require_range(std::uint64_t offset, std::uint64_t length) const 
                                                  " bytes from byte " + std::to_string(offset) +
                                                  " on are wanted; is it truncated?");
     }
+}
+
+bool InputFile::is_mostly_cached(std::uint64_t offset, std::uint64_t length) const {
+#if defined(RWF_NOWAIT)
+    constexpr std::uint64_t samples = 8;
+    if (length == 0) {
+        return true;
+    }
+    std::uint64_t cached = 0;
+    for (std::uint64_t i = 0; i < samples; ++i) {
+        char byte = 0;
+        const iovec vector{&byte, 1};
+        const std::uint64_t at = offset + (length - 1) / samples * i;
+        const ssize_t got = ::preadv2(descriptor_, &vector, 1, static_cast<off_t>(at), RWF_NOWAIT);
+        if (got < 0 && errno != EAGAIN) {
+            return true;
+        }
+        cached += got < 0 ? 0 : 1;
+    }
+    return 2 * cached >= samples;
+#else
+    (void)offset;
+    (void)length;
+    return true;
+#endif
+}
+
+void InputFile::expect_scattered_reads() const {
+    (void)::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_RANDOM);
 }
 
 }  // namespace ciwrap

@@ -1,17 +1,24 @@
 // A regular file opened for reading.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
 namespace ciwrap {
+
+// How a file is read: through the system's cache, or past it (O_DIRECT), when offsets, lengths and
+// addresses must be multiples of direct_alignment.
+enum class ReadMode { cached, direct };
+inline constexpr std::size_t direct_alignment = 4096;
 
 // Owns the descriptor; move-only. Thread safe: reading through the descriptor moves no file offset.
 class InputFile {
   public:
     // Throws Error: `io` if the system refuses, `invalid_argument` if the path is no regular file
     // (a directory, a pipe, a device).
-    explicit InputFile(std::string path);
+    // `direct` also throws Error(not_available) where the file system cannot do that.
+    explicit InputFile(std::string path, ReadMode mode = ReadMode::cached);
     ~InputFile();
     InputFile(InputFile&& other) noexcept;
     InputFile& operator=(InputFile&& other) noexcept;
@@ -27,6 +34,13 @@ class InputFile {
 
     // Throws Error(corrupt_file), naming the file, unless [offset, offset + length) lies inside it.
     void require_range(std::uint64_t offset, std::uint64_t length) const;
+
+    // Whether most of the range is in the system's cache, as far as a few samples tell; reads
+    // nothing from the disk. True where the system cannot say.
+    bool is_mostly_cached(std::uint64_t offset, std::uint64_t length) const;
+
+    // Tells the system that reads will be scattered. Advice only.
+    void expect_scattered_reads() const;
 
   private:
     std::string path_;

@@ -1,5 +1,7 @@
 #include "io/read_queue.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <string>
@@ -12,6 +14,12 @@ bool advance(QueuedRead& read, long result) {
     ReadRequest& rest = read.rest;
     if (result == -EINTR || result == -EAGAIN) {
         return false;
+    }
+    struct stat status {};
+    // A direct read that goes on behind a cut within a block is refused rather than empty.
+    if (result == -EINVAL && ::fstat(rest.file->descriptor(), &status) == 0 &&
+        rest.offset >= static_cast<std::uint64_t>(status.st_size)) {
+        result = 0;
     }
     if (result < 0) {
         throw Error(ErrorCode::io, rest.file->path() + ": cannot be read at byte " +

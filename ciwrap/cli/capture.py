@@ -1,0 +1,182 @@
+"""`ciwrap capture`: a whole run as trees in one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ciwrap.cli.options import json_option, resource_options, verbose_option
+from ciwrap.cli.rules import bound_from, configured, make_rules, rule_options
+from ciwrap.cli.session import Session, quiet_pipe
+from ciwrap.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ciwrap.history.capture import CaptureReport
+
+
+@click.command(name="capture", short_help="Capture a whole run as trees.")
+@click.argument("run", metavar="RUN", type=click.Path())
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False),
+    help="The capture; default: .ciwrap.tree inside RUN.",
+)
+@click.option(
+    "--residues",
+    is_flag=True,
+    help="Let other runs be captured against this one; about four bits a value.",
+)
+@click.option(
+    "--against",
+    type=click.Path(dir_okay=False),
+    metavar="CAPTURE",
+    help="Round relative to this capture of another run (made with --residues), so that noise"
+    " within the bound raises no suspicion.",
+)
+@click.option(
+    "--checksums", is_flag=True, help="Hash the files, too: copies with other times stay valid."
+)
+@click.option("--chunk-bytes", type=int, help="Size of a chunk; default 65536.")
+@click.option(
+    "--settle",
+    type=click.FloatRange(0, 3600),
+    default=1.0,
+    metavar="SECONDS",
+    show_default=True,
+    help="Files younger than this may still be being written.",
+)
+@click.option("--rebuild", is_flag=True, help="Begin anew instead of adding what is new.")
+@rule_options
+@json_option
+@verbose_option
+@resource_options
+@click.pass_obj
+def command(
+    session: Session,
+    run: str,
+    output: str | None,
+    residues: bool,
+    against: str | None,
+    checksums: bool,
+    chunk_bytes: int | None,
+    settle: float,
+    rebuild: bool,
+    atol: float | None,
+    rtol: float | None,
+    ulps: int | None,
+    check_name: str | None,
+    config_path: str | None,
+    layout: str | None,
+    format_name: str | None,
+    exclude: tuple[str, ...],
+    ignore: tuple[str, ...],
+) -> int:
+    """Capture the run in folder RUN: every checkpoint's variables as error-bounded trees.
+
+    `ciwrap compare` then reads only what the trees leave open. Called again, it adds what is new
+    and reads nothing twice. A checkpoint that is still being written is left alone and named.
+
+    Exit codes: 0 all captured, 2 usage, 3 something was left out.
+    """
+    from ciwrap.cli.progress import progress_bar
+    from ciwrap.history.capture import DEFAULT_CHUNK_BYTES, CaptureOptions, capture_run
+    from ciwrap.history.listing import DEFAULT_INSIDE
+    from ciwrap.readers.layout import find_in
+
+    folder = Path(run)
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{run} is no folder", remedy="give the run's folder")
+    check = configured(check_name, config_path)
+    rules = make_rules(check, bound_from(atol, rtol, ulps), ignore)
+    target = folder / DEFAULT_INSIDE if output is None else Path(output)
+    found = find_in(
+        folder,
+        layout=layout or (check.layout if check else None),
+        format_name=format_name or (check.format if check else None),
+        options=check.options if check else None,
+        exclude=(*exclude, *(check.exclude if check else ()), *own_files(folder, target)),
+    )
+    with progress_bar() as progress:
+        report = capture_run(
+            folder,
+            found,
+            target,
+            rules,
+            CaptureOptions(
+                chunk_bytes=DEFAULT_CHUNK_BYTES if chunk_bytes is None else chunk_bytes,
+                residues=residues,
+                against=None if against is None else Path(against),
+                checksums=checksums,
+                settle_seconds=settle,
+            ),
+            rebuild=rebuild,
+            resources=session.resources,
+            progress=progress,
+        )
+    session.emit_document(_document(report, run, str(target)))
+    with quiet_pipe():
+        _show(session, report, str(target))
+    return int(ExitCode.NOT_COMPARABLE if report.left_alone else ExitCode.MATCH)
+
+
+def own_files(folder: Path, *captures: Path | None) -> tuple[str, ...]:
+    """Captures that lie inside the run, as patterns to leave out."""
+    inside = []
+    for capture in captures:
+        if capture is not None:
+            try:
+                inside.append(capture.resolve().relative_to(folder.resolve()).as_posix())
+            except ValueError:
+                continue
+    return tuple(inside)
+
+
+def _document(report: CaptureReport, run: str, target: str) -> dict[str, Any]:
+    return {
+        "schema_version": 1,
+        "kind": "capture",
+        "run": run,
+        "capture": target,
+        "root": report.root,
+        "captured": [list(key) for key in report.captured],
+        "kept": [list(key) for key in report.kept],
+        "dropped": [list(key) for key in report.dropped],
+        "left_alone": [
+            {"slug": error.slug, "text": str(error), "file": error.file}
+            for error in report.left_alone
+        ],
+        "without_tree": [
+            {"variable": identity.text, "reason": reason}
+            for identity, reason in report.without_tree
+        ],
+        "variable_count": report.variable_count,
+        "bytes_read": report.bytes_read,
+        "capture_bytes": report.capture_bytes,
+        "seconds": report.seconds,
+        "exit_code": int(ExitCode.NOT_COMPARABLE if report.left_alone else ExitCode.MATCH),
+    }
+
+
+def _show(session: Session, report: CaptureReport, target: str) -> None:
+    from ciwrap.report.text import bytes_text, plural, safe_text, seconds_text
+
+    print_line = session.console.print
+    said = [f"{plural(len(report.captured), 'checkpoint')} captured"]
+    if report.kept:
+        said.append(f"{len(report.kept)} kept")
+    if report.dropped:
+        said.append(f"{len(report.dropped)} dropped (their files are gone)")
+    print_line(f"{', '.join(said)}: {plural(report.variable_count, 'variable')}")
+    for error in report.left_alone:
+        print_line(f"  NOT CAPTURED  {safe_text(str(error))}")
+    for identity, reason in report.without_tree if session.verbose else ():
+        print_line(f"  without a tree: {safe_text(identity.text)}: {safe_text(reason)}")
+    print_line(
+        f"  {safe_text(target)}: {bytes_text(report.capture_bytes)}, root {report.root},"
+        f" {bytes_text(report.bytes_read)} read in {seconds_text(report.seconds)}"
+    )

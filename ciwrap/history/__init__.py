@@ -1,0 +1,1 @@
+"""Whole runs: captures of histories, first divergence, and comparisons that read little."""

@@ -1,0 +1,130 @@
+"""The variables of one checkpoint of one run, and which of its trees may be used."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ciwrap.errors import CorruptFileError
+from ciwrap.golden.capture import tree_parameters
+from ciwrap.history.index import by_identity
+
+if TYPE_CHECKING:
+    from ciwrap.compare.outputs import Catalog
+    from ciwrap.golden.values import RegionLike, Values
+    from ciwrap.history.index import CapturedVariable, CheckpointKey, StoredTree
+    from ciwrap.history.outcome import Outcome
+    from ciwrap.history.side import Side
+    from ciwrap.model import VariableId, VariableSettings
+
+
+class Variables:
+    """A checkpoint of one side: from its capture, its files opened only if they have to be."""
+
+    def __init__(self, side: Side, key: CheckpointKey, outcome: Outcome) -> None:
+        self.side = side
+        self._key = key
+        self._outcome = outcome
+        self._catalog: Catalog | None = None
+        checkpoint, reason = side.captured(key)
+        if reason is not None:
+            outcome.stale.append((str(side.run), key, reason))
+        self.captured = {} if checkpoint is None else by_identity(checkpoint.variables)
+        if checkpoint is not None:
+            self.identities = set(self.captured)
+        else:
+            self.identities = set(self.catalog.entries)
+
+    @property
+    def catalog(self) -> Catalog:
+        if self._catalog is None:
+            self._catalog = self.side.catalog(self._key)
+            self._outcome.errors.extend(self._catalog.errors)
+        return self._catalog
+
+    def describe(self, identity: VariableId) -> tuple[str, tuple[int, ...]]:
+        """dtype and shape."""
+        if identity in self.captured:
+            return self.captured[identity].dtype, self.captured[identity].shape
+        info = self.catalog.entries[identity].info
+        return info.dtype, tuple(info.shape)
+
+    def path_of(self, identity: VariableId) -> str:
+        """The file that holds it; the checkpoint's folder where the file was not opened."""
+        files = self.side.groups[self._key]
+        if self._catalog is not None and identity in self._catalog.entries:
+            return str(self._catalog.entries[identity].file.path)
+        named = [one for one in files if not one.reader.names_inside and one.label == identity.name]
+        return str(named[0].path if named else files[0].path)
+
+    def region(self, identity: VariableId) -> RegionLike | None:
+        """Where the variable's bytes lie, if back to back in a file. Raises CorruptFileError if it
+        is not what it was in the capture.
+        """
+        self._refuse_change(identity)
+        info = self.catalog.entries[identity].info
+        if info.fault is not None:
+            self.catalog.values(identity)  # raises
+        return info.region
+
+    def values(self, identity: VariableId, mask: str | None = None) -> Values:
+        """The variable's values. Raises CorruptFileError as `region` does."""
+        self._refuse_change(identity)
+        return self.catalog.values(identity, mask)
+
+    def _refuse_change(self, identity: VariableId) -> None:
+        entry = self.catalog.entries.get(identity)
+        if entry is None or (entry.info.dtype, tuple(entry.info.shape)) != self.describe(identity):
+            raise CorruptFileError(
+                "the file changed while it was being compared",
+                file=self.path_of(identity),
+                remedy="let the program finish first",
+            )
+
+    def close(self) -> None:
+        if self._catalog is not None:
+            self._catalog.close()
+
+
+def fitting(
+    captured: CapturedVariable | None, settings: VariableSettings, identity: VariableId
+) -> CapturedVariable | None:
+    """The captured variable if its trees were made with the bound that is now asked for."""
+    if captured is None or captured.plain is None:
+        return None
+    p = captured.plain.parameters
+    asked = tree_parameters(
+        captured.dtype,
+        settings,
+        chunk_bytes=p.chunk_bytes,
+        arity=p.arity,
+        variable=identity.text,
+    )
+    if asked != p:
+        return None
+    fine = captured.fine
+    if fine is not None:
+        wanted = tree_parameters(
+            captured.dtype,
+            settings,
+            residue_levels=fine.parameters.requested_residue_levels,
+            chunk_bytes=fine.parameters.chunk_bytes,
+            arity=fine.parameters.arity,
+            variable=identity.text,
+        )
+        if wanted != fine.parameters:
+            return replace(captured, fine=None)
+    return captured
+
+
+def comparable_trees(
+    mine: CapturedVariable, other: CapturedVariable
+) -> tuple[StoredTree, StoredTree] | None:
+    """The best two trees whose digests may be compared: relative to the first run, else plain."""
+    if mine.fine is not None and other.relative is not None:
+        same = other.relative.parameters == mine.fine.parameters
+        if same and other.relative.against == mine.fine.root:
+            return mine.fine, other.relative
+    if mine.plain is None or other.plain is None:
+        return None
+    return (mine.plain, other.plain) if mine.plain.parameters == other.plain.parameters else None

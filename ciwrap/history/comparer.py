@@ -1,0 +1,474 @@
+"""Checkpoints of two runs: their captures first, then the data of what these leave open."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ciwrap import _core
+from ciwrap.compare.convert import ConvertedValues
+from ciwrap.compare.pair import compare_variable
+from ciwrap.compare.variable import Compared, element_result, not_comparable, reason_of
+from ciwrap.errors import (
+    CiwrapError,
+    CorruptCaptureError,
+    ExitCode,
+)
+from ciwrap.golden.capture import DEFAULT_RESOURCES, Resources, build_tree, tree_parameters
+from ciwrap.golden.progress import NO_PROGRESS
+from ciwrap.history.capture import has_own_tree
+from ciwrap.history.checkpoint import Variables, comparable_trees, fitting
+from ciwrap.history.index import bound_of_tree, read_tree
+from ciwrap.history.outcome import HistoryOptions, Outcome
+from ciwrap.history.stage_one import roots_match, suspect_leaves
+from ciwrap.history.stage_two import StreamJob, read_element, run_jobs
+from ciwrap.model import Evidence, VariableResult, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ciwrap.compare.runs import Rules
+    from ciwrap.golden.progress import Progress
+    from ciwrap.history.differences import DifferenceList
+    from ciwrap.history.index import CapturedVariable, CheckpointKey, StoredTree
+    from ciwrap.history.side import Side
+    from ciwrap.model import Details, VariableId, VariableSettings
+
+# From this share of suspect chunks on, reading everything in order beats reading here and there.
+_STREAM_FROM = 0.5
+# Jobs are gathered until they come to this much, so that the reading does not stop at each file.
+_BATCH_BYTES = 4 << 30
+_BATCH_JOBS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """A job of stage two and the rest of its result."""
+
+    job: StreamJob
+    facts: dict[str, Any]
+    suspects: NDArray[np.int64] | None
+    leaf_count: int
+    roots: dict[str, Any]
+
+
+class Comparer:
+    """Compares checkpoints of two runs. Not thread safe; the sides stay the caller's."""
+
+    def __init__(
+        self,
+        golden: Side,
+        new: Side,
+        rules: Rules,
+        options: HistoryOptions,
+        resources: Resources = DEFAULT_RESOURCES,
+        progress: Progress = NO_PROGRESS,
+        differences: DifferenceList | None = None,
+    ) -> None:
+        self._differences = differences
+        self._golden = golden
+        self._new = new
+        self._rules = rules
+        self._options = options
+        self._resources = resources
+        self._progress = progress
+        self._pending: list[_Pending] = []
+        self._outcome = Outcome()
+
+    def compare(self, keys: Iterable[CheckpointKey]) -> Outcome:
+        """Compares these checkpoints. Raises UsageError; all else is in the outcome."""
+        self._outcome = Outcome()
+        before = self._golden.capture_bytes_read + self._new.capture_bytes_read
+        keys_of: dict[VariableId, CheckpointKey] = {}
+        for key in keys:
+            keys_of.update(dict.fromkeys(self._checkpoint(key), key))
+            if len(self._pending) >= _BATCH_JOBS or self._pending_bytes() >= _BATCH_BYTES:
+                self._flush()
+        self._flush()
+        if self._options.detail_bytes > 0:
+            self._outcome.results = list(self._detailed(self._outcome.results, keys_of))
+        after = self._golden.capture_bytes_read + self._new.capture_bytes_read
+        self._outcome.capture_bytes_read = after - before
+        return self._outcome
+
+    def _pending_bytes(self) -> int:
+        return sum(one.job.byte_count for one in self._pending)
+
+    # --- one checkpoint ---------------------------------------------------------------------------
+
+    def _checkpoint(self, key: CheckpointKey) -> list[VariableId]:
+        """Compares a checkpoint's variables, or begins to; returns those of both sides."""
+        ours = Variables(self._golden, key, self._outcome)
+        theirs = Variables(self._new, key, self._outcome)
+        try:
+            for identity in sorted({*ours.identities, *theirs.identities}):
+                if self._rules.is_ignored(identity):
+                    self._outcome.ignored.append(identity)
+                elif identity not in theirs.identities:
+                    self._outcome.missing.append(identity)
+                elif identity not in ours.identities:
+                    self._outcome.extra.append(identity)
+                else:
+                    self._variable(identity, ours, theirs)
+            return sorted(ours.identities & theirs.identities)
+        finally:
+            ours.close()
+            theirs.close()
+
+    def _variable(self, identity: VariableId, ours: Variables, theirs: Variables) -> None:
+        mine, other = ours.captured.get(identity), theirs.captured.get(identity)
+        dtype, shape = ours.describe(identity)
+        settings = self._settings(identity, dtype, mine, other)
+        source_path = theirs.path_of(identity)
+        try:
+            if (
+                not has_own_tree(settings)
+                or theirs.describe(identity) != (dtype, shape)
+                or math.prod(shape) == 0
+            ):
+                self._whole(identity, ours, theirs, settings, source_path)
+                return
+            facts = {
+                "dtype": dtype,
+                "shape": shape,
+                "source_path": source_path,
+                "bound": settings.bound,
+            }
+            if self._by_trees(identity, ours, theirs, settings, facts):
+                return
+            self._by_streaming(identity, ours, theirs, settings, facts)
+        except CiwrapError as error:
+            if error.exit_code is ExitCode.USAGE:
+                raise
+            self._outcome.results.append(
+                not_comparable(identity, reason_of(error), source_path=source_path)
+            )
+
+    def _settings(
+        self,
+        identity: VariableId,
+        dtype: str,
+        mine: CapturedVariable | None,
+        other: CapturedVariable | None,
+    ) -> VariableSettings:
+        settings = self._rules.settings_for(identity, dtype)
+        if not self._options.bounds_from_captures:
+            return settings
+        for one in (mine, other):
+            if one is not None and one.plain is not None:
+                p = one.plain.parameters
+                return replace(
+                    settings,
+                    bound=bound_of_tree(one.plain),
+                    equal_nan=p.equal_nan,
+                    fill_values=p.fill_values,
+                )
+        return settings
+
+    def _whole(
+        self,
+        identity: VariableId,
+        ours: Variables,
+        theirs: Variables,
+        settings: VariableSettings,
+        source_path: str,
+    ) -> None:
+        """In the general way: masks, other dtypes or shapes, arrays of nothing."""
+        golden = ours.values(identity, settings.mask)
+        new = theirs.values(identity, settings.mask)
+        compared = compare_variable(
+            golden,
+            new,
+            settings,
+            identity,
+            source_path=source_path,
+            resources=self._resources,
+            progress=self._progress,
+        )
+        self._take(compared)
+        if compared.result.verdict is not Verdict.NOT_COMPARABLE:
+            self._outcome.data_bytes_read += golden.byte_count + new.byte_count
+        if compared.result.verdict is Verdict.DIFFER and self._differences is not None:
+            parameters = tree_parameters(golden.dtype, settings, variable=identity.text)
+            if golden.dtype != new.dtype:
+                new = ConvertedValues(new, golden.dtype)
+            self._differences.add_values(identity, parameters, golden, new)
+
+    def _take(self, compared: Compared) -> None:
+        self._outcome.results.append(compared.result)
+        self._outcome.engine = compared.engine or self._outcome.engine
+
+    # --- stage one --------------------------------------------------------------------------------
+
+    def _by_trees(
+        self,
+        identity: VariableId,
+        ours: Variables,
+        theirs: Variables,
+        settings: VariableSettings,
+        facts: dict[str, Any],
+    ) -> bool:
+        """Whether trees could tell; the result is known then, or on its way."""
+        mine = fitting(ours.captured.get(identity), settings, identity)
+        other = fitting(theirs.captured.get(identity), settings, identity)
+        try:
+            if mine is not None and other is not None:
+                return self._two_captures(identity, ours, theirs, mine, other, facts)
+            if mine is not None:
+                return self._one_capture(identity, ours, theirs, mine, facts, is_golden=True)
+            if other is not None:
+                return self._one_capture(identity, theirs, ours, other, facts, is_golden=False)
+        except CorruptCaptureError as error:
+            self._outcome.unused.append(str(error))
+        return False
+
+    def _two_captures(
+        self,
+        identity: VariableId,
+        ours: Variables,
+        theirs: Variables,
+        mine: CapturedVariable,
+        other: CapturedVariable,
+        facts: dict[str, Any],
+    ) -> bool:
+        pair = comparable_trees(mine, other)
+        golden, new = self._golden.capture, self._new.capture
+        if pair is None or golden is None or new is None:
+            return False
+        a, b = pair
+        is_relative = b.against is not None
+        roots: dict[str, Any] = {"golden_root": a.root, "root": b.root}
+        if is_relative:
+            roots["residue_levels"] = a.parameters.residue_levels
+            roots["guaranteed_share"] = a.parameters.guaranteed_share
+            roots["max_drift_share"] = b.max_share
+        leaf_count = a.counts(mine.element_count * a.parameters.scalars_per_element)[-1]
+        if roots_match(a, b):
+            self._matches(identity, mine, a, leaf_count, facts | roots, is_relative)
+            return True
+        suspects = suspect_leaves(golden, a, new, b, mine)
+        self._stage_two(identity, ours, theirs, a.parameters, suspects, leaf_count, facts, roots)
+        return True
+
+    def _one_capture(
+        self,
+        identity: VariableId,
+        with_capture: Variables,
+        without: Variables,
+        captured: CapturedVariable,
+        facts: dict[str, Any],
+        *,
+        is_golden: bool,
+    ) -> bool:
+        """Builds the other side's tree now; only that side's data are read for it."""
+        capture = with_capture.side.capture
+        # A relative bound is one of the first run's values: only it can be held against residues.
+        tree = captured.fine if is_golden and captured.fine is not None else captured.plain
+        if capture is None or tree is None:
+            return False
+        stored = read_tree(capture, captured, tree)
+        values = without.values(identity)
+        built, drift, engine = build_tree(
+            tree.parameters,
+            values,
+            resources=self._resources,
+            golden=stored if tree is captured.fine else None,
+            progress=self._progress,
+        )
+        self._outcome.engine = engine or self._outcome.engine
+        self._outcome.data_bytes_read += values.byte_count
+        sides = (stored, built) if is_golden else (built, stored)
+        roots: dict[str, Any] = {"golden_root": sides[0].root.hex(), "root": sides[1].root.hex()}
+        if drift is not None:
+            roots["residue_levels"] = tree.parameters.residue_levels
+            roots["guaranteed_share"] = tree.parameters.guaranteed_share
+            roots["max_drift_share"] = float(drift.max_share)
+        suspects = _core.diff_trees(stored, built)
+        if suspects.size == 0:
+            self._matches(
+                identity, captured, tree, stored.leaf_count, facts | roots, drift is not None
+            )
+            return True
+        ours, theirs = (with_capture, without) if is_golden else (without, with_capture)
+        self._stage_two(
+            identity, ours, theirs, tree.parameters, suspects, stored.leaf_count, facts, roots
+        )
+        return True
+
+    def _matches(
+        self,
+        identity: VariableId,
+        variable: CapturedVariable,
+        tree: StoredTree,
+        leaf_count: int,
+        facts: dict[str, Any],
+        is_relative: bool,
+    ) -> None:
+        """A match by digests alone."""
+        item_bytes = tree.parameters.scalar_bytes * tree.parameters.scalars_per_element
+        known: dict[str, Any] = {}
+        if tree.parameters.kind == "exact":
+            known["max_abs_difference"] = 0.0  # equal codes are equal numbers
+        self._outcome.results.append(
+            VariableResult(
+                name=identity.name,
+                iteration=identity.iteration,
+                rank=identity.rank,
+                verdict=Verdict.MATCH,
+                evidence=Evidence.RESIDUES if is_relative else Evidence.TREE,
+                element_count=variable.element_count,
+                byte_count=variable.element_count * item_bytes,
+                differing_count=0,
+                chunk_count=leaf_count,
+                suspect_chunks=0,
+                **known,
+                **facts,
+            )
+        )
+
+    # --- stage two --------------------------------------------------------------------------------
+
+    def _stage_two(
+        self,
+        identity: VariableId,
+        ours: Variables,
+        theirs: Variables,
+        parameters: _core.TreeParameters,
+        suspects: NDArray[np.int64],
+        leaf_count: int,
+        facts: dict[str, Any],
+        roots: dict[str, Any],
+    ) -> None:
+        golden, new = ours.region(identity), theirs.region(identity)
+        if golden is None or new is None:
+            settings = replace(
+                self._rules.settings_for(identity, parameters.dtype), bound=facts["bound"]
+            )
+            self._whole(identity, ours, theirs, settings, facts["source_path"])
+            return
+        leaves = None if suspects.size >= _STREAM_FROM * leaf_count else suspects
+        job = StreamJob(identity, parameters, facts["shape"], golden, new, leaves)
+        self._pending.append(_Pending(job, facts, suspects, leaf_count, roots))
+
+    def _by_streaming(
+        self,
+        identity: VariableId,
+        ours: Variables,
+        theirs: Variables,
+        settings: VariableSettings,
+        facts: dict[str, Any],
+    ) -> None:
+        """No trees: everything is read once, and compared."""
+        golden, new = ours.region(identity), theirs.region(identity)
+        if golden is None or new is None:
+            self._whole(identity, ours, theirs, settings, facts["source_path"])
+            return
+        parameters = tree_parameters(facts["dtype"], settings, variable=identity.text)
+        job = StreamJob(identity, parameters, facts["shape"], golden, new, None)
+        self._pending.append(_Pending(job, facts, None, 0, {}))
+
+    def _list(
+        self,
+        job: StreamJob,
+        indices: NDArray[np.int64],
+        golden: NDArray[np.uint8],
+        new: NDArray[np.uint8],
+    ) -> None:
+        assert self._differences is not None
+        self._differences.add(job.identity, job.shape, job.parameters.dtype, indices, golden, new)
+
+    def _detailed(
+        self, results: list[VariableResult], keys_of: dict[VariableId, CheckpointKey]
+    ) -> Iterator[VariableResult]:
+        """The results, the first differing ones with what a report draws of them: that takes a
+        second look at their data, so only at so many bytes.
+        """
+        left = self._options.detail_bytes
+        for result in sorted(results, key=lambda one: one.id.sort_key):
+            size = 2 * (result.byte_count or 0)
+            is_wanted = result.verdict is Verdict.DIFFER and result.details is None
+            if not is_wanted or size > left or result.id not in keys_of:
+                yield result
+                continue
+            left -= size
+            yield replace(result, details=self._details(result, keys_of[result.id]))
+
+    def _details(self, result: VariableResult, key: CheckpointKey) -> Details | None:
+        unheard = Outcome()  # whatever is wrong has been told of the first time
+        ours = Variables(self._golden, key, unheard)
+        theirs = Variables(self._new, key, unheard)
+        try:
+            settings = self._rules.settings_for(result.id, result.dtype or "")
+            if result.bound is not None:
+                settings = replace(settings, bound=result.bound)
+            compared = compare_variable(
+                ours.values(result.id),
+                theirs.values(result.id),
+                settings,
+                result.id,
+                resources=self._resources,
+            )
+        except CiwrapError:
+            return None
+        else:
+            self._outcome.data_bytes_read += 2 * (result.byte_count or 0)
+            return compared.result.details
+        finally:
+            ours.close()
+            theirs.close()
+
+    def _flush(self) -> None:
+        pending, self._pending = self._pending, []
+        if not pending:
+            return
+        streamed, facts = run_jobs(
+            [one.job for one in pending],
+            self._resources,
+            self._options.memory_bytes,
+            sink=None if self._differences is None else self._list,
+        )
+        self._outcome.data_bytes_read += facts.bytes_read
+        self._outcome.engine = facts.engine or self._outcome.engine
+        for one, found in zip(pending, streamed, strict=True):
+            if found.comparison is None:
+                assert found.error is not None
+                result = not_comparable(
+                    one.job.identity, reason_of(found.error), **one.facts | one.roots
+                )
+            else:
+                result = _result(one, found.comparison)
+            self._outcome.results.append(result)
+
+
+def _result(pending: _Pending, comparison: _core.Comparison) -> VariableResult:
+    import numpy as np
+
+    job, facts = pending.job, dict(pending.facts)
+    item_bytes = job.parameters.scalar_bytes * job.parameters.scalars_per_element
+    facts |= {"evidence": Evidence.DATA, "byte_count": job.golden.byte_count}
+    suspects = np.empty(0, dtype=np.int64) if pending.suspects is None else pending.suspects
+    try:
+        result = element_result(
+            job.identity,
+            facts,
+            comparison,
+            job.parameters,
+            job.shape,
+            suspects,
+            pending.leaf_count,
+            all_compared=job.leaves is None,
+            read_golden=lambda flat: read_element(job.golden, facts["dtype"], flat, item_bytes),
+            read_new=lambda flat: read_element(job.new, facts["dtype"], flat, item_bytes),
+        )
+    except CiwrapError as error:
+        return not_comparable(job.identity, reason_of(error), **facts)
+    more = dict(pending.roots)
+    if pending.suspects is None:
+        more |= {"chunk_count": None, "suspect_chunks": None, "suspect_range_count": None}
+    if result.max_drift_share is not None:
+        more.pop("max_drift_share", None)
+    return replace(result, **more)

@@ -1,0 +1,329 @@
+"""The capture file as a container: sections that are only ever appended, and two slots that say
+which of them count (docs/reference/capture-format.md).
+
+A commit writes its sections behind everything that counts, waits for the disk, and only then writes
+one of the two slots, in turn. So whatever moment a crash comes at, one slot still describes a whole
+file: the state before, or the state after.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ciwrap import _core
+from ciwrap.errors import (
+    CorruptCaptureError,
+    LockBusyError,
+    OutputMissingError,
+    UnreadableFileError,
+    UnsupportedFormatError,
+    UsageError,
+    WriteFailedError,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+MAGIC = b"\x89CWCAP\r\n"
+VERSION = 1
+SLOT_OFFSETS = (64, 4096 + 64)
+HEAD_BYTES = 8192
+_HEAD = struct.Struct("<8sI52x")  # magic, version, zeros up to the first slot
+_SLOT = struct.Struct("<QQQQ16s")  # generation, root offset, root bytes, file bytes, root checksum
+_SLOT_BYTES = _SLOT.size + 16
+# An index of more than this, unpacked, is taken for an attack.
+MOST_INDEX_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Where some bytes lie in the file, and their XXH3-128."""
+
+    offset: int
+    byte_count: int
+    checksum: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    generation: int
+    root: Section
+    file_bytes: int
+
+
+def pack_slot(generation: int, root: Section, file_bytes: int) -> bytes:
+    body = _SLOT.pack(generation, root.offset, root.byte_count, file_bytes, root.checksum)
+    return body + _core.xxh3_128(body)
+
+
+def _unpack_slot(head: bytes, offset: int) -> _Slot | None:
+    raw = head[offset : offset + _SLOT_BYTES]
+    body, checksum = raw[: _SLOT.size], raw[_SLOT.size :]
+    if len(raw) != _SLOT_BYTES or _core.xxh3_128(body) != checksum:
+        return None
+    generation, at, count, file_bytes, root_checksum = _SLOT.unpack(body)
+    return _Slot(generation, Section(at, count, root_checksum), file_bytes)
+
+
+def _newest(head: bytes, path: Path) -> _Slot:
+    """The slot that counts. Raises CorruptCaptureError, UnsupportedFormatError."""
+    if len(head) < _HEAD.size or head[:8] != MAGIC:
+        raise CorruptCaptureError(
+            "is no capture of a run", file=path, remedy="give a file that `ciwrap capture` wrote"
+        )
+    version = _HEAD.unpack_from(head)[1]
+    if version != VERSION:
+        raise UnsupportedFormatError(
+            f"is a capture of format {version}, this release reads {VERSION}", file=path
+        )
+    slots = [slot for slot in (_unpack_slot(head, at) for at in SLOT_OFFSETS) if slot is not None]
+    if not slots:
+        raise CorruptCaptureError(
+            "holds nothing that was ever completed", file=path, remedy="capture the run again"
+        )
+    return max(slots, key=lambda slot: slot.generation)
+
+
+class CaptureFile:
+    """A capture open for reading. bytes_read counts what was asked of the file.
+
+    Raises OutputMissingError, UnreadableFileError, CorruptCaptureError, UnsupportedFormatError.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.bytes_read = 0
+        self._descriptor = -1
+        try:
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            # The head, and one or two sections: reading ahead would cost more than it gives.
+            os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+            self._size = os.fstat(self._descriptor).st_size
+            slot = _newest(self._pread(0, HEAD_BYTES), path)
+        except FileNotFoundError:
+            raise OutputMissingError(
+                "does not exist", file=path, remedy="capture the run first"
+            ) from None
+        except OSError as error:
+            self.close()
+            if isinstance(error, UnreadableFileError):
+                raise
+            raise UnreadableFileError(error.strerror or str(error), file=path) from error
+        except BaseException:
+            self.close()
+            raise
+        self.root = slot.root
+        self.generation = slot.generation
+        self.committed_bytes = slot.file_bytes
+        if slot.file_bytes > self._size:
+            self.close()
+            raise CorruptCaptureError(
+                f"has {self._size} of its {slot.file_bytes} bytes; is it truncated?",
+                file=path,
+                remedy="capture the run again",
+            )
+
+    def _pread(self, offset: int, count: int) -> bytes:
+        parts = []
+        while count > 0:
+            part = os.pread(self._descriptor, count, offset)
+            if not part:
+                break
+            parts.append(part)
+            offset += len(part)
+            count -= len(part)
+        data = parts[0] if len(parts) == 1 else b"".join(parts)
+        self.bytes_read += len(data)
+        return data
+
+    def read(self, offset: int, count: int) -> bytes:
+        """Bytes of the committed part. Raises CorruptCaptureError outside of it."""
+        if offset < HEAD_BYTES or count < 0 or offset + count > self.committed_bytes:
+            raise CorruptCaptureError(
+                f"refers to {count} bytes from byte {offset} on, which it does not have",
+                file=self.path,
+                remedy="capture the run again",
+            )
+        try:
+            data = self._pread(offset, count)
+        except OSError as error:
+            raise UnreadableFileError(error.strerror or str(error), file=self.path) from error
+        if len(data) != count:
+            raise CorruptCaptureError(
+                "is truncated", file=self.path, remedy="capture the run again"
+            )
+        return data
+
+    def section(self, section: Section) -> bytes:
+        """A whole section, its checksum verified."""
+        data = self.read(section.offset, section.byte_count)
+        if _core.xxh3_128(data) != section.checksum:
+            raise CorruptCaptureError(
+                f"the section at byte {section.offset} is damaged (checksum)",
+                file=self.path,
+                remedy="capture the run again",
+            )
+        return data
+
+    def packed_section(self, section: Section) -> bytes:
+        """A whole section that was compressed; refuses what unfolds without measure."""
+        unpacker = zlib.decompressobj()
+        try:
+            data = unpacker.decompress(self.section(section), MOST_INDEX_BYTES)
+        except zlib.error as error:
+            raise CorruptCaptureError(f"cannot be unpacked: {error}", file=self.path) from error
+        if not unpacker.eof or unpacker.unused_data:
+            raise CorruptCaptureError(
+                f"the section at byte {section.offset} does not end where it should",
+                file=self.path,
+            )
+        return data
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> CaptureFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class CaptureWriter:
+    """The one writer of a capture; sections appended to it count from the next commit on.
+
+    Raises LockBusyError while somebody else writes it, WriteFailedError, and UsageError for a file
+    that is there and is no capture.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._dirty = False
+        try:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise _not_written(path, error) from error
+        try:
+            self._lock()
+            self._begin()
+        except OSError as error:
+            os.close(self._descriptor)
+            if isinstance(error, (LockBusyError, WriteFailedError)):
+                raise
+            raise _not_written(path, error) from error
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                return  # a file system without locks: the slots still keep every reader safe
+            raise LockBusyError(
+                "another process is writing this capture",
+                file=self.path,
+                remedy="let it finish, then try again",
+            ) from None
+
+    def _begin(self) -> None:
+        head = os.pread(self._descriptor, HEAD_BYTES, 0)
+        self._generation, self._end = 0, HEAD_BYTES
+        if head and not MAGIC.startswith(head[:8]) and head[:8].strip(b"\0"):
+            raise UsageError(
+                "is there already and is no capture; it is left as it is",
+                file=self.path,
+                remedy="give another name with -o",
+            )
+        try:
+            slot = _newest(head, self.path)
+            self._generation, self._end = slot.generation, slot.file_bytes
+        except (CorruptCaptureError, UnsupportedFormatError):
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, _HEAD.pack(MAGIC, VERSION).ljust(HEAD_BYTES, b"\0"), 0)
+            return
+        # What a crash left behind the last commit.
+        os.ftruncate(self._descriptor, self._end)
+
+    def append(self, data: bytes | memoryview) -> Section:
+        """Adds a section. Raises WriteFailedError."""
+        view = memoryview(data).cast("B")
+        section = Section(self._end, view.nbytes, _core.xxh3_128(view))
+        self._write(view, self._end)
+        self._end += view.nbytes
+        self._dirty = True
+        return section
+
+    def append_packed(self, data: bytes) -> Section:
+        return self.append(zlib.compress(data, 6))
+
+    def commit(self, root: bytes) -> None:
+        """Makes `root` (the index, uncompressed) and all it refers to count."""
+        section = self.append_packed(root)
+        self._sync()
+        self._generation += 1
+        slot = pack_slot(self._generation, section, self._end)
+        self._write(memoryview(slot), SLOT_OFFSETS[self._generation % 2])
+        self._sync()
+        self._dirty = False
+
+    def _write(self, view: memoryview, offset: int) -> None:
+        try:
+            while view.nbytes:
+                count = os.pwrite(self._descriptor, view[: 1 << 30], offset)
+                view = view[count:]
+                offset += count
+        except OSError as error:
+            raise _not_written(self.path, error) from error
+
+    def _sync(self) -> None:
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise _not_written(self.path, error) from error
+
+    def close(self) -> None:
+        """Lets go of the file; sections that no commit followed are cut off again."""
+        if self._descriptor < 0:
+            return
+        if self._dirty:
+            with contextlib.suppress(OSError, CorruptCaptureError):
+                slot = _newest(os.pread(self._descriptor, HEAD_BYTES, 0), self.path)
+                os.ftruncate(self._descriptor, slot.file_bytes)
+        os.close(self._descriptor)
+        self._descriptor = -1
+
+    def __enter__(self) -> CaptureWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _not_written(path: Path, error: OSError) -> WriteFailedError:
+    return WriteFailedError(
+        f"cannot be written: {error.strerror or error}",
+        file=path,
+        remedy="give a writable place with -o",
+    )

@@ -1,0 +1,236 @@
+"""Every differing element as a line of a CSV file or a row of a Parquet file, as it is found."""
+
+from __future__ import annotations
+
+import csv
+import os
+import tempfile
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ciwrap import _core
+from ciwrap.compare.convert import is_bfloat16, widen_bfloat16
+from ciwrap.errors import NotAvailableError, UsageError, WriteFailedError, escape, from_core_error
+from ciwrap.golden.values import DEFAULT_SLAB_BYTES, as_bytes
+from ciwrap.readers.base import as_elements
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from numpy.typing import NDArray
+
+    from ciwrap.golden.values import Values
+    from ciwrap.model import VariableId
+
+COLUMNS = ("iteration", "rank", "variable", "index", "golden", "new", "difference")
+SUFFIXES = (".csv", ".parquet")
+_ROWS_AT_ONCE = 1 << 16
+
+
+class DifferenceList:
+    """A list of differences under way; whole and in its place once closed without an error.
+
+    The kind of file is told by the suffix. Columns: iteration and rank (empty where there is none),
+    variable, index in the variable's own dimensions ("3 7"), both values as texts that read back
+    exactly, and new - golden (empty where that has no meaning). Raises UsageError for another
+    suffix, NotAvailableError without pyarrow, WriteFailedError.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if path.suffix.lower() not in SUFFIXES:
+            raise UsageError(
+                f"{path.name}: a list of differences is written as .csv or .parquet",
+                remedy="give such a name",
+            )
+        self.path = path
+        self.count = 0
+        try:
+            descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", dir=path.parent)
+            self._temporary = Path(name)
+            os.close(descriptor)
+            is_csv = path.suffix.lower() == ".csv"
+            self._sheet: _Csv | _Parquet = (_Csv if is_csv else _Parquet)(self._temporary)
+        except OSError as error:
+            raise _failed(path, error) from error
+        except BaseException:
+            self._temporary.unlink(missing_ok=True)
+            raise
+
+    def add(
+        self,
+        identity: VariableId,
+        shape: tuple[int, ...],
+        dtype: str,
+        indices: NDArray[np.int64],
+        golden: NDArray[np.uint8],
+        new: NDArray[np.uint8],
+    ) -> None:
+        """Elements by flat index; both sides' bytes back to back. Raises WriteFailedError."""
+        ours = as_elements(golden.tobytes(), dtype)
+        theirs = as_elements(new.tobytes(), dtype)
+        for first in range(0, indices.size, _ROWS_AT_ONCE):
+            some = slice(first, first + _ROWS_AT_ONCE)
+            try:
+                self._sheet.add(
+                    identity, *_columns(shape, dtype, indices[some], ours[some], theirs[some])
+                )
+            except OSError as error:
+                raise _failed(self.path, error) from error
+        self.count += int(indices.size)
+
+    def add_values(
+        self,
+        identity: VariableId,
+        parameters: _core.TreeParameters,
+        golden: Values,
+        new: Values,
+    ) -> None:
+        """Whatever differs between two variables that no stream went through."""
+        step = max(1, DEFAULT_SLAB_BYTES // max(1, golden.item_bytes))
+        for first in range(0, golden.element_count, step):
+            count = min(step, golden.element_count - first)
+            ours = np.ascontiguousarray(golden.read(first, count)).reshape(-1)
+            theirs = np.ascontiguousarray(new.read(first, count)).reshape(-1)
+            try:
+                found = _core.compare_arrays(
+                    parameters, as_bytes(ours), as_bytes(theirs), max_indices=count
+                )
+            except _core.CoreError as error:
+                raise from_core_error(error, variable=identity.text) from error
+            if found.indices.size:
+                self.add(
+                    identity,
+                    golden.shape,
+                    golden.dtype,
+                    found.indices + first,
+                    as_bytes(ours[found.indices]),
+                    as_bytes(theirs[found.indices]),
+                )
+
+    def __enter__(self) -> DifferenceList:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self._sheet.close()
+            if kind is None:
+                mask = os.umask(0)
+                os.umask(mask)
+                self._temporary.chmod(0o666 & ~mask)
+                self._temporary.replace(self.path)
+        except OSError as failure:
+            raise _failed(self.path, failure) from failure
+        finally:
+            self._temporary.unlink(missing_ok=True)
+
+
+def _failed(path: Path, error: OSError) -> WriteFailedError:
+    return WriteFailedError(
+        f"the list of differences cannot be written: {error.strerror or error}", file=path
+    )
+
+
+def _columns(
+    shape: tuple[int, ...],
+    dtype: str,
+    indices: NDArray[np.int64],
+    golden: NDArray[Any],
+    new: NDArray[Any],
+) -> tuple[NDArray[np.int64], list[str], list[str], list[float | None]]:
+    """Indices as (count, dimensions), both values as texts, and their differences."""
+    positions = (
+        np.stack(np.unravel_index(indices, shape), axis=1)
+        if shape
+        else np.empty((indices.size, 0), dtype=np.int64)
+    )
+    if is_bfloat16(dtype):
+        golden, new = widen_bfloat16(golden), widen_bfloat16(new)
+    differences: list[float | None] = [None] * int(indices.size)
+    if golden.dtype.kind in "fiub":
+        with np.errstate(all="ignore"):
+            wide = np.longdouble if golden.dtype.kind in "iu" else np.float64
+            moved = (new.astype(wide) - golden.astype(wide)).astype(np.float64)
+        differences = [float(one) if np.isfinite(one) else None for one in moved]
+    return positions, _texts(golden), _texts(new), differences
+
+
+def _texts(elements: NDArray[Any]) -> list[str]:
+    if elements.dtype.kind in "SU":
+        return [repr(one) for one in elements.tolist()]
+    return [str(one) for one in elements]
+
+
+class _Csv:
+    def __init__(self, path: Path) -> None:
+        self._stream = path.open("w", encoding="utf-8", newline="")
+        self._writer = csv.writer(self._stream, lineterminator="\n")
+        self._writer.writerow(COLUMNS)
+
+    def add(
+        self,
+        identity: VariableId,
+        positions: NDArray[np.int64],
+        golden: list[str],
+        new: list[str],
+        differences: list[float | None],
+    ) -> None:
+        name = escape(identity.name)
+        self._writer.writerows(
+            [identity.iteration, identity.rank, name, " ".join(map(str, index)), *rest]
+            for index, *rest in zip(positions.tolist(), golden, new, differences, strict=True)
+        )
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+class _Parquet:
+    def __init__(self, path: Path) -> None:
+        try:
+            pa: Any = import_module("pyarrow")
+            pq: Any = import_module("pyarrow.parquet")
+        except ImportError as error:
+            raise NotAvailableError(
+                "Parquet needs pyarrow", remedy="pip install pyarrow, or write .csv"
+            ) from error
+        self._pa = pa
+        types = (pa.int64(), pa.int64(), pa.string(), pa.list_(pa.int64()), pa.string())
+        self._schema = pa.schema(
+            list(zip(COLUMNS, (*types, pa.string(), pa.float64()), strict=True))
+        )
+        self._writer = pq.ParquetWriter(path, self._schema, compression="zstd")
+
+    def add(
+        self,
+        identity: VariableId,
+        positions: NDArray[np.int64],
+        golden: list[str],
+        new: list[str],
+        differences: list[float | None],
+    ) -> None:
+        count = len(golden)
+        columns = [
+            [identity.iteration] * count,
+            [identity.rank] * count,
+            [identity.name] * count,
+            positions.tolist(),
+            golden,
+            new,
+            differences,
+        ]
+        arrays = [
+            self._pa.array(column, type=item.type)
+            for column, item in zip(columns, self._schema, strict=True)
+        ]
+        self._writer.write_table(self._pa.Table.from_arrays(arrays, schema=self._schema))
+
+    def close(self) -> None:
+        self._writer.close()

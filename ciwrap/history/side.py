@@ -1,0 +1,107 @@
+"""One of the two runs to compare: its files by checkpoint, and its capture as far as that holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ciwrap.compare.outputs import Catalog
+from ciwrap.errors import (
+    CiwrapError,
+    CorruptCaptureError,
+    OutputMissingError,
+    UnsupportedFormatError,
+)
+from ciwrap.history.container import CaptureFile
+from ciwrap.history.index import read_checkpoint, read_index
+from ciwrap.history.listing import by_checkpoint, capture_paths, source_files, why_stale
+from ciwrap.readers.layout import FoundOutputs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ciwrap.history.index import CapturedCheckpoint, CaptureIndex, CheckpointKey
+    from ciwrap.readers.layout import OutputFile
+
+
+@dataclass(slots=True)
+class Side:
+    """A run. capture: open, or None; index: what it holds."""
+
+    run: Path
+    found: FoundOutputs
+    groups: dict[CheckpointKey, list[OutputFile]]
+    capture: CaptureFile | None = None
+    index: CaptureIndex | None = None
+    verify_checksums: bool = False
+    fault: CiwrapError | None = None  # why a capture that is there is not used
+
+    def captured(self, key: CheckpointKey) -> tuple[CapturedCheckpoint | None, str | None]:
+        """What the capture says of a checkpoint; None if it is not in it, or no longer holds, and
+        why that is.
+        """
+        if self.capture is None or self.index is None or key not in self.index.checkpoints:
+            return None, None
+        try:
+            checkpoint = read_checkpoint(self.capture, self.index.checkpoints[key])
+            now = source_files(self.run, self.groups[key])
+            reason = why_stale(
+                checkpoint.files, now, self.run, verify_checksums=self.verify_checksums
+            )
+        except CiwrapError as error:
+            reason = str(error)
+        return (checkpoint, None) if reason is None else (None, reason)
+
+    def catalog(self, key: CheckpointKey) -> Catalog:
+        """The checkpoint's variables, from its files."""
+        return Catalog(FoundOutputs(tuple(self.groups[key])))
+
+    @property
+    def capture_bytes_read(self) -> int:
+        return 0 if self.capture is None else self.capture.bytes_read
+
+    def close(self) -> None:
+        if self.capture is not None:
+            self.capture.close()
+
+
+def open_side(
+    run: Path,
+    found: FoundOutputs,
+    capture_path: Path | None = None,
+    *,
+    use_capture: bool = True,
+    verify_checksums: bool = False,
+) -> Side:
+    """A run, with its capture if there is one that can be read.
+
+    capture_path: where it is; then it has to be there (raises OutputMissingError and the other
+    errors of `CaptureFile`). Else it is looked for inside and beside the run, and one that cannot
+    be read is a `fault` of the side.
+    """
+    side = Side(run, found, by_checkpoint(found), verify_checksums=verify_checksums)
+    if not use_capture:
+        return side
+    for path in (capture_path,) if capture_path is not None else capture_paths(run):
+        try:
+            capture = CaptureFile(path)
+        except OutputMissingError:
+            if capture_path is not None:
+                raise
+            continue
+        except (CorruptCaptureError, UnsupportedFormatError) as error:
+            if capture_path is not None:
+                raise
+            side.fault = error
+            continue
+        try:
+            side.index = read_index(capture)
+        except CorruptCaptureError as error:
+            capture.close()
+            if capture_path is not None:
+                raise
+            side.fault = error
+            continue
+        side.capture = capture
+        break
+    return side

@@ -1,0 +1,85 @@
+"""Stage one on captures: which chunks are suspect, reading no more of the trees than that takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ciwrap.history.container import CaptureFile
+    from ciwrap.history.index import CapturedVariable, StoredTree
+
+_UNMATCHABLE = "ff" * 16
+# Neighbouring groups of leaves are read in one go across gaps up to this.
+_GAP_NODES = 256
+# From this share of suspect parents on, all leaves are read at once.
+_READ_ALL_FROM = 0.25
+
+
+def roots_match(a: StoredTree, b: StoredTree) -> bool:
+    """Whether no element of the variable can differ; a NaN that equals nothing keeps it open."""
+    return a.root == b.root and a.root != _UNMATCHABLE
+
+
+def suspect_leaves(
+    golden: CaptureFile,
+    golden_tree: StoredTree,
+    new: CaptureFile,
+    new_tree: StoredTree,
+    variable: CapturedVariable,
+) -> NDArray[np.int64]:
+    """Indices of the leaves that do not match, ascending.
+
+    The upper levels (a fifteenth of a tree) are read whole; of the leaves, those below nodes that
+    differ. Both trees are of `variable`'s size, with the same chunks. Raises CorruptCaptureError.
+    """
+    if roots_match(golden_tree, new_tree):
+        return np.empty(0, dtype=np.int64)
+    scalar_count = variable.element_count * golden_tree.parameters.scalars_per_element
+    counts = golden_tree.counts(scalar_count)
+    arity = golden_tree.parameters.arity
+    offsets = np.concatenate(([0], np.cumsum(counts)))
+    if len(counts) == 1:
+        return np.zeros(1, dtype=np.int64)
+    upper = int(offsets[-2])
+    differs = ~_matches(_read(golden, golden_tree, 0, upper), _read(new, new_tree, 0, upper))
+    nodes = np.zeros(1, dtype=np.int64)
+    for level in range(len(counts) - 1):
+        nodes = nodes[differs[offsets[level] + nodes]]
+        nodes = (nodes[:, None] * arity + np.arange(arity)).reshape(-1)
+        nodes = nodes[nodes < counts[level + 1]]
+    found = []
+    for first, last in _stretches(nodes, counts[-1]):
+        at = upper + first
+        ours = _read(golden, golden_tree, at, last - first)
+        theirs = _read(new, new_tree, at, last - first)
+        found.append(np.flatnonzero(~_matches(ours, theirs)) + first)
+    if not found:
+        return np.empty(0, dtype=np.int64)
+    return np.intersect1d(np.concatenate(found), nodes, assume_unique=True)
+
+
+def _matches(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    equal = (a == b).all(axis=1)
+    matches: NDArray[np.bool_] = equal & (a != np.uint64(0xFFFFFFFFFFFFFFFF)).any(axis=1)
+    return matches
+
+
+def _read(capture: CaptureFile, tree: StoredTree, first: int, count: int) -> NDArray[np.uint64]:
+    data = capture.read(tree.digests.offset + 16 * first, 16 * count)
+    return np.frombuffer(data, dtype="<u8").reshape(-1, 2)
+
+
+def _stretches(nodes: NDArray[np.int64], leaf_count: int) -> list[tuple[int, int]]:
+    """The leaves to read, as (first, one past the last)."""
+    if nodes.size == 0:
+        return []
+    if nodes.size >= _READ_ALL_FROM * leaf_count:
+        return [(0, leaf_count)]
+    breaks = np.flatnonzero(np.diff(nodes) > _GAP_NODES)
+    firsts = nodes[np.concatenate(([0], breaks + 1))]
+    lasts = nodes[np.concatenate((breaks, [nodes.size - 1]))] + 1
+    return list(zip(firsts.tolist(), lasts.tolist(), strict=True))

@@ -1,0 +1,133 @@
+"""From the results of all variables to the history's own: timelines, trends, first divergence."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ciwrap.model import Evidence, Verdict
+from ciwrap.timeline import (
+    FirstDivergence,
+    HistoryFacts,
+    PointState,
+    Timeline,
+    TimelinePoint,
+    Trend,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ciwrap.history.outcome import Outcome
+    from ciwrap.model import CheckResult, VariableResult
+
+# Beyond the bound by so many times what it was one iteration before: a jump, not growth.
+_JUMP = 100.0
+
+
+def history_facts(check: CheckResult, outcome: Outcome) -> HistoryFacts:
+    return HistoryFacts(
+        first_divergence=first_divergence(check.variables),
+        timelines=timelines(check),
+        by_captures=sum(
+            variable.evidence in (Evidence.TREE, Evidence.RESIDUES) for variable in check.variables
+        ),
+        capture_bytes_read=outcome.capture_bytes_read,
+        data_bytes_read=outcome.data_bytes_read,
+        not_compared_checkpoints=len(outcome.lost),
+    )
+
+
+def first_divergence(variables: Sequence[VariableResult]) -> FirstDivergence | None:
+    """Of the variables that differ; None if none does."""
+    differing = [one for one in variables if one.verdict is Verdict.DIFFER]
+    first = min(differing, key=lambda one: one.id.sort_key, default=None)
+    if first is None or not first.first_differences:
+        return None
+    element = first.first_differences[0]
+    return FirstDivergence(
+        first.name,
+        first.iteration,
+        first.rank,
+        element.index,
+        element.golden,
+        element.new,
+        element.abs_difference,
+        element.bound_share,
+    )
+
+
+def timelines(check: CheckResult) -> tuple[Timeline, ...]:
+    """One for each name, if there is more than one iteration."""
+    points: dict[str, list[TimelinePoint]] = {}
+    sides = dict.fromkeys(check.missing_variables, PointState.FIRST_ONLY) | dict.fromkeys(
+        check.extra_variables, PointState.SECOND_ONLY
+    )
+    for variable in check.variables:
+        if variable.id not in sides:
+            points.setdefault(variable.name, []).append(_point(variable))
+    for identity, state in sides.items():
+        point = TimelinePoint(identity.iteration, identity.rank, state)
+        points.setdefault(identity.name, []).append(point)
+    iterations = {point.iteration for some in points.values() for point in some}
+    if len(iterations) < 2:
+        return ()
+    made = []
+    for name in sorted(points):
+        ordered = tuple(sorted(points[name], key=_order))
+        made.append(Timeline(name, ordered, trend(ordered)))
+    return tuple(made)
+
+
+def _order(point: TimelinePoint) -> tuple[int, int]:
+    return (
+        -1 if point.iteration is None else point.iteration,
+        -1 if point.rank is None else point.rank,
+    )
+
+
+def _point(variable: VariableResult) -> TimelinePoint:
+    share = variable.max_bound_share
+    if share is None:
+        share = variable.max_drift_share
+    if variable.verdict is Verdict.NOT_COMPARABLE:
+        state = PointState.NOT_COMPARED
+    elif variable.verdict is Verdict.DIFFER:
+        state = PointState.BEYOND
+    elif share or variable.max_abs_difference or variable.suspect_chunks:
+        state = PointState.WITHIN
+    else:
+        state = PointState.MATCH
+    return TimelinePoint(
+        variable.iteration,
+        variable.rank,
+        state,
+        variable.differing_count,
+        variable.max_abs_difference,
+        share,
+    )
+
+
+def trend(points: Sequence[TimelinePoint]) -> Trend | None:
+    """How a variable goes beyond its bound, the worst rank of each iteration counting."""
+    worst: dict[int | None, tuple[bool, float]] = {}
+    for point in points:
+        if point.state in (PointState.MATCH, PointState.WITHIN, PointState.BEYOND):
+            beyond, share = worst.get(point.iteration, (False, 0.0))
+            worst[point.iteration] = (
+                beyond or point.state is PointState.BEYOND,
+                max(share, point.bound_share or 0.0),
+            )
+    steps = list(worst.values())
+    flags = [beyond for beyond, _ in steps]
+    if not any(flags):
+        return None
+    first = flags.index(True)
+    if not all(flags[first:]):
+        return Trend.COMES_AND_GOES
+    if first == 0:
+        return Trend.FROM_THE_START
+    before, at, last = steps[first - 1][1], steps[first][1], steps[-1][1]
+    if at >= _JUMP * before and at >= _JUMP:
+        return Trend.JUMPS
+    return Trend.GROWS if last > at or math.isinf(last) else Trend.STEADY

@@ -1,0 +1,90 @@
+"""What is known of a history beyond single variables: when it diverges, where first, and how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class PointState(str, Enum):
+    """One variable of one checkpoint. MATCH: the trees agree, or all values are equal. WITHIN:
+    values moved, none beyond its bound. FIRST_ONLY, SECOND_ONLY: only that run has it.
+    """
+
+    MATCH = "match"
+    WITHIN = "within"
+    BEYOND = "beyond"
+    NOT_COMPARED = "not_compared"
+    FIRST_ONLY = "first_only"
+    SECOND_ONLY = "second_only"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Trend(str, Enum):
+    """What the checkpoints beyond the bound look like in the order of iterations."""
+
+    FROM_THE_START = "from_the_start"  # in the first iteration already
+    JUMPS = "jumps"  # at once to many times what it was before
+    GROWS = "grows"
+    STEADY = "steady"
+    COMES_AND_GOES = "comes_and_goes"  # within the bound again after having been beyond it
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class TimelinePoint:
+    """bound_share: the largest share of the bound, as far as it is known."""
+
+    iteration: int | None
+    rank: int | None
+    state: PointState
+    differing_count: int | None = None
+    max_abs_difference: float | None = None
+    bound_share: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """One variable over all checkpoints, in the order of iteration and rank. trend: None where
+    nothing is beyond its bound.
+    """
+
+    name: str
+    points: tuple[TimelinePoint, ...]
+    trend: Trend | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FirstDivergence:
+    """The earliest element beyond its bound, in the order of iteration, rank, name and index.
+
+    Values are texts that read back exactly. bound_share: the difference in units of the bound.
+    """
+
+    name: str
+    iteration: int | None
+    rank: int | None
+    index: tuple[int, ...]
+    golden: str
+    new: str
+    abs_difference: float | None = None
+    bound_share: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryFacts:
+    """Of two runs as histories. Bytes are those asked of captures and of data files.
+
+    by_captures: variables that were settled without their data.
+    """
+
+    first_divergence: FirstDivergence | None = None
+    timelines: tuple[Timeline, ...] = ()
+    by_captures: int = 0
+    capture_bytes_read: int = 0
+    data_bytes_read: int = 0
+    not_compared_checkpoints: int = 0

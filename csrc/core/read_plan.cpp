@@ -1,0 +1,183 @@
+#include "core/read_plan.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/quantize_plan.hpp"
+
+namespace ciwrap {
+namespace {
+
+constexpr std::uint64_t round_down(std::uint64_t x) {
+    return x / direct_alignment * direct_alignment;
+}
+constexpr std::uint64_t round_up(std::uint64_t x) {
+    return round_down(x + direct_alignment - 1);
+}
+// Less than this is not worth a second descriptor.
+constexpr std::uint64_t smallest_direct_range = std::uint64_t{1} << 20;
+// No piece is longer, so that there are many to read while one is compared.
+constexpr std::size_t longest_piece = std::size_t{4} << 20;
+
+std::optional<InputFile> open_direct(const InputFile& cached, std::uint64_t offset,
+                                     std::uint64_t byte_count, DirectReads direct) {
+    if (direct == DirectReads::never)
+        return std::nullopt;
+    if (direct == DirectReads::automatic &&
+        (byte_count < smallest_direct_range || cached.is_mostly_cached(offset, byte_count))) {
+        return std::nullopt;
+    }
+    try {
+        return InputFile(cached.path(), ReadMode::direct);
+    } catch (const Error& error) {
+        if (error.code() == ErrorCode::not_available)
+            return std::nullopt;
+        throw;
+    }
+}
+
+}  // namespace
+
+SideFile::SideFile(const std::string& path, std::uint64_t offset, std::uint64_t byte_count,
+                   DirectReads direct, bool is_scattered)
+    : cached_(path), offset_(offset) {
+    cached_.require_range(offset, byte_count);
+    direct_ = open_direct(cached_, offset, byte_count, direct);
+    if (is_scattered)
+        cached_.expect_scattered_reads();
+}
+
+const std::byte* SideFile::plan(std::uint64_t from, std::size_t length, std::byte* memory,
+                                std::vector<ReadRequest>& requests) const {
+    const std::uint64_t begin = offset_ + from;
+    const std::uint64_t end = begin + length;
+    if (!direct_) {
+        requests.push_back({&cached_, begin, length, memory});
+        return memory;
+    }
+    // The block at the end of a file is not whole, so it comes through the cache.
+    const std::uint64_t first = round_down(begin);
+    const std::uint64_t last = std::min(round_up(end), round_down(direct_->size()));
+    const auto at = [&](std::uint64_t byte) { return memory + (byte - first); };
+    if (last > first) {
+        requests.push_back({&*direct_, first, static_cast<std::size_t>(last - first), at(first)});
+    }
+    if (end > std::max(last, begin)) {
+        const std::uint64_t rest = std::max(last, begin);
+        requests.push_back({&cached_, rest, static_cast<std::size_t>(end - rest), at(rest)});
+    }
+    return at(begin);
+}
+
+ReadPlan::ReadPlan(const std::vector<StreamJob>& jobs, DirectReads direct,
+                   std::vector<StreamOutcome>& outcomes)
+    : jobs_(jobs), direct_(direct), outcomes_(outcomes) {}
+
+bool ReadPlan::begin_job() {
+    const StreamJob& job = jobs_[job_];
+    try {
+        const QuantizePlan plan = make_plan(job.parameters);
+        const std::uint64_t element_bytes = job.parameters.data_type().element_bytes();
+        chunk_bytes_ = plan.chunk_scalars * plan.scalar_bytes;
+        chunk_count_ = job.byte_count == 0 ? 0 : (job.byte_count - 1) / chunk_bytes_ + 1;
+        unit_bytes_ = std::lcm(element_bytes, std::uint64_t{direct_alignment});
+        if (job.byte_count % element_bytes != 0 ||
+            (job.leaves && chunk_bytes_ % element_bytes != 0)) {
+            throw Error(ErrorCode::invalid_argument,
+                        "arrays and chunks to compare must hold whole elements");
+        }
+        if (job.leaves) {
+            const auto& leaves = *job.leaves;
+            for (std::size_t i = 0; i < leaves.size(); ++i) {
+                if (leaves[i] >= chunk_count_ || (i > 0 && leaves[i] <= leaves[i - 1])) {
+                    throw Error(ErrorCode::invalid_argument,
+                                "chunks to compare must be ascending and inside the array");
+                }
+            }
+        }
+        files_ = std::make_shared<JobFiles>(
+            JobFiles{SideFile(job.golden_path, job.golden_offset, job.byte_count, direct_,
+                              job.leaves.has_value()),
+                     SideFile(job.value_path, job.value_offset, job.byte_count, direct_,
+                              job.leaves.has_value())});
+    } catch (const Error& error) {
+        outcomes_[job_].error = error;
+        return false;
+    }
+    leaf_ = 0;
+    from_ = to_ = 0;
+    return true;
+}
+
+bool ReadPlan::next_stretch() {
+    const StreamJob& job = jobs_[job_];
+    if (!job.leaves) {
+        from_ = to_;
+        to_ = job.byte_count;
+        return from_ < to_;
+    }
+    const auto& leaves = *job.leaves;
+    if (leaf_ == leaves.size())
+        return false;
+    const std::uint64_t first = leaves[leaf_++];
+    std::uint64_t last = first;
+    while (leaf_ < leaves.size() && leaves[leaf_] == last + 1) {
+        ++last;
+        ++leaf_;
+    }
+    from_ = first * chunk_bytes_;
+    to_ = std::min((last + 1) * chunk_bytes_, job.byte_count);
+    return true;
+}
+
+bool ReadPlan::next(std::span<std::byte> memory, std::vector<Piece>& pieces,
+                    std::vector<ReadRequest>& requests) {
+    pieces.clear();
+    requests.clear();
+    std::size_t used = 0;
+    while (job_ < jobs_.size()) {
+        if (!is_open_) {
+            if (!begin_job()) {
+                ++job_;
+                continue;
+            }
+            is_open_ = true;
+        }
+        if (outcomes_[job_].error || (from_ == to_ && !next_stretch())) {
+            is_open_ = false;
+            files_.reset();
+            ++job_;
+            continue;
+        }
+        // Both sides of a piece lie one behind the other, each from an aligned address on.
+        const std::size_t left = memory.size() - used;
+        const std::size_t overhead = 2 * (SideFile::room_for(0) + direct_alignment);
+        std::size_t most = left > overhead ? (left - overhead) / 2 : 0;
+        most = std::min(most, longest_piece);
+        std::uint64_t length = to_ - from_;
+        if (length > most) {
+            length = most / unit_bytes_ * unit_bytes_;
+            if (length == 0 || (!pieces.empty() && length < to_ - from_ && most < longest_piece &&
+                                length < longest_piece / 4)) {
+                if (pieces.empty()) {
+                    throw Error(ErrorCode::invalid_argument,
+                                "the memory for buffers does not hold one element of each run");
+                }
+                return true;
+            }
+        }
+        Piece piece{job_,    files_,  from_,           static_cast<std::size_t>(length),
+                    nullptr, nullptr, requests.size(), 0};
+        const auto room = static_cast<std::size_t>(round_up(SideFile::room_for(piece.length)));
+        piece.golden = files_->golden.plan(from_, piece.length, memory.data() + used, requests);
+        piece.value =
+            files_->value.plan(from_, piece.length, memory.data() + used + room, requests);
+        piece.request_count = requests.size() - piece.first_request;
+        pieces.push_back(std::move(piece));
+        used += 2 * room;
+        from_ += length;
+    }
+    return !pieces.empty();
+}
+
+}  // namespace ciwrap

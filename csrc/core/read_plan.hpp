@@ -1,0 +1,88 @@
+// Cuts the jobs of a streaming comparison into slices that fit a buffer. Internal to csrc/core.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/stream_compare.hpp"
+#include "io/input_file.hpp"
+
+namespace ciwrap {
+
+// One side's file: read through the cache, or past it but for the bytes behind the last whole
+// block.
+class SideFile {
+  public:
+    // Throws Error as InputFile does, and corrupt_file if the range exceeds the file.
+    SideFile(const std::string& path, std::uint64_t offset, std::uint64_t byte_count,
+             DirectReads direct, bool is_scattered);
+
+    // Memory that reading [from, from + length) of the array may need, wherever it is put.
+    static std::size_t room_for(std::size_t length) { return length + 2 * direct_alignment; }
+
+    // Adds the reads that bring [from, from + length) of the array to `memory` (aligned to
+    // direct_alignment, room_for(length) bytes); returns where its first byte will be.
+    const std::byte* plan(std::uint64_t from, std::size_t length, std::byte* memory,
+                          std::vector<ReadRequest>& requests) const;
+
+    bool is_direct() const { return direct_.has_value(); }
+    const InputFile* direct_file() const { return direct_ ? &*direct_ : nullptr; }
+
+  private:
+    InputFile cached_;
+    std::optional<InputFile> direct_;
+    std::uint64_t offset_;
+};
+
+struct JobFiles {
+    SideFile golden;
+    SideFile value;
+};
+
+// A stretch of a job's arrays, in both runs.
+struct Piece {
+    std::size_t job;
+    std::shared_ptr<const JobFiles> files;
+    std::uint64_t from;  // byte of the array
+    std::size_t length;
+    const std::byte* golden;
+    const std::byte* value;
+    std::size_t first_request;
+    std::size_t request_count;
+};
+
+// Goes once through all jobs. Jobs whose files cannot be opened get their error on the way.
+class ReadPlan {
+  public:
+    ReadPlan(const std::vector<StreamJob>& jobs, DirectReads direct,
+             std::vector<StreamOutcome>& outcomes);
+
+    // Fills `memory` with the next pieces; returns false when there are none. Pieces of jobs that
+    // have failed meanwhile are left out.
+    bool next(std::span<std::byte> memory, std::vector<Piece>& pieces,
+              std::vector<ReadRequest>& requests);
+
+  private:
+    bool begin_job();
+    // The next stretch of neighbouring chunks of the current job; false at its end.
+    bool next_stretch();
+
+    const std::vector<StreamJob>& jobs_;
+    DirectReads direct_;
+    std::vector<StreamOutcome>& outcomes_;
+    std::size_t job_ = 0;
+    bool is_open_ = false;
+    std::shared_ptr<const JobFiles> files_;
+    std::uint64_t chunk_bytes_ = 0;
+    std::uint64_t chunk_count_ = 0;
+    std::uint64_t unit_bytes_ = 1;  // stretches are cut at multiples of this
+    std::size_t leaf_ = 0;          // position in leaves
+    std::uint64_t from_ = 0;        // of the rest of the current stretch
+    std::uint64_t to_ = 0;
+};
+
+}  // namespace ciwrap

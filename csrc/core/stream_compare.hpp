@@ -1,0 +1,73 @@
+// Stage two over many pairs of stored arrays at once: suspect chunks of both runs are read, many at
+// a time, while others are compared. Memory is bounded by the caller, whatever the size of the
+// data.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/tree_parameters.hpp"
+#include "core/element_compare.hpp"
+#include "io/read_engine.hpp"
+#include "kernels/executor.hpp"
+
+namespace ciwrap {
+
+// Two stored arrays of byte_count bytes, back to back in C order.
+struct StreamJob {
+    TreeParameters parameters;
+    std::string golden_path;
+    std::uint64_t golden_offset = 0;
+    std::string value_path;
+    std::uint64_t value_offset = 0;
+    std::uint64_t byte_count = 0;
+    // Which chunks to compare, ascending; none: all.
+    std::optional<std::vector<std::uint64_t>> leaves;
+};
+
+// What a job came to. error: why it could not be compared; the comparison then means nothing.
+struct StreamOutcome {
+    Comparison comparison;
+    std::optional<Error> error;
+};
+
+// `automatic` reads past the system's cache where most of a file is not in it.
+enum class DirectReads : std::uint8_t { automatic, always, never };
+
+struct StreamOptions {
+    EngineOptions engine;
+    std::size_t memory_bytes = std::size_t{256} << 20;  // for buffers; at least 1 MiB
+    DirectReads direct = DirectReads::automatic;
+    std::size_t max_indices = 100;
+};
+
+struct StreamReport {
+    std::vector<StreamOutcome> outcomes;  // one per job, in the same order
+    std::uint64_t bytes_read = 0;         // asked of the files, alignment included
+    std::uint64_t direct_bytes_read = 0;  // of these, past the cache
+    std::uint64_t read_count = 0;         // stretches, before long ones are cut
+    std::uint64_t buffer_bytes = 0;
+    unsigned reads_in_flight = 0;  // the number that was settled on; 0: the engine's own
+    std::string engine;
+};
+
+// Every differing element, in ascending order within its job: flat indices, and both sides' bytes
+// back to back in the dtype of the job's parameters. Called from the calling thread; what it throws
+// ends the comparison.
+using DifferenceSink =
+    std::function<void(std::size_t job, std::span<const std::int64_t> indices,
+                       std::span<const std::byte> golden, std::span<const std::byte> value)>;
+
+// Throws Error for arguments without a meaning, and what `interrupt` or `sink` throws; whatever is
+// wrong with a job's files is in its outcome and stops no other job.
+StreamReport stream_compare(const std::vector<StreamJob>& jobs, const StreamOptions& options,
+                            const Execution& execution, const Interrupt& interrupt = {},
+                            const DifferenceSink& sink = {});
+
+}  // namespace ciwrap

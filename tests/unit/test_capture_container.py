@@ -1,0 +1,284 @@
+"""The capture file as a container: whatever moment a crash comes at, a whole state is left."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ciwrap import _core
+from ciwrap.errors import (
+    CiwrapError,
+    CorruptCaptureError,
+    LockBusyError,
+    OutputMissingError,
+    UnsupportedFormatError,
+    UsageError,
+)
+from ciwrap.history import container
+from ciwrap.history.container import (
+    HEAD_BYTES,
+    MAGIC,
+    SLOT_OFFSETS,
+    CaptureFile,
+    CaptureWriter,
+    Section,
+    pack_slot,
+)
+from ciwrap.history.index import decode_checkpoint, decode_index
+
+
+def read_root(path: Path) -> bytes:
+    with CaptureFile(path) as capture:
+        return capture.packed_section(capture.root)
+
+
+def write(path: Path, root: bytes, *sections: bytes) -> list[Section]:
+    with CaptureWriter(path) as writer:
+        found = [writer.append(section) for section in sections]
+        writer.commit(root)
+    return found
+
+
+def test_round_trip_and_growth(tmp_path: Path) -> None:
+    path = tmp_path / "a.tree"
+    (first,) = write(path, b"one", b"x" * 1000)
+    (second,) = write(path, b"two", b"y" * 10)
+    with CaptureFile(path) as capture:
+        assert capture.packed_section(capture.root) == b"two"
+        assert capture.section(first) == b"x" * 1000
+        assert capture.section(second) == b"y" * 10
+        assert capture.generation == 2
+        assert capture.bytes_read > HEAD_BYTES
+
+
+class Recorder:
+    """Every change to a file, in order, so that a crash can be put between any two."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.changes: list[tuple[str, Any, Any]] = []
+        pwrite, ftruncate, fsync = os.pwrite, os.ftruncate, os.fsync
+
+        def recorded_pwrite(descriptor: int, data: Any, offset: int) -> int:
+            self.changes.append(("write", bytes(data), offset))
+            return pwrite(descriptor, data, offset)
+
+        def recorded_ftruncate(descriptor: int, length: int) -> None:
+            self.changes.append(("truncate", length, None))
+            ftruncate(descriptor, length)
+
+        def recorded_fsync(descriptor: int) -> None:
+            self.changes.append(("sync", None, None))
+            fsync(descriptor)
+
+        monkeypatch.setattr(container.os, "pwrite", recorded_pwrite)
+        monkeypatch.setattr(container.os, "ftruncate", recorded_ftruncate)
+        monkeypatch.setattr(container.os, "fsync", recorded_fsync)
+
+
+def apply(data: bytearray, change: tuple[str, Any, Any], part: float = 1.0) -> None:
+    kind, value, offset = change
+    if kind == "truncate":
+        del data[value:]
+        data.extend(bytes(value - len(data)))
+    elif kind == "write":
+        value = value[: int(len(value) * part)]
+        data.extend(bytes(max(0, offset + len(value) - len(data))))
+        data[offset : offset + len(value)] = value
+
+
+def test_every_crash_leaves_a_whole_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stops after every prefix of the writes, also inside one, and also where the writes between
+    two syncs reach the disk in another order (here: one of them not at all).
+    """
+    path, crashed = tmp_path / "a.tree", tmp_path / "crashed.tree"
+    recorder = Recorder(monkeypatch)
+    states = [b"root %d" % number for number in range(4)]
+    marks = []
+    for number, state in enumerate(states):
+        write(path, state, b"tree" * 50 * (number + 1), bytes(range(256)))
+        marks.append(len(recorder.changes))
+    monkeypatch.undo()
+    changes = recorder.changes
+    seen = set()
+    for stop in range(len(changes) + 1):
+        committed = sum(mark <= stop for mark in marks)
+        last_sync = max((at for at in range(stop) if changes[at][0] == "sync"), default=-1)
+        for part in (0.0, 0.3, 0.9):
+            for lost in (None, *range(last_sync + 1, stop)):
+                data = bytearray()
+                for at in range(stop):
+                    if at != lost or changes[at][0] != "write":
+                        apply(data, changes[at])
+                if stop < len(changes):
+                    apply(data, changes[stop], part)
+                crashed.write_bytes(data)
+                try:
+                    found = states.index(read_root(crashed))
+                except CorruptCaptureError:
+                    assert committed == 0
+                    found = -1
+                else:
+                    assert found >= committed - 1
+                seen.add(found)
+                # The next writer goes on from there.
+                write(crashed, b"after", b"more")
+                assert read_root(crashed) == b"after"
+    assert seen == {-1, 0, 1, 2, 3}
+
+
+def test_what_no_commit_followed_is_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "a.tree"
+    write(path, b"one", b"x")
+    size = path.stat().st_size
+    with CaptureWriter(path) as writer:
+        writer.append(b"y" * 5000)
+    assert path.stat().st_size == size
+    assert read_root(path) == b"one"
+
+
+def test_one_writer_at_a_time(tmp_path: Path) -> None:
+    with CaptureWriter(tmp_path / "a.tree"), pytest.raises(LockBusyError):
+        CaptureWriter(tmp_path / "a.tree")
+
+
+@pytest.mark.parametrize("content", [b"numbers that matter", b"\x93NUMPY\x01\x00" + b"1" * 9000])
+def test_a_file_that_is_no_capture_is_left_alone(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "results.dat"
+    path.write_bytes(content)
+    with pytest.raises(UsageError):
+        CaptureWriter(path)
+    assert path.read_bytes() == content
+    with pytest.raises(CorruptCaptureError):
+        CaptureFile(path)
+
+
+def test_refusals(tmp_path: Path) -> None:
+    path = tmp_path / "a.tree"
+    with pytest.raises(OutputMissingError):
+        CaptureFile(path)
+    write(path, b"one", b"x" * 100)
+    good = path.read_bytes()
+    newer = bytearray(good)
+    newer[8] = 2
+    path.write_bytes(newer)
+    with pytest.raises(UnsupportedFormatError):
+        CaptureFile(path)
+    path.write_bytes(good[:-1])
+    with pytest.raises(CorruptCaptureError, match="truncated"):
+        CaptureFile(path)
+    damaged = bytearray(good)
+    damaged[-1] ^= 1
+    path.write_bytes(damaged)
+    with pytest.raises(CorruptCaptureError, match="checksum"):
+        read_root(path)
+
+
+def test_sections_stay_inside_and_bombs_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.tree"
+    (section,) = write(path, b"one", zlib.compress(bytes(100_000)))
+    with CaptureFile(path) as capture:
+        for offset, count in ((0, 10), (HEAD_BYTES, 1 << 40), (1 << 60, 1), (HEAD_BYTES, -1)):
+            with pytest.raises(CorruptCaptureError):
+                capture.read(offset, count)
+        assert capture.packed_section(section) == bytes(100_000)
+        monkeypatch.setattr(container, "MOST_INDEX_BYTES", 1000)
+        with pytest.raises(CorruptCaptureError):
+            capture.packed_section(section)
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_damage_is_an_error_or_harmless(tmp_path: Path, data: st.DataObject) -> None:
+    path = tmp_path / "a.tree"
+    path.unlink(missing_ok=True)
+    write(path, b"one", b"x" * 100)
+    write(path, b"two", b"y" * 100)
+    raw = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.sampled_from([*range(40), *range(64, 128), *range(4160, 4224)]))
+        raw[at] ^= data.draw(st.integers(1, 255))
+    path.write_bytes(raw)
+    with contextlib.suppress(CiwrapError):
+        assert read_root(path) in (b"one", b"two")
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=9), inner),
+    max_leaves=20,
+)
+
+
+@given(st.one_of(st.binary(max_size=50), _JSON.map(lambda value: json.dumps(value).encode())))
+def test_an_index_of_anything_is_refused(data: bytes) -> None:
+    for decode in (
+        lambda: decode_index(data, Path("x")),
+        lambda: decode_checkpoint(data, (None, None), Path("x")),
+    ):
+        with contextlib.suppress(CorruptCaptureError):
+            decode()
+
+
+def _row() -> dict[str, Any]:
+    return {
+        "key": [1, 0],
+        "files": [["iter_1/x.npy", 100, 5, "npy", None]],
+        "variables": [
+            {
+                "id": ["x", 1, 0],
+                "dtype": "<f4",
+                "shape": [10, 10],
+                "plain": {
+                    "parameters": ["<f4", 1e-6, 0.0, 0, 1, 64, 16, True, []],
+                    "root": "0" * 32,
+                    "digests": [8192, 16 * 8, "0" * 32],
+                },
+            }
+        ],
+    }
+
+
+def test_a_sound_checkpoint_is_taken() -> None:
+    found = decode_checkpoint(json.dumps(_row()).encode(), (1, 0), Path("x"))
+    assert found.variables[0].shape == (10, 10)
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_a_checkpoint_with_something_else_in_it_is_refused_or_sound(data: st.DataObject) -> None:
+    """One value replaced anywhere: an error of ours, or a checkpoint; nothing else."""
+    row = _row()
+    places: list[tuple[Any, Any]] = []
+
+    def walk(node: Any) -> None:
+        items = node.items() if isinstance(node, dict) else enumerate(node)
+        for key, value in items:
+            places.append((node, key))
+            if isinstance(value, (dict, list)):
+                walk(value)
+
+    walk(row)
+    node, key = data.draw(st.sampled_from(places))
+    node[key] = data.draw(
+        st.one_of(_JSON, st.sampled_from([-1, 1 << 63, 1 << 200, 1e400, "|O8", "<U4", [0] * 65]))
+    )
+    with contextlib.suppress(CorruptCaptureError):
+        decode_checkpoint(json.dumps(row).encode(), (1, 0), Path("x"))
+
+
+def test_slots_are_sectors_apart() -> None:
+    assert SLOT_OFFSETS[0] // 4096 != SLOT_OFFSETS[1] // 4096
+    slot = pack_slot(1, Section(HEAD_BYTES, 1, bytes(16)), HEAD_BYTES + 1)
+    assert len(slot) == 64
+    assert slot[-16:] == _core.xxh3_128(slot[:-16])
+    assert len(MAGIC) == 8
