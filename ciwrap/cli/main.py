@@ -6,6 +6,7 @@ import io
 import sys
 import traceback
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -173,6 +174,7 @@ def _write_failure(
     from ciwrap.model import Message, MessageLevel, RunResult, Verdict
     from ciwrap.report.document import to_document
     from ciwrap.report.outputs import write_report
+    from ciwrap.report.paths import relative_to
 
     message = Message(MessageLevel.ERROR, text, slug=slug, file=file)
     result = RunResult(
@@ -181,6 +183,7 @@ def _write_failure(
         messages=(message,),
         started_at=session.started_at,
     )
+    result = relative_to(result, Path.cwd())
     try:
         session.emit_document(to_document(result, exit_code=exit_code))
         if session.report_target is not None:

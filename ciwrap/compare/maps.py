@@ -24,8 +24,8 @@ _MOST_LINE = 640
 # A plane is read for the picture only if it is not larger than this.
 _MOST_PLANE_ELEMENTS = 1 << 22
 _MOST_ROW_READS = 4096
-_MOST_CHUNKS = 1 << 16
-_SAMPLES_PER_CHUNK = 32
+# Elements of suspect chunks that are put on a map.
+_MOST_POSITIONS = 1 << 21
 
 
 def share_maps(
@@ -38,11 +38,15 @@ def share_maps(
 def chunk_share_maps(
     suspects: NDArray[np.int64], per_chunk: int, shape: tuple[int, ...], count: int
 ) -> tuple[ShareMap, ...]:
-    """Suspect chunks, seen along the axes; drawn from evenly spaced elements of each chunk."""
-    step = -(-suspects.size // _MOST_CHUNKS) or 1
-    samples = min(per_chunk, _SAMPLES_PER_CHUNK)
-    offsets = np.linspace(0, per_chunk - 1, samples).astype(np.int64)
-    positions = (suspects[::step, None] * per_chunk + offsets).reshape(-1)
+    """Suspect chunks, seen along the axes."""
+    total = int(suspects.size) * per_chunk
+    step = -(-total // _MOST_POSITIONS) or 1
+    starts = np.arange(0, total, step)
+    if step > 1:
+        # Even steps could fall into the same columns again and again and leave stripes.
+        starts += np.random.default_rng(0).integers(0, step, starts.size)
+    starts = starts[starts < total]
+    positions = suspects[starts // per_chunk] * per_chunk + starts % per_chunk
     positions = positions[positions < count]
     return _maps(positions, np.full(positions.size, SUSPECT, np.uint8), shape)
 

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from ciwrap.details import BOUND_CLASS, NOT_FINITE, SHARE_CLASSES, SUSPECT, cells
 from ciwrap.model import Verdict
 from ciwrap.report import svg
-from ciwrap.report.findings import check_title, difference_sentence, place
+from ciwrap.report.findings import check_title, difference_sentence, match_words, place
 from ciwrap.report.palette import SHARE_PALETTE, VALUE_PALETTE, css_colour, share_colour
 from ciwrap.report.png import palette_png
 from ciwrap.report.text import (
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from ciwrap.report.view import Group
 
 _MOST_SEARCHED = 600
+# Of so few a histogram says nothing.
+_FEW_ELEMENTS = 8
 _BAR = Markup(
     '<svg class="bar" viewBox="0 0 220 10" preserveAspectRatio="none" aria-hidden="true">'
     '<rect class="c0" width="220" height="10"/><rect class="bo" width="{}" height="10"/>'
@@ -109,7 +111,8 @@ def card_of(number: int, group: Group, *, with_check: bool) -> Card:
     is_bad = group.verdict is not Verdict.MATCH
     parts = [_part(first, _first_title(group), folded=False)]
     if is_bad and worst.id != first.id and worst.verdict is Verdict.DIFFER:
-        parts.append(_part(worst, "Largest difference", folded=True))
+        title = "Most suspect chunks" if _is_suspect(worst) else "Largest difference"
+        parts.append(_part(worst, title, folded=True))
     words = [group.name, check_title(group.check), group.verdict.words, where_words(group)]
     words += [
         first.source_path or "",
@@ -173,6 +176,8 @@ def _part(result: VariableResult, title: str, *, folded: bool) -> Part:
 def _sentence(result: VariableResult) -> str:
     if result.verdict is Verdict.DIFFER:
         return _capital(difference_sentence(result))
+    if result.verdict is Verdict.MATCH:
+        return _capital(match_words(result))
     return _capital(headline(result).rstrip("."))
 
 
@@ -185,7 +190,7 @@ def _histogram(result: VariableResult) -> Figure | None:
         and not variable_is_exact(result)
     ):
         image = svg.share_histogram(counts, f"{result.name}: elements by |difference| / bound")
-        return Figure("How far elements moved", image, "both scales logarithmic")
+        return Figure("How far elements moved", image, "logarithmic scales")
     steps = result.drift_histogram
     if steps and sum(steps):
         image = svg.drift_histogram(
@@ -248,7 +253,8 @@ def _where(picture: Picture, shape: tuple[int, ...]) -> str:
         ":" if axis in (picture.row_axis, picture.column_axis) else str(position)
         for axis, position in enumerate(picture.index[: len(shape)])
     ]
-    return f"[{', '.join(shown)}]"
+    # All of the array is shown: nothing to tell.
+    return f"[{', '.join(shown)}]" if any(one != ":" for one in shown) else ""
 
 
 def _line(text: str, picture: Picture) -> list[float | None]:
@@ -261,7 +267,6 @@ def _maps(result: VariableResult) -> Iterator[Figure]:
     if result.details is None or shape is None:
         return
     picture = result.details.picture
-    is_volume = len([extent for extent in shape if extent > 1]) > 2
     for one in result.details.share_maps:
         if not _fits(one, shape):
             continue
@@ -269,8 +274,8 @@ def _maps(result: VariableResult) -> Iterator[Figure]:
             picture.row_axis,
             picture.column_axis,
         )
-        # The picture shows the very same, unless something is hidden behind its plane.
-        if same and (not is_volume or _is_flat(result)) and one.row_axis is not None:
+        # The picture has shown these two axes already.
+        if same and one.row_axis is not None:
             continue
         row = None if one.row_axis is None else svg.Side(one.row_axis, shape[one.row_axis])
         column = svg.Side(one.column_axis, shape[one.column_axis])
@@ -287,18 +292,6 @@ def _maps(result: VariableResult) -> Iterator[Figure]:
         yield Figure(
             what, svg.image_chart(png, row, column, f"{result.name}: {what}, {note}"), note
         )
-
-
-def _is_flat(result: VariableResult) -> bool:
-    """Whether all differing elements lie in one plane."""
-    box, shape = result.differing_box, result.golden_shape or result.shape or ()
-    if box is None or len(box.first_index) != len(shape):
-        return False
-    spread = [
-        extent > 1 and first != last
-        for first, last, extent in zip(box.first_index, box.last_index, shape, strict=True)
-    ]
-    return sum(spread) <= 2
 
 
 def _is_suspect(result: VariableResult) -> bool:
@@ -389,7 +382,7 @@ def _facts(result: VariableResult) -> Iterator[tuple[str, str]]:
         if count:
             yield name, f"{count:,}"
     words = evidence_words(result)
-    if words:
+    if words and result.verdict is not Verdict.NOT_COMPARABLE:
         yield "evidence", words
     if result.mask:
         yield "mask", safe_name(result.mask)

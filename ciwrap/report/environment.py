@@ -36,6 +36,10 @@ class Fact:
     differs: bool
     is_expected: bool = False
 
+    @property
+    def is_marked(self) -> bool:
+        return self.differs and not self.is_expected
+
 
 @dataclass(frozen=True, slots=True)
 class Environment:
@@ -82,7 +86,7 @@ def _facts(golden: Mapping[str, str], run: Mapping[str, str]) -> tuple[Fact, ...
         )
         for key in keys
     ]
-    return tuple(sorted(facts, key=lambda fact: not fact.differs))
+    return tuple(sorted(facts, key=lambda fact: not fact.is_marked))
 
 
 def differing_keys(environments: Sequence[Environment]) -> tuple[str, ...]:
@@ -91,6 +95,6 @@ def differing_keys(environments: Sequence[Environment]) -> tuple[str, ...]:
         fact.key: None
         for environment in environments
         for fact in environment.rows
-        if fact.differs and not fact.is_expected
+        if fact.is_marked
     }
     return tuple(found)

@@ -9,6 +9,7 @@ from ciwrap.details import Pattern
 from ciwrap.model import Verdict
 from ciwrap.report.text import (
     grouped_number,
+    grouped_plural,
     index_text,
     plural,
     safe_name,
@@ -16,7 +17,13 @@ from ciwrap.report.text import (
     share_text,
     short_number,
 )
-from ciwrap.report.wording import bound_words, headline, variable_is_exact
+from ciwrap.report.wording import (
+    bound_words,
+    headline,
+    used_share,
+    used_words,
+    variable_is_exact,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,14 +48,23 @@ def title(run: RunResult) -> str:
 
 
 def first_of(run: RunResult, verdict: Verdict) -> tuple[CheckResult, VariableResult] | None:
-    """The earliest variable of that verdict over all checks, by iteration, rank and name."""
+    """The earliest variable of that verdict over all checks, by iteration, rank and name; where
+    nothing tells what was early, the one furthest beyond its bound.
+    """
     found = (
         (check, variable)
         for check in run.checks
         for variable in check.variables
         if variable.verdict is verdict
     )
-    return min(found, key=lambda pair: pair[1].id.sort_key, default=None)
+    return min(found, key=lambda pair: earliness(pair[1]), default=None)
+
+
+def earliness(variable: VariableResult) -> tuple[int, int, float, str]:
+    """Sorts what happened first to the front, else what is worst."""
+    iteration, rank, name = variable.id.sort_key
+    share = 0.0 if variable.iteration is not None else variable.max_bound_share or 0.0
+    return iteration, rank, -share if share == share else 0.0, name
 
 
 def lead(run: RunResult) -> list[str]:
@@ -63,7 +79,9 @@ def _lead(run: RunResult) -> Iterator[str]:
     differing = first_of(run, Verdict.DIFFER)
     if differing is not None:
         check, variable = differing
-        opening = "First divergence" if is_history(check) else "First difference"
+        opening = "First divergence" if is_history(check) else "Largest difference"
+        if run.verdict_counts[Verdict.DIFFER] == 1:
+            opening = "Difference"
         where = f" (check {safe_name(check_title(check))})" if len(run.checks) > 1 else ""
         yield f"{opening}: {place(variable)}{where}: {difference_sentence(variable)}."
     uncompared = first_of(run, Verdict.NOT_COMPARABLE)
@@ -84,7 +102,9 @@ def _lead(run: RunResult) -> Iterator[str]:
 
 def match_sentence(run: RunResult) -> str:
     count = run.verdict_counts[Verdict.MATCH]
-    sentence = f"{_count(count, 'variable')} in {_count(len(run.checks), 'check')} match"
+    sentence = (
+        f"{grouped_plural(count, 'variable')} in {grouped_plural(len(run.checks), 'check')} match"
+    )
     shares = [
         (share, variable)
         for check in run.checks
@@ -119,7 +139,7 @@ def difference_sentence(variable: VariableResult) -> str:
     """How many elements, where, what they have in common, how far beyond the bound."""
     if variable.differing_count is None:
         sentence = headline(variable)
-        if variable.suspect_ranges:
+        if variable.suspect_ranges and variable.suspect_chunks != variable.chunk_count:
             first = variable.suspect_ranges[0]
             last = variable.suspect_ranges[-1]
             if len(variable.suspect_ranges) == variable.suspect_range_count:
@@ -130,7 +150,7 @@ def difference_sentence(variable: VariableResult) -> str:
             else:
                 sentence += f"; the first begins at {index_text(first.first_index)}"
         return sentence
-    total = _count(variable.element_count or 0, "element")
+    total = grouped_plural(variable.element_count or 0, "element")
     verb = "differs" if variable.differing_count == 1 else "differ"
     parts = [f"{variable.differing_count:,} of {total} {verb}{bound_words(variable)}"]
     if variable.element_count == 1:
@@ -157,9 +177,20 @@ def difference_sentence(variable: VariableResult) -> str:
             (variable.inf_mismatch_count, "infinite on one side only"),
             (variable.missing_mismatch_count, "missing on one side only"),
         )
-        if count
+        if count and variable.pattern is not Pattern.ALL_NAN
     ]
     return "; ".join([*parts, *specials])
+
+
+def match_words(variable: VariableResult) -> str:
+    """Of one variable that matches, and how much of its bound it used up."""
+    if variable.element_count == 1:
+        elements = "its one element is"
+    else:
+        elements = f"all {variable.element_count or 0:,} elements are"
+    if variable_is_exact(variable):
+        return f"{elements} equal"
+    return f"{elements} within the bound{used_words(used_share(variable))}"
 
 
 def beyond_text(share: float) -> str:
@@ -218,10 +249,6 @@ def pattern_words(variable: VariableResult) -> str:
         Pattern.CONSTANT_OFFSET: f"in each of them new = golden + ({shown})",
         Pattern.CONSTANT_FACTOR: f"in each of them new = golden x {shown}",
     }[variable.pattern]
-
-
-def _count(count: int, noun: str) -> str:
-    return plural(count, noun).replace(str(count), f"{count:,}", 1)
 
 
 def _cut(text: str) -> str:

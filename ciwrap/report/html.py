@@ -9,6 +9,7 @@ import base64
 import hashlib
 import re
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ from ciwrap.report import findings
 from ciwrap.report.cards import card_of
 from ciwrap.report.environment import Environment, differing_keys, environments_of
 from ciwrap.report.paths import portable
-from ciwrap.report.text import bytes_text, safe_name, safe_text, seconds_text
+from ciwrap.report.text import bytes_text, grouped_plural, safe_name, safe_text, seconds_text
 from ciwrap.report.view import Row, groups_of, row_of
 from ciwrap.report.wording import accept_command, command_ending, counted_evidence
 
@@ -32,9 +33,11 @@ if TYPE_CHECKING:
 
 MOST_CARDS = 60
 MOST_MATCHING_CARDS = 4
-MOST_CARD_BYTES = 3_000_000
-MOST_ROW_BYTES = 1_300_000
-MOST_CHECKS = 200
+MOST_CARD_BYTES = 2_600_000
+MOST_ROW_BYTES = 2_000_000
+MOST_CHECKS = 100
+# So many matching variables are listed openly, more behind a click.
+FEW_ROWS = 40
 MOST_MESSAGES = 30
 _TAIL_CHARACTERS = 4000
 _BRACKETS = re.compile(r"\[[^\[\]]{1,60}\]")
@@ -74,6 +77,7 @@ class Page:
     lead: tuple[str, ...]
     kind: str
     started: str
+    started_iso: str
     commit: str
     version: str
     counts: tuple[tuple[Verdict, int], ...]
@@ -89,6 +93,9 @@ class Page:
     cards: Markup
     cards_left_out: str
     rows: Markup
+    matching_rows: Markup
+    matching_words: str
+    matching_open: bool
     rows_left_out: str
     checks: tuple[CheckView, ...]
     checks_left_out: str
@@ -105,7 +112,7 @@ def render_html(run: RunResult) -> str:
     groups = groups_of(run)
     several = len(run.checks) > 1
     cards, card_count, cards_left_out = _cards(groups, with_check=several)
-    rows, rows_left_out = _rows(groups, card_count, with_check=several)
+    rows, matching_rows, rows_left_out = _rows(groups, card_count, with_check=several)
     messages = _messages(run)
     style, script = _asset("report.css"), _asset("report.js")
     environments = environments_of(run)
@@ -116,7 +123,8 @@ def render_html(run: RunResult) -> str:
         verdict=run.verdict,
         lead=tuple(findings.lead(run)),
         kind=safe_name(run.kind),
-        started=safe_name(run.started_at),
+        started=time_words(run.started_at),
+        started_iso=safe_name(run.started_at, 40),
         commit=safe_name(run.environment.get("git_commit", ""), 20),
         version=safe_name(run.ciwrap_version),
         counts=tuple(
@@ -136,7 +144,10 @@ def render_html(run: RunResult) -> str:
         cards_title="Closest to their bounds" if is_match else "Findings",
         cards=cards,
         cards_left_out=cards_left_out,
-        rows=rows,
+        rows=Markup("\n").join(rows),
+        matching_rows=Markup("\n").join(matching_rows),
+        matching_words=f"{grouped_plural(len(matching_rows), 'variable')} that match",
+        matching_open=len(matching_rows) <= FEW_ROWS,
         rows_left_out=rows_left_out,
         checks=tuple(_check(check) for check in run.checks[:MOST_CHECKS]),
         checks_left_out=(
@@ -176,16 +187,20 @@ def _cards(groups: list[Group], *, with_check: bool) -> tuple[Markup, int, str]:
     return Markup("").join(Markup(text) for text in parts), len(parts), words
 
 
-def _rows(groups: list[Group], card_count: int, *, with_check: bool) -> tuple[Markup, str]:
-    parts: list[Markup] = []
+def _rows(
+    groups: list[Group], card_count: int, *, with_check: bool
+) -> tuple[list[Markup], list[Markup], str]:
+    """Lines of what does not match, of what does, and a word on those left out."""
+    bad_rows: list[Markup] = []
+    matching_rows: list[Markup] = []
     size = 0
     for number, group in enumerate(groups, 1):
         text = _row(row_of(number, group), number <= card_count, with_check=with_check)
         size += len(text.encode())
         if size > MOST_ROW_BYTES:
             break
-        parts.append(text)
-    rest = groups[len(parts) :]
+        (matching_rows if group.verdict is Verdict.MATCH else bad_rows).append(text)
+    rest = groups[len(bad_rows) + len(matching_rows) :]
     words = ""
     if rest:
         bad = sum(group.verdict is not Verdict.MATCH for group in rest)
@@ -194,12 +209,12 @@ def _rows(groups: list[Group], card_count: int, *, with_check: bool) -> tuple[Ma
             f"... and {len(rest):,} more variables are not listed here ({what}); the JSON result"
             " has them all."
         )
-    return Markup("\n").join(parts), words
+    return bad_rows, matching_rows, words
 
 
 _ROW = Markup(
-    '<tr class="{}" data-v="{}"><td>{}</td>{}<td><bdi class="mono">{}</bdi></td>'
-    '<td class="r">{}</td><td class="r">{}</td><td class="w">{}</td></tr>'
+    '<tr data-v="{}"><td>{}</td>{}<td class="mono"><bdi>{}</bdi></td>'
+    '<td class="r">{}</td><td class="r">{}</td><td>{}</td></tr>'
 )
 
 
@@ -209,7 +224,6 @@ def _row(row: Row, has_card: bool, *, with_check: bool) -> Markup:
     if has_card:
         name = Markup('<a href="#c{}">{}</a>').format(row.number, row.name)
     return _ROW.format(
-        row.verdict.value,
         row.verdict.value,
         row.verdict.words,
         check,
@@ -299,6 +313,15 @@ def _templates() -> jinja2.Environment:
     )
     templates.filters["nice"] = nice
     return templates
+
+
+def time_words(text: str) -> str:
+    """`21 November 2026, 12:33 UTC`; what is no ISO time stays as it is."""
+    try:
+        when = datetime.fromisoformat(text).astimezone(timezone.utc)
+    except ValueError:
+        return safe_name(text, 40)
+    return f"{when.day} {when:%B %Y, %H:%M} UTC"
 
 
 def nice(text: object) -> str:

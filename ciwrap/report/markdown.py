@@ -24,13 +24,22 @@ MOST_CHECKS = 50
 MOST_MESSAGES = 20
 _MARKS = {Verdict.MATCH: "\u2705", Verdict.DIFFER: "\u274c", Verdict.NOT_COMPARABLE: "\u26a0\ufe0f"}
 # Whatever Markdown or HTML could take for its own, a link or a mention.
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~@:&$^=])")
+# What Markdown could take for its own, and what GitHub makes links and mentions of.
+_SPECIAL = re.compile(r"(?i)://|www(?=\.)|[\\`*_{}\[\]<>#|~&$^!@]")
+# An empty comment parts what would be one word to GitHub.
+_PARTED = {"@": "@<!-- -->", "#": "&#35;<!-- -->", "://": ":<!-- -->//"}
 
 
 def escaped(text: object, longest: int = 200) -> str:
     """The text as it is, on one line, in Markdown: no markup, no mention, no link."""
-    safe = safe_name(text, longest)
-    return _SPECIAL.sub(lambda match: f"&#{ord(match[1])};", safe)
+    return _SPECIAL.sub(_harmless, safe_name(text, longest))
+
+
+def _harmless(match: re.Match[str]) -> str:
+    found = match[0]
+    if len(found) == 3 and found != "://":
+        return f"{found}<!-- -->"
+    return _PARTED.get(found, f"&#{ord(found[0])};")
 
 
 def render_markdown(run: RunResult) -> str:

@@ -18,7 +18,7 @@ _CLEAR: Colour = (0, 0, 0, 0)
 _SUSPECT: Colour = (214, 138, 0, 255)
 _NOT_FINITE: Colour = (204, 51, 153, 255)
 _WITHIN = ((198, 219, 239), (33, 102, 172))
-_BEYOND = ((253, 174, 97), (230, 97, 1), (166, 40, 0), (103, 0, 13))
+_BEYOND = ((253, 184, 99), (240, 120, 20), (214, 54, 20), (180, 8, 46))
 # Dark to light in even steps of lightness, blue to yellow: the order is seen without hue.
 _VALUES = (
     (0, 32, 77),

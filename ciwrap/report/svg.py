@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 WIDTH, HEIGHT = 460, 210
+NARROW, HISTOGRAM_HEIGHT = 348, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 16, 44
 
 
@@ -39,6 +40,9 @@ class Frame:
     def y(self, part: float) -> float:
         """0: the bottom, 1: the top."""
         return self.bottom - (self.bottom - self.top) * part
+
+
+_HISTOGRAM = Frame(right=NARROW - _RIGHT, bottom=HISTOGRAM_HEIGHT - _BOTTOM)
 
 
 def number(value: float) -> str:
@@ -130,7 +134,7 @@ def count_height(count: int, decades: float) -> float:
 
 def share_histogram(counts: Sequence[int], label: str) -> Markup:
     """Elements by |difference| / bound, both axes logarithmic, the bound marked."""
-    frame = Frame()
+    frame = _HISTOGRAM
     grid, decades = count_axis(frame, max(counts))
     used = [i for i, count in enumerate(counts) if count and i > 0]
     first = min([*used, BOUND_CLASS - 4])
@@ -165,7 +169,7 @@ def share_histogram(counts: Sequence[int], label: str) -> Markup:
     ticks = [text(frame.left + slot / 2, frame.bottom + 15, "0")]
     at_bound = left_of(BOUND_CLASS)
     low, high = (first - BOUND_CLASS) * math.log10(2), (last + 1 - BOUND_CLASS) * math.log10(2)
-    step = max(1, math.ceil((high - low) / 7))
+    step = max(1, math.ceil((high - low) / 5))
     for exponent in range(-step * 10, 40, step):
         if low + 0.1 <= exponent <= high:
             x = left_of(BOUND_CLASS + exponent / math.log10(2))
@@ -175,7 +179,7 @@ def share_histogram(counts: Sequence[int], label: str) -> Markup:
         at_bound + 4, frame.top + 4, "bound", "start", "bl"
     )
     body = join((grid, *bars, bound, axes(frame, "|difference| / bound", "elements"), *ticks))
-    return chart(label, body)
+    return chart(label, body, width=NARROW, height=HISTOGRAM_HEIGHT)
 
 
 def class_words(share_class: int) -> str:
@@ -193,7 +197,7 @@ def class_words(share_class: int) -> str:
 
 def drift_histogram(counts: Sequence[int], label: str) -> Markup:
     """Elements by how many fine steps they drifted, the last step ending at the bound."""
-    frame = Frame()
+    frame = _HISTOGRAM
     grid, decades = count_axis(frame, max(counts))
     slot = (frame.right - frame.left - 10) / len(counts)
     parts = []
@@ -216,7 +220,8 @@ def drift_histogram(counts: Sequence[int], label: str) -> Markup:
         parts.append(text(x, frame.bottom + 15, f"{part} %"))
     parts.append(line(end, frame.top - 4, end, frame.bottom, "bd"))
     parts.append(text(end - 4, frame.top + 4, "bound", "end", "bl"))
-    return chart(label, join((grid, *parts, axes(frame, "share of the bound used", "elements"))))
+    body = join((grid, *parts, axes(frame, "share of the bound used", "elements")))
+    return chart(label, body, width=NARROW, height=HISTOGRAM_HEIGHT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,12 +293,9 @@ def _mark(x: float, y: float, point: Point) -> Markup:
 
 
 def _some(values: Sequence[int], most: int) -> list[int]:
-    """Evenly spaced values, the first and the last among them."""
+    """Values at even steps, the first among them, so that one can count on."""
     distinct = sorted(set(values))
-    if len(distinct) <= most:
-        return distinct
-    step = (len(distinct) - 1) / (most - 1)
-    return sorted({distinct[round(i * step)] for i in range(most)})
+    return distinct[:: max(1, math.ceil((len(distinct) - 1) / max(most - 1, 1)))]
 
 
 # Of a cell of the timeline: a class of the share, or one of these.
@@ -450,7 +452,7 @@ def line_chart(
     label: str,
 ) -> Markup:
     """Values of both sides along one axis."""
-    frame = Frame()
+    frame = Frame(left=76)
 
     def path(values: Sequence[float | None]) -> str:
         drawn, pen_down = [], False

@@ -42,6 +42,11 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def grouped_plural(count: int, noun: str) -> str:
+    """`1 variable`, `2,000 variables`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def index_text(index: Sequence[int]) -> str:
     """`[3, 17]`; `[]` is the one element of a 0-d array."""
     return f"[{', '.join(map(str, index))}]"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ciwrap.details import SHARE_CLASSES
 from ciwrap.model import Verdict
 from ciwrap.report import svg
-from ciwrap.report.findings import check_title, place
+from ciwrap.report.findings import check_title, earliness, place
 from ciwrap.report.text import grouped_number, percent_text, safe_name
 from ciwrap.report.wording import headline, used_share, variable_is_exact
 
@@ -52,7 +52,9 @@ class Group:
     def worst(self) -> VariableResult:
         """The one that is furthest beyond its bound."""
         bad = [result for result in self.results if result.verdict is Verdict.DIFFER]
-        return max(bad or self.results, key=lambda result: sortable_share(result))
+        return max(
+            bad or self.results, key=lambda one: (sortable_share(one), one.suspect_chunks or 0)
+        )
 
     @property
     def share(self) -> float | None:
@@ -99,7 +101,7 @@ def groups_of(run: RunResult) -> list[Group]:
     found.sort(key=lambda group: group.sort_key)
     differing = [group for group in found if group.differing]
     if differing:
-        first = min(differing, key=lambda group: group.differing[0].id.sort_key)
+        first = min(differing, key=lambda group: earliness(group.differing[0]))
         found.remove(first)
         found.insert(0, first)
     return found

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _SEVERITY = {Verdict.NOT_COMPARABLE: 0, Verdict.DIFFER: 1, Verdict.MATCH: 2}
 _MOST_RANGES = 3
-_MOST_NAMED_CHECKS = 20
+_LONGEST_NAMES = 1000
 
 
 def worst_first(variables: Iterable[VariableResult]) -> list[VariableResult]:
@@ -197,9 +197,10 @@ def accept_command(run: RunResult) -> str:
     names = [check.name for check in run.checks if check.verdict is Verdict.DIFFER]
     if not names or run.kind not in ("check", "run"):
         return ""
-    if len(names) == len(run.checks) and len(names) > _MOST_NAMED_CHECKS:
+    words = " ".join(shlex.quote(name) for name in dict.fromkeys(names))
+    if len(words) > _LONGEST_NAMES or not words.isprintable():
+        # Without names all checks are meant; those that match stay as they are.
         return "ciwrap accept --reason 'WHY'"
-    words = " ".join(shlex.quote(safe_text(name)) for name in dict.fromkeys(names))
     return f"ciwrap accept {words} --reason 'WHY'"
 
 

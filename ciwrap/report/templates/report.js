@@ -29,6 +29,8 @@
     const hash = state.toString();
     history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
   };
+  const matching = document.getElementById("matching");
+  const wasOpen = matching?.open;
   const apply = () => {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const shown = new Set(on());
@@ -38,6 +40,7 @@
       item.node.hidden = !keep;
       if (keep && item.node.tagName === "TR") seen += 1;
     }
+    if (matching) matching.open = wasOpen || words.length > 0;
     count.textContent = seen === rows ? `All ${rows.toLocaleString("en")} listed variables` : `${seen.toLocaleString("en")} of ${rows.toLocaleString("en")} listed variables`;
   };
   let timer = 0;
