@@ -11,7 +11,7 @@ from markupsafe import Markup
 from ciwrap.details import BOUND_CLASS, NOT_FINITE, SHARE_CLASSES, SUSPECT, cells
 from ciwrap.model import Verdict
 from ciwrap.report import svg
-from ciwrap.report.findings import check_title, difference_sentence, match_words, place
+from ciwrap.report.findings import check_title, cut, difference_sentence, match_words, place
 from ciwrap.report.palette import SHARE_PALETTE, VALUE_PALETTE, css_colour, share_colour
 from ciwrap.report.png import palette_png
 from ciwrap.report.text import (
@@ -178,7 +178,7 @@ def _sentence(result: VariableResult) -> str:
         return _capital(difference_sentence(result))
     if result.verdict is Verdict.MATCH:
         return _capital(match_words(result))
-    return _capital(headline(result).rstrip("."))
+    return _capital(cut(headline(result)))
 
 
 def _histogram(result: VariableResult) -> Figure | None:

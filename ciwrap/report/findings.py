@@ -89,7 +89,7 @@ def _lead(run: RunResult) -> Iterator[str]:
         check, variable = uncompared
         count = run.verdict_counts[Verdict.NOT_COMPARABLE]
         more = f" (the first of {count})" if count > 1 else ""
-        yield f"Not compared{more}: {place(variable)}: {_cut(headline(variable))}."
+        yield f"Not compared{more}: {place(variable)}: {cut(headline(variable))}."
     elif run.verdict is Verdict.NOT_COMPARABLE:
         errors = [
             message.text
@@ -97,7 +97,7 @@ def _lead(run: RunResult) -> Iterator[str]:
             for message in messages
             if message.level.value == "error"
         ]
-        yield f"{_cut(safe_text(errors[0]))}." if errors else "Nothing was compared."
+        yield f"{cut(safe_text(errors[0]))}." if errors else "Nothing was compared."
 
 
 def match_sentence(run: RunResult) -> str:
@@ -251,6 +251,7 @@ def pattern_words(variable: VariableResult) -> str:
     }[variable.pattern]
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
+    """A reason as part of a sentence, of a length to be read."""
     text = text.rstrip(".")
     return text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]}..."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from ciwrap.model import MessageLevel, Verdict
 from ciwrap.report import findings
 from ciwrap.report.environment import differing_keys, environments_of
 from ciwrap.report.paths import portable
-from ciwrap.report.text import percent_text, plural, safe_name, short_number
+from ciwrap.report.text import grouped_number, percent_text, plural, safe_name
 from ciwrap.report.view import groups_of, where_words
 from ciwrap.report.wording import accept_command, headline
 
@@ -80,6 +81,7 @@ def _messages(run: RunResult) -> list[str]:
         for message in messages
         if message.level is not MessageLevel.NOTE
     ]
+    found.sort(key=lambda message: message.level is not MessageLevel.ERROR)
     lines = [
         f"- {message.level.value}: {escaped(message.text, 500)}"
         for message in found[:MOST_MESSAGES]
@@ -111,7 +113,9 @@ def _group(group: Group) -> str:
         where = "; ".join(part for part in (where_words(group), findings.box_words(first)) if part)
         count = "unknown" if first.differing_count is None else f"{first.differing_count:,}"
         worst = group.worst.max_bound_share
-        share = "" if worst is None else f"{short_number(worst)} x"
+        share = "" if worst is None else "beyond"
+        if worst is not None and math.isfinite(worst):
+            share = f"{grouped_number(worst)} x"
     name = escaped(group.name, 80)
     if group.check.name != group.name:
         name = f"{escaped(findings.check_title(group.check), 60)}: {name}"

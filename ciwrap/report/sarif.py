@@ -121,4 +121,9 @@ def _result(rule: str, text: str, file: str | None, key: tuple[str, str]) -> dic
 
 def _uri(file: str | None) -> str:
     """A path as a relative reference; GitHub wants a location for every result."""
-    return quote((file or "ciwrap.yaml").encode("utf-8", "surrogateescape").lstrip(b"/")) or "."
+    text = file or "ciwrap.yaml"
+    try:
+        raw = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raw = text.encode("utf-8", "backslashreplace")
+    return quote(raw.lstrip(b"/")) or "."

@@ -1,0 +1,263 @@
+"""The page: self-contained, safe, bounded, and saying what it should."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from report_scenarios import HOSTILE, hostile, many
+
+from ciwrap.details import SUSPECT, Picture, cells_text
+from ciwrap.model import (
+    CheckResult,
+    Details,
+    ErrorBound,
+    Evidence,
+    Message,
+    MessageLevel,
+    RunResult,
+    VariableResult,
+    Verdict,
+)
+from ciwrap.report.html import render_html
+
+MOST_PAGE_BYTES = 5_000_000
+
+
+class Page(HTMLParser):
+    """All elements with their attributes, the text, and what stands in scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.styles: list[str] = []
+        self.text = ""
+        self._inside: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag in ("script", "style"):
+            self._inside.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("script", "style"):
+            self._inside.pop()
+
+    def handle_data(self, data: str) -> None:
+        if self._inside:
+            (self.scripts if self._inside[-1] == "script" else self.styles).append(data)
+        else:
+            self.text += data
+
+    def all(self, name: str) -> list[dict[str, str | None]]:
+        return [attributes for tag, attributes in self.elements if tag == name]
+
+
+def differing(**more: Any) -> VariableResult:
+    facts: dict[str, Any] = {
+        "evidence": Evidence.DATA,
+        "bound": ErrorBound(1e-6),
+        "element_count": 10,
+        "differing_count": 1,
+        "first_index": (3,),
+        "max_bound_share": 42.0,
+        "shape": (10,),
+    }
+    return VariableResult("x", Verdict.DIFFER, **{**facts, **more})
+
+
+def run_of(*variables: VariableResult, **more: Any) -> RunResult:
+    verdict = Verdict.worst(variable.verdict for variable in variables)
+    return RunResult(verdict, (CheckResult("c", verdict, variables, **more),))
+
+
+def test_hostile_texts_stay_texts() -> None:
+    text = render_html(hostile())
+    page = Page(text)
+    assert len(page.scripts) == len(page.styles) == 1
+    assert {tag for tag, _ in page.elements}.isdisjoint(
+        {"img", "iframe", "object", "embed", "base"}
+    )
+    for tag, attributes in page.elements:
+        assert not [name for name in attributes if name.startswith("on")], (tag, attributes)
+    for text_shown in ("<script>alert(1)</script>", "{{ 7 * 7 }}{% raw %}", "\\u202egnp.exe"):
+        assert text_shown in page.text
+    # What is invisible, moves the cursor or turns the reading direction is written as an escape.
+    shown = page.text.replace("\n", "")
+    odd = {char for char in shown if not char.isprintable()} - {"\u00a0"}
+    assert not odd
+    assert max(len(word) for word in page.text.split()) < 2000
+
+
+def test_every_hostile_name_can_be_found() -> None:
+    page = Page(render_html(hostile()))
+    for text in HOSTILE:
+        start = text[:8].encode("unicode_escape").decode() if not text.isprintable() else text[:8]
+        assert start in page.text, text
+
+
+def test_nothing_is_loaded_and_only_our_script_runs() -> None:
+    text = render_html(hostile())
+    page = Page(text)
+    (policy,) = [
+        attributes["content"]
+        for attributes in page.all("meta")
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert policy is not None
+    assert policy.startswith("default-src 'none'; img-src data:")
+    for found, kind in ((page.scripts[0], "script"), (page.styles[0], "style")):
+        digest = base64.b64encode(hashlib.sha256(found.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in policy
+    for _, attributes in page.elements:
+        assert "style" not in attributes
+        for name in ("src", "href", "action", "srcset", "xlink:href"):
+            value = attributes.get(name)
+            assert value is None or value.startswith(("#", "data:image/png;", "data:,")), value
+
+
+def test_links_within_the_page_lead_somewhere() -> None:
+    page = Page(render_html(many(200, 20)))
+    ids = {attributes["id"] for _, attributes in page.elements if "id" in attributes}
+    targets = {a["href"] for a in page.all("a")} | {a["href"] for a in page.all("use")}
+    assert {str(target).removeprefix("#") for target in targets} <= ids
+    assert len([1 for _, attributes in page.elements if "id" in attributes]) == len(ids)
+
+
+def test_ten_thousand_checks_and_a_hundred_million_elements_fit() -> None:
+    run = many()
+    assert sum(v.differing_count or 0 for c in run.checks for v in c.variables) > 0.99e8
+    text = render_html(run)
+    assert len(text.encode()) < MOST_PAGE_BYTES
+    assert text.count("<tr data-v=") == 10_000
+    assert "more variables that do not match" in text
+
+
+def test_the_largest_names_and_pictures_fit() -> None:
+    cells = bytes(range(256)) * 60
+    picture = Picture(1, 96, 160, (0, 0), 0.0, 1.0, *(3 * (cells_text(cells),)), row_axis=0)
+    checks = tuple(
+        CheckResult(
+            f"{number}{'n' * 10_000}",
+            Verdict.DIFFER,
+            (differing(shape=(96, 160), first_index=(0, 3), details=Details(picture=picture)),),
+        )
+        for number in range(10_000)
+    )
+    text = render_html(RunResult(Verdict.DIFFER, checks))
+    assert len(text.encode()) < MOST_PAGE_BYTES
+    assert "more variables are not listed here" in text
+
+
+def test_what_comes_first() -> None:
+    """The verdict, then the sentence, then the findings: the earliest before the worst."""
+    early = differing(iteration=2, rank=1, differing_count=3, max_bound_share=2.0)
+    late = replace(differing(iteration=3, rank=0), name="y", max_bound_share=1e6)
+    fine = [
+        VariableResult(name, Verdict.MATCH, iteration=1, element_count=1, differing_count=0)
+        for name in ("x", "y", "z")
+    ]
+    text = Page(render_html(run_of(late, early, *fine))).text
+    places = [
+        text.index(words)
+        for words in (
+            "Numbers differ",
+            "First divergence: iteration 2, rank 1, x: 3 of 10 elements differ beyond atol=1e-6",
+            "In iteration 2 only",
+            "In iteration 3 only",
+            "All variables, worst first",
+        )
+    ]
+    assert places == sorted(places)
+
+
+def test_an_unknown_size_is_said_to_be_unknown() -> None:
+    suspect = differing(
+        evidence=Evidence.RESIDUES,
+        residue_levels=15,
+        guaranteed_share=0.875,
+        differing_count=None,
+        differing_count_at_least=0,
+        differing_count_at_most=5,
+        max_bound_share=None,
+        suspect_chunks=1,
+        chunk_count=2,
+    )
+    text = Page(render_html(run_of(suspect))).text
+    assert "1 of 2 chunks suspect" in text
+    assert "residues only: the golden's values are not kept" in text
+    assert "which one, and how far a number beyond the bound moved, is not known" in text
+
+
+def test_the_environments_stand_side_by_side() -> None:
+    run = run_of(differing(), golden_environment={"cpu": "old one", "numpy": "2.0", "OMP": "1"})
+    run = replace(run, environment={"cpu": "new one", "numpy": "2.0"})
+    text = Page(render_html(run)).text
+    assert re.search(r"environment is not that of the golden: CPU, OMP differ\.", text)
+    assert re.search(r"CPU\s*old one\s*new one", text)
+    same = replace(run, environment={"cpu": "old one", "numpy": "2.0", "OMP": "1"})
+    assert "environment is not that" not in render_html(same)
+
+
+def test_no_environment_is_no_difference() -> None:
+    run = run_of(differing(), golden_environment={"cpu": "old one"})
+    text = Page(render_html(run)).text
+    assert "environment is not that" not in text
+    assert "not recorded" in text
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("/home/somebody/secret/run/x.npy", ".../run/x.npy"),
+        ("run/x.npy", "run/x.npy"),
+    ],
+)
+def test_absolute_paths_are_cut(path: str, shown: str) -> None:
+    run = run_of(
+        VariableResult("x", Verdict.NOT_COMPARABLE, reason=f"{path}: is truncated"),
+        differing(source_path=path),
+        golden_path=path,
+        messages=(Message(MessageLevel.ERROR, f"{path}: is gone", file=path),),
+    )
+    text = render_html(run)
+    assert "secret" not in text
+    assert f"{shown}: is truncated" in text
+    assert f"{shown}: is gone" in text
+
+
+def test_words_with_slashes_are_no_paths() -> None:
+    reason = "1/2 of it, km/h and https://a.example/b/c stay; /usr/lib/x.so is everybody's"
+    run = run_of(VariableResult("x", Verdict.NOT_COMPARABLE, reason=reason))
+    assert reason in Page(render_html(run)).text
+
+
+def test_names_that_a_shell_would_take_apart_are_quoted() -> None:
+    run = RunResult(Verdict.DIFFER, (CheckResult("a b;rm", Verdict.DIFFER, (differing(),)),))
+    assert "ciwrap accept 'a b;rm' --reason 'WHY'" in Page(render_html(run)).text
+    odd = RunResult(Verdict.DIFFER, (CheckResult("a\nb", Verdict.DIFFER, (differing(),)),))
+    assert "ciwrap accept --reason 'WHY'" in Page(render_html(odd)).text
+    compared = replace(run, kind="compare")
+    assert "ciwrap accept" not in render_html(compared)
+
+
+def test_a_document_cannot_name_axes_that_are_not_there() -> None:
+    picture = Picture(5, 1, 2, (0,), 0.0, 1.0, *(3 * (cells_text(bytes((0, SUSPECT))),)))
+    assert "[3]" in render_html(run_of(differing(details=Details(picture=picture))))
+
+
+def test_a_run_without_any_check_is_shown() -> None:
+    run = RunResult(
+        Verdict.NOT_COMPARABLE, messages=(Message(MessageLevel.ERROR, "no such file: a"),)
+    )
+    text = Page(render_html(run)).text
+    assert "Not everything could be compared" in text
+    assert text.count("no such file: a") == 2
