@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     ReadBoth = Callable[[int, int], tuple[NDArray[Any], NDArray[Any]]]
 
 # Elements that are looked at a second time for the samples: some seconds at most.
-_MOST_SCANNED = 1 << 24
+_MOST_SCANNED = 1 << 23
 # A pattern has to stand out of what the bound leaves open by this factor.
 _CLEAR = 8.0
 
@@ -137,7 +137,7 @@ class _Scan:
             return
         self.differing_count += int(inside.size)
         self._positions.append((inside + first).astype(np.int64))
-        self._shares.append(shares[inside].astype(np.float32).astype(np.float64))
+        self._shares.append(shares[inside])
         self._note_worst(first, inside, shares[inside], differences[inside])
         self._note_pattern(golden[inside], new[inside])
 

@@ -130,7 +130,7 @@ def _plane(shape: tuple[int, ...], wide: list[int], box: IndexBox | None) -> tup
         return None, wide[0]
 
     def spread(axis: int) -> tuple[float, int]:
-        if box is None:
+        if box is None or box.last_index[axis] == box.first_index[axis]:
             return (0.0, axis)
         return ((box.last_index[axis] - box.first_index[axis] + 1) / shape[axis], axis)
 

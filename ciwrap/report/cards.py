@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _MOST_SEARCHED = 600
 # Of so few a histogram says nothing.
 _FEW_ELEMENTS = 8
+_TALL = 3
 _BAR = Markup(
     '<svg class="bar" viewBox="0 0 220 10" preserveAspectRatio="none" aria-hidden="true">'
     '<rect class="c0" width="220" height="10"/><rect class="bo" width="{}" height="10"/>'
@@ -220,26 +221,31 @@ def _pictures(result: VariableResult) -> Iterator[Figure]:
             _where(picture, shape),
         )
         return
-    row = svg.Side(picture.row_axis, shape[picture.row_axis])
     for title, text, palette in (
         ("Golden", picture.golden, VALUE_PALETTE),
         ("New", picture.new, VALUE_PALETTE),
         ("|difference| / bound", picture.classes, SHARE_PALETTE),
     ):
-        png = palette_png(
-            cells(text, picture.rows, picture.columns), picture.rows, picture.columns, palette
-        )
-        yield Figure(
-            title,
-            svg.image_chart(
-                png, row, column, f"{result.name}: {title} in {_where(picture, shape)}"
-            ),
-            _where(picture, shape),
-        )
+        plane = _where(picture, shape)
+        label = f"{result.name}: {title} {plane}".rstrip()
+        yield Figure(title, _image(picture, text, palette, shape, label), plane)
 
 
-def _png(one: Picture | ShareMap, text: str, palette: Sequence[Colour]) -> bytes:
-    return palette_png(cells(text, one.rows, one.columns), one.rows, one.columns, palette)
+def _image(
+    one: Picture | ShareMap,
+    text: str,
+    palette: Sequence[Colour],
+    shape: tuple[int, ...],
+    label: str,
+) -> Markup:
+    """A map of cells; what is much taller than wide (particles by components) lies on its side."""
+    values, rows, columns = cells(text, one.rows, one.columns), one.rows, one.columns
+    column = svg.Side(one.column_axis, shape[one.column_axis])
+    row = None if one.row_axis is None else svg.Side(one.row_axis, shape[one.row_axis])
+    if row is not None and row.extent > _TALL * column.extent:
+        values = bytes(values[i * columns + j] for j in range(columns) for i in range(rows))
+        rows, columns, row, column = columns, rows, column, row
+    return svg.image_chart(palette_png(values, rows, columns, palette), row, column, label)
 
 
 def _fits(picture: Picture | ShareMap, shape: tuple[int, ...]) -> bool:
@@ -277,11 +283,6 @@ def _maps(result: VariableResult) -> Iterator[Figure]:
         # The picture has shown these two axes already.
         if same and one.row_axis is not None:
             continue
-        row = None if one.row_axis is None else svg.Side(one.row_axis, shape[one.row_axis])
-        column = svg.Side(one.column_axis, shape[one.column_axis])
-        png = palette_png(
-            cells(one.classes, one.rows, one.columns), one.rows, one.columns, SHARE_PALETTE
-        )
         what = "Suspect chunks" if _is_suspect(result) else "Differing elements"
         hidden = [
             str(axis)
@@ -289,9 +290,8 @@ def _maps(result: VariableResult) -> Iterator[Figure]:
             if extent > 1 and axis not in (one.row_axis, one.column_axis)
         ]
         note = f"seen along axis {' and '.join(hidden)}" if hidden else "in the array's own shape"
-        yield Figure(
-            what, svg.image_chart(png, row, column, f"{result.name}: {what}, {note}"), note
-        )
+        label = f"{result.name}: {what}, {note}"
+        yield Figure(what, _image(one, one.classes, SHARE_PALETTE, shape, label), note)
 
 
 def _is_suspect(result: VariableResult) -> bool:

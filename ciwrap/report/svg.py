@@ -404,13 +404,11 @@ class Side:
 
 def image_chart(png: bytes, row: Side | None, column: Side, label: str) -> Markup:
     """An image of cells with the array's own indices along its sides."""
-    left, top, right = (40.0, 6.0, 8.0)
+    left, top, side = 40.0, 6.0, 300.0
     extent = row.extent if row else 1
-    scale = 300.0 / column.extent
-    width = 300.0
-    height = 34.0 if row is None else min(max(extent * scale, 34.0), 300.0)
-    if row is not None and extent * scale > 300.0:
-        width = max(300.0 / extent * column.extent, 60.0)
+    scale = side / max(column.extent, extent)
+    width = max(column.extent * scale, 60.0)
+    height = 34.0 if row is None else max(extent * scale, 34.0)
     bottom = top + height
     parts = [
         element(
@@ -440,7 +438,7 @@ def image_chart(png: bytes, row: Side | None, column: Side, label: str) -> Marku
                 class_="lb",
             ),
         ]
-    return chart(label, join(parts), width=left + width + right, height=bottom + 20)
+    return chart(label, join(parts), width=NARROW, height=bottom + 20)
 
 
 def line_chart(
