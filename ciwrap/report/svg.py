@@ -427,16 +427,15 @@ def image_chart(png: bytes, row: Side | None, column: Side, label: str) -> Marku
         text(left + width / 2, bottom + 14, f"axis {column.axis}", class_="lb"),
     ]
     if row is not None:
+        turned = f"translate({number(left - 8)} {number(top + height / 2)}) rotate(-90)"
+        parts.append(
+            element("text", f"axis {row.axis}", transform=turned, text_anchor="middle", class_="lb")
+        )
+    # No room for both in a thin one.
+    if row is not None and height > 70:
         parts += [
             text(left - 5, top + 9, "0", "end"),
             text(left - 5, bottom, row.extent - 1, "end"),
-            element(
-                "text",
-                f"axis {row.axis}",
-                transform=f"translate({number(left - 8)} {number(top + height / 2)}) rotate(-90)",
-                text_anchor="middle",
-                class_="lb",
-            ),
         ]
     return chart(label, join(parts), width=NARROW, height=bottom + 20)
 

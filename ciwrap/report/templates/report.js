@@ -90,7 +90,9 @@
     if (!open.length) return;
     const line = 120;
     const tops = open.map((card) => card.getBoundingClientRect().top);
-    let at = by > 0 ? tops.findIndex((top) => top > line + 5) : tops.findLastIndex((top) => top < line - 5);
+    // From the card one is at, else from what is on the screen.
+    const current = open.indexOf(document.activeElement.closest?.(".card"));
+    let at = current >= 0 ? Math.min(Math.max(current + by, 0), open.length - 1) : by > 0 ? tops.findIndex((top) => top > line + 5) : tops.findLastIndex((top) => top < line - 5);
     if (at < 0) at = by > 0 ? open.length - 1 : 0;
     open[at].scrollIntoView();
     open[at].focus({ preventScroll: true });
