@@ -183,6 +183,8 @@ def _sentence(result: VariableResult) -> str:
 
 
 def _histogram(result: VariableResult) -> Figure | None:
+    if (result.element_count or 0) < _FEW_ELEMENTS:
+        return None
     counts = result.bound_share_histogram
     if (
         counts is not None

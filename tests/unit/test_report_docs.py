@@ -10,10 +10,22 @@ from typing import Any
 
 import jsonschema
 
-from ciwrap import api
+from ciwrap import api, details
 from ciwrap.cli.main import COMMANDS
-from ciwrap.model import CheckResult, RunResult, VariableResult
+from ciwrap.model import CheckResult, Details, DifferingElement, RunResult, VariableResult
 
+KINDS = (
+    (VariableResult, "variable"),
+    (CheckResult, "check"),
+    (RunResult, "result"),
+    (DifferingElement, "element"),
+    (Details, "details"),
+    (details.ChunkMap, "chunk_map"),
+    (details.IndexBox, "box"),
+    (details.Picture, "picture"),
+    (details.ShareMap, "share_map"),
+    (details.TreeLevel, "tree_level"),
+)
 DOCS = Path(__file__).parents[2] / "docs"
 
 
@@ -48,7 +60,7 @@ def test_the_document_example_fits_the_schema() -> None:
 def test_the_schema_has_every_field_of_the_model() -> None:
     definitions = json.loads(page("reference/result.schema.json"))["$defs"]
     derived = {"schema_version", "exit_code", "verdict_counts"}
-    for kind, name in ((VariableResult, "variable"), (CheckResult, "check"), (RunResult, "result")):
+    for kind, name in KINDS:
         fields = {field.name for field in dataclasses.fields(kind)}
         assert set(definitions[name]["properties"]) - derived == fields
 
@@ -59,3 +71,22 @@ def test_the_command_page_has_every_command_and_exit_code() -> None:
         assert f"`ciwrap {name}" in text, name
     for code in (0, 1, 2, 3, 70, 130, 141):
         assert f"\n| {code} | " in text, code
+
+
+def test_pictures_are_there_and_small() -> None:
+    for source in DOCS.rglob("*.md"):
+        for name in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", source.read_text(encoding="utf-8")):
+            if not name.startswith("https://"):
+                assert (source.parent / name).stat().st_size < 200_000, name
+
+
+def test_the_limits_the_pages_name_are_those_of_the_code() -> None:
+    from ciwrap.report import annotations, html, markdown, trim
+
+    text = page("reference/result-schema.md")
+    assert f"at most {details.MOST_RUNS} runs" in text
+    assert f"up to {details.MOST_WORST}, with both values" in text
+    assert f"for {trim.MOST_DETAILED} of them" in text
+    assert f"{html.MOST_CARDS} worst variables" in page("how-to/read-the-report.md")
+    assert f"of at most {markdown.MOST_BYTES // 1024} KiB" in page("reference/cli.md")
+    assert f"at most {annotations.MOST_PER_TYPE} of each kind" in page("reference/cli.md")
