@@ -48,6 +48,7 @@ class Ending:
     unused: list[str] = field(default_factory=list)
     unused_word: str = "unused"
     problems: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     files: list[tuple[str, str]] = field(default_factory=list)
 
     def tell(self, reporter: pytest.TerminalReporter) -> None:
@@ -75,6 +76,10 @@ class Ending:
             reporter.write_line(
                 f"  {plural(self.pending_count, 'golden')} {verb} for review: ciwrap review"
             )
+        for warning in self.warnings[:_MOST_NAMES]:
+            reporter.write_line(f"  warning: {safe_text(warning)}", yellow=True)
+        if len(self.warnings) > _MOST_NAMES:
+            reporter.write_line(f"  ... and {len(self.warnings) - _MOST_NAMES} more warnings")
         for what, path in self.files:
             reporter.write_line(f"  {what}: {safe_text(path)}")
         for problem in self.problems:
@@ -111,6 +116,11 @@ def _note_written(ending: Ending, records: list[dict[str, Any]]) -> None:
         if record["written"]:
             path = record["result"].get("golden_path")
             ending.written.append(f"{record['written']}: {safe_text(path)}")
+        ending.warnings += [
+            f"{record['check']}: {message['text']}"
+            for message in record["result"]["messages"]
+            if message["level"] == MessageLevel.WARNING.value
+        ]
 
 
 def _judge_unused(

@@ -123,14 +123,17 @@ class Judge:
         path = self.project.shown(store.path(place.name))
         try:
             golden = store.read(place.name)
+            if golden.was_interrupted and self._mode != "none":
+                with store.locked():
+                    store.settle(place.name)
+                golden = store.read(place.name)
             result = check_catalog(check, golden, catalog, resources=resources)
-        except GoldenMissingError:
-            if not store.contains(place.name):
-                error = GoldenMissingError("there is no golden yet", file=path)
-            return failed_check(check.name, error, path)
         except CiwrapError as error:
             if error.exit_code is ExitCode.USAGE:
                 raise
+            if not store.contains(place.name):
+                missing = GoldenMissingError("there is no golden yet", file=path)
+                return failed_check(check.name, missing, path)
             return failed_check(check.name, error, path)
         return replace(result, golden_path=path)
 
