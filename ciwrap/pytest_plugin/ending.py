@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -161,12 +160,14 @@ def _write_results(
         if report_path:
             _write_report(report_path, run)
             ending.files.append(("report", report_path))
-    except (CiwrapError, ImportError) as error:
+    except CiwrapError as error:
         ending.problems.append(str(error))
 
 
 def _write_report(path: str, run: RunResult) -> None:
-    import_module("ciwrap.report.outputs").write_report(Path(path), run)
+    from ciwrap.report.outputs import write_report
+
+    write_report(Path(path), run)
 
 
 def _run_result(
