@@ -107,10 +107,14 @@ class VariableChange:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where outputs come from: commit (None without git) and machine."""
+    """Where outputs come from: commit (None without git) and machine.
+
+    who: accepts them; None: whoever git says.
+    """
 
     commit: str | None
     environment: Mapping[str, str]
+    who: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +235,7 @@ def write(
     made = origin_here(check.root) if origin is None else origin
     entry = Acceptance(
         when=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        who=git_user(check.root),
+        who=git_user(check.root) if made.who is None else made.who,
         why=FIRST_REASON if reason is None else reason,
         commit=made.commit,
         old_root=candidate.old_root,

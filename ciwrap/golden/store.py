@@ -170,7 +170,7 @@ class GoldenStore:
         path, manifest_path = self.path(check), self.manifest_path(check)
         next_path, next_manifest_path = paths.staged(path), paths.staged(manifest_path)
         try:
-            self._settle(check)
+            self.settle(check)
             try:
                 root = _core.write_golden(str(next_path), variables).hex()
                 flush(next_path)
@@ -196,8 +196,11 @@ class GoldenStore:
             raise _write_failed(path, error) from error
         return StoredGolden(check, path, manifest_path, manifest, tuple(variables), byte_count)
 
-    def _settle(self, check: str) -> None:
-        """Completes an accept that was killed after its moment of change, or clears one away."""
+    def settle(self, check: str) -> None:
+        """Completes an accept that was killed after its moment of change, or clears one away.
+
+        The caller holds `locked()`.
+        """
         path, manifest_path = self.path(check), self.manifest_path(check)
         next_path = paths.staged(path)
         remove(paths.staged(manifest_path))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +47,7 @@ class Ending:
     unused: list[str] = field(default_factory=list)
     unused_word: str = "unused"
     problems: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     files: list[tuple[str, str]] = field(default_factory=list)
 
     def tell(self, reporter: pytest.TerminalReporter) -> None:
@@ -75,6 +75,10 @@ class Ending:
             reporter.write_line(
                 f"  {plural(self.pending_count, 'golden')} {verb} for review: ciwrap review"
             )
+        for warning in self.warnings[:_MOST_NAMES]:
+            reporter.write_line(f"  warning: {safe_text(warning)}", yellow=True)
+        if len(self.warnings) > _MOST_NAMES:
+            reporter.write_line(f"  ... and {len(self.warnings) - _MOST_NAMES} more warnings")
         for what, path in self.files:
             reporter.write_line(f"  {what}: {safe_text(path)}")
         for problem in self.problems:
@@ -111,6 +115,11 @@ def _note_written(ending: Ending, records: list[dict[str, Any]]) -> None:
         if record["written"]:
             path = record["result"].get("golden_path")
             ending.written.append(f"{record['written']}: {safe_text(path)}")
+        ending.warnings += [
+            f"{record['check']}: {message['text']}"
+            for message in record["result"]["messages"]
+            if message["level"] == MessageLevel.WARNING.value
+        ]
 
 
 def _judge_unused(
@@ -151,12 +160,14 @@ def _write_results(
         if report_path:
             _write_report(report_path, run)
             ending.files.append(("report", report_path))
-    except (CiwrapError, ImportError) as error:
+    except CiwrapError as error:
         ending.problems.append(str(error))
 
 
 def _write_report(path: str, run: RunResult) -> None:
-    import_module("ciwrap.report.outputs").write_report(Path(path), run)
+    from ciwrap.report.outputs import write_report
+
+    write_report(Path(path), run)
 
 
 def _run_result(

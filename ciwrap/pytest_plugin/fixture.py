@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ciwrap.config import Check
-from ciwrap.errors import GoldenMismatch, UsageError
+from ciwrap.errors import CiwrapError, GoldenMismatch, UsageError
 from ciwrap.pytest_plugin.inputs import LAYER_KEYS, catalog_of, layer_of, rules_of
 from ciwrap.pytest_plugin.judge import Judge
 from ciwrap.pytest_plugin.project import find_project
@@ -113,21 +113,40 @@ class CiwrapFixture:
         golden; UsageError (a ValueError) for arguments without a meaning.
         """
         __tracebackhide__ = True
-        layer = layer_of(
-            {
-                "atol": atol,
-                "rtol": rtol,
-                "ulps": ulps,
-                "evidence": evidence,
-                "chunk_bytes": chunk_bytes,
-                "residue_levels": residue_levels,
-                "equal_nan": equal_nan,
-                "fill_values": fill_values,
-                "data_budget_bytes": data_budget_bytes,
-                "residues_budget_bytes": residues_budget_bytes,
-            },
-            "check()",
-        )
+        try:
+            return self._check(
+                value,
+                name,
+                {
+                    "atol": atol,
+                    "rtol": rtol,
+                    "ulps": ulps,
+                    "evidence": evidence,
+                    "chunk_bytes": chunk_bytes,
+                    "residue_levels": residue_levels,
+                    "equal_nan": equal_nan,
+                    "fill_values": fill_values,
+                    "data_budget_bytes": data_budget_bytes,
+                    "residues_budget_bytes": residues_budget_bytes,
+                },
+                bounds,
+                ignore,
+                {"layout": layout, "format": format, "options": options, "exclude": exclude},
+            )
+        except (CiwrapError, GoldenMismatch) as error:
+            # The message says it all; where in here it was raised is of no use to who reads it.
+            raise error.with_traceback(None) from None
+
+    def _check(
+        self,
+        value: Any,
+        name: str | None,
+        settings: Mapping[str, Any],
+        bounds: Mapping[str, Any] | None,
+        ignore: Sequence[str],
+        files: Mapping[str, Any],
+    ) -> CheckResult:
+        layer = layer_of(settings, "check()")
         self._claim(name)
         test = self._judge.project.test_place(self._item, name)
         check = Check(
@@ -138,14 +157,7 @@ class CiwrapFixture:
             layers=(*self._layers, layer),
             rules=(*self._rules, *rules_of(bounds, "check()")),
         )
-        catalog = catalog_of(
-            value,
-            name or "array",
-            layout=layout,
-            format=format,
-            options=options,
-            exclude=exclude,
-        )
+        catalog = catalog_of(value, name or "array", **files)
         with catalog:
             if self.repeats is not None:
                 result, problem = self.repeats.compare(check, catalog, self._item.nodeid)

@@ -38,9 +38,13 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def ciwrap(request: pytest.FixtureRequest) -> CiwrapFixture:
     """Compares arrays and files with goldens: `ciwrap.check(array, "velocity", atol=1e-6)`."""
+    from ciwrap.errors import CiwrapError
     from ciwrap.pytest_plugin.fixture import make_fixture
 
-    return make_fixture(request)
+    try:
+        return make_fixture(request)
+    except CiwrapError as error:
+        pytest.fail(str(error), pytrace=False)
 
 
 # Innermost, so that captured output, timeouts and the like know of the repeated runs.

@@ -17,6 +17,7 @@ from ciwrap.compare.check import check_catalog
 from ciwrap.compare.tally import failed_check
 from ciwrap.errors import CiwrapError, ExitCode, GoldenMissingError
 from ciwrap.golden.capture import Resources
+from ciwrap.golden.environment import git_user
 from ciwrap.golden.pending import propose
 from ciwrap.golden.store import GoldenStore
 from ciwrap.model import CheckResult, Message, MessageLevel, RunResult, Verdict
@@ -77,7 +78,8 @@ class Judge:
     @cached_property
     def origin(self) -> Origin:
         """Found out once: git is slow in large repositories."""
-        return origin_here(self.project.root)
+        root = self.project.root
+        return replace(origin_here(root), who=git_user(root))
 
     def judge(self, test: TestPlace, check: Check, catalog: Catalog, test_id: str) -> Outcome:
         """Compares, and writes what the mode asks for. Raises UsageError."""
@@ -123,14 +125,17 @@ class Judge:
         path = self.project.shown(store.path(place.name))
         try:
             golden = store.read(place.name)
+            if golden.was_interrupted and self._mode != "none":
+                with store.locked():
+                    store.settle(place.name)
+                golden = store.read(place.name)
             result = check_catalog(check, golden, catalog, resources=resources)
-        except GoldenMissingError:
-            if not store.contains(place.name):
-                error = GoldenMissingError("there is no golden yet", file=path)
-            return failed_check(check.name, error, path)
         except CiwrapError as error:
             if error.exit_code is ExitCode.USAGE:
                 raise
+            if not store.contains(place.name):
+                missing = GoldenMissingError("there is no golden yet", file=path)
+                return failed_check(check.name, missing, path)
             return failed_check(check.name, error, path)
         return replace(result, golden_path=path)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 from dataclasses import dataclass
@@ -87,6 +88,7 @@ def find_project(config: pytest.Config) -> Project:
         golden_dir = Path(config.inipath.parent if config.inipath else config.rootpath, named)
     else:
         golden_dir = root / DEFAULT_GOLDEN_DIR if own is None else own.golden_dir
+    golden_dir = Path(os.path.normpath(golden_dir))
     own_variant = config.option.ciwrap_variant or None
     chain = [own_variant] if own_variant else []
     chain += [_fill(text) for text in config.getini("ciwrap_variants")]

@@ -66,7 +66,9 @@ class Repeats:
         else:
             # The first run is compared with itself, so that what cannot be compared shows at once.
             result = check_catalog(check, series.golden, catalog)
-        result = replace(result, golden_path=None, test_id=test_id, messages=result.messages)
+        result = replace(
+            result, golden_path=None, golden_root=None, golden_bytes=None, test_id=test_id
+        )
         run = f"run {self._number + 1} of {self.count}"
         if result.verdict is not Verdict.MATCH:
             title = f"{run} is not like {FIRST_RUN}"

@@ -8,7 +8,7 @@ from ciwrap.golden.paths import binary_path
 from ciwrap.pytest_plugin.judge import NEW
 from ciwrap.report.failure import command_line, failure_lines
 from ciwrap.report.text import plural, safe_name, safe_text
-from ciwrap.report.wording import used_words
+from ciwrap.report.wording import used_share, used_words
 
 if TYPE_CHECKING:
     from ciwrap.model import CheckResult
@@ -42,7 +42,10 @@ def property_of(check: str, word: str, result: CheckResult) -> tuple[str, str]:
     """A property of the test in JUnit's file: how each of its checks ended."""
     said = word.replace("_", " ")
     if result.variables:
-        said += f", {plural(len(result.variables), 'variable')}{used_words(result.max_drift_share)}"
+        shares = [share for one in result.variables if (share := used_share(one)) is not None]
+        said += (
+            f", {plural(len(result.variables), 'variable')}{used_words(max(shares, default=None))}"
+        )
     if result.variant:
         said += f", golden for {result.variant}"
     return f"ciwrap {safe_text(check)}", safe_text(said)

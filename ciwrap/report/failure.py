@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -125,7 +126,17 @@ def _kind(variable: VariableResult) -> str:
     shape = "x".join(map(str, variable.shape or ())) or "a single number"
     evidence = f", golden keeps {variable.evidence.value}" if variable.evidence else ""
     used = used_words(_rest_share(variable))
-    return f"dtype {safe_text(variable.dtype)}, shape {shape}{evidence}{used}"
+    return f"{_dtype_words(variable.dtype)}, shape {shape}{evidence}{used}"
+
+
+def _dtype_words(dtype: str | None) -> str:
+    """`float64`, `int32 big-endian`, `bool`; other types as NumPy writes them."""
+    found = re.fullmatch(r"([<>|])([fiucb])(\d+)", dtype or "")
+    if found is None:
+        return "bfloat16" if dtype in ("<bf2", ">bf2") else f"dtype {safe_text(dtype)}"
+    words = {"f": "float", "i": "int", "u": "uint", "c": "complex", "b": "bool"}[found[2]]
+    bits = "" if found[2] == "b" else str(8 * int(found[3]))
+    return f"{words}{bits}{' big-endian' if found[1] == '>' else ''}"
 
 
 def _rest_share(variable: VariableResult) -> float | None:

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CI_VARIABLES = ("CI", "GITHUB_ACTIONS", "GITLAB_CI", "BUILDKITE", "JENKINS_URL", "TF_BUILD")
 INI = """
 [pytest]
-addopts = -p no:cacheprovider -p no:hypothesispytest --strict-markers --strict-config
+addopts = -p no:hypothesispytest --strict-markers --strict-config
 filterwarnings =
     error
     ignore:Module already imported so cannot be rewritten:pytest.PytestAssertRewriteWarning

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,131 +13,140 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def body(call: str, before: str = "") -> str:
-    return f"{before}\ndef test_it(ciwrap, tmp_path):\n    {call}\n"
+def file_of(calls: list[str]) -> str:
+    """A file with a test for each call."""
+    return "\n".join(
+        f"def test_{number}(ciwrap, tmp_path):\n    {call}\n" for number, call in enumerate(calls)
+    )
 
 
-def outcome(suite: Suite, first: str, second: str, before: str = "") -> pytest.RunResult:
-    """Makes a golden of the first call, then runs the second."""
-    suite.write(body(first, before))
-    suite.run("--ciwrap-update=new").assert_outcomes(passed=1)
-    suite.write(body(second, before))
-    return suite.run()
+def messages_of(result: pytest.RunResult) -> dict[str, str]:
+    """What each failed test says, by its name."""
+    parts = re.split(r"^_{3,} (test_\d+) _{3,}$", result.stdout.str(), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
 X = "np.linspace(0, 1, 50)"
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        (f"ciwrap.check({X}, atol=1e-6)", f"ciwrap.check({X} + 4e-7, atol=1e-6)"),
-        (f"ciwrap.check({X}, rtol=1e-6)", f"ciwrap.check({X} * (1 + 4e-7), rtol=1e-6)"),
-        (f"ciwrap.check({X}, ulps=4)", f"ciwrap.check(np.nextafter({X}, 2), ulps=4)"),
-        ("ciwrap.check(0.5)", "ciwrap.check(np.float64(0.5))"),
-        ("ciwrap.check([1.0, 2.0])", "ciwrap.check(np.array([1.0, 2.0]))"),
-        ("ciwrap.check({'a': 1.0, 'b': [2]})", "ciwrap.check({'b': [2], 'a': 1.0})"),
-        ("ciwrap.check({'a': {'x': 1.0}})", "ciwrap.check({'a': {'x': 1.0}})"),
-        ("ciwrap.check(np.float32([np.nan, 1]))", "ciwrap.check(np.float32([-np.nan, 1]))"),
-        ("ciwrap.check(np.array(['a', 'bc']))", "ciwrap.check(np.array(['a', 'bc']))"),
-        ("ciwrap.check(np.empty((0, 3)))", "ciwrap.check(np.empty((0, 3)))"),
-        (
-            "ciwrap.check({'a': 1.0, 'b': 2.0}, bounds={'b': 0.5})",
-            "ciwrap.check({'a': 1.0, 'b': 2.2}, bounds={'b': 0.5})",
-        ),
-        (
-            "ciwrap.check({'a': 1.0, 'b': 2.0}, bounds={'b*': {'rtol': 0.5}})",
-            "ciwrap.check({'a': 1.0, 'b': 2.2}, bounds={'b*': {'rtol': 0.5}})",
-        ),
-        (
-            "ciwrap.check({'a': 1.0, 't': 2.0}, ignore='t')",
-            "ciwrap.check({'a': 1.0, 't': 9.0}, ignore='t')",
-        ),
-        (
-            "ciwrap.check(np.array([(1, 2.0)], dtype=[('i', 'i4'), ('x', 'f8')]))",
-            "ciwrap.check(np.array([(1, 2.0)], dtype=[('i', 'i4'), ('x', 'f8')]))",
-        ),
-    ],
-)
-def test_these_match(suite: Suite, first: str, second: str) -> None:
-    outcome(suite, first, second).assert_outcomes(passed=1)
+MATCHING = [
+    (f"ciwrap.check({X}, atol=1e-6)", f"ciwrap.check({X} + 4e-7, atol=1e-6)"),
+    (f"ciwrap.check({X}, rtol=1e-6)", f"ciwrap.check({X} * (1 + 4e-7), rtol=1e-6)"),
+    (f"ciwrap.check({X}, ulps=4)", f"ciwrap.check(np.nextafter({X}, 2), ulps=4)"),
+    ("ciwrap.check(0.5)", "ciwrap.check(np.float64(0.5))"),
+    ("ciwrap.check([1.0, 2.0])", "ciwrap.check(np.array([1.0, 2.0]))"),
+    ("ciwrap.check({'a': 1.0, 'b': [2]})", "ciwrap.check({'b': [2], 'a': 1.0})"),
+    ("ciwrap.check({'a': {'x': 1.0}})", "ciwrap.check({'a': {'x': 1.0}})"),
+    ("ciwrap.check(np.float32([np.nan, 1]))", "ciwrap.check(np.float32([-np.nan, 1]))"),
+    ("ciwrap.check(np.array(['a', 'bc']))", "ciwrap.check(np.array(['a', 'bc']))"),
+    ("ciwrap.check(np.empty((0, 3)))", "ciwrap.check(np.empty((0, 3)))"),
+    (
+        "ciwrap.check({'a': 1.0, 'b': 2.0}, bounds={'b': 0.5})",
+        "ciwrap.check({'a': 1.0, 'b': 2.2}, bounds={'b': 0.5})",
+    ),
+    (
+        "ciwrap.check({'a': 1.0, 'b': 2.0}, bounds={'b*': {'rtol': 0.5}})",
+        "ciwrap.check({'a': 1.0, 'b': 2.2}, bounds={'b*': {'rtol': 0.5}})",
+    ),
+    (
+        "ciwrap.check({'a': 1.0, 't': 2.0}, ignore='t')",
+        "ciwrap.check({'a': 1.0, 't': 9.0}, ignore='t')",
+    ),
+    (
+        "ciwrap.check(np.array([(1, 2.0)], dtype=[('i', 'i4'), ('x', 'f8')]))",
+        "ciwrap.check(np.array([(1, 2.0)], dtype=[('i', 'i4'), ('x', 'f8')]))",
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "says"),
-    [
-        ("ciwrap.check(1.0)", "ciwrap.check(1.0 + 1e-15)", "1 of 1 element (100 %) differ"),
-        (f"ciwrap.check({X}, atol=1e-6)", f"ciwrap.check({X} + 2e-6, atol=1e-6)", "50 of 50"),
-        ("ciwrap.check(np.float32([1]))", "ciwrap.check(np.float64([1]))", "dtype float64"),
-        ("ciwrap.check(np.int64([1]))", "ciwrap.check(np.float64([1]))", "dtype float64"),
-        ("ciwrap.check(np.ones((2, 3)))", "ciwrap.check(np.ones((3, 2)))", "shape 3x2"),
-        ("ciwrap.check(np.ones(3))", "ciwrap.check(np.ones((3, 1)))", "shape 3x1"),
-        ("ciwrap.check(np.ones(1))", "ciwrap.check(1.0)", "a single number"),
-        ("ciwrap.check({'a': 1, 'b': 2})", "ciwrap.check({'a': 1})", "in the golden, but not"),
-        ("ciwrap.check({'a': 1})", "ciwrap.check({'a': 1, 'b': 2})", "but not in the golden"),
-        ("ciwrap.check({'a': 1})", "ciwrap.check({'b': 1})", "2 not comparable"),
-        ("ciwrap.check([1.0, 2.0])", "ciwrap.check([1.0, np.nan])", "NaN on one side only"),
-        ("ciwrap.check([1.0, np.nan])", "ciwrap.check([1.0, 2.0])", "NaN on one side only"),
-        ("ciwrap.check([1.0, np.inf])", "ciwrap.check([1.0, -np.inf])", "infinity on one side"),
-        ("ciwrap.check([1e-20])", "ciwrap.check([1e-12])", "1 of 1 element"),
-        ("ciwrap.check(1.0, atol=1e-6)", "ciwrap.check(1.0, atol=1e-3)", "asked for is atol=0.001"),
-        ("ciwrap.check({'a': 1.0}, ignore='b')", "ciwrap.check({'a': 1.1}, ignore='b')", "differ"),
-        (
-            "ciwrap.check(np.array([(1, 2.0)], dtype=[('i', 'i4'), ('x', 'f8')]))",
-            "ciwrap.check(np.array([(1, 2.5)], dtype=[('i', 'i4'), ('x', 'f8')]))",
-            "array.x: 1 of 1 element",
-        ),
-    ],
-)
-def test_these_do_not_match(suite: Suite, first: str, second: str, says: str) -> None:
+def test_these_match(suite: Suite) -> None:
+    suite.write(file_of([first for first, _ in MATCHING]))
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=len(MATCHING))
+    suite.write(file_of([second for _, second in MATCHING]))
+    suite.run().assert_outcomes(passed=len(MATCHING))
+
+
+DIFFERING = [
+    ("ciwrap.check(1.0)", "ciwrap.check(1.0 + 1e-15)", "1 of 1 element (100 %) differ"),
+    (f"ciwrap.check({X}, atol=1e-6)", f"ciwrap.check({X} + 2e-6, atol=1e-6)", "50 of 50"),
+    ("ciwrap.check(np.float32([1]))", "ciwrap.check(np.float64([1]))", "dtype float64"),
+    ("ciwrap.check(np.int64([1]))", "ciwrap.check(np.float64([1]))", "dtype float64"),
+    ("ciwrap.check(np.ones((2, 3)))", "ciwrap.check(np.ones((3, 2)))", "shape 3x2"),
+    ("ciwrap.check(np.ones(3))", "ciwrap.check(np.ones((3, 1)))", "shape 3x1"),
+    ("ciwrap.check(np.ones(1))", "ciwrap.check(1.0)", "a single number"),
+    ("ciwrap.check({'a': 1, 'b': 2})", "ciwrap.check({'a': 1})", "in the golden, but not"),
+    ("ciwrap.check({'a': 1})", "ciwrap.check({'a': 1, 'b': 2})", "but not in the golden"),
+    ("ciwrap.check({'a': 1})", "ciwrap.check({'b': 1})", "2 not comparable"),
+    ("ciwrap.check([1.0, 2.0])", "ciwrap.check([1.0, np.nan])", "NaN on one side only"),
+    ("ciwrap.check([1.0, np.nan])", "ciwrap.check([1.0, 2.0])", "NaN on one side only"),
+    ("ciwrap.check([1.0, np.inf])", "ciwrap.check([1.0, -np.inf])", "infinity on one side"),
+    ("ciwrap.check([1e-20])", "ciwrap.check([1e-12])", "1 of 1 element"),
+    ("ciwrap.check(1.0, atol=1e-6)", "ciwrap.check(1.0, atol=1e-3)", "asked for is atol=0.001"),
+    ("ciwrap.check({'a': 1.0}, ignore='b')", "ciwrap.check({'a': 1.1}, ignore='b')", "differ"),
+    (
+        "ciwrap.check(np.array([(1, 2.0)], dtype=[('i', 'i4'), ('x', 'f8')]))",
+        "ciwrap.check(np.array([(1, 2.5)], dtype=[('i', 'i4'), ('x', 'f8')]))",
+        "array.x: 1 of 1 element",
+    ),
+]
+
+
+def test_these_do_not_match(suite: Suite) -> None:
+    suite.write(file_of([first for first, _, _ in DIFFERING]))
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=len(DIFFERING))
     before = suite.files("golden")
-    result = outcome(suite, first, second)
-    result.assert_outcomes(failed=1)
-    assert says in result.stdout.str()
-    # Whatever was found waits for review, the golden is untouched.
-    assert list(suite.waiting()) == ["tests/test_it.py::test_it"]
-    assert suite.waiting()["tests/test_it.py::test_it"]["kind"] == "changed"
-    assert before == {}
+    suite.write(file_of([second for _, second, _ in DIFFERING]))
+    result = suite.run()
+    result.assert_outcomes(failed=len(DIFFERING))
+    messages = messages_of(result)
+    for number, (_, second, says) in enumerate(DIFFERING):
+        assert says in messages[f"test_{number}"], second
+    # Whatever was found waits for review, the goldens are untouched.
+    assert {one["kind"] for one in suite.waiting().values()} == {"changed"}
+    assert len(suite.waiting()) == len(DIFFERING)
+    assert suite.files("golden") == before
 
 
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        ("ciwrap.check('out.npy')", "a string could be a path or a value"),
-        ("ciwrap.check(b'abc')", "a string could be a path or a value"),
-        ("ciwrap.check({})", "an empty mapping"),
-        ("ciwrap.check({'a': {}})", "empty mapping"),
-        ("ciwrap.check({'a': 'text'})", "is text or a path"),
-        ("ciwrap.check({1: 1, '1': 2})", "comes from two keys"),
-        ("ciwrap.check({'a/b': 1, 'a': {'b': 2}})", "comes from two keys"),
-        ("ciwrap.check({'': 1})", "a key is empty"),
-        ("ciwrap.check({'a\\x1b[2J': 1})", "a key holds a control character"),
-        ("ciwrap.check(None)", "NoneType of Python objects"),
-        ("ciwrap.check([[1], [1, 2]])", "is no array"),
-        ("ciwrap.check(object())", "object of Python objects"),
-        ("ciwrap.check(np.ma.masked_array([1.0], [True]))", "a masked array has two kinds"),
-        ("ciwrap.check(np.array(['2026'], dtype='M8[Y]'))", "no defined comparison"),
-        ("ciwrap.check(1.0, atol=-1)", "must be finite and not negative"),
-        ("ciwrap.check(1.0, atol=float('nan'))", "must be finite and not negative"),
-        ("ciwrap.check(1.0, atol=1e-6, ulps=2)", "ulps excludes atol and rtol"),
-        ("ciwrap.check(1.0, evidence='all')", "there is no evidence 'all'"),
-        ("ciwrap.check(1.0, chunk_bytes=3)", "chunk"),
-        ("ciwrap.check(1.0, name='')", "the name of a check is empty"),
-        ("ciwrap.check(1.0, name='a\\nb')", "holds a control character"),
-        ("ciwrap.check(1.0, bounds={'a': {'atoll': 1}})", "knows no 'atoll'"),
-        ("ciwrap.check(1.0, layout='{name}')", "are for files and folders"),
-        ("ciwrap.check(1.0, atoll=1)", "unexpected keyword argument 'atoll'"),
-        ("ciwrap.check(tmp_path / 'not there.npy')", "does not exist"),
-        ("ciwrap.check(1.0); ciwrap.check(2.0)", "a second check of this test has no name"),
-        ("ciwrap.check(1.0, 'a'); ciwrap.check(2.0, 'a')", "is called 'a'"),
-    ],
-)
-def test_these_are_refused(suite: Suite, call: str, says: str) -> None:
-    suite.write(body(call))
+REFUSED = [
+    ("ciwrap.check('out.npy')", "a string could be a path or a value"),
+    ("ciwrap.check(b'abc')", "a string could be a path or a value"),
+    ("ciwrap.check({})", "an empty mapping"),
+    ("ciwrap.check({'a': {}})", "empty mapping"),
+    ("ciwrap.check({'a': 'text'})", "is text or a path"),
+    ("ciwrap.check({1: 1, '1': 2})", "comes from two keys"),
+    ("ciwrap.check({'a/b': 1, 'a': {'b': 2}})", "comes from two keys"),
+    ("ciwrap.check({'': 1})", "a key is empty"),
+    ("ciwrap.check({'a\\x1b[2J': 1})", "a key holds a control character"),
+    ("ciwrap.check(None)", "NoneType of Python objects"),
+    ("ciwrap.check([[1], [1, 2]])", "is no array"),
+    ("ciwrap.check(object())", "object of Python objects"),
+    ("ciwrap.check(np.ma.masked_array([1.0], [True]))", "a masked array has two kinds"),
+    ("ciwrap.check(np.array(['2026'], dtype='M8[Y]'))", "no defined comparison"),
+    ("ciwrap.check(1.0, atol=-1)", "must be finite and not negative"),
+    ("ciwrap.check(1.0, atol=float('nan'))", "must be finite and not negative"),
+    ("ciwrap.check(1.0, atol=1e-6, ulps=2)", "ulps excludes atol and rtol"),
+    ("ciwrap.check(1.0, evidence='all')", "there is no evidence 'all'"),
+    ("ciwrap.check(1.0, chunk_bytes=3)", "chunk"),
+    ("ciwrap.check(1.0, name='')", "the name of a check is empty"),
+    ("ciwrap.check(1.0, name='a\\nb')", "holds a control character"),
+    ("ciwrap.check(1.0, bounds={'a': {'atoll': 1}})", "knows no 'atoll'"),
+    ("ciwrap.check(1.0, layout='{name}')", "are for files and folders"),
+    ("ciwrap.check(1.0, atoll=1)", "unexpected keyword argument 'atoll'"),
+    ("ciwrap.check(tmp_path / 'not there.npy')", "does not exist"),
+    ("ciwrap.check(1.0); ciwrap.check(2.0)", "a second check of this test has no name"),
+    ("ciwrap.check(1.0, 'a'); ciwrap.check(2.0, 'a')", "is called 'a'"),
+]
+
+
+def test_these_are_refused(suite: Suite) -> None:
+    suite.write(file_of([call for call, _ in REFUSED]))
     result = suite.run("--ciwrap-update=new")
-    result.assert_outcomes(failed=1)
-    assert says in result.stdout.str()
-    assert len(suite.goldens()) == call.count(";")
+    result.assert_outcomes(failed=len(REFUSED))
+    messages = messages_of(result)
+    for number, (call, says) in enumerate(REFUSED):
+        assert says in messages[f"test_{number}"], call
+    # Of what came before a second check of the same name.
+    assert len(suite.goldens()) == 2
 
 
 def test_files_and_folders(suite: Suite, tmp_path: Path) -> None:
@@ -182,9 +192,10 @@ class Frame:  # as pandas has it
     def __getitem__(self, name): return Column(self.data[name])
     def __array__(self, dtype=None, copy=None): raise AssertionError("names would be lost")
 """
-    result = outcome(
-        suite, "ciwrap.check(Frame(a=[1.0, 2.0]))", "ciwrap.check(Frame(b=[1.0, 2.0]))", before
-    )
+    suite.write(before + file_of(["ciwrap.check(Frame(a=[1.0, 2.0]))"]))
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=1)
+    suite.write(before + file_of(["ciwrap.check(Frame(b=[1.0, 2.0]))"]))
+    result = suite.run()
     result.assert_outcomes(failed=1)
     assert "of 3 variables 2 not comparable" in result.stdout.str()
 

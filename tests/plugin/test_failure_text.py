@@ -1,0 +1,154 @@
+"""What a failure says, in at most 20 lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ciwrap.model import (
+    CheckResult,
+    ChunkRange,
+    DifferingElement,
+    ErrorBound,
+    Evidence,
+    Message,
+    MessageLevel,
+    VariableResult,
+    Verdict,
+)
+from ciwrap.report.failure import MOST_LINES, failure_lines
+
+if TYPE_CHECKING:
+    import pytest
+    from plugin.conftest import Suite
+
+
+HINT = (
+    "if they are right: ciwrap accept tests/test_it.py::test_it::velocity --reason '...'"
+    "  (to look closer: ciwrap review)"
+)
+
+
+def messages(result: pytest.RunResult) -> list[str]:
+    return [line[1:].strip() for line in result.outlines if line.startswith("E ")]
+
+
+def failing(suite: Suite, before: str, after: str) -> list[str]:
+    text = "def test_it(ciwrap):\n    {}\n"
+    suite.write(text.format(before))
+    suite.run("--ciwrap-update=new")
+    suite.write(text.format(after))
+    lines = messages(suite.run())
+    assert 0 < len(lines) <= MOST_LINES
+    return lines
+
+
+def test_one_array(suite: Suite) -> None:
+    x = "np.arange(600.0).reshape(20, 30)"
+    lines = failing(
+        suite,
+        f"ciwrap.check({x}, 'velocity', atol=1e-3)",
+        f"x = {x}; x[3, 4:8] += 0.5; x[5, 5] = np.nan; x[9, 9] = np.inf;"
+        " ciwrap.check(x, 'velocity', atol=1e-3)",
+    )
+    assert lines == [
+        "ciwrap.GoldenMismatch: velocity: 6 of 600 elements (1 %) differ beyond atol=0.001 rtol=0",
+        "float64, shape 20x30, golden keeps data",
+        "first at [3, 4]: golden 94.0, new 94.5, |difference| 0.5 = 500 x the bound",
+        "then [3, 5]: golden 95.0, new 95.5",
+        "then [3, 6]: golden 96.0, new 96.5",
+        "then [3, 7]: golden 97.0, new 97.5",
+        "largest |difference| 0.5 at [3, 4]; largest relative 0.00532",
+        "1 element NaN on one side only, 1 element infinity on one side only",
+        "mean |difference| 0.00334, mean relative 3.51e-5",
+        "golden: golden/tests/test_it/test_it-velocity.golden",
+        "the new numbers wait in .ciwrap/pending/tests/test_it/test_it-velocity.golden",
+        HINT,
+    ]
+
+
+def test_many_variables(suite: Suite) -> None:
+    lines = failing(
+        suite,
+        "ciwrap.check({f'v{n}': 1.0 for n in range(40)})",
+        "ciwrap.check({f'v{n}': 1.0 + (n > 4) for n in range(40)})",
+    )
+    assert lines[0].endswith("test_it: of 40 variables 35 differ")
+    assert "5 other variables match" in lines
+    assert any(line.startswith("... and ") for line in lines)
+
+
+def test_what_only_residues_and_trees_know_is_not_made_up(suite: Suite) -> None:
+    for evidence in ("residues", "tree"):
+        text = "x = np.arange(5000.0); ciwrap.check(x{}, 'x', atol=1e-3, evidence='{}')"
+        lines = failing(suite, text.format("", evidence), text.format("+ (x > 4990)", evidence))
+        assert f"the golden keeps {'residues' if evidence == 'residues' else 'a tree'}, not" in (
+            "\n".join(lines)
+        )
+        assert not any("first at" in line for line in lines)
+        assert any("in elements [4608] to [4999]" in line for line in lines)
+        for path in (suite.root / "golden/tests/test_it").iterdir():
+            path.unlink()
+
+
+def test_hostile_text_in_names_is_shown_as_text(suite: Suite) -> None:
+    suite.write("""
+        @pytest.mark.parametrize("x", [1.0], ids=["a'$(touch pwned)' \\u202e"])
+        def test_it(x, ciwrap): ciwrap.check(x, "name; rm -rf /")
+    """)
+    text = suite.run().stdout.str()
+    assert "ciwrap accept 'tests/test_it.py::test_it[a'\"'\"'$(touch pwned)" in text
+    assert "\u202e" not in text
+
+
+elements = st.builds(
+    DifferingElement, st.tuples(st.integers(0, 9)), st.text(max_size=500), st.text(max_size=500)
+)
+
+
+@st.composite
+def variables(draw: st.DrawFn) -> VariableResult:
+    verdict = draw(st.sampled_from(Verdict))
+    known = draw(st.booleans())
+    differing = 0 if verdict is Verdict.MATCH else (3 if known else None)
+    return VariableResult(
+        draw(st.text(min_size=1)),
+        verdict,
+        reason=draw(st.text(min_size=1)) if verdict is Verdict.NOT_COMPARABLE else None,
+        evidence=draw(st.sampled_from(Evidence)),
+        dtype=draw(st.sampled_from(["<f8", ">i4", "|b1", "<bf2", "|S3", "<U4", None])),
+        shape=draw(st.none() | st.tuples(st.integers(0, 9))),
+        bound=draw(st.none() | st.just(ErrorBound(1e-6))),
+        element_count=10,
+        differing_count=differing,
+        first_differences=tuple(draw(st.lists(elements, max_size=10))),
+        chunk_count=4,
+        suspect_chunks=2,
+        suspect_ranges=tuple(draw(st.lists(st.just(ChunkRange(0, 3, (0,), (3,))), max_size=9))),
+        max_abs_difference=draw(st.none() | st.floats(0)),
+        max_abs_index=(1,),
+        mean_abs_difference=draw(st.none() | st.floats(0)),
+        mean_rel_difference=draw(st.none() | st.floats(0)),
+        nan_mismatch_count=draw(st.integers(0, 2)),
+        guaranteed_share=0.875,
+        residue_levels=15,
+    )
+
+
+@given(
+    st.lists(variables(), max_size=30),
+    st.lists(st.builds(Message, st.sampled_from(MessageLevel), st.text()), max_size=9),
+    st.lists(st.text(max_size=80).filter(str.isprintable), max_size=4),
+)
+def test_never_more_than_20_lines(
+    found: list[VariableResult], notes: list[Message], tail: list[str]
+) -> None:
+    verdict = Verdict.NOT_COMPARABLE
+    lines = failure_lines(
+        "x", CheckResult("x", verdict, variables=tuple(found), messages=tuple(notes)), tail
+    )
+    assert 1 <= len(lines) <= MOST_LINES
+    assert all(line.isprintable() and len(line) <= 400 for line in lines)
+    assert lines[len(lines) - len(tail) :] == tail

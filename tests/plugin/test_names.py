@@ -1,0 +1,123 @@
+"""Where goldens lie: every check a file of its own, and every file tells its check."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ciwrap.errors import UsageError
+from ciwrap.golden.paths import binary_path
+from ciwrap.golden.places import Place, TestPlace, check_matches
+
+if TYPE_CHECKING:
+    from plugin.conftest import Suite
+
+names = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1)
+identifiers = st.from_regex(r"[A-Za-z_]\w{0,8}", fullmatch=True)
+places = st.builds(
+    TestPlace,
+    st.lists(st.from_regex(r"[\w@.-]{1,6}", fullmatch=True), min_size=1, max_size=3).map(
+        lambda parts: "/".join(part.replace("..", "_") + "_" for part in parts) + ".py"
+    ),
+    st.lists(identifiers | names.filter(lambda text: "::" not in text), min_size=1, max_size=3)
+    .map("::".join)
+    .filter(lambda text: ":::" not in text and text[0] != ":" and text[-1] != ":"),
+    st.none() | st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"])),
+    st.none() | names,
+)
+
+
+@given(places)
+def test_a_place_tells_its_check(test: TestPlace) -> None:
+    place = test.place
+    assert TestPlace.of(place) == test
+    assert place.check == test.check
+    assert TestPlace.of(place.for_variant("linux-x86_64")) == test
+    assert place.for_variant("a/b").variant == "a/b"
+    assert place.for_variant("a/b").for_variant(None) == place
+    assert ".." not in place.folder.split("/")
+
+
+@given(places, places)
+def test_no_two_checks_share_a_file(one: TestPlace, other: TestPlace) -> None:
+    def path(test: TestPlace) -> tuple[str, str]:
+        place = test.place
+        return place.folder, str(binary_path(place.under(Path("golden")), place.name))
+
+    if one != other:
+        assert path(one) != path(other)
+
+
+@pytest.mark.parametrize("module", ["../x.py", "/x.py", "a/../../x.py", "test_x.txt", "test_x"])
+def test_no_module_leads_out_of_the_folder(module: str) -> None:
+    with pytest.raises(UsageError):
+        _ = TestPlace(module, "test").place
+
+
+@pytest.mark.parametrize(
+    ("pattern", "check", "means"),
+    [
+        ("tests/a.py", "tests/a.py::test_x", True),
+        ("tests/", "tests/a.py::test_x", True),
+        ("tests/a.py::test_x", "tests/a.py::test_x[1]::v", True),
+        ("tests/a.py::test_x[1]", "tests/a.py::test_x[1]", True),
+        ("tests/a.py::test_x[1]", "tests/a.py::test_x[10]", False),
+        ("tests/a.py::test_x[ab]", "tests/a.py::test_x[a]", False),
+        ("tests/a.py::test", "tests/a.py::test_x", False),
+        ("*::v", "tests/a.py::test_x::v", True),
+        ("*[?]*", "tests/a.py::test_x[1]::v", True),
+        ("mesh", "mesh", True),
+        ("mesh", "mesh2", False),
+        ("te", "tests/a.py::test_x", False),
+    ],
+)
+def test_patterns_of_the_command_line(pattern: str, check: str, means: bool) -> None:
+    assert check_matches(pattern, check) is means
+
+
+def test_what_peers_mix_up_is_kept_apart(suite: Suite) -> None:
+    """Ids `a/b` and `a_b`, one method in two classes, names that read like parts of others."""
+    suite.write("""
+        class TestOne:
+            def test_same(self, ciwrap): ciwrap.check(1.0)
+            class TestInner:
+                def test_same(self, ciwrap): ciwrap.check(2.0)
+        class TestTwo:
+            def test_same(self, ciwrap): ciwrap.check(3.0)
+        @pytest.mark.parametrize("x", ["a/b", "a_b", "a-b", "a.b", "a]-b", "..", "", "A%2Fb", "é"])
+        def test_ids(x, ciwrap):
+            ciwrap.check(np.array([x], dtype="U8"))
+            ciwrap.check(1.0, "x-y")
+        def test_names(ciwrap):
+            for number, name in enumerate(["a/b", "a_b", "a b", "../../up", "con", "x" * 300]):
+                ciwrap.check(number, name)
+    """)
+    suite.write("def test_names(ciwrap):\n    ciwrap.check(7)\n", "tests/sub/test_it.py")
+    suite.run("--ciwrap-update=new", "--import-mode=importlib").assert_outcomes(passed=14)
+    assert len(suite.goldens()) == 3 + 2 * 9 + 6 + 1
+    assert {path.name for path in suite.root.iterdir() if "up" in path.name} == set()
+    assert all(re.fullmatch(r"[\w%./~-]+", name) for name in suite.goldens())
+    result = suite.run("--import-mode=importlib", "--ciwrap-unused=fail")
+    result.assert_outcomes(passed=14)
+    assert result.ret == 0
+
+
+def test_names_that_differ_in_case_only_are_an_error(suite: Suite) -> None:
+    suite.write("""
+        def test_a(ciwrap): ciwrap.check(1.0, "x")
+        def test_A(ciwrap): ciwrap.check(2.0, "x")
+    """)
+    result = suite.run("--ciwrap-update=new")
+    result.assert_outcomes(passed=1, failed=1)
+    assert "upper and lower case only" in result.stdout.str()
+
+
+def test_place_of_other_files() -> None:
+    assert TestPlace.of(Place("", "mesh")) is None
+    assert Place("", "mesh").check == "mesh"
+    assert TestPlace.of(Place("a", "[x]")) is None

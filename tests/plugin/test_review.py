@@ -1,0 +1,466 @@
+"""From a failure to a new golden: review, accept, reject, and what is kept of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import pexpect
+import pytest
+import yaml
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from plugin.conftest import Suite
+
+TEXT = """
+    def test_a(ciwrap): ciwrap.check(np.full(100, A), "a", atol=BOUND)
+    def test_b(ciwrap): ciwrap.check(np.full(100, B), atol=1e-3)
+"""
+
+
+def write(suite: Suite, a: float = 1.0, b: float = 2.0, bound: float = 1e-3) -> None:
+    text = TEXT.replace("A)", f"{a})").replace("B)", f"{b})").replace("BOUND", repr(bound))
+    suite.write(text)
+
+
+def manifest(suite: Suite, name: str) -> Any:
+    path = suite.root / f"golden/tests/test_it/{name}.golden.yaml"
+    return yaml.safe_load(path.read_text())
+
+
+@pytest.fixture
+def changed(suite: Suite) -> Suite:
+    """A repository with two goldens, and what both tests compute now beyond their bounds."""
+    write(suite)
+    suite.git("init", "-q")
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=2)
+    suite.git("add", ".")
+    suite.git("commit", "-qm", "first")
+    write(suite, 1.5, 2.5)
+    suite.run().assert_outcomes(failed=2)
+    return suite
+
+
+def test_git_does_not_see_what_waits(changed: Suite) -> None:
+    assert changed.git("status", "--short") == "M tests/test_it.py"
+
+
+def test_review_without_a_terminal_tells_what_to_type(changed: Suite) -> None:
+    before = changed.files("golden")
+    done = changed.cli("review", "--json", "review.json")
+    assert done.returncode == 0
+    assert "would be replaced  tests/test_it.py::test_a::a" in done.stdout
+    assert "100 of 100 elements differ beyond atol=0.001" in done.stdout
+    assert "  ciwrap accept tests/test_it.py::test_a::a --reason '...'" in done.stdout
+    document = json.loads((changed.root / "review.json").read_text())
+    assert [check["largest_bound_share"] for check in document["checks"]] == [
+        pytest.approx(500),
+        pytest.approx(500),
+    ]
+    assert changed.files("golden") == before
+    assert len(changed.waiting()) == 2
+
+
+def test_accept_one(changed: Suite) -> None:
+    commit = changed.git("rev-parse", "HEAD")
+    old = manifest(changed, "test_b")["binary"]["root"]
+    done = changed.cli("accept", "tests/test_it.py::test_b")
+    assert done.returncode == 2
+    assert "needs a reason; nothing was written" in done.stderr
+    assert changed.cli("accept", "tests/test_it.py::test_b", "-m", " ").returncode == 2
+    done = changed.cli("accept", "tests/test_it.py::test_b", "--dry-run")
+    assert done.returncode == 0
+    assert manifest(changed, "test_b")["binary"]["root"] == old
+    done = changed.cli("accept", "tests/test_it.py::test_b", "--reason", "As measured: 2.5")
+    assert done.returncode == 0, done.stderr
+    assert "replaced  tests/test_it.py::test_b" in done.stdout
+    entry = manifest(changed, "test_b")["accepted"][-1]
+    assert entry["why"] == "As measured: 2.5"
+    assert entry["commit"] == f"{commit}-dirty"
+    assert entry["old_root"] == old
+    assert entry["new_root"] == manifest(changed, "test_b")["binary"]["root"]
+    assert entry["largest_bound_share"] == pytest.approx(500)
+    assert "bounds" not in entry
+    assert "pending" not in manifest(changed, "test_b")
+    assert list(changed.waiting()) == ["tests/test_it.py::test_a::a"]
+    changed.run().assert_outcomes(passed=1, failed=1)
+    assert changed.cli("accept", "nothing like it").returncode == 2
+    assert changed.cli("accept", "--pending", "-m", "both").returncode == 0
+    changed.run().assert_outcomes(passed=2)
+
+
+def test_reject(changed: Suite) -> None:
+    before = changed.files("golden")
+    assert changed.cli("reject").returncode == 2
+    done = changed.cli("reject", "*::a", "--reason", "A bug in the push")
+    assert done.stdout == "rejected  tests/test_it.py::test_a::a\n"
+    assert list(changed.waiting()) == ["tests/test_it.py::test_b"]
+    done = changed.cli("reject", "--all", "--json", "reject.json")
+    assert done.returncode == 0
+    assert changed.waiting() == {}
+    assert changed.files("golden") == before
+    log = (changed.root / ".ciwrap/rejected.jsonl").read_text().splitlines()
+    assert [json.loads(line)["why"] for line in log] == ["A bug in the push", None]
+    assert changed.cli("review").stdout == "nothing waits for review\n"
+
+
+def test_a_wider_bound_is_told_apart_from_new_values(suite: Suite) -> None:
+    write(suite)
+    suite.run("--ciwrap-update=new")
+    write(suite, bound=1e-2)
+    suite.run().assert_outcomes(passed=1, failed=1)
+    done = suite.cli("review")
+    assert "redefined  a: all 100 elements within the bound" in done.stdout
+    assert "bound atol=0.001 rtol=0 -> atol=0.01 rtol=0  (WIDER)" in done.stdout
+    assert suite.cli("accept", "--pending", "-m", "noisy machine").returncode == 0
+    entry = manifest(suite, "test_a-a")["accepted"][-1]
+    assert entry["bounds"] == ["a: atol=0.001 rtol=0 -> atol=0.01 rtol=0 (wider)"]
+    assert entry["largest_bound_share"] == 0
+    suite.run().assert_outcomes(passed=2)
+
+
+def test_how_far_residues_moved_is_what_the_run_found(suite: Suite) -> None:
+    text = "def test_it(ciwrap): ciwrap.check(np.arange(1e4) + X, atol=1e-3, evidence='residues')"
+    suite.write(text.replace("X", "0"))
+    suite.run("--ciwrap-update=new")
+    suite.write(text.replace("X", "(np.arange(1e4) > 9990)"))
+    suite.run().assert_outcomes(failed=1)
+    done = suite.cli("review")
+    assert "changed  array: 1 of 20 chunks suspect" in done.stdout
+    (suite.root / ".ciwrap/pending/tests/test_it/test_it.result.json").write_text("{}")
+    done = suite.cli("review")
+    assert "changed  array: how far it moved is not known" in done.stdout
+
+
+def test_a_golden_that_changed_meanwhile_is_not_replaced(changed: Suite) -> None:
+    kept = changed.root / "kept"
+    shutil.copytree(changed.root / ".ciwrap", kept)
+    assert changed.cli("accept", "--pending", "-m", "first").returncode == 0
+    write(changed, 3.5, 3.5)
+    changed.run("--ciwrap-update=failed", "--ciwrap-reason=second").assert_outcomes(passed=2)
+    before = changed.files("golden")
+    shutil.copytree(kept, changed.root / ".ciwrap", dirs_exist_ok=True)
+    done = changed.cli("accept", "--pending", "-m", "late")
+    assert done.returncode == 3
+    assert "another one than it was when this one was made" in done.stderr
+    assert changed.files("golden") == before
+    done = changed.cli("review")
+    assert "error: " in done.stdout
+
+
+@pytest.mark.parametrize("damage", ["binary", "manifest", "missing"])
+def test_a_damaged_pending_golden_is_not_accepted(changed: Suite, damage: str) -> None:
+    folder = changed.root / ".ciwrap/pending/tests/test_it"
+    if damage == "binary":
+        path = folder / "test_b.golden"
+        path.write_bytes(path.read_bytes()[:-5])
+    elif damage == "manifest":
+        path = folder / "test_b.golden.yaml"
+        path.write_text(path.read_text().replace("check: test_b", "check: test_c"))
+    else:
+        (folder / "test_b.golden").unlink()
+    before = changed.files("golden")
+    # One that is damaged keeps all from being accepted: either everything or nothing.
+    done = changed.cli("accept", "--pending", "-m", "x")
+    assert done.returncode == 3
+    assert changed.files("golden") == before
+
+
+def interview(suite: Suite, answers: list[tuple[str, str]]) -> str:
+    child = pexpect.spawn(
+        sys.executable,
+        ["-m", "ciwrap", "review"],
+        cwd=str(suite.root),
+        env=suite.environment(TERM="dumb"),
+        encoding="utf-8",
+        timeout=60,
+        dimensions=(40, 200),
+    )
+    said = ""
+    for prompt, answer in answers:
+        child.expect_exact(prompt)
+        said += child.before + child.after
+        child.sendline(answer)
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0, said + child.before
+    return said + child.before
+
+
+def test_review_at_a_terminal(changed: Suite) -> None:
+    said = interview(
+        changed,
+        [
+            ("[q]uit:", "what?"),
+            ("[q]uit:", "a"),
+            ("why are the new numbers right", "Second-order push"),
+            ("[q]uit:", "r"),
+        ],
+    )
+    assert "100 of 100 elements differ beyond atol=0.001" in said
+    assert "made 20" in said
+    assert "1 accepted, 1 rejected" in said
+    assert changed.waiting() == {}
+    assert manifest(changed, "test_a-a")["accepted"][-1]["why"] == "Second-order push"
+    changed.run().assert_outcomes(passed=1, failed=1)
+
+
+def test_review_accepts_all_with_one_reason(changed: Suite) -> None:
+    said = interview(changed, [("[q]uit:", "A"), ("why are the new numbers right", "Both")])
+    assert "2 accepted" in said
+    assert manifest(changed, "test_b")["accepted"][-1]["why"] == "Both"
+    changed.run().assert_outcomes(passed=2)
+
+
+def test_review_can_be_left(changed: Suite) -> None:
+    said = interview(changed, [("[q]uit:", "s"), ("[q]uit:", "q")])
+    assert "2 left for later" in said
+    assert len(changed.waiting()) == 2
+
+
+def test_accept_for_one_kind_of_machine(changed: Suite) -> None:
+    done = changed.cli("accept", "tests/test_it.py::test_b", "--variant", "arm64")
+    assert done.returncode == 0, done.stderr
+    assert "golden/tests/test_it/@arm64/test_b.golden" in done.stdout
+    assert "tests/test_it/@arm64/test_b.golden" in changed.goldens()
+    changed.run("--ciwrap-variant=arm64").assert_outcomes(passed=1, failed=1)
+    write(changed)
+    changed.run().assert_outcomes(passed=2)
+
+
+CONFIG = "version: 1\ndefaults: {atol: 1e-6}\nchecks:\n  mesh: {outputs: out.csv}\n"
+
+
+def test_checks_of_the_configuration_wait_too(suite: Suite) -> None:
+    (suite.root / "ciwrap.yaml").write_text(CONFIG)
+    (suite.root / "out.csv").write_text("x\n1.0\n2.0\n")
+    done = suite.cli("check", "--pending")
+    assert done.returncode == 3
+    assert suite.waiting()["mesh"]["kind"] == "new"
+    assert suite.waiting()["mesh"]["golden_path"] == "golden/mesh.golden"
+    assert suite.cli("accept", "--pending").returncode == 0
+    assert suite.cli("check", "--pending").returncode == 0
+    (suite.root / "out.csv").write_text("x\n1.0\n2.5\n")
+    assert suite.cli("check", "--pending").returncode == 1
+    assert suite.waiting()["mesh"]["kind"] == "changed"
+    done = suite.cli("review")
+    assert "1 of 2 elements differ beyond atol=1e-6" in done.stdout
+    (suite.root / "out.csv").write_text("x\n1.0\n2.0\n")
+    assert suite.cli("check", "--pending").returncode == 0
+    assert suite.waiting() == {}
+    # Without --pending nothing is written but what is asked for.
+    (suite.root / "out.csv").write_text("x\n1.0\n2.5\n")
+    assert suite.cli("check").returncode == 1
+    assert suite.waiting() == {}
+    assert suite.cli("check", "--pending=kept").returncode == 1
+    assert (suite.root / "kept/mesh.golden").exists()
+    done = suite.cli("accept", "--from", "kept", "--reason", "as measured")
+    assert done.returncode == 0, done.stderr
+    assert suite.cli("check").returncode == 0
+
+
+def test_what_cannot_be_captured_does_not_wait(suite: Suite) -> None:
+    (suite.root / "ciwrap.yaml").write_text(CONFIG)
+    (suite.root / "out.csv").write_text("x\n1.0\nnothing\n")
+    done = suite.cli("check", "--pending")
+    assert done.returncode == 3
+    assert "mesh: nothing waits for review" in done.stdout
+    assert suite.waiting() == {}
+
+
+def test_a_run_whose_command_failed_leaves_nothing(suite: Suite) -> None:
+    (suite.root / "out.csv").write_text("x\n1.0\n")
+    (suite.root / "ciwrap.yaml").write_text(CONFIG + "run: echo x > out.csv; exit 1\n")
+    assert suite.cli("run", "--pending").returncode == 3
+    assert suite.waiting() == {}
+    (suite.root / "ciwrap.yaml").write_text(CONFIG + "run: true\n")
+    assert suite.cli("run", "--pending").returncode == 3  # stale outputs
+    assert suite.waiting() == {}
+    (suite.root / "ciwrap.yaml").write_text(CONFIG + 'run: printf "x\\n3.0\\n" > out.csv\n')
+    assert suite.cli("run", "--pending").returncode == 3
+    assert list(suite.waiting()) == ["mesh"]
+
+
+# --- artifacts ------------------------------------------------------------------------------------
+
+
+def packed(suite: Suite, name: str = "run.zip", prefix: str = "") -> Path:
+    path = suite.root / name
+    with zipfile.ZipFile(path, "w") as archive:
+        for inner, data in suite.files(".ciwrap/pending").items():
+            archive.writestr(prefix + inner, data)
+    return path
+
+
+@pytest.mark.parametrize("prefix", ["", "pending/", "run/.ciwrap/pending/"])
+def test_accept_from_an_artifact(changed: Suite, prefix: str) -> None:
+    packed(changed, prefix=prefix)
+    with zipfile.ZipFile(changed.root / "run.zip", "a") as archive:
+        if prefix:
+            archive.writestr("report.html", "beside it")
+    shutil.rmtree(changed.root / ".ciwrap")
+    done = changed.cli("accept", "--from", "run.zip", "tests/test_it.py::test_b", "-m", "CI's")
+    assert done.returncode == 0, done.stderr
+    assert manifest(changed, "test_b")["accepted"][-1]["why"] == "CI's"
+    changed.run().assert_outcomes(passed=1, failed=1)
+    assert changed.cli("accept", "--from", "run.zip", "-m", "all").returncode == 0
+    changed.run().assert_outcomes(passed=2)
+
+
+def test_accept_from_a_folder(changed: Suite) -> None:
+    (changed.root / ".ciwrap/pending").rename(changed.root / "download")
+    done = changed.cli("accept", "--from", "download", "-m", "all")
+    assert done.returncode == 0, done.stderr
+    changed.run().assert_outcomes(passed=2)
+    assert (changed.root / "download/pending.json").exists()
+
+
+def refused(suite: Suite, source: str, *more: str) -> str:
+    before = suite.files("golden")
+    outside = sorted(path.name for path in suite.root.parent.iterdir())
+    done = suite.cli("accept", "--from", source, "-m", "x", *more)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert suite.files("golden") == before
+    assert sorted(path.name for path in suite.root.parent.iterdir()) == outside
+    return done.stderr
+
+
+EVIL_NAMES = [
+    "../evil.golden",
+    "tests/../../evil.golden",
+    "/etc/evil.golden",
+    "C:/evil.golden",
+    "tests\\..\\evil.golden",
+    "./evil.golden",
+    "tests//evil.golden",
+    "tests/evil\n.golden",
+    "a/" * 50 + "evil.golden",
+    "evil.py",
+    "tests/test_it/.gitattributes",
+    "TESTS/TEST_IT/TEST_B.GOLDEN",
+    "other/pending.json",
+]
+
+
+@pytest.mark.parametrize("name", EVIL_NAMES)
+def test_paths_in_an_artifact(changed: Suite, name: str) -> None:
+    with zipfile.ZipFile(packed(changed), "a") as archive:
+        info = zipfile.ZipInfo("x")
+        info.filename = name
+        archive.writestr(info, b"data")
+    assert "run.zip: " in refused(changed, "run.zip")
+
+
+def test_links_in_an_artifact(changed: Suite) -> None:
+    with zipfile.ZipFile(packed(changed), "a") as archive:
+        info = zipfile.ZipInfo("tests/test_it/evil.golden")
+        info.external_attr = 0o120777 << 16
+        archive.writestr(info, "/etc/passwd")
+    assert "is a link" in refused(changed, "run.zip")
+    (changed.root / ".ciwrap/pending/tests/link.golden").symlink_to("/etc/passwd")
+    assert "is a link" in refused(changed, ".ciwrap/pending")
+    (changed.root / ".ciwrap/pending/tests/link.golden").unlink()
+    (changed.root / ".ciwrap/pending/tests/link").symlink_to("/etc")
+    assert "is a link" in refused(changed, ".ciwrap/pending")
+
+
+def test_names_that_are_there_twice(changed: Suite) -> None:
+    with (
+        zipfile.ZipFile(packed(changed), "a") as archive,
+        pytest.warns(UserWarning, match="Duplicate name"),
+    ):
+        archive.writestr("tests/test_it/test_b.golden", b"another")
+    assert "is there twice" in refused(changed, "run.zip")
+
+
+def test_bombs(changed: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ciwrap.errors import ArtifactError
+    from ciwrap.golden import artifact
+
+    with zipfile.ZipFile(packed(changed), "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("tests/test_it/bomb.golden", bytes(50_000_000))
+    monkeypatch.setattr(artifact, "MOST_BYTES", 1 << 20)
+    with (
+        pytest.raises(ArtifactError, match="is too large"),
+        artifact.opened(changed.root / "run.zip"),
+    ):
+        pass
+    monkeypatch.setattr(artifact, "MOST_FILES", 3)
+    for source in ("run.zip", ".ciwrap/pending"):
+        with (
+            pytest.raises(ArtifactError, match="more than 3 files"),
+            artifact.opened(changed.root / source),
+        ):
+            pass
+
+
+def test_no_archive_at_all(changed: Suite) -> None:
+    path = changed.root / "run.zip"
+    path.write_bytes(b"PK\x03\x04 nothing of the kind")
+    assert "is no .zip that can be read" in refused(changed, "run.zip")
+    whole = packed(changed).read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    refused(changed, "run.zip")
+    middle = bytearray(whole)
+    middle[whole.index(b"pending.json") + 30] ^= 0xFF
+    path.write_bytes(bytes(middle))
+    refused(changed, "run.zip")
+    refused(changed, "nowhere.zip")
+    (changed.root / "empty").mkdir()
+    assert "holds no pending.json" in refused(changed, "empty")
+
+
+def test_an_artifact_of_another_commit(changed: Suite) -> None:
+    packed(changed)
+    made_from = changed.git("rev-parse", "HEAD")
+    changed.git("commit", "-qam", "second")
+    error = refused(changed, "run.zip")
+    assert "was made from commit" in error
+    assert made_from in error
+    refused(changed, "run.zip", "--commit", "0" * 40)
+    refused(changed, "run.zip", "--commit", made_from[:4])
+    done = changed.cli("accept", "--from", "run.zip", "-m", "x", "--commit", made_from[:10])
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_artifact_of_another_golden(changed: Suite) -> None:
+    packed(changed)
+    assert changed.cli("accept", "--pending", "-m", "first").returncode == 0
+    write(changed, 7.5, 7.5)
+    changed.run("--ciwrap-update=failed", "--ciwrap-reason=second")
+    assert "another one than it was" in refused(changed, "run.zip")
+
+
+def test_an_artifact_that_widens_a_bound(suite: Suite) -> None:
+    write(suite)
+    suite.run("--ciwrap-update=new")
+    write(suite, bound=1e3)
+    suite.run().assert_outcomes(passed=1, failed=1)
+    packed(suite)
+    assert "widens a bound: atol=0.001 rtol=0 -> atol=1000 rtol=0" in refused(suite, "run.zip")
+    assert suite.cli("accept", "--from", "run.zip", "-m", "x", "--allow-wider").returncode == 0
+    # The test asks for its bound all the same: a golden with another one does not match.
+    write(suite)
+    suite.run().assert_outcomes(passed=1, failed=1)
+
+
+def test_an_artifact_for_another_folder(changed: Suite) -> None:
+    index = changed.root / ".ciwrap/pending/pending.json"
+    index.write_text(index.read_text().replace('"golden_dir": "golden"', '"golden_dir": "src"'))
+    packed(changed)
+    assert "lie in 'golden'" in refused(changed, "run.zip", "--golden-dir", "golden")
+    index.write_text("[]")
+    assert "names no golden folder" in refused(changed, ".ciwrap/pending")
+
+
+def test_a_pending_folder_does_not_lead_out_of_the_project(changed: Suite) -> None:
+    index = changed.root / ".ciwrap/pending/pending.json"
+    index.write_text(index.read_text().replace('"golden_dir": "golden"', '"golden_dir": "../x"'))
+    done = changed.cli("accept", "--pending", "-m", "x")
+    assert done.returncode == 2
+    assert "must lie in the project's" in done.stderr

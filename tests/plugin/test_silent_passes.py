@@ -1,0 +1,189 @@
+"""What passes silently, or does damage, with other tools: here it fails, or is refused.
+
+Each test names where it was seen.
+"""
+
+from __future__ import annotations
+
+import pytest
+from plugin.conftest import Suite, summary
+
+
+def changed(suite: Suite, before: str, after: str, *arguments: str) -> pytest.RunResult:
+    suite.write(before)
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=1)
+    suite.write(after)
+    return suite.run(*arguments)
+
+
+def test_dropped_key(suite: Suite) -> None:
+    """pytest-regressions drops a column unseen."""
+    before = "def test_it(ciwrap): ciwrap.check({'a': [1.0], 'b': [2.0]}, atol=1)"
+    after = "def test_it(ciwrap): ciwrap.check({'a': [1.0]}, atol=1)"
+    changed(suite, before, after).assert_outcomes(failed=1)
+
+
+def test_dtype_change(suite: Suite) -> None:
+    """float32 against float64 passes numpy, pytest-regressions, cdo, fieldcompare."""
+    before = "def test_it(ciwrap): ciwrap.check(np.ones(3), atol=1)"
+    after = "def test_it(ciwrap): ciwrap.check(np.ones(3, np.float32), atol=1)"
+    changed(suite, before, after).assert_outcomes(failed=1)
+
+
+@pytest.mark.parametrize("evidence", ["auto", "residues", "tree"])
+def test_an_element_within_a_large_array(suite: Suite, evidence: str) -> None:
+    """syrupy keeps NumPy's repr, which leaves out the middle."""
+    text = """
+        def test_it(ciwrap):
+            x = np.linspace(1, 2, 10_000_000)
+            x[5_123_456] *= FACTOR
+            ciwrap.check(x, "x", atol=1e-9, evidence="EVIDENCE")
+    """.replace("EVIDENCE", evidence)
+    result = changed(suite, text.replace("FACTOR", "1"), text.replace("FACTOR", "1.00001"))
+    result.assert_outcomes(failed=1)
+    assert "in elements [51" in result.stdout.str()
+    assert "is not known" in result.stdout.str()
+    assert sum(len(data) for data in suite.files("golden").values()) < 6e6
+
+
+def test_small_numbers_with_the_default_bound(suite: Suite) -> None:
+    """A factor of five at 1e-12 passes the default atol of pytest-regressions."""
+    before = "def test_it(ciwrap): ciwrap.check(np.full(3, 1e-12))"
+    changed(suite, before, before.replace("1e-12", "5e-12")).assert_outcomes(failed=1)
+
+
+def test_missing_golden_in_ci_writes_none(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """pytest-regressions writes a missing baseline even in CI, so that a rerun passes."""
+    monkeypatch.setenv("CI", "true")
+    suite.write("def test_it(ciwrap): ciwrap.check(1.0)")
+    for _ in range(2):
+        result = suite.run()
+        result.assert_outcomes(failed=1)
+        assert summary(result) == "ciwrap: 1 new"
+        assert not (suite.root / "golden").exists()
+    assert list(suite.waiting()) == ["tests/test_it.py::test_it"]
+
+
+@pytest.mark.parametrize("name", ["CI", "GITHUB_ACTIONS", "GITLAB_CI", "JENKINS_URL", "TF_BUILD"])
+def test_updates_are_refused_in_ci(
+    suite: Suite, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """jest#3206: CI must never write."""
+    suite.write("def test_it(ciwrap): ciwrap.check(1.0)")
+    monkeypatch.setenv(name, "1")
+    for option in ("--ciwrap-update=new", "--ciwrap-unused=delete"):
+        result = suite.run(option)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        assert "is refused in CI" in result.stderr.str()
+    assert suite.goldens() == []
+    if name == "CI":
+        suite.run("--ciwrap-update=new", "--ciwrap-update-in-ci").assert_outcomes(passed=1)
+        assert len(suite.goldens()) == 1
+        monkeypatch.setenv(name, "false")
+        assert suite.run("--ciwrap-update=new").ret == 0
+
+
+def test_crash_before_the_check_while_updating(suite: Suite) -> None:
+    """syrupy's update deleted the baseline of a test that crashed before its assertion."""
+    text = "def test_it(ciwrap):\n    CRASH\n    ciwrap.check(1.0)"
+    suite.write(text.replace("CRASH", "pass"))
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=1)
+    before = suite.files("golden")
+    suite.write(text.replace("CRASH", "raise RuntimeError('early')"))
+    for mode in ("failed", "all"):
+        result = suite.run(f"--ciwrap-update={mode}", "--ciwrap-reason=x", "--ciwrap-unused=delete")
+        result.assert_outcomes(failed=1)
+        assert suite.files("golden") == before
+        assert "unused" not in summary(result)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("@pytest.mark.ciwrap\ndef test_it(): pass", "does not ask for the fixture"),
+        ("@pytest.mark.ciwrap\ndef test_it(ciwrap): pass", "made no ciwrap.check()"),
+        ("@pytest.mark.ciwrap(repeat=2)\ndef test_it(ciwrap): pass", "made no ciwrap.check()"),
+        (
+            """
+            import unittest
+            @pytest.mark.ciwrap
+            class TestIt(unittest.TestCase):
+                def test_it(self): pass
+            """,
+            "does not ask for the fixture",
+        ),
+    ],
+)
+def test_a_marked_test_that_checks_nothing(suite: Suite, text: str, says: str) -> None:
+    """pytest-mpl#223, #231: marked, and nothing compared because a flag was forgotten."""
+    suite.write(text)
+    result = suite.run()
+    result.assert_outcomes(failed=1)
+    assert says in result.stdout.str()
+
+
+def test_no_flag_is_needed(suite: Suite) -> None:
+    """pytest-arraydiff#40, sunpy#6523: without its flag nothing was checked."""
+    before = "def test_it(ciwrap): ciwrap.check(1.0)"
+    changed(suite, before, before.replace("1.0", "1.1")).assert_outcomes(failed=1)
+
+
+def test_without_the_plugin_nothing_passes(suite: Suite) -> None:
+    suite.write("@pytest.mark.ciwrap\ndef test_it(): pass")
+    done = suite.subprocess("-p", "no:ciwrap")
+    assert done.returncode == pytest.ExitCode.INTERRUPTED
+    assert "'ciwrap' not found in `markers`" in done.stdout
+    suite.write("def test_it(ciwrap): ciwrap.check(1.0)")
+    result = suite.run("-p", "no:ciwrap")
+    result.assert_outcomes(errors=1)
+    assert "fixture 'ciwrap' not found" in result.stdout.str()
+
+
+@pytest.mark.parametrize("damage", ["cut", "emptied", "binary", "manifest", "swapped", "conflict"])
+def test_a_damaged_golden(suite: Suite, damage: str) -> None:
+    """gmx check and cprnc exit 0 on a truncated file."""
+    suite.write("""
+        def test_a(ciwrap): ciwrap.check(np.arange(100.0), atol=1e-3)
+        def test_b(ciwrap): ciwrap.check(np.arange(100.0) + 1, atol=1e-3)
+    """)
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=2)
+    folder = suite.root / "golden/tests/test_it"
+    binary, manifest = folder / "test_a.golden", folder / "test_a.golden.yaml"
+    if damage == "cut":
+        binary.write_bytes(binary.read_bytes()[:-20])
+    elif damage == "emptied":
+        binary.write_bytes(b"")
+    elif damage == "binary":
+        binary.unlink()
+    elif damage == "manifest":
+        manifest.unlink()
+    elif damage == "swapped":
+        binary.write_bytes((folder / "test_b.golden").read_bytes())
+    else:
+        manifest.write_text(f"<<<<<<< ours\n{manifest.read_text()}")
+    before = suite.files("golden")
+    # `new` makes what is missing; what is damaged is not missing.
+    for mode in ("none", "new"):
+        result = suite.run(f"--ciwrap-update={mode}")
+        result.assert_outcomes(passed=1, failed=1)
+        assert summary(result) == "ciwrap: 1 matched, 1 not comparable"
+        assert suite.files("golden") == before
+    result = suite.run("--ciwrap-update=failed", "--ciwrap-reason=it was damaged")
+    result.assert_outcomes(passed=2)
+    suite.run().assert_outcomes(passed=2)
+
+
+def test_a_moved_test_does_not_pass(suite: Suite) -> None:
+    """xcompact3d/x3d2#360: a mistyped path creates a new reference and passes."""
+    suite.write("def test_it(ciwrap): ciwrap.check(1.0)")
+    suite.run("--ciwrap-update=new")
+    suite.write("def test_itt(ciwrap): ciwrap.check(2.0)")
+    result = suite.run()
+    result.assert_outcomes(failed=1)
+    assert summary(result) == "ciwrap: 1 new, 1 unused"
+
+
+def test_rerun_of_a_failed_check_fails_again(suite: Suite) -> None:
+    suite.write("def test_it(ciwrap): ciwrap.check(1.0)")
+    for _ in range(3):
+        suite.run().assert_outcomes(failed=1)

@@ -1,0 +1,165 @@
+"""Goldens that no test uses: found when that can be known, and never because a test failed."""
+
+from __future__ import annotations
+
+import pytest
+from plugin.conftest import Suite, summary
+
+TWO = """
+    def test_a(ciwrap): ciwrap.check(1.0)
+    def test_b(ciwrap): ciwrap.check(2.0); ciwrap.check(3.0, "more")
+"""
+
+
+@pytest.fixture
+def two(suite: Suite) -> Suite:
+    suite.write(TWO)
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=2)
+    return suite
+
+
+def without(suite: Suite, *lines: str) -> None:
+    text = TWO
+    for line in lines:
+        assert line in text
+        text = text.replace(line, "")
+    suite.write(text)
+
+
+def test_a_check_that_is_gone(two: Suite) -> None:
+    without(two, '; ciwrap.check(3.0, "more")')
+    result = two.run()
+    assert (result.ret, summary(result)) == (0, "ciwrap: 2 matched, 1 unused")
+    assert "  unused: golden/tests/test_it/test_b-more.golden" in result.outlines
+    assert two.run("--ciwrap-unused=fail").ret == 1
+    assert two.run("-o", "ciwrap_unused=fail").ret == 1
+    result = two.run("--ciwrap-unused=ignore")
+    assert (result.ret, summary(result)) == (0, "ciwrap: 2 matched")
+    assert two.run("-o", "ciwrap_unused=sometimes").ret != 0
+    assert len(two.goldens()) == 3
+    result = two.run("--ciwrap-unused=delete")
+    assert (result.ret, summary(result)) == (0, "ciwrap: 2 matched, 1 unused and deleted")
+    assert sorted(two.files("golden")) == [
+        f"tests/test_it/test_{name}.golden{suffix}" for name in "ab" for suffix in ("", ".yaml")
+    ]
+    assert summary(two.run("--ciwrap-unused=fail")) == "ciwrap: 2 matched"
+
+
+def test_a_test_that_is_gone(two: Suite) -> None:
+    without(two, "def test_a(ciwrap): ciwrap.check(1.0)")
+    result = two.run("--ciwrap-unused=fail")
+    assert (result.ret, summary(result)) == (1, "ciwrap: 2 matched, 1 unused")
+
+
+def test_a_file_that_is_gone(two: Suite) -> None:
+    (two.root / "tests/test_it.py").rename(two.root / "tests/test_other.py")
+    result = two.run("--ciwrap-unused=fail")
+    assert "2 new, 3 unused" in summary(result)
+    # Another folder was asked for: what is below this one was not looked for.
+    two.write("def test_c(): pass", "more/test_c.py")
+    assert summary(two.run("more", "--ciwrap-unused=fail")) == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("-k", "test_b"),
+        ("tests/test_it.py::test_b",),
+        ("--deselect", "tests/test_it.py::test_a"),
+        ("--lf",),
+        ("-x",),
+        ("--maxfail=1",),
+        ("--collect-only",),
+    ],
+)
+def test_not_all_tests_were_looked_at(two: Suite, arguments: tuple[str, ...]) -> None:
+    without(two, '; ciwrap.check(3.0, "more")')
+    if arguments[0] in ("-x", "--maxfail=1", "--lf"):
+        two.write(TWO.replace('; ciwrap.check(3.0, "more")', "").replace("1.0", "1.5"))
+        two.run().assert_outcomes(passed=1, failed=1)
+    before = two.goldens()
+    result = two.run("--ciwrap-unused=delete", *arguments)
+    assert "unused" not in summary(result)
+    assert two.goldens() == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def test_b(ciwrap): raise RuntimeError",
+        "def test_b(ciwrap): ciwrap.check(2.5); ciwrap.check(3.0, 'more')",
+        "def test_b(ciwrap): pytest.skip('not here')",
+        "@pytest.mark.skip\ndef test_b(ciwrap): pass",
+        "@pytest.mark.xfail\ndef test_b(ciwrap): raise RuntimeError",
+        "@pytest.fixture\ndef broken(): raise RuntimeError\ndef test_b(ciwrap, broken): pass",
+    ],
+)
+def test_a_test_that_did_not_run_to_its_end(two: Suite, text: str) -> None:
+    two.write(f"def test_a(ciwrap): ciwrap.check(1.0)\n{text}")
+    before = two.goldens()
+    result = two.run("--ciwrap-unused=delete")
+    assert "unused" not in summary(result)
+    assert two.goldens() == before
+
+
+def test_a_file_that_cannot_be_imported(two: Suite) -> None:
+    (two.root / "tests/test_it.py").write_text("import no_such_module")
+    two.run("--ciwrap-unused=delete", "--continue-on-collection-errors")
+    assert len(two.goldens()) == 3
+
+
+def test_goldens_of_the_configuration_are_not_judged(two: Suite) -> None:
+    (two.root / "ciwrap.yaml").write_text("version: 1\nchecks: {mesh: {outputs: out.npy}}\n")
+    (two.root / "golden/mesh.golden").write_bytes(b"whatever it is")
+    result = two.run("--ciwrap-unused=delete")
+    assert (result.ret, summary(result)) == (0, "ciwrap: 3 matched")
+    assert "mesh.golden" in two.goldens()
+
+
+def test_goldens_of_other_machines_are_kept(two: Suite) -> None:
+    two.run("--ciwrap-variant=arm64", "--ciwrap-update=new").assert_outcomes(passed=2)
+    two.write(TWO.replace("1.0", "1.5"))
+    two.run("--ciwrap-variant=arm64", "--ciwrap-update=failed", "--ciwrap-reason=other CPU")
+    two.write(TWO)
+    result = two.run("--ciwrap-unused=fail")
+    assert (result.ret, summary(result)) == (0, "ciwrap: 3 matched")
+
+
+def test_prune(two: Suite) -> None:
+    done = two.cli("prune", "--yes")
+    assert (done.returncode, done.stdout.split(" (")[0]) == (0, "no golden is known to be unused")
+    without(two, '; ciwrap.check(3.0, "more")')
+    assert "to delete what no test uses: ciwrap prune" in two.run().stdout.str()
+    # A run of a part finds out nothing new, and forgets nothing.
+    two.run("-k", "test_a")
+    path = "golden/tests/test_it/test_b-more.golden"
+    done = two.cli("prune", "--dry-run")
+    assert (done.returncode, done.stdout) == (0, f"unused  {path}\n")
+    done = two.cli("prune")
+    assert done.returncode == 2
+    assert "nothing was deleted" in done.stderr
+    assert len(two.goldens()) == 3
+    done = two.cli("prune", "--yes")
+    assert done.stdout == f"unused  {path}\ndeleted  {path}\n"
+    assert len(two.goldens()) == 2
+
+
+def test_prune_keeps_what_has_changed_or_is_used_again(two: Suite) -> None:
+    without(two, '; ciwrap.check(3.0, "more")', "def test_a(ciwrap): ciwrap.check(1.0)")
+    assert summary(two.run()).endswith("2 unused")
+    two.write(TWO.replace("1.0", "1.5"))
+    two.run("-k", "test_a", "--ciwrap-update=failed", "--ciwrap-reason=new")
+    two.run("tests/test_it.py::test_b")
+    done = two.cli("prune", "--yes")
+    assert done.stdout.startswith("no golden is known")
+    assert len(two.goldens()) == 3
+
+
+def test_prune_takes_goldens_of_checks_that_are_gone(suite: Suite) -> None:
+    config = "version: 1\nchecks: {mesh: {outputs: out.csv}, old: {outputs: out.csv}}\n"
+    (suite.root / "ciwrap.yaml").write_text(config)
+    (suite.root / "out.csv").write_text("x\n1.0\n2.0\n")
+    assert suite.cli("accept").returncode == 0
+    (suite.root / "ciwrap.yaml").write_text(config.replace(", old: {outputs: out.csv}", ""))
+    assert suite.cli("prune", "--yes").returncode == 0
+    assert suite.goldens() == ["mesh.golden"]

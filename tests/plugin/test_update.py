@@ -1,0 +1,244 @@
+"""Update modes, and goldens that are whole whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from plugin.conftest import Suite, summary
+
+from ciwrap.golden.store import GoldenStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TEXT = """
+    A, B, C = VALUES
+    def test_a(ciwrap): ciwrap.check(np.full(100, A, float), atol=1e-3)
+    def test_b(ciwrap): ciwrap.check(np.full(100, B, float), atol=1e-3)
+    def test_c(ciwrap): ciwrap.check(np.full(100, C, float), atol=1e-3)
+"""
+WHY = "--ciwrap-reason=as measured"
+
+
+def write(suite: Suite, a: float, b: float, c: float | None = None) -> None:
+    text = TEXT.replace("VALUES", repr((a, b, c)))
+    suite.write(text if c is not None else text[: text.index("    def test_c")])
+
+
+def golden(suite: Suite, name: str) -> Path:
+    return suite.root / f"golden/tests/test_it/test_{name}.golden"
+
+
+def state(suite: Suite) -> dict[str, tuple[int, int]]:
+    folder = suite.root / "golden"
+    return {
+        path.name: (path.stat().st_mtime_ns, path.stat().st_ino)
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_each_mode_writes_what_it_says(suite: Suite) -> None:
+    write(suite, 1, 2)
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=2)
+    write(suite, 1.0001, 2.5, 3)  # within the bound, beyond it, new
+    before = state(suite)
+    files = suite.files("golden")
+
+    result = suite.run()
+    result.assert_outcomes(passed=1, failed=2)
+    assert summary(result) == "ciwrap: 1 matched, 1 differ, 1 new"
+    assert set(suite.waiting()) == {"tests/test_it.py::test_b", "tests/test_it.py::test_c"}
+    assert state(suite) == before
+
+    result = suite.run("--ciwrap-update=new")
+    result.assert_outcomes(passed=2, failed=1)
+    assert summary(result) == "ciwrap: 1 matched, 1 differ, 1 written"
+    assert "  created: golden/tests/test_it/test_c.golden" in result.outlines
+    assert set(suite.waiting()) == {"tests/test_it.py::test_b"}
+    assert {name: state(suite)[name] for name in before} == before
+
+    result = suite.run("--ciwrap-update=failed", WHY)
+    result.assert_outcomes(passed=3)
+    assert summary(result) == "ciwrap: 2 matched, 1 written"
+    assert "  replaced: golden/tests/test_it/test_b.golden" in result.outlines
+    assert suite.waiting() == {}
+    # What still passes is not rewritten, so that it does not creep along with the noise.
+    assert (
+        suite.files("golden")["tests/test_it/test_a.golden"] == files["tests/test_it/test_a.golden"]
+    )
+
+    result = suite.run("--ciwrap-update=all", WHY)
+    result.assert_outcomes(passed=3)
+    assert summary(result) == "ciwrap: 2 matched, 1 written"
+    assert "  replaced: golden/tests/test_it/test_a.golden" in result.outlines
+    assert suite.run().ret == 0
+    history = yaml.safe_load((golden(suite, "b").parent / "test_b.golden.yaml").read_text())
+    assert [entry["why"] for entry in history["accepted"]] == ["first golden", "as measured"]
+    assert history["accepted"][1]["largest_bound_share"] == pytest.approx(500)
+
+
+def test_replacing_needs_a_reason(suite: Suite) -> None:
+    write(suite, 1, 2)
+    for mode in ("failed", "all"):
+        result = suite.run(f"--ciwrap-update={mode}")
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        assert "needs a reason" in result.stderr.str()
+        assert suite.run(f"--ciwrap-update={mode}", "--ciwrap-reason= ").ret == 4
+    assert suite.goldens() == []
+
+
+def test_a_check_that_matches_again_no_longer_waits(suite: Suite) -> None:
+    write(suite, 1, 2)
+    suite.run("--ciwrap-update=new")
+    write(suite, 5, 2)
+    suite.run()
+    assert list(suite.waiting()) == ["tests/test_it.py::test_a"]
+    write(suite, 1, 2)
+    result = suite.run()
+    assert suite.waiting() == {}
+    assert "review" not in result.stdout.str()
+    # Nothing is left but the index.
+    assert set(suite.files(".ciwrap")) == {".gitignore", "pending/pending.json"}
+
+
+def test_variants(suite: Suite) -> None:
+    """pytest-mpl#149, #91: several valid results, by platform."""
+    write(suite, 1, 2)
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=2)
+    write(suite, 1, 9)
+    result = suite.run("--ciwrap-variant=arm64")
+    result.assert_outcomes(passed=1, failed=1)
+    assert "golden/tests/test_it/test_b.golden" in result.stdout.str()
+    result = suite.run("--ciwrap-variant=arm64", "--ciwrap-update=failed", WHY)
+    result.assert_outcomes(passed=2)
+    assert "  created: golden/tests/test_it/@arm64/test_b.golden" in result.outlines
+    document = suite.document("--ciwrap-variant=arm64", "--ciwrap-unused=fail")
+    assert document["verdict"] == "match"
+    assert [check.get("variant") for check in document["checks"]] == [None, "arm64"]
+    # Everywhere else the common one holds.
+    suite.run().assert_outcomes(passed=1, failed=1)
+    suite.run("-o", "ciwrap_variants={python} arm64 {system}").assert_outcomes(passed=2)
+    result = suite.run("-o", "ciwrap_variants={cpu}")
+    result.assert_outcomes(errors=2)
+    assert "unknown field" in result.stdout.str()
+
+
+SLOW = """
+    import time
+    @pytest.mark.parametrize("number", range(40))
+    def test_it(number, ciwrap): ciwrap.check(np.full(2000, VALUE + number))
+"""
+
+
+@pytest.mark.parametrize("delay", [0.05, 0.3])
+def test_killed_while_updating(suite: Suite, delay: float) -> None:
+    suite.write(SLOW.replace("VALUE", "1"))
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=40)
+    suite.write(SLOW.replace("VALUE", "2"))
+    process = subprocess.Popen(
+        suite.command("-q", "--ciwrap-update=failed", WHY),
+        cwd=suite.root,
+        env=suite.environment(),
+        stdout=subprocess.DEVNULL,
+    )
+    store = GoldenStore(suite.root / "golden/tests/test_it")
+    old = {name: store.read(name).root for name in store.checks()}
+    first = store.path(sorted(old)[0])
+    begun = first.stat().st_ino
+    deadline = time.monotonic() + 60
+    while first.stat().st_ino == begun and time.monotonic() < deadline:
+        time.sleep(0.005)
+    time.sleep(delay)
+    process.kill()
+    process.wait()
+    # Every golden is whole: the old one or the new one.
+    now = {name: store.read(name).root for name in store.checks()}
+    assert set(now) == set(old)
+    assert any(now[name] != old[name] for name in old)
+    suite.run("--ciwrap-update=failed", WHY).assert_outcomes(passed=40)
+    assert not [name for name in suite.files("golden") if name.endswith((".next", ".lock"))]
+    assert suite.run().ret == 0
+
+
+def test_a_full_disk_while_updating(suite: Suite) -> None:
+    suite.write("def test_it(ciwrap): ciwrap.check(np.random.default_rng(1).normal(size=9000))")
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=1)
+    before = suite.files("golden")
+    suite.write("def test_it(ciwrap): ciwrap.check(np.random.default_rng(2).normal(size=9000))")
+
+    def no_more_than_20_kb() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+    for mode in ("none", "failed"):
+        done = subprocess.run(
+            suite.command("-q", f"--ciwrap-update={mode}", WHY),
+            cwd=suite.root,
+            env=suite.environment(),
+            preexec_fn=no_more_than_20_kb,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 1, done.stdout
+        assert "could not be written" in done.stdout
+        assert suite.files("golden") == before
+        assert suite.waiting() == {}
+        assert [name for name in suite.files(".ciwrap") if name.endswith(".golden")] == []
+    suite.run().assert_outcomes(failed=1)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_golden_folder_that_cannot_be_written(suite: Suite) -> None:
+    write(suite, 1, 2)
+    (suite.root / "golden").mkdir(mode=0o500)
+    result = suite.run("--ciwrap-update=new")
+    result.assert_outcomes(failed=2)
+    assert "make the folder writable" in result.stdout.str()
+
+
+def test_two_processes_update_at_once(suite: Suite) -> None:
+    suite.write(SLOW.replace("VALUE", "1"))
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=40)
+    suite.write(SLOW.replace("VALUE", "2"))
+    processes = [
+        subprocess.Popen(
+            suite.command("-q", "--ciwrap-update=failed", f"--ciwrap-reason=number {number}"),
+            cwd=suite.root,
+            env=suite.environment(),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(2)
+    ]
+    outputs = [process.communicate(timeout=120)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], outputs
+    assert suite.run("--ciwrap-unused=fail").ret == 0
+    assert len(suite.goldens()) == 40
+    assert not [name for name in suite.files("golden") if name.endswith((".next", ".lock"))]
+
+
+def test_two_processes_leave_pending_goldens_at_once(suite: Suite) -> None:
+    suite.write(SLOW.replace("VALUE", "1"))
+    processes = [
+        subprocess.Popen(
+            suite.command("-q", f"--basetemp={suite.root}/tmp{number}"),
+            cwd=suite.root,
+            env=suite.environment(),
+            stdout=subprocess.DEVNULL,
+        )
+        for number in range(2)
+    ]
+    assert [process.wait(timeout=120) for process in processes] == [1, 1]
+    assert len(suite.waiting()) == 40
+    done = suite.cli("accept", "--pending")
+    assert done.returncode == 0, done.stderr
+    assert suite.run().ret == 0

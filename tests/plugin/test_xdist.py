@@ -1,0 +1,58 @@
+"""Workers of pytest-xdist, as real processes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from plugin.conftest import Suite
+
+MANY = """
+    @pytest.mark.parametrize("number", range(30))
+    def test_it(number, ciwrap):
+        ciwrap.check(np.full(50, VALUE + number))
+    @pytest.mark.ciwrap(repeat=2)
+    def test_repeat(ciwrap):
+        ciwrap.check(1.0)
+"""
+XDIST = ("-n2", "-q", "-p", "xdist")
+
+
+def test_two_workers(suite: Suite) -> None:
+    suite.write(MANY.replace("VALUE", "1.0"))
+    done = suite.subprocess(*XDIST)
+    assert "ciwrap: 1 reproducible from run to run, 30 new" in done.stdout
+    assert "30 goldens wait for review" in done.stdout
+    assert len(suite.waiting()) == 30
+    done = suite.subprocess(*XDIST, "--ciwrap-update=new")
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count("  created: golden/") == 30
+    assert len(suite.goldens()) == 30
+    assert suite.waiting() == {}
+    assert not [name for name in suite.files("golden") if name.endswith((".next", ".lock"))]
+    done = suite.subprocess(*XDIST, "--ciwrap-unused=fail", "--ciwrap-json=result.json")
+    assert done.returncode == 0, done.stdout
+    assert "ciwrap: 30 matched, 1 reproducible from run to run\n" in done.stdout
+    # Unused goldens are found from what workers collected; a part of the tests tells nothing.
+    suite.write(MANY.replace("VALUE", "1.0").replace("range(30)", "range(28)"))
+    done = suite.subprocess(*XDIST, "--ciwrap-unused=fail")
+    assert done.returncode == 1
+    assert "28 matched, 1 reproducible from run to run, 2 unused\n" in done.stdout
+    done = suite.subprocess(*XDIST, "-k", "not repeat", "--ciwrap-unused=fail")
+    assert done.returncode == 0, done.stdout
+    assert "ciwrap: 28 matched\n" in done.stdout
+
+
+def test_a_worker_that_dies(suite: Suite) -> None:
+    suite.write(MANY.replace("VALUE", "1.0"))
+    suite.subprocess(*XDIST, "--ciwrap-update=new")
+    before = suite.goldens()
+    suite.write(
+        MANY.replace("VALUE", "1.0").replace(
+            "ciwrap.check(np", "if number == 9: __import__('os')._exit(1)\n        ciwrap.check(np"
+        )
+    )
+    done = suite.subprocess(*XDIST, "--ciwrap-unused=delete")
+    assert done.returncode == 1
+    assert "ciwrap: 29 matched, 1 reproducible from run to run\n" in done.stdout
+    assert suite.goldens() == before
