@@ -189,3 +189,36 @@ def test_without_a_compiler_it_says_so(
     monkeypatch.delenv("CXX", raising=False)
     with pytest.raises(boot.BootstrapError, match=r"g\+\+"):
         boot.build_wheel([], step, tmp_path / "wheels")
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_release_installs_exactly_the_wheel_that_belongs_to_it(
+    step: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    commands = []
+    wheels = tmp_path / "wheels"
+
+    def call(command: list[str], _: dict[str, str], *, check: bool = True) -> int:
+        commands.append(command)
+        found = "download" in command and there
+        if found or "wheel" in command:
+            (wheels / "ciwrap-1.2.3-cp312-cp312-manylinux_2_28_x86_64.whl").touch()
+        return 0 if found or check else 1
+
+    monkeypatch.setattr(boot, "call", call)
+    given = {**step, "CIWRAP_BASE_PYTHON": "python3", "CIWRAP_HOW": "pinned"}
+    boot.make_environment(given, tmp_path / "venv", wheels)
+    download = next(one for one in commands if "download" in one)
+    assert {"--require-hashes", "--only-binary=:all:", "--no-deps"} <= set(download)
+    assert any("wheel" in one for one in commands) is not there
+    assert commands[-1][-1].startswith(str(wheels))
+
+
+def test_a_version_is_never_built(
+    step: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[list[str]] = []
+    monkeypatch.setattr(boot, "call", lambda command, _: commands.append(command))
+    given = {**step, "CIWRAP_BASE_PYTHON": "x", "CIWRAP_HOW": "1.2.3", "CIWRAP_EXTRAS": "hdf5"}
+    boot.make_environment(given, tmp_path / "venv", tmp_path / "wheels")
+    assert commands[-1][-2:] == ["--only-binary=ciwrap", "ciwrap[hdf5]==1.2.3"]
