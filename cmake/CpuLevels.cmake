@@ -3,7 +3,8 @@
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
     set(CIWRAP_CPU_LEVELS v1 v3 v4)
-    set(CIWRAP_CPU_LEVEL_FLAGS_v1 "")
+    # For processors of before 2013; the largest part of the wheel, so for size.
+    set(CIWRAP_CPU_LEVEL_FLAGS_v1 $<$<CONFIG:Release>:-Os>)
     set(CIWRAP_CPU_LEVEL_FLAGS_v3 -march=x86-64-v3)
     set(CIWRAP_CPU_LEVEL_FLAGS_v4 -march=x86-64-v4 -mprefer-vector-width=512)
 else()

@@ -42,8 +42,13 @@ endfunction()
 _ciwrap_zstd_source(_ciwrap_zstd_dir)
 add_library(ciwrap_zstd STATIC "${_ciwrap_zstd_dir}/zstd.c")
 target_include_directories(ciwrap_zstd SYSTEM PUBLIC "${_ciwrap_zstd_dir}")
-# One thread and no assembly: less to build, and the same bytes.
-target_compile_definitions(ciwrap_zstd PRIVATE ZSTD_DISABLE_ASM=1 ZSTD_LEGACY_SUPPORT=0)
+# One thread and no assembly: less to build, and the same bytes. What only levels above ours
+# (csrc/format/golden_layout.hpp: 3, the strategy dfast) would use is left out: 100 KB of the wheel.
+target_compile_definitions(ciwrap_zstd PRIVATE
+    ZSTD_DISABLE_ASM=1 ZSTD_LEGACY_SUPPORT=0
+    ZSTD_EXCLUDE_GREEDY_BLOCK_COMPRESSOR ZSTD_EXCLUDE_LAZY_BLOCK_COMPRESSOR
+    ZSTD_EXCLUDE_LAZY2_BLOCK_COMPRESSOR ZSTD_EXCLUDE_BTLAZY2_BLOCK_COMPRESSOR
+    ZSTD_EXCLUDE_BTOPT_BLOCK_COMPRESSOR ZSTD_EXCLUDE_BTULTRA_BLOCK_COMPRESSOR)
 target_compile_options(ciwrap_zstd PRIVATE -w -ffunction-sections -fdata-sections
     $<IF:$<CONFIG:Debug>,-O1,-O2>)
 set_target_properties(ciwrap_zstd PROPERTIES

@@ -58,7 +58,7 @@ def prepare(environment: dict[str, str]) -> None:
     key = f"ciwrap-{tag}-{platform.machine()}-{libc}-{digest}"
     folder = environments_folder(environment) / key
     ready = (folder / "complete").is_file()
-    wheels = Path(environment["RUNNER_TEMP"]) / "ciwrap-wheels"
+    wheels = Path(environment["RUNNER_TEMP"]) / "ciwrap-wheels" / key
     set_outputs(
         environment, python=python, key=key, how=how, extras=extras, folder=folder, wheels=wheels,
         build="true" if how in ("source", "pinned") and not ready else "false",

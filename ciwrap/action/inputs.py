@@ -19,8 +19,8 @@ NO_COMMAND = "none"
 ARTIFACT_PREFIX = "ciwrap"
 
 _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
-_TRUE = frozenset({"true", "yes", "on", "1"})
-_FALSE = frozenset({"false", "no", "off", "0", ""})
+# As the conditions in action.yml read them.
+_FLAGS = {"true": True, "false": False, "": False}
 
 
 class FailOn(str, Enum):
@@ -102,11 +102,9 @@ def _fail_on(text: str) -> FailOn:
 
 
 def _flag(name: str, text: str) -> bool:
-    if text.lower() in _TRUE:
-        return True
-    if text.lower() in _FALSE:
-        return False
-    raise _wrong(name, text, "true or false")
+    if text.lower() not in _FLAGS:
+        raise _wrong(name, text, "true or false")
+    return _FLAGS[text.lower()]
 
 
 def _count(name: str, text: str) -> int | None:

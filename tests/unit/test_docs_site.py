@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from ciwrap.cli.main import COMMANDS, group
+from ciwrap.config.loading import load_text
 
 ROOT = Path(__file__).resolve().parents[2]
 OPTIONS = (ROOT / "docs/reference/cli-options.md").read_text(encoding="utf-8")
@@ -35,6 +36,24 @@ def test_every_option_is_in_the_generated_reference(name: str) -> None:
         text = (getattr(parameter, "help", None) or "").split()
         assert set(text) - {"\b"} <= set(stated), f"{text}: run tools/generate-cli-reference"
     assert set((command.help or "").split()) - {"\b"} <= set(stated), name
+
+
+def test_configurations_in_the_how_tos_load() -> None:
+    found = []
+    for page in sorted((ROOT / "docs/how-to").glob("*.md")):
+        for block in re.findall(r"^```yaml\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S):
+            if re.search("^checks:", block, re.M):
+                assert load_text(block, Path("/project/ciwrap.yaml")).checks, page
+                found.append(page.name)
+    assert "choose-bounds.md" in found
+
+
+def test_the_odds_in_choose_bounds() -> None:
+    """Runs that agree: how often a run may differ all the same, with 95 % confidence."""
+    text = (ROOT / "docs/how-to/choose-bounds.md").read_text(encoding="utf-8")
+    assert "five runs that agree say that fewer than about one run in two" in text
+    assert round(1 - 0.05 ** (1 / 5), 2) == 0.45
+    assert round(1 - 0.05 ** (1 / 30), 1) == 0.1
 
 
 def pages(nav: object) -> list[str]:
