@@ -62,12 +62,13 @@ class Session:
         from ciwrap.report.terminal import render
         from ciwrap.report.trim import trimmed
 
-        # What leaves this machine names no folder of it.
-        portable = relative_to(trimmed(result), Path.cwd())
-        if self.json_target is not None:
-            self.emit_document(to_document(portable))
-        if self.report_target is not None:
-            write_report(self.report_target, portable)
+        if self.json_target is not None or self.report_target is not None:
+            # What leaves this machine names no folder of it.
+            portable = relative_to(trimmed(result), Path.cwd())
+            if self.json_target is not None:
+                self.emit_document(to_document(portable))
+            if self.report_target is not None:
+                write_report(self.report_target, portable)
         with quiet_pipe():
             render(result, self.console, verbose=self.verbose)
         return int(result.exit_code)

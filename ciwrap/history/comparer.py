@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ciwrap.history.differences import DifferenceList
     from ciwrap.history.index import CapturedVariable, CheckpointKey, StoredTree
     from ciwrap.history.side import Side
-    from ciwrap.model import Details, VariableId, VariableSettings
+    from ciwrap.model import VariableId, VariableSettings
 
 # From this share of suspect chunks on, reading everything in order beats reading here and there.
 _STREAM_FROM = 0.5
@@ -395,9 +395,10 @@ class Comparer:
                 yield result
                 continue
             left -= size
-            yield replace(result, details=self._details(result, keys_of[result.id]))
+            yield replace(result, **self._details(result, keys_of[result.id]))
 
-    def _details(self, result: VariableResult, key: CheckpointKey) -> Details | None:
+    def _details(self, result: VariableResult, key: CheckpointKey) -> dict[str, Any]:
+        """The fields of the result that only a second look can tell."""
         unheard = Outcome()  # whatever is wrong has been told of the first time
         ours = Variables(self._golden, key, unheard)
         theirs = Variables(self._new, key, unheard)
@@ -413,10 +414,16 @@ class Comparer:
                 resources=self._resources,
             )
         except CiwrapError:
-            return None
+            return {}
         else:
             self._outcome.data_bytes_read += 2 * (result.byte_count or 0)
-            return compared.result.details
+            found = compared.result
+            return {
+                "details": found.details,
+                "differing_box": found.differing_box,
+                "pattern": found.pattern,
+                "pattern_value": found.pattern_value,
+            }
         finally:
             ours.close()
             theirs.close()

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from ciwrap.details import BOUND_CLASS, NOT_FINITE, SHARE_CLASSES, SUSPECT, cells
+from ciwrap.details import (
+    BOUND_CLASS,
+    MOST_LEVELS,
+    MOST_MAPS,
+    MOST_WORST,
+    NOT_FINITE,
+    SHARE_CLASSES,
+    SUSPECT,
+    cells,
+)
 from ciwrap.model import Verdict
 from ciwrap.report import svg
 from ciwrap.report.findings import check_title, cut, difference_sentence, match_words, place
@@ -150,8 +159,8 @@ def _first_title(group: Group) -> str:
 def _part(result: VariableResult, title: str, *, folded: bool) -> Part:
     pictures = tuple(_pictures(result))
     maps = tuple(_maps(result))
-    worst = () if result.details is None else result.details.worst_elements
-    worst = worst or result.first_differences
+    worst = () if result.details is None else result.details.worst_elements[:MOST_WORST]
+    worst = worst or result.first_differences[:MOST_WORST]
     which = "worst" if result.details and result.details.worst_elements else "first"
     count = result.differing_count or 0
     return Part(
@@ -275,7 +284,7 @@ def _maps(result: VariableResult) -> Iterator[Figure]:
     if result.details is None or shape is None:
         return
     picture = result.details.picture
-    for one in result.details.share_maps:
+    for one in result.details.share_maps[:MOST_MAPS]:
         if not _fits(one, shape):
             continue
         same = picture is not None and (one.row_axis, one.column_axis) == (
@@ -331,7 +340,7 @@ def _worst_row(one: DifferingElement, *, is_exact: bool) -> WorstRow:
 
     share = one.bound_share
     return WorstRow(
-        index=index_text(one.index),
+        index=safe_name(index_text(one.index)),
         golden=safe_name(one.golden, 60),
         new=safe_name(one.new, 60),
         absolute=shown(one.abs_difference),
@@ -355,12 +364,12 @@ def _facts(result: VariableResult) -> Iterator[tuple[str, str]]:
     share = result.max_bound_share if result.max_bound_share is not None else result.max_drift_share
     if share is not None and not variable_is_exact(result) and result.verdict is Verdict.MATCH:
         yield "at most used", share_text(share) if share else "no drift seen"
-    shape = " x ".join(map(str, result.shape)) if result.shape else ""
+    shape = safe_name(" x ".join(map(str, result.shape))) if result.shape else ""
     if result.shape is not None:
         yield "array", f"{shape or 'a single number'} {dtype_words(result.dtype)}".strip()
     if result.golden_shape is not None or result.golden_dtype is not None:
         other = result.golden_shape if result.golden_shape is not None else result.shape or ()
-        golden = " x ".join(map(str, other)) or "a single number"
+        golden = safe_name(" x ".join(map(str, other))) or "a single number"
         dtype = dtype_words(result.golden_dtype or result.dtype)
         yield "in the golden", f"{golden} {dtype}".strip()
     if result.byte_count is not None:
@@ -393,7 +402,7 @@ def _facts(result: VariableResult) -> Iterator[tuple[str, str]]:
 
 
 def _levels(result: VariableResult) -> Iterator[LevelRow]:
-    levels = () if result.details is None else result.details.tree_levels
+    levels = () if result.details is None else result.details.tree_levels[:MOST_LEVELS]
     for depth, level in enumerate(levels):
         name = "root" if depth == 0 else str(depth)
         if depth == len(levels) - 1:

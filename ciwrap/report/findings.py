@@ -155,7 +155,10 @@ def difference_sentence(variable: VariableResult) -> str:
     parts = [f"{variable.differing_count:,} of {total} {verb}{bound_words(variable)}"]
     if variable.element_count == 1:
         parts = [f"it differs{bound_words(variable)}"]
-    where = box_words(variable)
+    is_all = variable.differing_count == variable.element_count
+    if is_all and variable.element_count != 1:
+        parts = [f"all {total} differ{bound_words(variable)}"]
+    where = "" if is_all else box_words(variable)
     if where:
         parts[0] += f", {where}"
     if variable.differing_count == 1 and variable.first_differences:

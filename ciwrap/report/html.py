@@ -271,6 +271,8 @@ def _check(check: CheckResult) -> CheckView:
     read = "" if check.bytes_read is None else bytes_text(check.bytes_read)
     if check.engine:
         read += f" with {safe_name(check.engine, 20)}"
+    if check.history is not None and check.history.by_captures:
+        read += f"; {grouped_plural(check.history.by_captures, 'variable')} by captures alone"
     return CheckView(
         name=safe_name(findings.check_title(check), 120),
         verdict=check.verdict,

@@ -238,7 +238,7 @@ class Point:
 def growth_curve(points: Sequence[Point], label: str) -> Markup:
     """The largest |difference| / bound against the iteration, the bound drawn in."""
     frame = Frame()
-    known = [p.share for p in points if p.share and math.isfinite(p.share)]
+    known = [p.share for p in points if p.share and 0 < p.share < math.inf]
     low = math.floor(min([math.log10(share) for share in known] + [-1.0]))
     high = math.ceil(max([math.log10(share) for share in known] + [0.5]))
     first, last = points[0].iteration, points[-1].iteration
@@ -253,7 +253,7 @@ def growth_curve(points: Sequence[Point], label: str) -> Markup:
     def y_of(share: float | None) -> float:
         if share is None or math.isinf(share):
             return frame.y(0.98)
-        if share == 0:
+        if share <= 0:
             return frame.y(0.0)
         # The lowest tenth is for zeros.
         return frame.y(0.1 + 0.86 * (math.log10(share) - low) / (high - low))

@@ -198,7 +198,7 @@ def worse_cell(one: int, other: int) -> int:
 
 def share_class(share: float, *, is_beyond: bool) -> int:
     """The class of a share, as in `VariableResult.bound_share_histogram`."""
-    if share == 0:
+    if share <= 0:
         return 0
     if math.isnan(share) or math.isinf(share):
         return SHARE_CLASSES - 1

@@ -94,7 +94,8 @@ def test_hostile_texts_stay_texts() -> None:
     shown = page.text.replace("\n", "")
     odd = {char for char in shown if not char.isprintable()} - {"\u00a0"}
     assert not odd
-    assert max(len(word) for word in page.text.split()) < 2000
+    # The longest is the end of a command's output, in a box of its own.
+    assert max(len(word) for word in page.text.split()) <= 4000
 
 
 def test_every_hostile_name_can_be_found() -> None:

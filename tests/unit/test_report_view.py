@@ -1,0 +1,119 @@
+"""How variables are gathered and ordered, and what charts are made of them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from ciwrap.model import CheckResult, ErrorBound, RunResult, VariableResult, Verdict
+from ciwrap.report import svg
+from ciwrap.report.cards import card_of
+from ciwrap.report.view import groups_of, growth_of, share_class, timeline_of, where_words
+
+
+def at(iteration: int, rank: int, share: float | None = 0.5, **more: Any) -> VariableResult:
+    is_beyond = share is None or share > 1
+    facts: dict[str, Any] = {"element_count": 10, "bound": ErrorBound(1e-6), **more}
+    return VariableResult(
+        facts.pop("name", "x"),
+        Verdict.DIFFER if is_beyond else Verdict.MATCH,
+        iteration=iteration,
+        rank=rank,
+        differing_count=1 if is_beyond else 0,
+        max_bound_share=share,
+        **facts,
+    )
+
+
+def groups(*variables: VariableResult) -> Any:
+    verdict = Verdict.worst(variable.verdict for variable in variables)
+    return groups_of(RunResult(verdict, (CheckResult("c", verdict, variables),)))
+
+
+def run(ranks: int, iterations: int, bad: set[tuple[int, int]]) -> Any:
+    (group,) = groups(
+        *(at(i, r, 5.0 if (i, r) in bad else 0.5) for i in range(iterations) for r in range(ranks))
+    )
+    return group
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        ({(i, 1) for i in range(2, 6)}, "from iteration 2 on, on rank 1 only"),
+        ({(3, 0), (3, 1), (3, 2)}, "in iteration 3 only, on all 3 ranks"),
+        ({(1, 0), (4, 2)}, "in 2 of 6 iterations, first in 1, on ranks 0, 2"),
+        ({(i, r) for i in range(6) for r in range(3)}, "in all 6 iterations, on all 3 ranks"),
+        (set(), ""),
+    ],
+)
+def test_when_and_on_which_ranks(bad: set[tuple[int, int]], words: str) -> None:
+    assert where_words(run(3, 6, bad)) == words
+
+
+def test_the_earliest_stands_before_the_worst() -> None:
+    found = groups(
+        at(9, 0, 1e6, name="late"), at(3, 1, 2.0, name="early"), at(1, 0, 0.2, name="fine")
+    )
+    assert [group.name for group in found] == ["early", "late", "fine"]
+
+
+def test_a_timeline_of_a_huge_run_stays_small() -> None:
+    group = run(64, 400, {(333, 17)})
+    chart = timeline_of(group)
+    assert chart is not None
+    assert len(chart) < 60_000
+    assert chart.count("first divergence") == 1
+    # One bad checkpoint among 25,600 is not averaged away.
+    assert re.search(r'fill="#f[0-9a-f]{5}"', chart)
+
+
+def test_a_growth_curve_keeps_the_worst_point() -> None:
+    group = run(1, 5000, {(4321, 0)})
+    chart = growth_of(group)
+    assert chart is not None
+    assert len(chart) < 60_000
+    assert chart.count('class="mo"') == 1
+    assert "iteration 4321: 5 x the bound" in chart
+
+
+def test_what_is_not_known_is_drawn_hollow() -> None:
+    (group,) = groups(at(1, 0), at(2, 0, None))
+    chart = growth_of(group)
+    assert chart is not None
+    assert chart.count('class="mu"') == 1
+    assert "iteration 2: not known" in chart
+
+
+def test_no_chart_without_data() -> None:
+    (single,) = groups(at(1, 0, 5.0))
+    assert timeline_of(single) is None
+    assert growth_of(single) is None
+    (exact,) = groups(at(1, 0, 0.0, bound=ErrorBound()), at(2, 0, 0.0, bound=ErrorBound()))
+    assert growth_of(exact) is None
+    (part,) = card_of(1, single, with_check=False).parts
+    assert (part.pictures, part.maps, part.histogram, part.levels) == ((), (), None, ())
+
+
+@pytest.mark.parametrize(
+    ("share", "beyond", "found"),
+    [(0.0, False, 0), (1e-9, False, 1), (0.5, False, 17), (1.0, False, 17), (1.5, True, 18)],
+)
+def test_share_classes(share: float, beyond: bool, found: int) -> None:
+    assert share_class(share, is_beyond=beyond) == found
+
+
+def test_a_single_outlier_among_millions_has_a_bar() -> None:
+    counts = [10_000_000, *[0] * 32, 1]
+    chart = svg.share_histogram(counts, "x")
+    heights = [float(h) for h in re.findall(r'<rect [^>]*height="([\d.]+)"', chart)]
+    assert len(heights) == 2
+    assert min(heights) > 3
+
+
+def test_texts_in_charts_are_escaped() -> None:
+    chart = svg.share_histogram([1] * 34, '<script>"&')
+    assert "<script>" not in chart
+    assert "&lt;script&gt;&#34;&amp;" in chart
