@@ -24,9 +24,18 @@ MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
 WHEEL_PINS = "action-wheels.txt"
 # What a wheel is built from; everything else of the repository changes nothing.
 SOURCES = (
-    "CMakeLists.txt", "LICENSE", "README.md", "pyproject.toml",
-    "ciwrap", "cmake", "csrc", "licenses", "third_party",
-)  # fmt: skip
+    "CMakeLists.txt",
+    "LICENSE",
+    "README.md",
+    "ciwrap",
+    "ciwrap.yaml",  # with golden: what `ciwrap demo` checks against
+    "cmake",
+    "csrc",
+    "golden",
+    "licenses",
+    "pyproject.toml",
+    "third_party",
+)
 SUPPORTED = (
     "the action runs on Linux (x86-64, arm64; glibc 2.28 or newer for wheels, else it is built from"
     " source). On macOS and Windows, run the program there, upload what it wrote, and check it in a"
@@ -222,9 +231,9 @@ def call(command: list[str], environment: dict[str, str], *, check: bool = True)
     print("+", " ".join(command), flush=True)
     status = subprocess.run(command, env=clean, cwd=environment["RUNNER_TEMP"], check=False)
     if check and status.returncode != 0:
+        words = [one for one in command[3:] if not one.startswith("-")][:2]
         raise BootstrapError(
-            f"`{' '.join(command[3:6])} ...` failed with exit code {status.returncode}: see the log"
-            " above"
+            f"`{' '.join(words)} ...` failed with exit code {status.returncode}: see the log above"
         )
     return status.returncode
 

@@ -26,8 +26,6 @@ STUBS = Path(__file__).resolve().parent / "stubs"
 _API_PORT = 8123  # in a namespace of its own, so it is always free
 ACTION_REF = "ciwrap/ciwrap@v1"
 _USES = re.compile(r"uses: *(actions/[a-z/-]+)@([0-9a-f]{40})")
-_SOURCES = ("CMakeLists.txt", "LICENSE", "README.md", "pyproject.toml", "action.yml", "ciwrap",
-            "cmake", "csrc", "licenses", "third_party")  # fmt: skip
 
 
 @cache
@@ -135,7 +133,7 @@ class Act:
 
     def _copy_action(self) -> None:
         """The action as another repository gets it: what git would check out."""
-        for name in _SOURCES:
+        for name in ("action.yml", *bootstrap().SOURCES):
             source = ROOT / name
             if source.is_dir():
                 ignore = shutil.ignore_patterns("__pycache__", "_*.so")

@@ -71,8 +71,6 @@ def test_from_nothing_to_a_red_check(act: Act, tmp_path: Path) -> None:
 def test_our_own_golden_by_our_own_action(act: Act, tmp_path: Path) -> None:
     folder = tmp_path / "own"
     shutil.copytree(act.action, folder)
-    shutil.copytree(ROOT / "golden", folder / "golden")
-    shutil.copy(ROOT / "ciwrap.yaml", folder)
     ours = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
     assert "      - uses: ./\n" in ours
     (folder / ".github/workflows").mkdir(parents=True)

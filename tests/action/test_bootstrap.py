@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import subprocess
 import sys
 import zipfile
@@ -222,3 +223,15 @@ def test_a_version_is_never_built(
     given = {**step, "CIWRAP_BASE_PYTHON": "x", "CIWRAP_HOW": "1.2.3", "CIWRAP_EXTRAS": "hdf5"}
     boot.make_environment(given, tmp_path / "venv", tmp_path / "wheels")
     assert commands[-1][-2:] == ["--only-binary=ciwrap", "ciwrap[hdf5]==1.2.3"]
+
+
+def test_all_that_a_build_reads_is_copied() -> None:
+    pattern = re.compile(r"\$\{(?:PROJECT|CMAKE_CURRENT)_SOURCE_DIR\}/([A-Za-z][A-Za-z_.]*)")
+    files = [
+        ROOT / "CMakeLists.txt",
+        *ROOT.glob("cmake/*.cmake"),
+        *ROOT.glob("csrc/**/CMakeLists.txt"),
+    ]
+    named = {name for file in files for name in pattern.findall(file.read_text("utf-8"))}
+    assert {"csrc", "golden", "ciwrap.yaml"} <= named
+    assert named - {"tests"} <= set(boot.SOURCES)
