@@ -45,11 +45,12 @@ class Session:
 
     @property
     def console(self) -> Console:
-        """For people: stdout, or stderr where stdout carries the JSON."""
+        """For people: stdout, or stderr where stdout carries the JSON or the report."""
         if self._stdout is None:
             from ciwrap.report.terminal import make_console
 
-            self._stdout = make_console(sys.stderr if self.json_target == "-" else sys.stdout)
+            is_taken = "-" in (self.json_target, self.report_target)
+            self._stdout = make_console(sys.stderr if is_taken else sys.stdout)
         return self._stdout
 
     def emit(self, result: RunResult) -> int:
