@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 # Samples and maps for the report take a second look at the data: of runs up to this size.
-_MOST_DETAILED_BYTES = 1 << 30
+_MOST_DETAILED_BYTES = 64 << 20
 
 
 def compare_histories(
@@ -87,8 +87,13 @@ def compare_histories(
 def fitted_options(golden: Side, new: Side, options: HistoryOptions | None) -> HistoryOptions:
     """The options for runs of this size."""
     options = HistoryOptions() if options is None else options
-    total = sum(stored_bytes(files) for side in (golden, new) for files in side.groups.values())
-    return options if total <= _MOST_DETAILED_BYTES else replace(options, detail_bytes=0)
+    left = _MOST_DETAILED_BYTES
+    for side in (golden, new):
+        for files in side.groups.values():
+            left -= stored_bytes(files)
+            if left < 0:
+                return replace(options, detail_bytes=0)
+    return options
 
 
 def stored_bytes(files: Iterable[OutputFile]) -> int:
