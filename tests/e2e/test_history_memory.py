@@ -15,7 +15,7 @@ from e2e.cli_project import environment
 if TYPE_CHECKING:
     from pathlib import Path
 
-GIB = 8 if os.environ.get("CIWRAP_LONG") else 1
+GIB = 8 if os.environ.get("CIWRAP_LONG") else 0.5
 MOST_MIB = 300
 
 # The interpreter with all that a comparison imports, and then the comparison.
@@ -67,7 +67,7 @@ def peak_of(folder: Path, *arguments: str) -> tuple[int, float]:
 def large_runs(tmp_path: Path) -> Path:
     for iteration in range(2):
         for name in ("x", "y"):
-            changed = (5, 1 << 25) if (iteration, name) == (1, "y") else ()
+            changed = (5, 1 << 24) if (iteration, name) == (1, "y") else ()
             write_sparse(tmp_path / f"A/iter_{iteration}/{name}.npy", GIB / 4)
             write_sparse(tmp_path / f"B/iter_{iteration}/{name}.npy", GIB / 4, *changed)
     return tmp_path
