@@ -79,7 +79,8 @@ class FirstDivergence:
 class HistoryFacts:
     """Of two runs as histories. Bytes are those asked of captures and of data files.
 
-    by_captures: variables that were settled without their data.
+    by_captures: variables that were settled without their data. by_mpi_rank: checkpoints that each
+    process compared.
     """
 
     first_divergence: FirstDivergence | None = None
@@ -88,3 +89,4 @@ class HistoryFacts:
     capture_bytes_read: int = 0
     data_bytes_read: int = 0
     not_compared_checkpoints: int = 0
+    by_mpi_rank: tuple[int, ...] = ()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ciwrap.cli.history import (
+    Ending,
     captures_in,
     compare_folders,
     history_options,
@@ -94,18 +95,19 @@ def command(
     ]
     with progress_bar() as progress:
         if ours.is_dir():
-            result = compare_folders(
+            ending = compare_folders(
                 (ours, theirs),
                 (sides[0], sides[1]),
                 rules,
                 history,
                 bounds_from_captures=check is None and bound is None,
+                arguments=session.arguments,
                 resources=session.resources,
                 progress=progress,
             )
         else:
             refuse_without_folders(history)
-            result = compare_runs(
+            compared = compare_runs(
                 f"{golden} : {new}",
                 sides[0],
                 sides[1],
@@ -115,7 +117,11 @@ def command(
                 resources=session.resources,
                 progress=progress,
             )
-    return session.emit(
+            ending = Ending(compared)
+    result = ending.result
+    if result is None:
+        return 0
+    code = session.emit(
         RunResult(
             verdict=result.verdict,
             checks=(result,),
@@ -126,3 +132,6 @@ def command(
             seconds=time.monotonic() - started,
         )
     )
+    if ending.exit is not None:
+        ending.exit(code)
+    return code

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
+import shlex
+import signal
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,11 +18,14 @@ from ciwrap.cli.capture import own_files
 from ciwrap.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ciwrap.compare.runs import Rules
     from ciwrap.golden.capture import Resources
     from ciwrap.golden.progress import Progress
+    from ciwrap.history.index import CheckpointKey
+    from ciwrap.history.outcome import Outcome
+    from ciwrap.history.runs import Spread
     from ciwrap.model import CheckResult
     from ciwrap.readers.layout import FoundOutputs
 
@@ -62,6 +70,25 @@ def history_options(function: _F) -> _F:
         click.option(
             "--no-captures", is_flag=True, help="Read all data, whatever captures there are."
         ),
+        click.option(
+            "--mpi-silence",
+            type=click.FloatRange(1),
+            default=30.0,
+            show_default=True,
+            metavar="SECONDS",
+            help="Give up an MPI process that has not been heard of for so long.",
+        ),
+        click.option(
+            "--mpi-launch",
+            metavar="COMMAND",
+            help="Start the MPI job with this ('mpiexec -n 4'); whatever becomes of it, what it"
+            " has found is told.",
+        ),
+        click.option(
+            "--mpi",
+            is_flag=True,
+            help="Deal the checkpoints out to the processes that mpiexec started (folders).",
+        ),
         click.option("--capture-b", type=click.Path(), help="The capture of folder B."),
         click.option(
             "--capture-a",
@@ -81,10 +108,28 @@ def captures_in(folder: Path, history: Mapping[str, Any]) -> tuple[str, ...]:
 
 def refuse_without_folders(history: Mapping[str, Any]) -> None:
     """Raises UsageError for options that single files have no use for."""
-    for name in ("capture_a", "capture_b", "no_captures", "verify_checksums", "list_path"):
+    for name in (
+        "capture_a",
+        "capture_b",
+        "no_captures",
+        "verify_checksums",
+        "list_path",
+        "mpi",
+        "mpi_launch",
+    ):
         if history[name]:
             option = "--" + name.removesuffix("_path").replace("_", "-")
             raise UsageError(f"{option} is for folders", remedy="give two folders")
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What is left to do once the result is out. exit: ends the process where MPI could not end by
+    itself, since a process of it is lost.
+    """
+
+    result: CheckResult | None  # None: another process tells it
+    exit: Callable[[int], None] | None = None
 
 
 def compare_folders(
@@ -94,14 +139,21 @@ def compare_folders(
     history: Mapping[str, Any],
     *,
     bounds_from_captures: bool,
+    arguments: Sequence[str],
     resources: Resources,
     progress: Progress,
-) -> CheckResult:
+) -> Ending:
+    """arguments: of this call, for the processes that --mpi-launch starts."""
     from ciwrap.history.differences import DifferenceList
     from ciwrap.history.outcome import HistoryOptions
     from ciwrap.history.runs import compare_histories
     from ciwrap.history.side import open_side
 
+    comm = None
+    if history["mpi"]:
+        from ciwrap.history.mpi import world
+
+        comm = world()
     with contextlib.ExitStack() as stack:
         sides = []
         for path, one, option in zip(paths, found, ("capture_a", "capture_b"), strict=True):
@@ -117,16 +169,109 @@ def compare_folders(
             sides.append(side)
         differences = None
         if history["list_path"] is not None:
-            differences = stack.enter_context(DifferenceList(Path(history["list_path"])))
-        return compare_histories(
-            f"{paths[0]} : {paths[1]}",
-            sides[0],
-            sides[1],
-            rules,
-            HistoryOptions(history["memory_bytes"], bounds_from_captures),
-            golden_path=str(paths[0]),
-            source_path=str(paths[1]),
-            resources=resources,
-            progress=progress,
-            differences=differences,
-        )
+            target = Path(history["list_path"])
+            if comm is not None:
+                target = target.with_name(f"{target.stem}.{comm.Get_rank()}{target.suffix}")
+            differences = stack.enter_context(DifferenceList(target))
+        spread = None if comm is None else _Spread(comm, history["mpi_silence"])
+        launched = history["mpi_launch"] is not None and comm is None
+        try:
+            result = compare_histories(
+                f"{paths[0]} : {paths[1]}",
+                sides[0],
+                sides[1],
+                rules,
+                HistoryOptions(history["memory_bytes"], bounds_from_captures),
+                golden_path=str(paths[0]),
+                source_path=str(paths[1]),
+                resources=resources,
+                progress=progress,
+                differences=differences,
+                spread=_launched(history["mpi_launch"], arguments) if launched else spread,
+            )
+        except _Served:
+            return Ending(None)
+    return Ending(result, None if spread is None else spread.exit)
+
+
+def _launched(launcher: str, arguments: Sequence[str]) -> Spread:
+    """Has an MPI job of its own do the work."""
+    from ciwrap.history.mpi import launch
+
+    words = shlex.split(launcher)
+    if not words:
+        raise UsageError("--mpi-launch is empty", remedy="write --mpi-launch 'mpiexec -n 4'")
+    kept = []
+    skip = False
+    for argument in arguments:
+        name = argument.partition("=")[0]
+        if not skip and name in ("--mpi-launch", "--json", "--report"):
+            skip = "=" not in argument
+            continue
+        if not skip:
+            kept.append(argument)
+        skip = False
+    return lambda keys, _: launch(words, [*kept, "--mpi"], keys)
+
+
+class _Served(Exception):  # noqa: N818 - nothing went wrong: another process has the result
+    pass
+
+
+class _Spread:
+    """Hands checkpoints to the processes of an MPI job. exit: None while none of them is lost."""
+
+    def __init__(self, comm: Any, silence_seconds: float) -> None:
+        self._comm = comm
+        self._silence = silence_seconds
+        self.exit: Callable[[int], None] | None = None
+
+    def __call__(
+        self, keys: Sequence[CheckpointKey], work: Callable[[CheckpointKey], Outcome]
+    ) -> Outcome:
+        from ciwrap.history.mpi import JOURNAL_VARIABLE, Dealer, serve
+
+        if self._comm.Get_rank() != 0:
+            serve(self._comm, work)
+            raise _Served
+        dealer = Dealer(self._comm, keys, work, self._silence)
+        try:
+            with _told_to_end():
+                outcome = dealer.run()
+        except _TerminatedError:
+            outcome = dealer.lose_the_rest("the MPI job was ended before its turn came")
+        if dealer.has_lost_workers:
+            self.exit = self._end
+        if JOURNAL_VARIABLE in os.environ:
+            if self.exit is not None:
+                self._end(0)
+            raise _Served
+        outcome.by_mpi_rank = list(dealer.by_rank.values())
+        return outcome
+
+    @staticmethod
+    def _end(code: int) -> None:
+        """Without MPI's own end, which would wait for the lost process."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+class _TerminatedError(BaseException):
+    pass
+
+
+@contextlib.contextmanager
+def _told_to_end() -> Iterator[None]:
+    """SIGTERM, which mpiexec sends when another process has died, as an exception."""
+
+    def end(number: int, frame: object) -> None:  # noqa: ARG001
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise _TerminatedError
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGTERM) is end:
+            signal.signal(signal.SIGTERM, before)

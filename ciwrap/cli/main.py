@@ -100,7 +100,7 @@ def group() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Runs one command line and returns its exit code; every error ends here."""
-    session = Session()
+    session = Session(arguments=tuple(arguments))
     for stream in (sys.stdout, sys.stderr):
         # Names that the locale cannot show are shown as escapes.
         if isinstance(stream, io.TextIOWrapper):

@@ -35,6 +35,7 @@ class Session:
     started_at: str = field(
         default_factory=lambda: datetime.now(timezone.utc).isoformat(timespec="seconds")
     )
+    arguments: tuple[str, ...] = ()  # as they were given
     _stdout: Console | None = None
 
     @property

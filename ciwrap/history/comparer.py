@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ciwrap import _core
 from ciwrap.compare.convert import ConvertedValues
 from ciwrap.compare.pair import compare_variable
-from ciwrap.compare.variable import Compared, element_result, not_comparable, reason_of
+from ciwrap.compare.parts import MOST_INDICES, suspect_pieces
+from ciwrap.compare.variable import Compared, not_comparable, reason_of
 from ciwrap.errors import (
     CiwrapError,
     CorruptCaptureError,
     ExitCode,
+    from_core_error,
 )
 from ciwrap.golden.capture import DEFAULT_RESOURCES, Resources, build_tree, tree_parameters
 from ciwrap.golden.progress import NO_PROGRESS
+from ciwrap.golden.values import as_bytes
 from ciwrap.history.capture import has_own_tree
 from ciwrap.history.checkpoint import Variables, comparable_trees, fitting
+from ciwrap.history.detailed import add_details
 from ciwrap.history.index import bound_of_tree, read_tree
 from ciwrap.history.outcome import HistoryOptions, Outcome
+from ciwrap.history.question import Question, result_of, streamed_result
 from ciwrap.history.stage_one import roots_match, suspect_leaves
-from ciwrap.history.stage_two import StreamJob, read_element, run_jobs
+from ciwrap.history.stage_two import StreamJob, run_jobs
 from ciwrap.model import Evidence, VariableResult, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     import numpy as np
     from numpy.typing import NDArray
@@ -43,17 +48,6 @@ _STREAM_FROM = 0.5
 # Jobs are gathered until they come to this much, so that the reading does not stop at each file.
 _BATCH_BYTES = 4 << 30
 _BATCH_JOBS = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class _Pending:
-    """A job of stage two and the rest of its result."""
-
-    job: StreamJob
-    facts: dict[str, Any]
-    suspects: NDArray[np.int64] | None
-    leaf_count: int
-    roots: dict[str, Any]
 
 
 class Comparer:
@@ -76,7 +70,7 @@ class Comparer:
         self._options = options
         self._resources = resources
         self._progress = progress
-        self._pending: list[_Pending] = []
+        self._pending: list[tuple[Question, StreamJob]] = []
         self._outcome = Outcome()
 
     def compare(self, keys: Iterable[CheckpointKey]) -> Outcome:
@@ -90,13 +84,20 @@ class Comparer:
                 self._flush()
         self._flush()
         if self._options.detail_bytes > 0:
-            self._outcome.results = list(self._detailed(self._outcome.results, keys_of))
+            add_details(
+                self._outcome,
+                (self._golden, self._new),
+                keys_of,
+                self._rules,
+                self._options.detail_bytes,
+                self._resources,
+            )
         after = self._golden.capture_bytes_read + self._new.capture_bytes_read
         self._outcome.capture_bytes_read = after - before
         return self._outcome
 
     def _pending_bytes(self) -> int:
-        return sum(one.job.byte_count for one in self._pending)
+        return sum(job.byte_count for _, job in self._pending)
 
     # --- one checkpoint ---------------------------------------------------------------------------
 
@@ -343,16 +344,14 @@ class Comparer:
         facts: dict[str, Any],
         roots: dict[str, Any],
     ) -> None:
-        golden, new = ours.region(identity), theirs.region(identity)
-        if golden is None or new is None:
-            settings = replace(
-                self._rules.settings_for(identity, parameters.dtype), bound=facts["bound"]
-            )
-            self._whole(identity, ours, theirs, settings, facts["source_path"])
-            return
         leaves = None if suspects.size >= _STREAM_FROM * leaf_count else suspects
-        job = StreamJob(identity, parameters, facts["shape"], golden, new, leaves)
-        self._pending.append(_Pending(job, facts, suspects, leaf_count, roots))
+        self._ask(
+            Question(
+                identity, parameters, facts["shape"], leaves, suspects, leaf_count, facts, roots
+            ),
+            ours,
+            theirs,
+        )
 
     def _by_streaming(
         self,
@@ -363,13 +362,47 @@ class Comparer:
         facts: dict[str, Any],
     ) -> None:
         """No trees: everything is read once, and compared."""
-        golden, new = ours.region(identity), theirs.region(identity)
-        if golden is None or new is None:
-            self._whole(identity, ours, theirs, settings, facts["source_path"])
-            return
         parameters = tree_parameters(facts["dtype"], settings, variable=identity.text)
-        job = StreamJob(identity, parameters, facts["shape"], golden, new, None)
-        self._pending.append(_Pending(job, facts, None, 0, {}))
+        question = Question(identity, parameters, facts["shape"], None, None, 0, facts, {})
+        self._ask(question, ours, theirs)
+
+    def _ask(self, question: Question, ours: Variables, theirs: Variables) -> None:
+        """Puts a question to the data: into the stream where they lie in files as they are, else
+        through the readers, at once.
+        """
+        golden, new = ours.region(question.identity), theirs.region(question.identity)
+        if golden is not None and new is not None:
+            job = StreamJob(
+                question.identity,
+                question.parameters,
+                question.shape,
+                golden,
+                new,
+                question.leaves,
+            )
+            self._pending.append((question, job))
+            return
+        mine, other = ours.values(question.identity), theirs.values(question.identity)
+        try:
+            comparer = _core.ElementComparer(
+                question.parameters,
+                max_indices=MOST_INDICES,
+                backend=self._resources.backend,
+                threads=self._resources.threads,
+            )
+            for first, count in suspect_pieces(question.parameters, mine, question.leaves):
+                one, two = as_bytes(mine.read(first, count)), as_bytes(other.read(first, count))
+                comparer.update(one, two, first_element=first)
+                self._outcome.data_bytes_read += one.nbytes + two.nbytes
+            comparison = comparer.finish()
+        except _core.CoreError as error:
+            raise from_core_error(error) from error
+        result = result_of(
+            question, comparison, lambda flat: mine.read(flat, 1), lambda flat: other.read(flat, 1)
+        )
+        self._outcome.results.append(result)
+        if result.verdict is Verdict.DIFFER and self._differences is not None:
+            self._differences.add_values(question.identity, question.parameters, mine, other)
 
     def _list(
         self,
@@ -433,49 +466,12 @@ class Comparer:
         if not pending:
             return
         streamed, facts = run_jobs(
-            [one.job for one in pending],
+            [job for _, job in pending],
             self._resources,
             self._options.memory_bytes,
             sink=None if self._differences is None else self._list,
         )
         self._outcome.data_bytes_read += facts.bytes_read
         self._outcome.engine = facts.engine or self._outcome.engine
-        for one, found in zip(pending, streamed, strict=True):
-            if found.comparison is None:
-                assert found.error is not None
-                result = not_comparable(
-                    one.job.identity, reason_of(found.error), **one.facts | one.roots
-                )
-            else:
-                result = _result(one, found.comparison)
-            self._outcome.results.append(result)
-
-
-def _result(pending: _Pending, comparison: _core.Comparison) -> VariableResult:
-    import numpy as np
-
-    job, facts = pending.job, dict(pending.facts)
-    item_bytes = job.parameters.scalar_bytes * job.parameters.scalars_per_element
-    facts |= {"evidence": Evidence.DATA, "byte_count": job.golden.byte_count}
-    suspects = np.empty(0, dtype=np.int64) if pending.suspects is None else pending.suspects
-    try:
-        result = element_result(
-            job.identity,
-            facts,
-            comparison,
-            job.parameters,
-            job.shape,
-            suspects,
-            pending.leaf_count,
-            all_compared=job.leaves is None,
-            read_golden=lambda flat: read_element(job.golden, facts["dtype"], flat, item_bytes),
-            read_new=lambda flat: read_element(job.new, facts["dtype"], flat, item_bytes),
-        )
-    except CiwrapError as error:
-        return not_comparable(job.identity, reason_of(error), **facts)
-    more = dict(pending.roots)
-    if pending.suspects is None:
-        more |= {"chunk_count": None, "suspect_chunks": None, "suspect_range_count": None}
-    if result.max_drift_share is not None:
-        more.pop("max_drift_share", None)
-    return replace(result, **more)
+        for (question, job), found in zip(pending, streamed, strict=True):
+            self._outcome.results.append(streamed_result(question, job, found))

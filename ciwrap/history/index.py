@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ciwrap import _core
@@ -243,31 +244,44 @@ def _section(value: Any, what: str) -> Section:
     return Section(_whole(offset, what), _whole(count, what), bytes.fromhex(_hex(checksum, what)))
 
 
-def _tree(row: Any, dtype: str, scalar_count_of: Callable[[Any], int]) -> StoredTree:
-    _need(isinstance(row, dict), "a tree")
-    names = _list(row.get("parameters"), "parameters", 9)
+@lru_cache(maxsize=1024)
+def _parameters_of(text: str) -> _core.TreeParameters:
+    """Parameters from their JSON; there are few of them in a capture, over and over."""
+    dtype, atol, rtol, ulps, levels, chunk_bytes, arity, equal_nan, fills = json.loads(text)
+    return _core.TreeParameters(
+        dtype,
+        atol=float(atol),
+        rtol=float(rtol),
+        ulps=ulps,
+        residue_levels=levels,
+        chunk_bytes=chunk_bytes,
+        arity=arity,
+        equal_nan=equal_nan,
+        fill_values=fills,
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _parameters(value: Any, dtype: str) -> _core.TreeParameters:
+    names = _list(value, "parameters", 9)
     _need(names[0] == dtype, "a tree's dtype")
-    numbers_ = names[1:3]
-    _need(all(isinstance(n, (int, float)) and not isinstance(n, bool) for n in numbers_), "bounds")
-    fills = _list(names[8], "fill values")
-    _need(all(isinstance(n, (int, float)) and not isinstance(n, bool) for n in fills), "fills")
+    _need(_is_number(names[1]) and _is_number(names[2]), "bounds")
+    _need(all(map(_is_number, _list(names[8], "fill values"))), "fill values")
     _need(isinstance(names[7], bool), "equal_nan")
     for position, most in ((3, 1 << 62), (4, 255), (5, 1 << 40), (6, 256)):
         _need(_whole(names[position], "parameters") <= most, "parameters")
     try:
-        parameters = _core.TreeParameters(
-            dtype,
-            atol=float(names[1]),
-            rtol=float(names[2]),
-            ulps=names[3],
-            residue_levels=names[4],
-            chunk_bytes=names[5],
-            arity=names[6],
-            equal_nan=names[7],
-            fill_values=fills,
-        )
+        return _parameters_of(json.dumps(names))
     except (_core.CoreError, TypeError, ValueError, OverflowError) as error:
         raise _MalformedError(str(error)) from error
+
+
+def _tree(row: Any, dtype: str, scalar_count_of: Callable[[Any], int]) -> StoredTree:
+    _need(isinstance(row, dict), "a tree")
+    parameters = _parameters(row.get("parameters"), dtype)
     share = row.get("max_share")
     _need(share is None or (isinstance(share, (int, float)) and 0 <= share <= 1), "max_share")
     residues, against = row.get("residues"), row.get("against")

@@ -67,7 +67,8 @@ def _source(run: Path, path: Path, how: str) -> SourceFile:
         raise OutputMissingError("has gone while it was looked at", file=path) from None
     except OSError as error:
         raise UnreadableFileError(error.strerror or str(error), file=path) from error
-    relative = os.path.relpath(path, run).replace(os.sep, "/")
+    # Files are found below the run, so that no path has to be resolved for this.
+    relative = str(path).removeprefix(f"{run}{os.sep}")
     return SourceFile(relative, status.st_size, status.st_mtime_ns, how)
 
 

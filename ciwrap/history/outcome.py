@@ -40,6 +40,7 @@ class Outcome:
     unused: list[str] = field(default_factory=list)
     # Checkpoints that nobody came to compare, and why.
     lost: list[tuple[CheckpointKey, str]] = field(default_factory=list)
+    by_mpi_rank: list[int] = field(default_factory=list)
     capture_bytes_read: int = 0
     data_bytes_read: int = 0
     engine: str | None = None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ciwrap.compare.runs import compare_runs
 from ciwrap.compare.tally import Tally
 from ciwrap.compare.variable import Compared
-from ciwrap.errors import CiwrapError, NotComparableError, UnsupportedFormatError
+from ciwrap.errors import CiwrapError, NotComparableError, UnsupportedFormatError, UsageError
 from ciwrap.golden.capture import DEFAULT_RESOURCES, Resources
 from ciwrap.golden.progress import NO_PROGRESS
 from ciwrap.history.checkpoint import Variables
@@ -20,7 +20,7 @@ from ciwrap.history.outcome import HistoryOptions, Outcome
 from ciwrap.history.timelines import history_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from ciwrap.compare.runs import Rules
@@ -31,9 +31,12 @@ if TYPE_CHECKING:
     from ciwrap.model import CheckResult
     from ciwrap.readers.layout import OutputFile
 
+    # Has every checkpoint compared by somebody and adds up what they found.
+    Spread = Callable[[Sequence[CheckpointKey], Callable[[CheckpointKey], Outcome]], Outcome]
+
 
 # Samples and maps for the report take a second look at the data: of runs up to this size.
-_MOST_DETAILED_BYTES = 1 << 30
+_MOST_DETAILED_BYTES = 64 << 20
 
 
 def compare_histories(
@@ -48,15 +51,22 @@ def compare_histories(
     resources: Resources = DEFAULT_RESOURCES,
     progress: Progress = NO_PROGRESS,
     differences: DifferenceList | None = None,
+    spread: Spread | None = None,
 ) -> CheckResult:
     """Compares two runs; raises UsageError, all else is in the result.
 
-    differences: takes every differing element; raises WriteFailedError then.
+    differences: takes every differing element; raises WriteFailedError then. spread: hands the
+    checkpoints, biggest first, to several processes.
     """
     options = fitted_options(golden, new, options)
     keys = sorted({*golden.groups, *new.groups}, key=key_order)
     shared = [key for key in keys if key in golden.groups and key in new.groups]
     if _grouped_in_other_ways(golden, new):
+        if spread is not None:
+            raise UsageError(
+                "iterations or ranks stand in the paths of one run and in the files of the other",
+                remedy="compare without --mpi",
+            )
         return compare_runs(
             name,
             golden.found,
@@ -71,7 +81,10 @@ def compare_histories(
     progress.begin(name, None)
     try:
         comparer = Comparer(golden, new, rules, options, resources, progress, differences)
-        outcome = comparer.compare(shared)
+        if spread is None:
+            outcome = comparer.compare(shared)
+        else:
+            outcome = spread(biggest_first(golden, new), lambda key: comparer.compare([key]))
         outcome.add(one_sided(golden, new, rules, keys))
     finally:
         progress.end()
@@ -84,11 +97,28 @@ def compare_histories(
     )
 
 
+def biggest_first(golden: Side, new: Side) -> list[CheckpointKey]:
+    """The checkpoints of both runs, those with the most data first."""
+    shared = [key for key in golden.groups if key in new.groups]
+    return sorted(
+        shared,
+        key=lambda key: (
+            -stored_bytes(golden.groups[key]) - stored_bytes(new.groups[key]),
+            key_order(key),
+        ),
+    )
+
+
 def fitted_options(golden: Side, new: Side, options: HistoryOptions | None) -> HistoryOptions:
     """The options for runs of this size."""
     options = HistoryOptions() if options is None else options
-    total = sum(stored_bytes(files) for side in (golden, new) for files in side.groups.values())
-    return options if total <= _MOST_DETAILED_BYTES else replace(options, detail_bytes=0)
+    left = _MOST_DETAILED_BYTES
+    for side in (golden, new):
+        for files in side.groups.values():
+            left -= stored_bytes(files)
+            if left < 0:
+                return replace(options, detail_bytes=0)
+    return options
 
 
 def stored_bytes(files: Iterable[OutputFile]) -> int:

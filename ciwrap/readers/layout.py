@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unicodedata import category
@@ -278,7 +279,7 @@ class _Search:
             return self._from_layout(name)
         plain = _without_suffix(name.removeprefix(base))
         for text in DEFAULT_LAYOUTS:
-            pattern = PathPattern(f"**/{text}")
+            pattern = _default_pattern(text)
             match = pattern.match(plain)
             if match is not None:
                 parts = [part for part in (match.wild, match.name) if part]
@@ -307,6 +308,11 @@ class _Place:
     rank: int | None
     label: str
     fallback: str
+
+
+@cache
+def _default_pattern(text: str) -> PathPattern:
+    return PathPattern(f"**/{text}")
 
 
 def _place(pattern: PathPattern, match: PathMatch) -> _Place:

@@ -500,3 +500,32 @@ def test_iterations_in_paths_against_iterations_in_files(tmp_path: Path) -> None
     code, document = ciwrap(tmp_path, "compare", a, b)
     assert code == 0, document["checks"][0]["messages"]
     assert len(document["checks"][0]["variables"]) == 12
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_compressed_files_are_compared_chunk_by_suspect_chunk(
+    tmp_path: Path, captured: bool
+) -> None:
+    """What no stretch of a file holds is read through its reader, and no more of it than needed."""
+    h5py = pytest.importorskip("h5py")
+    for run in ("A", "B"):
+        for iteration in ITERATIONS:
+            folder = tmp_path / run / f"iter_{iteration}"
+            folder.mkdir(parents=True)
+            array = np.random.default_rng(iteration).normal(size=(100, 400))
+            if run == "B" and iteration == 20:
+                array[7, 9] += 1
+            with h5py.File(folder / "state.h5", "w") as file:
+                file.create_dataset("x", data=array, chunks=(10, 400), compression="gzip")
+        if captured:
+            capture(tmp_path, tmp_path / run, f"--atol={ATOL}")
+    target = tmp_path / "all.csv"
+    code, document = ciwrap(
+        tmp_path, "compare", tmp_path / "A", tmp_path / "B", f"--atol={ATOL}", "--list", target
+    )
+    assert code == 1
+    first = document["checks"][0]["history"]["first_divergence"]
+    assert (first["iteration"], first["index"]) == (20, [7, 9])
+    assert len(target.read_text().splitlines()) == 2
+    by_captures = document["checks"][0]["history"].get("by_captures", 0)
+    assert by_captures == (2 if captured else 0)

@@ -1,0 +1,342 @@
+"""Measures whole runs: captures, stage two, and what others need for the same.
+
+    python -m benchmarks.histories --folder /scratch [--gib 4] [--json FILE] [--markdown FILE]
+
+Two runs of 10 iterations and 2 ranks, seven float32 variables each, in five versions of the second
+run. Every measurement begins with a cold page cache (POSIX_FADV_DONTNEED on every file); bytes are
+those asked of files, and those that came from the disk (/proc/self/io). Needs --gib x 4 of disk.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from benchmarks import measure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ciwrap.history.capture import CaptureReport
+    from ciwrap.model import CheckResult
+
+ITERATIONS, RANKS = 10, 2
+NAMES = ("x", "y", "z", "vx", "vy", "vz", "phi")
+ATOL = 1e-3
+CHUNK_BYTES = 64 * 1024
+_BLOCK = 4 << 20
+
+
+# --- data -----------------------------------------------------------------------------------------
+
+
+def files_of(run: Path) -> list[Path]:
+    return sorted(run.rglob("*.npy"))
+
+
+def write_first(run: Path, elements: int) -> None:
+    """Positions in a box of 256, velocities of some hundreds, a potential: particles in space."""
+    for iteration in range(ITERATIONS):
+        for rank in range(RANKS):
+            rng = np.random.default_rng([iteration, rank])
+            folder = run / f"iter_{iteration:03d}" / f"rank_{rank}"
+            folder.mkdir(parents=True)
+            for name in NAMES:
+                values = rng.random(elements, dtype=np.float32)
+                scale = 256 if name in "xyz" else 600 if name != "phi" else 20
+                values -= 0 if name in "xyz" else 0.5
+                np.save(folder / f"{name}.npy", values * np.float32(scale))
+
+
+def write_second(first: Path, second: Path, change: Callable[[np.ndarray, Any], None]) -> None:
+    for number, path in enumerate(files_of(first)):
+        values = np.load(path)
+        change(values, np.random.default_rng(number))
+        target = second / path.relative_to(first)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        np.save(target, values)
+
+
+def equal(values: np.ndarray, _: Any) -> None:
+    pass
+
+
+def one_percent_of_chunks(values: np.ndarray, rng: Any) -> None:
+    per_chunk = CHUNK_BYTES // 4
+    chunks = rng.choice(values.size // per_chunk, max(1, values.size // per_chunk // 100), False)
+    values[chunks * per_chunk + rng.integers(0, per_chunk, chunks.size)] += 1
+
+
+def noise(values: np.ndarray, rng: Any) -> None:
+    moved = rng.random(values.size, dtype=np.float32)
+    moved -= 0.5
+    values += moved * np.float32(0.2 * ATOL)
+
+
+def everything(values: np.ndarray, _: Any) -> None:
+    values += np.float32(0.5)
+
+
+def settle_to_disk(folder: Path) -> None:
+    os.sync()
+    for path in folder.rglob("*"):
+        if path.is_file():
+            descriptor = os.open(path, os.O_RDONLY)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(descriptor)
+
+
+# --- measuring ------------------------------------------------------------------------------------
+
+
+def disk_bytes() -> int:
+    text = Path("/proc/self/io").read_text()
+    return int(next(line for line in text.splitlines() if line.startswith("read_bytes")).split()[1])
+
+
+@dataclass
+class Cost:
+    seconds: float
+    from_disk: int
+    result: Any = None
+
+
+def cold(folder: Path, work: Callable[[], Any]) -> Cost:
+    settle_to_disk(folder)
+    before = disk_bytes()
+    started = time.perf_counter()
+    result = work()
+    return Cost(time.perf_counter() - started, disk_bytes() - before, result)
+
+
+def _aligned_reader(path: Path) -> int:
+    """Reads a file past the cache, one block after the other."""
+    import mmap
+
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT)
+    try:
+        buffer = mmap.mmap(-1, _BLOCK)  # page-aligned
+        at = 0
+        while count := os.preadv(descriptor, [buffer], at):
+            at += count
+            if count % 4096:
+                break
+        return at
+    finally:
+        os.close(descriptor)
+
+
+def bandwidth(runs: list[Path]) -> float:
+    """Bytes a second of reading whole files past the cache, four at a time."""
+    files = [path for run in runs for path in files_of(run)]
+    started = time.perf_counter()
+    with ThreadPoolExecutor(4) as pool:
+        total = sum(pool.map(_aligned_reader, files))
+    return total / (time.perf_counter() - started)
+
+
+def rules() -> Any:
+    from ciwrap.cli.rules import make_rules
+    from ciwrap.model import ErrorBound
+
+    return make_rules(None, ErrorBound(ATOL), ())
+
+
+def compare(first: Path, second: Path, captures: tuple[Path, Path] | None) -> CheckResult:
+    from ciwrap.history.runs import compare_histories
+    from ciwrap.history.side import open_side
+    from ciwrap.readers.layout import find_in
+
+    pairs = [(first, None), (second, None)]
+    if captures is not None:
+        pairs = [(first, captures[0]), (second, captures[1])]
+    sides = [
+        open_side(run, find_in(run), capture, use_capture=capture is not None)
+        for run, capture in pairs
+    ]
+    try:
+        return compare_histories("runs", *sides, rules(), golden_path="A", source_path="B")
+    finally:
+        for side in sides:
+            side.close()
+
+
+def capture(run: Path, target: Path, **options: Any) -> CaptureReport:
+    from ciwrap.history.capture import CaptureOptions, capture_run
+    from ciwrap.readers.layout import find_in
+
+    return capture_run(
+        run,
+        find_in(run),
+        target,
+        rules(),
+        CaptureOptions(settle_seconds=0, chunk_bytes=CHUNK_BYTES, **options),
+        rebuild=True,
+    )
+
+
+def numpy_allclose(first: Path, second: Path) -> bool:
+    close = True
+    for one, two in zip(files_of(first), files_of(second), strict=True):
+        with one.open("rb") as a, two.open("rb") as b:
+            a.seek(128)
+            b.seek(128)
+            while True:
+                ours = np.fromfile(a, np.float32, 1 << 22)
+                theirs = np.fromfile(b, np.float32, 1 << 22)
+                if ours.size == 0:
+                    break
+                close &= bool(np.allclose(ours, theirs, rtol=0, atol=ATOL))
+    return close
+
+
+def h5diff_cost(folder: Path, first: Path, second: Path) -> Cost | None:
+    """On one HDF5 file of each run, contiguous; None where there is no h5diff."""
+    program = shutil.which("h5diff")
+    if program is None:
+        return None
+    import h5py
+
+    files = []
+    for run in (first, second):
+        files.append(folder / f"{run.name}.h5")
+        with h5py.File(files[-1], "w") as target:
+            for path in files_of(run):
+                target[str(path.relative_to(run).with_suffix(""))] = np.load(path)
+    cost = cold(
+        folder,
+        lambda: (
+            subprocess.run(
+                [program, "-q", f"--delta={ATOL}", *map(str, files)], check=False
+            ).returncode
+        ),
+    )
+    for path in files:
+        path.unlink()
+    return cost
+
+
+# --- the cases ------------------------------------------------------------------------------------
+
+
+def row(name: str, cost: Cost, **more: Any) -> dict[str, Any]:
+    return {"case": name, "seconds": cost.seconds, "from_disk": cost.from_disk, **more}
+
+
+def facts_of(result: CheckResult) -> dict[str, Any]:
+    assert result.history is not None
+    return {
+        "verdict": result.verdict.value,
+        "capture_bytes": result.history.capture_bytes_read,
+        "data_bytes": result.history.data_bytes_read,
+        "suspect_chunks": sum(v.suspect_chunks or 0 for v in result.variables),
+        "chunks": sum(v.chunk_count or 0 for v in result.variables),
+        "differing": sum(v.differing_count or 0 for v in result.variables),
+    }
+
+
+def run_all(folder: Path, gib: float, others: bool) -> Iterator[dict[str, Any]]:
+    elements = int(gib * (1 << 30)) // (ITERATIONS * RANKS * len(NAMES) * 4)
+    first, second = folder / "A", folder / "B"
+    trees = (folder / "A.tree", folder / "B.tree")
+    write_first(first, elements)
+    made = cold(folder, lambda: capture(first, trees[0], residues=True))
+    yield row(
+        "capture with residues",
+        made,
+        capture_file_bytes=made.result.capture_bytes,
+        data_bytes=made.result.bytes_read,
+    )
+    for name, change in (
+        ("a: equal", equal),
+        ("b: 1 % of the chunks differ", one_percent_of_chunks),
+        ("c: noise of 10 % of the bound", noise),
+        ("d: everything differs", everything),
+    ):
+        shutil.rmtree(second, ignore_errors=True)
+        write_second(first, second, change)
+        against = trees[0] if change is noise else None
+        capture(second, trees[1])
+        settle_to_disk(folder)
+        speed = bandwidth([first, second])
+        yield {"case": f"{name}: disk", "bytes_per_second": speed}
+        direct = cold(folder, lambda: compare(first, second, None))
+        yield row(f"{name}: direct", direct, **facts_of(direct.result))
+        ours = cold(folder, lambda: compare(first, second, trees))
+        yield row(f"{name}: captures", ours, **facts_of(ours.result))
+        if against is not None:
+            made = cold(folder, lambda: capture(second, trees[1], against=trees[0]))
+            yield row(f"{name}: capture against A", made)
+            fine = cold(folder, lambda: compare(first, second, trees))
+            yield row(f"{name}: captures against A", fine, **facts_of(fine.result))
+        if change is one_percent_of_chunks:
+            speed = bandwidth([first, second])
+            yield {"case": f"{name}: disk again", "bytes_per_second": speed}
+        if others and change in (equal, everything):
+            cost = cold(folder, lambda: numpy_allclose(first, second))
+            yield row(f"{name}: NumPy allclose", cost)
+            diffed = h5diff_cost(folder, first, second)
+            if diffed is not None:
+                yield row(f"{name}: h5diff", diffed)
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    lines = [
+        "| case | seconds | from disk, MiB | captures, KiB | data, MiB | suspect chunks |",
+        "|---|---|---|---|---|---|",
+    ]
+    for one in rows:
+        if "bytes_per_second" in one:
+            lines.append(f"| {one['case']} | {one['bytes_per_second'] / 1e9:.2f} GB/s | | | | |")
+            continue
+        cells = [
+            one["case"],
+            f"{one['seconds']:.3f}",
+            f"{one['from_disk'] / 2**20:.1f}",
+            f"{one['capture_bytes'] / 1024:.1f}" if "capture_bytes" in one else "",
+            f"{one['data_bytes'] / 2**20:.1f}" if "data_bytes" in one else "",
+            f"{one['suspect_chunks']} of {one['chunks']}" if one.get("chunks") else "",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser.add_argument("--folder", type=Path, required=True, help="on the disk to measure")
+    parser.add_argument("--gib", type=float, default=4.0, help="of each run")
+    parser.add_argument("--no-others", action="store_true", help="neither NumPy nor h5diff")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--markdown", type=Path)
+    options = parser.parse_args()
+    folder = options.folder / f"ciwrap-histories-{os.getpid()}"
+    folder.mkdir()
+    rows = []
+    try:
+        for one in run_all(folder, options.gib, not options.no_others):
+            rows.append(one)
+            sys.stderr.write(json.dumps(one) + "\n")
+    finally:
+        shutil.rmtree(folder)
+    document = {"machine": measure.machine(), "gib": options.gib, "rows": rows}
+    if options.json:
+        options.json.write_text(json.dumps(document, indent=1) + "\n")
+    if options.markdown:
+        options.markdown.write_text(table(rows))
+    sys.stdout.write(table(rows))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""Samples and maps for the report: a second look at what differs, as far as that is little."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ciwrap.compare.pair import compare_variable
+from ciwrap.errors import CiwrapError
+from ciwrap.history.checkpoint import Variables
+from ciwrap.history.outcome import Outcome
+from ciwrap.model import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ciwrap.compare.runs import Rules
+    from ciwrap.golden.capture import Resources
+    from ciwrap.history.index import CheckpointKey
+    from ciwrap.history.side import Side
+    from ciwrap.model import Details, VariableId, VariableResult
+
+
+def add_details(
+    outcome: Outcome,
+    sides: tuple[Side, Side],
+    keys_of: Mapping[VariableId, CheckpointKey],
+    rules: Rules,
+    most_bytes: int,
+    resources: Resources,
+) -> None:
+    """Gives the first differing results what a report draws of them; reads at most so many bytes.
+
+    keys_of: the checkpoint of each variable.
+    """
+    results = []
+    for result in sorted(outcome.results, key=lambda one: one.id.sort_key):
+        size = 2 * (result.byte_count or 0)
+        is_wanted = result.verdict is Verdict.DIFFER and result.details is None
+        if is_wanted and size <= most_bytes and result.id in keys_of:
+            most_bytes -= size
+            details = _details(result, sides, keys_of[result.id], rules, resources)
+            outcome.data_bytes_read += size
+            results.append(replace(result, details=details))
+        else:
+            results.append(result)
+    outcome.results = results
+
+
+def _details(
+    result: VariableResult,
+    sides: tuple[Side, Side],
+    key: CheckpointKey,
+    rules: Rules,
+    resources: Resources,
+) -> Details | None:
+    unheard = Outcome()  # whatever is wrong has been told of the first time
+    golden, new = (Variables(side, key, unheard) for side in sides)
+    try:
+        settings = rules.settings_for(result.id, result.dtype or "")
+        if result.bound is not None:
+            settings = replace(settings, bound=result.bound)
+        compared = compare_variable(
+            golden.values(result.id),
+            new.values(result.id),
+            settings,
+            result.id,
+            resources=resources,
+        )
+    except CiwrapError:
+        return None
+    else:
+        return compared.result.details
+    finally:
+        golden.close()
+        new.close()
