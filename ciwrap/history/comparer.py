@@ -414,53 +414,6 @@ class Comparer:
         assert self._differences is not None
         self._differences.add(job.identity, job.shape, job.parameters.dtype, indices, golden, new)
 
-    def _detailed(
-        self, results: list[VariableResult], keys_of: dict[VariableId, CheckpointKey]
-    ) -> Iterator[VariableResult]:
-        """The results, the first differing ones with what a report draws of them: that takes a
-        second look at their data, so only at so many bytes.
-        """
-        left = self._options.detail_bytes
-        for result in sorted(results, key=lambda one: one.id.sort_key):
-            size = 2 * (result.byte_count or 0)
-            is_wanted = result.verdict is Verdict.DIFFER and result.details is None
-            if not is_wanted or size > left or result.id not in keys_of:
-                yield result
-                continue
-            left -= size
-            yield replace(result, **self._details(result, keys_of[result.id]))
-
-    def _details(self, result: VariableResult, key: CheckpointKey) -> dict[str, Any]:
-        """The fields of the result that only a second look can tell."""
-        unheard = Outcome()  # whatever is wrong has been told of the first time
-        ours = Variables(self._golden, key, unheard)
-        theirs = Variables(self._new, key, unheard)
-        try:
-            settings = self._rules.settings_for(result.id, result.dtype or "")
-            if result.bound is not None:
-                settings = replace(settings, bound=result.bound)
-            compared = compare_variable(
-                ours.values(result.id),
-                theirs.values(result.id),
-                settings,
-                result.id,
-                resources=self._resources,
-            )
-        except CiwrapError:
-            return {}
-        else:
-            self._outcome.data_bytes_read += 2 * (result.byte_count or 0)
-            found = compared.result
-            return {
-                "details": found.details,
-                "differing_box": found.differing_box,
-                "pattern": found.pattern,
-                "pattern_value": found.pattern_value,
-            }
-        finally:
-            ours.close()
-            theirs.close()
-
     def _flush(self) -> None:
         pending, self._pending = self._pending, []
         if not pending:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ciwrap.compare.pair import compare_variable
 from ciwrap.errors import CiwrapError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ciwrap.golden.capture import Resources
     from ciwrap.history.index import CheckpointKey
     from ciwrap.history.side import Side
-    from ciwrap.model import Details, VariableId, VariableResult
+    from ciwrap.model import VariableId, VariableResult
 
 
 def add_details(
@@ -39,9 +39,9 @@ def add_details(
         is_wanted = result.verdict is Verdict.DIFFER and result.details is None
         if is_wanted and size <= most_bytes and result.id in keys_of:
             most_bytes -= size
-            details = _details(result, sides, keys_of[result.id], rules, resources)
+            found = _details(result, sides, keys_of[result.id], rules, resources)
             outcome.data_bytes_read += size
-            results.append(replace(result, details=details))
+            results.append(replace(result, **found))
         else:
             results.append(result)
     outcome.results = results
@@ -53,7 +53,8 @@ def _details(
     key: CheckpointKey,
     rules: Rules,
     resources: Resources,
-) -> Details | None:
+) -> dict[str, Any]:
+    """The fields of the result that only a second look can tell."""
     unheard = Outcome()  # whatever is wrong has been told of the first time
     golden, new = (Variables(side, key, unheard) for side in sides)
     try:
@@ -68,9 +69,15 @@ def _details(
             resources=resources,
         )
     except CiwrapError:
-        return None
+        return {}
     else:
-        return compared.result.details
+        found = compared.result
+        return {
+            "details": found.details,
+            "differing_box": found.differing_box,
+            "pattern": found.pattern,
+            "pattern_value": found.pattern_value,
+        }
     finally:
         golden.close()
         new.close()
