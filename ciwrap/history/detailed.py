@@ -39,7 +39,7 @@ def add_details(
         is_wanted = result.verdict is Verdict.DIFFER and result.details is None
         if is_wanted and size <= most_bytes and result.id in keys_of:
             most_bytes -= size
-            found = _second_look(result, sides, keys_of[result.id], rules, resources)
+            found = _details(result, sides, keys_of[result.id], rules, resources)
             outcome.data_bytes_read += size
             results.append(replace(result, **found))
         else:
@@ -47,14 +47,14 @@ def add_details(
     outcome.results = results
 
 
-def _second_look(
+def _details(
     result: VariableResult,
     sides: tuple[Side, Side],
     key: CheckpointKey,
     rules: Rules,
     resources: Resources,
 ) -> dict[str, Any]:
-    """The fields of the result that it alone can tell."""
+    """The fields of the result that only a second look can tell."""
     unheard = Outcome()  # whatever is wrong has been told of the first time
     golden, new = (Variables(side, key, unheard) for side in sides)
     try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ciwrap.details import SHARE_CLASSES
 from ciwrap.model import Verdict
 from ciwrap.report import svg
-from ciwrap.report.findings import check_title, earliness, place
+from ciwrap.report.findings import box_words, check_title, earliness
 from ciwrap.report.text import grouped_number, percent_text, safe_name
 from ciwrap.report.wording import headline, used_share, variable_is_exact
 
@@ -275,7 +275,7 @@ def row_of(number: int, group: Group) -> Row:
     if group.verdict is Verdict.MATCH:
         summary = ""
     else:
-        summary = where_words(group) or place(result)
+        summary = where_words(group) or box_words(result)
         if group.verdict is Verdict.NOT_COMPARABLE:
             summary = headline(result)
     return Row(
