@@ -164,6 +164,7 @@ def _check(
         ),
         config_path=document.path,
         line=document.line_of(location),
+        duplicates=section.duplicates or "error",
     )
 
 
@@ -224,6 +225,10 @@ def _layer(section: BoundSection) -> SettingsLayer:
         equal_nan=section.equal_nan,
         fill_values=section.fill_values,
         mask=section.mask,
+        align_by=section.align_by,
+        across_ranks=section.across_ranks,
+        period=section.period,
+        mixed_precision=section.mixed_precision,
     )
 
 

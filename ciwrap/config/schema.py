@@ -26,6 +26,7 @@ from ciwrap.config.scalars import (
     ByteOrder,
     ChunkBytes,
     ColumnType,
+    DuplicatesWord,
     EvidenceWord,
     FillValues,
     Flag,
@@ -34,6 +35,7 @@ from ciwrap.config.scalars import (
     JsonForm,
     Length,
     Offset,
+    Periods,
     ResidueLevels,
     Seconds,
     StepSize,
@@ -111,6 +113,18 @@ class BoundSection(Section):
     )
     mask: Text | None = Field(
         None, description="boolean variable whose true elements count as zero on both sides"
+    )
+    align_by: Text | None = Field(
+        None, description="id variable that orders the rows on both sides; 'none' for none"
+    )
+    across_ranks: Flag | None = Field(
+        None, description="whether the rows of all ranks are aligned together"
+    )
+    period: Periods | None = Field(
+        None, description="period of the values: a number, or one for each component (0: none)"
+    )
+    mixed_precision: Flag | None = Field(
+        None, description="compare float32 with float64, both rounded to float32"
     )
 
     @model_validator(mode="after")
@@ -212,6 +226,9 @@ class CheckSection(BoundSection):
     ) = Field(None, description="options of the reader")
     run: RunSection | None = Field(None, description="a command of this check's own")
     ignore: Texts = Field((), description="variables to leave out, as names or globs")
+    duplicates: DuplicatesWord | None = Field(
+        None, description="which counts of what was written twice: an error, the first, the last"
+    )
     strict: StrictSection | None = Field(None, description="which mismatches are errors")
     variables: Mapping[str, BoundSection] = Field(
         default_factory=dict,
