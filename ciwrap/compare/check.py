@@ -173,7 +173,7 @@ def refuse_other_rows(
             remedy="do not ignore the id variable, and accept the outputs anew",
         )
     parameters = golden.tree.parameters
-    if parameters.dtype[1:] == order.ids.dtype.str[1:] and parameters.atol == 0:
+    if parameters.dtype[1:] == order.ids.dtype.str[1:] and parameters.kind == "exact":
         ids = order.ids.astype(parameters.dtype)
         if math.prod(golden.shape) == ids.size:
             tree = _core.build_tree(parameters, as_bytes(ids))
