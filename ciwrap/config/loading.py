@@ -66,7 +66,9 @@ def find(start: Path) -> Path:
 def schema() -> dict[str, Any]:
     """See `ciwrap.config.json_schema`."""
     made = ConfigSection.model_json_schema()
-    made["$defs"]["OptionsSection"] = OptionsSection.model_json_schema()
+    own_options = OptionsSection.model_json_schema()
+    made["$defs"].update(own_options.pop("$defs", {}))
+    made["$defs"]["OptionsSection"] = own_options
     options = {"anyOf": [{"$ref": "#/$defs/OptionsSection"}, {"type": "object"}]}
     for name in ("CheckSection", "NamedCheckSection"):
         made["$defs"][name]["properties"]["options"].update(options)

@@ -48,7 +48,10 @@ from ciwrap.config.scalars import (
     shown,
 )
 
-OWN_FORMATS = ("npy", "npz", "raw", "text", "hdf5", "netcdf", "zarr")
+OWN_FORMATS = ("npy", "npz", "raw", "text", "hdf5", "netcdf", "zarr",
+    "parquet", "safetensors", "dcd", "gromacs", "fits", "vtk",
+    "adios2", "veloc",
+)  # fmt: skip
 
 
 class Section(BaseModel):
@@ -168,6 +171,20 @@ class StrictSection(Section):
     variables: Flag = Field(True, description="variables missing or extra")
 
 
+class RegionSection(Section):
+    """A region of a VELOC checkpoint."""
+
+    dtype: Text = Field(description="such as float64")
+    shape: Annotated[tuple[Length, ...], BeforeValidator(lengths)] | None = Field(
+        None, description="lengths; one may be -1"
+    )
+    name: Text | None = Field(None, description="what the variable is called")
+
+    @classmethod
+    def from_short_form(cls, value: Any) -> Any:
+        return {"dtype": value} if isinstance(value, str) else value
+
+
 class OptionsSection(Section):
     """Options of ciwrap's own readers."""
 
@@ -202,6 +219,9 @@ class OptionsSection(Section):
     )
     attributes: Flag | None = Field(
         None, description="hdf5, netcdf, zarr: compare attributes, too (false)"
+    )
+    regions: Mapping[str, RegionSection] | None = Field(
+        None, description="veloc: dtype, and name and shape, of each region by its id"
     )
 
 

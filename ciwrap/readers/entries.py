@@ -193,11 +193,11 @@ class Listing:
         """Something that is in the file and cannot be compared."""
 
         info = VariableInfo(name, "|V1", (1,), fault=one_line(fault), **facts)
-        self._append(Entry(info, _nothing))
+        self.put(Entry(info, _nothing))
 
     def _add(self, info: VariableInfo, read: ReadFlat, steps: Sequence[int] | None) -> None:
         if steps is None:
-            self._append(Entry(info, read))
+            self.put(Entry(info, read))
             return
         if not info.shape or len(steps) != info.shape[0]:
             raise CorruptFileError(
@@ -221,9 +221,10 @@ class Listing:
                 called=info.called or info.name,
                 iteration=step,
             )
-            self._append(Entry(one, _shifted(read, number * per_step)))
+            self.put(Entry(one, _shifted(read, number * per_step)))
 
-    def _append(self, entry: Entry) -> None:
+    def put(self, entry: Entry) -> None:
+        """Adds an entry as it is. Raises DuplicateVariableError, FileLimitError."""
         name = entry.info.name
         if name in self._names:
             raise DuplicateVariableError("is in the file twice", file=self.path, variable=name)
