@@ -218,7 +218,7 @@ class OptionsSection(Section):
         None, description="files with a history: what one iteration adds to that variable"
     )
     attributes: Flag | None = Field(
-        None, description="hdf5, netcdf, zarr: compare attributes, too (false)"
+        None, description="compare attributes, too, where the format has them (false)"
     )
     regions: Mapping[str, RegionSection] | None = Field(
         None, description="veloc: dtype, and name and shape, of each region by its id"

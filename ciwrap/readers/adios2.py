@@ -26,6 +26,10 @@ _TYPES = {
 }  # fmt: skip
 
 
+# ADIOS2 waits without end for data that a file promises and does not hold.
+_WAIT_SECONDS = 10
+
+
 class Adios2Reader(Reader):
     """Every variable by its name, its steps as iterations; local arrays by the blocks (ranks) that
     wrote them. Attributes are compared only if `attributes` asks for it.
@@ -66,13 +70,20 @@ class Adios2Reader(Reader):
             check_is_file(path)
         adios2 = library("adios2", "adios2", file=path)
         has_attributes = bool(given.get("attributes"))
-        look_first(path, lambda: _source(adios2, path, rule, has_attributes=has_attributes))
+        look_first(
+            path,
+            lambda: _source(adios2, path, rule, has_attributes=has_attributes),
+            wait_seconds=_WAIT_SECONDS,
+        )
         return _source(adios2, path, rule, has_attributes=has_attributes)
 
 
 def _source(adios2: Any, path: Path, rule: IterationRule, *, has_attributes: bool) -> Source:
     with guarded(path):
-        file = adios2.FileReader(str(path))
+        io = adios2.Adios().declare_io("ciwrap")
+        # For what another program is still to write, ADIOS2 would wait.
+        io.set_parameters({"OpenTimeoutSecs": "0.5"})
+        file = adios2.FileReader(io, str(path))
     try:
         with guarded(path):
             listing = _listing(file, path, rule, has_attributes=has_attributes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ MAX_ELEMENTS = 1 << 60
 _LARGE_BYTES = 1 << 30
 _MAX_RATIO = 10_000
 _TEXT_STEP = 16
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ def guarded(path: Path, variable: str | None = None) -> Iterator[None]:
 
 
 def _corrupt(path: Path, variable: str | None, error: Exception) -> CorruptFileError:
-    text = one_line(error) or type(error).__name__
+    text = one_line(_COLOURS.sub("", str(error))) or type(error).__name__
     return CorruptFileError(
         f"cannot be read: {text[:200]}",
         file=path,

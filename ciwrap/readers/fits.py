@@ -59,9 +59,9 @@ class FitsReader(Reader):
                 hdus = fits.open(
                     str(path), memmap=False, lazy_load_hdus=False, do_not_scale_image_data=True
                 )
-                listing = _Fits(fits, file, path, attributes=bool(given.get("attributes"))).list(
-                    hdus
-                )
+                listing = _Fits(
+                    fits, file, path, attributes=bool(given.get("attributes"))
+                ).listing_of(hdus)
 
             def finish() -> None:
                 hdus.close()
@@ -82,7 +82,7 @@ class _Fits:
         self._attributes = attributes
         self._listing = Listing(path)
 
-    def list(self, hdus: Any) -> Listing:
+    def listing_of(self, hdus: Any) -> Listing:
         end = 0
         names: set[str] = set()
         for number, hdu in enumerate(hdus):
@@ -93,7 +93,7 @@ class _Fits:
             end = max(end, int(where["datLoc"]) + int(where["datSpan"]))
             if end > self._file.byte_count:
                 raise CorruptFileError(
-                    f"is truncated: {name} ends at byte {end}, the file has {self._file.byte_count}",
+                    f"is truncated: {name} ends at byte {end} of {self._file.byte_count}",
                     file=self._listing.path,
                 )
             self._hdu(hdu, name, int(where["datLoc"]))

@@ -94,10 +94,25 @@ class _Vtk:
     def reader(self) -> Any:
         reader = self._make()
         reader.SetFileName(str(self._path))
+        # Legacy readers leave out all but the first array of a kind unless told otherwise.
+        for kind in (
+            "Scalars",
+            "Vectors",
+            "Tensors",
+            "Normals",
+            "TCoords",
+            "ColorScalars",
+            "Fields",
+        ):
+            switch = getattr(reader, f"ReadAll{kind}On", None)
+            if switch is not None:
+                switch()
         return reader
 
     def checked(self, work: Callable[[], Any]) -> Any:
         """Does some work; VTK writes its errors to a window, which is looked at here."""
+        # The window is enough; VTK would also write everything to stderr.
+        self.core.vtkLogger.SetStderrVerbosity(self.core.vtkLogger.VERBOSITY_OFF)
         before = self.core.vtkOutputWindow.GetInstance()
         window = self.core.vtkStringOutputWindow()
         self.core.vtkOutputWindow.SetInstance(window)
@@ -149,7 +164,9 @@ class _Steps:
         key = vtk.execution.vtkStreamingDemandDrivenPipeline.TIME_STEPS()
         self.times: list[float] = []
         if information.Has(key):
-            self.times = [information.Get(key, n) for n in range(information.Length(key))]
+            # A single time is no history; legacy readers make one up.
+            times = [information.Get(key, n) for n in range(information.Length(key))]
+            self.times = times if len(times) > 1 else []
         self._number = -1
         self._arrays: dict[str, NDArray[Any]] = {}
 

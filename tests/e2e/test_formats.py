@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from trajectories import write_dcd
 
 from ciwrap.cli.main import run
 
@@ -110,14 +111,8 @@ def write_zarr(path: Path, history: History, version: int) -> None:
             one.attrs["_ARRAY_DIMENSIONS"] = named
 
 
-def write_dcd(path: Path, history: History) -> None:
-    module = pytest.importorskip("MDAnalysis.lib.formats.libdcd")
-    with module.DCDFile(str(path), "w") as file:
-        file.write_header(
-            remarks="", natoms=ATOMS, istart=0, nsavc=EVERY, delta=0.002, is_periodic=1
-        )
-        for arrays in history.values():
-            file.write(arrays["positions"], [30, 30, 30, 90, 90, 90])
+def write_trajectory(path: Path, history: History) -> None:
+    write_dcd(path, np.stack([one["positions"] for one in history.values()]), every=EVERY)
 
 
 ALL = ("positions", "velocities", "forces")
@@ -130,7 +125,7 @@ FORMATS: dict[str, tuple[Callable[[Path, History], None], str, tuple[str, ...], 
     "netcdf4": (lambda p, h: write_netcdf(p, h, "NETCDF4"), "run.nc", ALL, TIME),
     "zarr2": (lambda p, h: write_zarr(p, h, 2), "run.zarr", ALL, TIME),
     "zarr3": (lambda p, h: write_zarr(p, h, 3), "run.zarr", ALL, TIME),
-    "dcd": (write_dcd, "run.dcd", ("positions",), "{}"),
+    "dcd": (write_trajectory, "run.dcd", ("positions",), "{}"),
 }
 
 
