@@ -299,6 +299,18 @@ class PendingConflictError(NotComparableError, RuntimeError):
     slug = "pending-conflict"
 
 
+class AlignmentError(NotComparableError, ValueError):
+    """Rows that cannot be put in the order of an id variable, or that only one side has."""
+
+    slug = "alignment"
+
+
+class PeriodError(NotComparableError, ValueError):
+    """A period for values, bounds or a golden that it has no meaning for."""
+
+    slug = "period"
+
+
 class MaskError(NotComparableError, ValueError):
     """A mask that is missing, not boolean, or of another shape than the variable it masks."""
 

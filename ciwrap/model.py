@@ -173,6 +173,11 @@ class VariableSettings:
     Budgets are compressed bytes per variable. mask: name of a boolean variable of the same shape,
     rank and iteration whose true elements count as zero on both sides. strict_*: whether another
     dtype or shape is an error at once; a relaxed dtype is compared after an exact conversion only.
+
+    align_by: name of the id variable that orders the rows ("none" as None: the file's order);
+    across_ranks: of all ranks together. period: of the values, one number or one for each component
+    of the last axis; 0 is no period. mixed_precision: float32 against float64 is compared as
+    float32.
     """
 
     bound: ErrorBound = field(default_factory=ErrorBound)
@@ -184,6 +189,10 @@ class VariableSettings:
     equal_nan: bool = True
     fill_values: tuple[float | int, ...] = ()
     mask: str | None = None
+    align_by: str | None = None
+    across_ranks: bool = False
+    period: tuple[float, ...] = ()
+    mixed_precision: bool = False
     strict_dtype: bool = True
     strict_shape: bool = True
 
@@ -299,6 +308,8 @@ class VariableResult:
     golden_shape: tuple[int, ...] | None = None
     bound: ErrorBound | None = None
     mask: str | None = None
+    aligned_by: str | None = None  # the id variable that ordered the rows
+    period: tuple[float, ...] | None = None
     source_path: str | None = None
     golden_root: str | None = None  # hexadecimal
     root: str | None = None

@@ -70,15 +70,19 @@ def command(
     from ciwrap.golden.environment import describe_environment
     from ciwrap.model import RunResult
     from ciwrap.readers.layout import find_in
+    from ciwrap.readers.registry import is_output_folder
 
     check = configured(check_name, config_path)
     bound = bound_from(atol, rtol, ulps)
     rules = make_rules(check, bound, ignore)
     started = time.monotonic()
     ours, theirs = Path(golden), Path(new)
-    if ours.exists() and theirs.exists() and ours.is_dir() != theirs.is_dir():
+    is_folder = [
+        path.is_dir() and not is_output_folder(path, format_name) for path in (ours, theirs)
+    ]
+    if ours.exists() and theirs.exists() and is_folder[0] != is_folder[1]:
         raise UsageError(
-            f"{golden} is a {'folder' if ours.is_dir() else 'file'}, {new} is not",
+            f"{golden} is a {'folder' if is_folder[0] else 'file'}, {new} is not",
             remedy="give two files or two folders",
         )
     sides = [
@@ -94,7 +98,7 @@ def command(
         for path in (ours, theirs)
     ]
     with progress_bar() as progress:
-        if ours.is_dir():
+        if is_folder[0] and rules.arrangement is None:
             ending = compare_folders(
                 (ours, theirs),
                 (sides[0], sides[1]),
@@ -106,6 +110,7 @@ def command(
                 progress=progress,
             )
         else:
+            # Rows that are aligned have no place in a capture, which is of the files as they are.
             refuse_without_folders(history)
             compared = compare_runs(
                 f"{golden} : {new}",

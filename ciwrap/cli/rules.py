@@ -64,6 +64,7 @@ def bound_from(atol: float | None, rtol: float | None, ulps: int | None) -> Erro
 def make_rules(check: Check | None, bound: ErrorBound | None, ignore: tuple[str, ...]) -> Rules:
     from dataclasses import replace
 
+    from ciwrap.compare.check import arrangement_of
     from ciwrap.compare.runs import Rules
     from ciwrap.config import fit_to_dtype, name_matches
     from ciwrap.model import VariableId, VariableSettings
@@ -79,4 +80,9 @@ def make_rules(check: Check | None, bound: ErrorBound | None, ignore: tuple[str,
             return True
         return check is not None and check.is_ignored(identity)
 
-    return Rules(settings_for, is_ignored, strict_variables=check is None or check.strict.variables)
+    return Rules(
+        settings_for,
+        is_ignored,
+        strict_variables=check is None or check.strict.variables,
+        arrangement=None if check is None else arrangement_of(check),
+    )

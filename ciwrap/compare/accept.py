@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from ciwrap import _core
 from ciwrap.compare.outputs import Catalog
+from ciwrap.compare.special import check_arranged
 from ciwrap.compare.variable import check_variable, golden_id
 from ciwrap.errors import (
     CorruptGoldenError,
     GoldenMissingError,
     NotComparableError,
+    PeriodError,
     from_core_error,
 )
 from ciwrap.golden.bounds import bound_of
@@ -162,9 +164,9 @@ def prepare(
     (one is enough: a golden of half the outputs would be none), UsageError, UnsupportedFormatError
     if the golden there is of a newer version.
     """
-    from ciwrap.compare.check import outputs_of
+    from ciwrap.compare.check import arrangement_of, outputs_of
 
-    with Catalog(outputs_of(check)) as catalog:
+    with Catalog(outputs_of(check), arrangement_of(check)) as catalog:
         return prepare_catalog(
             check, store, catalog, force=force, resources=resources, progress=progress
         )
@@ -307,7 +309,15 @@ def _capture(
     info = catalog.entries[identity].info
     settings = check.settings_for(identity, info.dtype)
     values = catalog.values(identity, settings.mask)
-    return capture(values, settings, identity, resources=resources, progress=progress).variable
+    found = capture(values, settings, identity, resources=resources, progress=progress).variable
+    if settings.period and found.data is None:
+        raise PeriodError(
+            "only a golden that keeps the data can be compared modulo a period, and they do not fit"
+            f" 'data_budget_bytes' ({settings.data_budget_bytes})",
+            variable=identity.text,
+            remedy="set 'evidence: data' for it, or 'ignore' it here and use 'ciwrap compare'",
+        )
+    return found
 
 
 def _changes(
@@ -335,12 +345,15 @@ def _change(
 ) -> VariableChange:
     moved = None
     if old is not None and new is not None:
-        mask = check.settings_for(identity, catalog.entries[identity].info.dtype).mask
+        settings = check.settings_for(identity, catalog.entries[identity].info.dtype)
+        values = catalog.values(identity, settings.mask)
         # By the old golden's own bound: the question is how far the values moved, not what is
         # asked.
-        moved = check_variable(
-            old, catalog.values(identity, mask), None, resources=resources
-        ).result
+        if settings.period and old.data is not None:
+            settings = replace(settings, bound=bound_of(old.tree.parameters))
+            moved = check_arranged(old, values, settings, resources=resources).result
+        else:
+            moved = check_variable(old, values, None, resources=resources).result
     return VariableChange(
         identity,
         None if old is None else VariableRow.of(old),

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from ciwrap import _core
+from ciwrap.compare.arrange import Arrangement, refuse_other_ids
 from ciwrap.compare.outputs import Catalog, Entry
+from ciwrap.compare.special import check_arranged
 from ciwrap.compare.tally import Tally, failed_check
-from ciwrap.compare.variable import check_variable, golden_id, not_comparable, reason_of
-from ciwrap.errors import CiwrapError, ExitCode
+from ciwrap.compare.variable import golden_id, not_comparable, reason_of
+from ciwrap.errors import AlignmentError, CiwrapError, ExitCode
 from ciwrap.golden.bounds import bound_of
 from ciwrap.golden.capture import DEFAULT_RESOURCES, Resources
 from ciwrap.golden.progress import NO_PROGRESS
-from ciwrap.model import CheckResult, Evidence
+from ciwrap.golden.values import as_bytes
+from ciwrap.model import CheckResult, Evidence, VariableId
 from ciwrap.readers.layout import find_outputs
 
 if TYPE_CHECKING:
-    from ciwrap import _core
+    from collections.abc import Mapping
+
+    from ciwrap.compare.arrange import RowOrder
     from ciwrap.config import Check
     from ciwrap.golden.progress import Progress
     from ciwrap.golden.store import GoldenStore, StoredGolden
@@ -34,6 +43,13 @@ def outputs_of(check: Check) -> FoundOutputs:
     )
 
 
+def arrangement_of(check: Check) -> Arrangement | None:
+    """How the rows of the check's variables are aligned; None if they are taken as they are."""
+    if not check.is_arranged:
+        return None
+    return Arrangement(check.settings_for, check.duplicates)
+
+
 def check_outputs(
     check: Check,
     store: GoldenStore,
@@ -47,7 +63,7 @@ def check_outputs(
     """
     try:
         golden = store.read(check.name)
-        with Catalog(outputs_of(check)) as catalog:
+        with Catalog(outputs_of(check), arrangement_of(check)) as catalog:
             return check_catalog(check, golden, catalog, resources=resources, progress=progress)
     except CiwrapError as error:
         if error.exit_code is ExitCode.USAGE:
@@ -67,6 +83,8 @@ def check_catalog(
     tally = Tally(strict_variables=check.strict.variables)
     for error in catalog.errors:
         tally.fail(error)
+    for note in catalog.notes:
+        tally.warn(note)
     goldens = {golden_id(variable): variable for variable in golden.variables}
     entries = catalog.entries
     everything = sorted({*goldens, *entries})
@@ -82,9 +100,7 @@ def check_catalog(
             elif identity not in goldens:
                 _note_extra(tally, entries[identity])
             else:
-                _compare(
-                    check, goldens[identity], entries[identity], catalog, tally, resources, progress
-                )
+                _compare(check, goldens, entries[identity], catalog, tally, resources, progress)
     finally:
         progress.end()
     for pattern in check.unused_rules(everything):
@@ -110,7 +126,7 @@ def check_catalog(
 
 def _compare(
     check: Check,
-    golden: _core.GoldenVariable,
+    goldens: Mapping[VariableId, _core.GoldenVariable],
     entry: Entry,
     catalog: Catalog,
     tally: Tally,
@@ -118,23 +134,60 @@ def _compare(
     progress: Progress,
 ) -> None:
     source_path = str(entry.file.path)
+    golden = goldens[entry.identity]
     settings = check.settings_for(entry.identity, golden.tree.parameters.dtype)
     try:
         values = catalog.values(entry.identity, settings.mask)
+        order = catalog.order_of(entry.identity)
+        if order is not None and order.name != entry.identity.name:
+            refuse_other_rows(order, goldens, entry.identity)
     except CiwrapError as error:
         if error.exit_code is ExitCode.USAGE:
             raise
         tally.add_result(not_comparable(entry.identity, reason_of(error), source_path=source_path))
         return
-    compared = check_variable(
+    compared = check_arranged(
         golden,
         values,
         settings,
         source_path=source_path,
+        aligned_by=None if order is None else order.name,
         resources=resources,
         progress=progress,
     )
     tally.add(compared, values.byte_count)
+
+
+def refuse_other_rows(
+    order: RowOrder, goldens: Mapping[VariableId, _core.GoldenVariable], identity: VariableId
+) -> None:
+    """Raises AlignmentError unless the golden's rows have the ids of these, in their order.
+
+    The golden's id variable tells, whatever is kept of it: ids are compared exactly.
+    """
+    golden = goldens.get(VariableId(order.name, identity.iteration, identity.rank))
+    if golden is None:
+        raise AlignmentError(
+            f"the golden does not hold its id variable {order.name!r}, so nothing says which rows"
+            " it has",
+            remedy="do not ignore the id variable, and accept the outputs anew",
+        )
+    parameters = golden.tree.parameters
+    if parameters.dtype[1:] == order.ids.dtype.str[1:] and parameters.kind == "exact":
+        ids = order.ids.astype(parameters.dtype)
+        if math.prod(golden.shape) == ids.size:
+            tree = _core.build_tree(parameters, as_bytes(ids))
+            if tree.root == golden.tree.root:
+                return
+        if golden.data is not None:
+            theirs = np.frombuffer(golden.data, dtype=parameters.dtype)
+            if np.all(theirs[1:] > theirs[:-1]):
+                refuse_other_ids(order.name, theirs, order.ids)
+    raise AlignmentError(
+        f"the rows cannot be paired by {order.name!r}: the golden has other ids, or was made"
+        " without 'align_by'",
+        remedy="if these ids are right, accept the outputs anew",
+    )
 
 
 def _note_missing(tally: Tally, golden: _core.GoldenVariable) -> None:

@@ -33,6 +33,32 @@ class ConvertedValues(Values):
         return convert_exactly(elements, self._values.dtype, self.dtype, first_element)
 
 
+class RoundedValues(Values):
+    """Values of float32 or float64, in either byte order, as float32: rounded to nearest."""
+
+    def __init__(self, values: Values, dtype: str = "<f4") -> None:
+        self._values = values
+        self.dtype = dtype
+        self.shape = values.shape
+        self.item_bytes = 4
+
+    def read(self, first_element: int, count: int) -> NDArray[Any]:
+        with np.errstate(over="ignore"):
+            return self._values.read(first_element, count).astype(self.dtype)
+
+
+def is_mixed_precision(one: str, other: str) -> bool:
+    """Whether one dtype is float32 and the other float64."""
+    return {one[1:], other[1:]} == {"f4", "f8"}
+
+
+def held_by_float32(fill_values: tuple[float | int, ...]) -> tuple[float | int, ...]:
+    """The numbers that float32 makes of these, each once."""
+    with np.errstate(over="ignore"):
+        rounded = [float(np.float32(value)) for value in fill_values]
+    return tuple({repr(value): value for value in rounded}.values())
+
+
 def is_bfloat16(dtype: str) -> bool:
     return dtype[1:] == "bf2"
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ciwrap.compare.arrange import AlignedValues, RowOrders
 from ciwrap.errors import (
+    AlignmentError,
     CiwrapError,
     CorruptFileError,
     DuplicateVariableError,
@@ -22,6 +24,7 @@ from ciwrap.model import VariableId
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from ciwrap.compare.arrange import Arrangement, RowOrder
     from ciwrap.readers.base import Source, VariableInfo
     from ciwrap.readers.layout import FoundOutputs, OutputFile
 
@@ -42,13 +45,19 @@ class Catalog:
 
     entries: by identity, in the order of iteration, rank and name. errors: files that could not be
     opened, variables that are there twice, files that no reader knows; as long as there is one, not
-    everything has been compared. paths: every file that was to be read.
+    everything has been compared. paths: every file that was to be read. notes: what was chosen
+    among copies. With an arrangement, variables that are aligned across ranks have no rank.
     """
 
-    def __init__(self, found: FoundOutputs) -> None:
+    def __init__(self, found: FoundOutputs, arrangement: Arrangement | None = None) -> None:
+        self.notes: list[str] = []
+        self._arrangement = arrangement
+        self._parts: dict[VariableId, tuple[Entry, ...]] = {}
+        self._orders = RowOrders("error" if arrangement is None else arrangement.duplicates)
         self._open: OrderedDict[str, Source] = OrderedDict()
         self.errors: list[CiwrapError] = []
         self.paths = [file.path for file in found.files]
+        self._twice: set[VariableId] = set()
         entries: dict[VariableId, Entry] = {}
         for path in found.unmatched:
             self.errors.append(
@@ -69,6 +78,8 @@ class Catalog:
                 continue
             for info in source.variables:
                 identity = file.variable_id(info)
+                if identity in entries and self._take_one(entries, Entry(identity, file, info)):
+                    continue
                 if identity in entries:
                     self.errors.append(
                         DuplicateVariableError(
@@ -81,7 +92,18 @@ class Catalog:
                     )
                     continue
                 entries[identity] = Entry(identity, file, info)
+        self._by_place = entries
+        if arrangement is not None:
+            entries = self._joined(entries, arrangement)
         self.entries = {identity: entries[identity] for identity in sorted(entries)}
+        if self._twice:
+            which = "" if arrangement is None else arrangement.duplicates
+            shown = ", ".join(identity.text for identity in sorted(self._twice)[:3])
+            more = ", ..." if len(self._twice) > 3 else ""
+            self.notes.append(
+                f"{len(self._twice)} variables were written more than once, and the {which} of each"
+                f" is taken: {shown}{more}"
+            )
 
     def values(self, identity: VariableId, mask: str | None = None) -> Values:
         """The variable's values, zero where the boolean variable `mask` of the same checkpoint is
@@ -99,7 +121,7 @@ class Catalog:
                 variable=identity.text,
                 remedy="name it under 'ignore' to go without it",
             )
-        values = self._plain_values(entry)
+        values = self._arranged(identity)
         if mask is None:
             return values
         mask_id = VariableId(mask, identity.iteration, identity.rank)
@@ -110,7 +132,98 @@ class Catalog:
                 variable=identity.text,
                 remedy="mend 'mask' in the configuration, or let the program write it",
             )
-        return MaskedValues(values, self._plain_values(mask_entry), mask)
+        return MaskedValues(values, self._arranged(mask_id, as_of=identity), mask)
+
+    def order_of(self, identity: VariableId) -> RowOrder | None:
+        """The order of the variable's rows; None if it is not aligned. Raises AlignmentError."""
+        found = self._alignment(identity)
+        return None if found is None else found[1]
+
+    def _take_one(self, entries: dict[VariableId, Entry], entry: Entry) -> bool:
+        """Whether the arrangement says which of two copies counts; that one then is in entries."""
+        if self._arrangement is None or self._arrangement.duplicates == "error":
+            return False
+        self._twice.add(entry.identity)
+        if self._arrangement.duplicates == "last":
+            entries[entry.identity] = entry
+        return True
+
+    def _joined(
+        self, entries: dict[VariableId, Entry], arrangement: Arrangement
+    ) -> dict[VariableId, Entry]:
+        """The entries, those of all ranks as one where they are aligned across ranks."""
+        self._id_names = self._ids_in_use(entries, arrangement)
+        groups: dict[VariableId, list[Entry]] = {}
+        for identity in sorted(entries):
+            entry = entries[identity]
+            where = self._id_of(identity)
+            is_joined = where is not None and where[1] and entry.info.shape
+            key = VariableId(identity.name, identity.iteration) if is_joined else identity
+            groups.setdefault(key, []).append(entry)
+        found: dict[VariableId, Entry] = {}
+        for key, members in groups.items():
+            self._parts[key] = tuple(members)
+            rows = sum(one.info.shape[0] for one in members if one.info.shape)
+            first = members[0]
+            shape = (rows, *first.info.shape[1:]) if first.info.shape else ()
+            info = (
+                first.info if len(members) == 1 else replace(first.info, shape=shape, region=None)
+            )
+            found[key] = Entry(key, first.file, info)
+        return found
+
+    def _ids_in_use(
+        self, entries: dict[VariableId, Entry], arrangement: Arrangement
+    ) -> dict[str, bool]:
+        """Id variables, and whether they order rows across ranks."""
+        names: dict[str, bool] = {}
+        for identity in entries:
+            name = arrangement.align_by(identity)
+            if name is not None:
+                names[name] = names.get(name, False) or arrangement.is_across_ranks(identity)
+        return names
+
+    def _id_of(self, identity: VariableId) -> tuple[str, bool] | None:
+        """(id variable, whether across ranks) by which a variable is aligned; ids by themselves."""
+        assert self._arrangement is not None
+        if identity.name in self._id_names:
+            return identity.name, self._id_names[identity.name]
+        name = self._arrangement.align_by(identity)
+        return None if name is None else (name, self._arrangement.is_across_ranks(identity))
+
+    def _alignment(self, identity: VariableId) -> tuple[tuple[Entry, ...], RowOrder] | None:
+        """The entries that make up an aligned variable, and the order of their rows."""
+        if self._arrangement is None:
+            return None
+        where = self._id_of(identity)
+        parts = self._parts[identity]
+        if where is None or not parts[0].info.shape:
+            return None
+        ids: list[Entry] = []
+        for part in parts:
+            id_place = VariableId(where[0], part.identity.iteration, part.identity.rank)
+            if id_place not in self._by_place:
+                raise AlignmentError(
+                    f"its id variable {where[0]!r} is not among the outputs",
+                    file=part.file.path,
+                    variable=identity.text,
+                    remedy="mend 'align_by', or let the program write it",
+                )
+            ids.append(self._by_place[id_place])
+        key = tuple(one.identity for one in ids)
+        order = self._orders.find(key, where[0], lambda: [self._plain_values(one) for one in ids])
+        return parts, order
+
+    def _arranged(self, identity: VariableId, as_of: VariableId | None = None) -> Values:
+        """The variable's values, its rows in order; as_of: in the order of another variable's."""
+        found = self._alignment(as_of or identity)
+        if found is None:
+            return self._plain_values(self.entries[identity])
+        parts, order = found
+        if as_of is not None:
+            places = [replace(part.identity, name=identity.name) for part in parts]
+            parts = tuple(self._by_place[place] for place in places if place in self._by_place)
+        return AlignedValues([self._plain_values(part) for part in parts], order)
 
     def _plain_values(self, entry: Entry) -> Values:
         source = self._source(entry.file)

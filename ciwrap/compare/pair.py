@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ciwrap import _core
-from ciwrap.compare.convert import ConvertedValues
+from ciwrap.compare.convert import (
+    ConvertedValues,
+    RoundedValues,
+    held_by_float32,
+    is_mixed_precision,
+)
 from ciwrap.compare.parts import MOST_INDICES, suspect_pieces
+from ciwrap.compare.periodic import compare_periodic
 from ciwrap.compare.variable import Compared, element_result, not_comparable, reason_of
 from ciwrap.errors import (
     CiwrapError,
@@ -47,6 +54,7 @@ def compare_variable(
     identity: VariableId,
     *,
     source_path: str | None = None,
+    aligned_by: str | None = None,
     resources: Resources = DEFAULT_RESOURCES,
     progress: Progress = NO_PROGRESS,
 ) -> Compared:
@@ -63,6 +71,8 @@ def compare_variable(
         "evidence": Evidence.DATA,
         "bound": settings.bound,
         "mask": settings.mask,
+        "aligned_by": aligned_by,
+        "period": settings.period or None,
     }
     if golden.dtype != new.dtype:
         facts["golden_dtype"] = golden.dtype
@@ -75,12 +85,19 @@ def compare_variable(
             raise ShapeMismatchError(
                 f"shape {tuple(golden.shape)} on one side, {tuple(new.shape)} on the other"
             )
+        if settings.mixed_precision and is_mixed_precision(golden.dtype, new.dtype):
+            settings = replace(settings, fill_values=held_by_float32(settings.fill_values))
+            golden, new = RoundedValues(golden), RoundedValues(new)
         if golden.dtype != new.dtype:
             if settings.strict_dtype:
                 raise DtypeMismatchError(
                     f"dtype {golden.dtype} on one side, {new.dtype} on the other"
                 )
             new = ConvertedValues(new, golden.dtype)
+        if settings.period:
+            return compare_periodic(
+                golden, new, settings, identity, facts, resources=resources, progress=progress
+            )
         return _compare(golden, new, settings, identity, facts, resources, progress)
     except CiwrapError as error:
         if error.exit_code is ExitCode.USAGE:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ciwrap.compare.arrange import refuse_other_ids
 from ciwrap.compare.outputs import Catalog
 from ciwrap.compare.pair import compare_variable
 from ciwrap.compare.tally import Tally, failed_check
@@ -16,6 +17,7 @@ from ciwrap.golden.progress import NO_PROGRESS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ciwrap.compare.arrange import Arrangement
     from ciwrap.golden.progress import Progress
     from ciwrap.model import CheckResult, VariableId, VariableSettings
     from ciwrap.readers.layout import FoundOutputs
@@ -26,12 +28,14 @@ class Rules:
     """How two runs are judged.
 
     settings_for: of a variable and its dtype. A variable that only one side has is not comparable,
-    unless strict_variables is false, when it is only told of.
+    unless strict_variables is false, when it is only told of. arrangement: how rows are aligned and
+    which of two copies counts; None: as the files have it.
     """
 
     settings_for: Callable[[VariableId, str], VariableSettings]
     is_ignored: Callable[[VariableId], bool]
     strict_variables: bool = True
+    arrangement: Arrangement | None = None
 
 
 def compare_runs(
@@ -48,9 +52,14 @@ def compare_runs(
     """Compares two runs variable by variable; raises UsageError, all else is in the result."""
     tally = Tally(strict_variables=rules.strict_variables)
     try:
-        with Catalog(golden) as ours, Catalog(new) as theirs:
+        with (
+            Catalog(golden, rules.arrangement) as ours,
+            Catalog(new, rules.arrangement) as theirs,
+        ):
             for error in (*ours.errors, *theirs.errors):
                 tally.fail(error)
+            for note in dict.fromkeys((*ours.notes, *theirs.notes)):
+                tally.warn(note)
             ignored = _compare_all(name, ours, theirs, rules, tally, resources, progress)
     except CiwrapError as error:
         if error.exit_code is ExitCode.USAGE:
@@ -107,6 +116,9 @@ def _compare_one(
     try:
         golden = ours.values(identity, settings.mask)
         new = theirs.values(identity, settings.mask)
+        orders = ours.order_of(identity), theirs.order_of(identity)
+        if orders[0] is not None and orders[1] is not None:
+            refuse_other_ids(orders[0].name, orders[0].ids, orders[1].ids)
     except CiwrapError as error:
         if error.exit_code is ExitCode.USAGE:
             raise
@@ -120,6 +132,7 @@ def _compare_one(
         settings,
         identity,
         source_path=str(entry.file.path),
+        aligned_by=None if orders[0] is None else orders[0].name,
         resources=resources,
         progress=progress,
     )

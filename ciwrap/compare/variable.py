@@ -80,6 +80,7 @@ def check_variable(
     settings: VariableSettings | None,
     *,
     source_path: str | None = None,
+    aligned_by: str | None = None,
     resources: Resources = DEFAULT_RESOURCES,
     progress: Progress = NO_PROGRESS,
 ) -> Compared:
@@ -99,6 +100,7 @@ def check_variable(
         "bound": bound_of(golden.tree.parameters),
         "golden_root": golden.tree.root.hex(),
         "mask": None if settings is None else settings.mask,
+        "aligned_by": aligned_by,
     }
     if golden.tree.parameters.dtype != values.dtype:
         facts["golden_dtype"] = golden.tree.parameters.dtype
@@ -107,7 +109,7 @@ def check_variable(
     try:
         values = _fitted(golden, values, settings)
         if settings is not None:
-            _refuse_other_parameters(golden, settings, identity)
+            refuse_other_parameters(golden, settings, identity)
         if golden.data is not None:
             return _by_data(golden, values, identity, facts, resources, progress)
         return _by_tree(golden, values, identity, facts, resources, progress)
@@ -140,9 +142,10 @@ def _fitted(
     return ConvertedValues(values, dtype)
 
 
-def _refuse_other_parameters(
+def refuse_other_parameters(
     golden: _core.GoldenVariable, settings: VariableSettings, identity: VariableId
 ) -> None:
+    """Raises ParameterMismatchError if the golden was made with another bound than is asked for."""
     made_with = golden.tree.parameters
     asked = tree_parameters(
         made_with.dtype,

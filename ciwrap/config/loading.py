@@ -66,7 +66,9 @@ def find(start: Path) -> Path:
 def schema() -> dict[str, Any]:
     """See `ciwrap.config.json_schema`."""
     made = ConfigSection.model_json_schema()
-    made["$defs"]["OptionsSection"] = OptionsSection.model_json_schema()
+    own_options = OptionsSection.model_json_schema()
+    made["$defs"].update(own_options.pop("$defs", {}))
+    made["$defs"]["OptionsSection"] = own_options
     options = {"anyOf": [{"$ref": "#/$defs/OptionsSection"}, {"type": "object"}]}
     for name in ("CheckSection", "NamedCheckSection"):
         made["$defs"][name]["properties"]["options"].update(options)
@@ -164,6 +166,7 @@ def _check(
         ),
         config_path=document.path,
         line=document.line_of(location),
+        duplicates=section.duplicates or "error",
     )
 
 
@@ -224,6 +227,10 @@ def _layer(section: BoundSection) -> SettingsLayer:
         equal_nan=section.equal_nan,
         fill_values=section.fill_values,
         mask=section.mask,
+        align_by=section.align_by,
+        across_ranks=section.across_ranks,
+        period=section.period,
+        mixed_precision=section.mixed_precision,
     )
 
 

@@ -219,6 +219,16 @@ def _numbers(value: Any) -> Any:
     return tuple(parse_number(item) for item in value)
 
 
+def _periods(value: Any) -> Any:
+    value = as_list(value)
+    if not isinstance(value, list) or not 1 <= len(value) <= 16:
+        raise refusal(f"must be a number, or a list of 1 to 16 numbers, not {shown(value)}")
+    found = tuple(_bound_part(item) for item in value)
+    if not any(found):
+        raise refusal("must hold a number above 0")
+    return found
+
+
 def plain_value(value: Any) -> Any:
     """A value as YAML would type it, `1e-6` included; for options that only their reader knows."""
     if isinstance(value, dict):
@@ -283,6 +293,21 @@ FillValues = Annotated[
             {"type": "array", "items": {"type": ["number", "string"]}, "maxItems": 16},
         ]
     ),
+]
+Periods = Annotated[
+    tuple[float, ...],
+    BeforeValidator(_periods),
+    JsonForm(
+        anyOf=[
+            {"type": ["number", "string"]},
+            {"type": "array", "items": {"type": ["number", "string"]}, "maxItems": 16},
+        ]
+    ),
+]
+DuplicatesWord = Annotated[
+    Literal["error", "first", "last"],
+    BeforeValidator(one_of("error", "first", "last")),
+    JsonForm(type="string", enum=["error", "first", "last"]),
 ]
 EvidenceWord = Annotated[
     Literal["auto", "data", "residues", "tree"],

@@ -26,6 +26,7 @@ from ciwrap.config.scalars import (
     ByteOrder,
     ChunkBytes,
     ColumnType,
+    DuplicatesWord,
     EvidenceWord,
     FillValues,
     Flag,
@@ -34,6 +35,7 @@ from ciwrap.config.scalars import (
     JsonForm,
     Length,
     Offset,
+    Periods,
     ResidueLevels,
     Seconds,
     StepSize,
@@ -46,7 +48,10 @@ from ciwrap.config.scalars import (
     shown,
 )
 
-OWN_FORMATS = ("npy", "npz", "raw", "text", "hdf5", "netcdf", "zarr")
+OWN_FORMATS = ("npy", "npz", "raw", "text", "hdf5", "netcdf", "zarr",
+    "parquet", "safetensors", "dcd", "gromacs", "fits", "vtk",
+    "adios2", "veloc",
+)  # fmt: skip
 
 
 class Section(BaseModel):
@@ -112,6 +117,18 @@ class BoundSection(Section):
     mask: Text | None = Field(
         None, description="boolean variable whose true elements count as zero on both sides"
     )
+    align_by: Text | None = Field(
+        None, description="id variable that orders the rows on both sides; 'none' for none"
+    )
+    across_ranks: Flag | None = Field(
+        None, description="whether the rows of all ranks are aligned together"
+    )
+    period: Periods | None = Field(
+        None, description="period of the values: a number, or one for each component (0: none)"
+    )
+    mixed_precision: Flag | None = Field(
+        None, description="compare float32 with float64, both rounded to float32"
+    )
 
     @model_validator(mode="after")
     def _exclude_ulps(self) -> BoundSection:
@@ -154,6 +171,20 @@ class StrictSection(Section):
     variables: Flag = Field(True, description="variables missing or extra")
 
 
+class RegionSection(Section):
+    """A region of a VELOC checkpoint."""
+
+    dtype: Text = Field(description="such as float64")
+    shape: Annotated[tuple[Length, ...], BeforeValidator(lengths)] | None = Field(
+        None, description="lengths; one may be -1"
+    )
+    name: Text | None = Field(None, description="what the variable is called")
+
+    @classmethod
+    def from_short_form(cls, value: Any) -> Any:
+        return {"dtype": value} if isinstance(value, str) else value
+
+
 class OptionsSection(Section):
     """Options of ciwrap's own readers."""
 
@@ -187,7 +218,10 @@ class OptionsSection(Section):
         None, description="files with a history: what one iteration adds to that variable"
     )
     attributes: Flag | None = Field(
-        None, description="hdf5, netcdf, zarr: compare attributes, too (false)"
+        None, description="compare attributes, too, where the format has them (false)"
+    )
+    regions: Mapping[str, RegionSection] | None = Field(
+        None, description="veloc: dtype, and name and shape, of each region by its id"
     )
 
 
@@ -212,6 +246,9 @@ class CheckSection(BoundSection):
     ) = Field(None, description="options of the reader")
     run: RunSection | None = Field(None, description="a command of this check's own")
     ignore: Texts = Field((), description="variables to leave out, as names or globs")
+    duplicates: DuplicatesWord | None = Field(
+        None, description="which counts of what was written twice: an error, the first, the last"
+    )
     strict: StrictSection | None = Field(None, description="which mismatches are errors")
     variables: Mapping[str, BoundSection] = Field(
         default_factory=dict,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.errors import ConfigError
@@ -52,6 +52,10 @@ class SettingsLayer:
     equal_nan: bool | None = None
     fill_values: tuple[float | int, ...] | None = None
     mask: str | None = None
+    align_by: str | None = None
+    across_ranks: bool | None = None
+    period: tuple[float, ...] | None = None
+    mixed_precision: bool | None = None
 
     def over(self, settings: VariableSettings) -> VariableSettings:
         """The settings with this layer's own put over them."""
@@ -110,7 +114,8 @@ class Check:
     """One check: which outputs to take and how to judge them.
 
     outputs and exclude are relative to `root`, the configuration's folder. layers: defaults and the
-    check's own keys. line: where the check begins in the configuration, for messages.
+    check's own keys. duplicates: which counts of a variable, or of a row's id, that is there twice:
+    "error", "first" or "last". line: where the check begins in the configuration, for messages.
     """
 
     name: str
@@ -127,6 +132,15 @@ class Check:
     rules: tuple[VariableRule, ...] = ()
     config_path: Path | None = None
     line: int | None = None
+    duplicates: str = "error"
+
+    @property
+    def is_arranged(self) -> bool:
+        """Whether anything is to be aligned, compared on a circle, or taken once of two."""
+        layers = (*self.layers, *(rule.settings for rule in self.rules))
+        return self.duplicates != "error" or any(
+            layer.align_by or layer.period or layer.mixed_precision for layer in layers
+        )
 
     def is_ignored(self, variable: VariableId) -> bool:
         return any(name_matches(pattern, variable) for pattern in self.ignore)
@@ -194,19 +208,7 @@ def fit_to_dtype(settings: VariableSettings, dtype: str) -> VariableSettings:
         # NaN is no member of a list by ==, so compare as text.
         if fitted is not None and repr(fitted + 0) not in map(repr, held):
             held.append(fitted + 0)  # -0.0 becomes 0.0
-    return VariableSettings(
-        bound=bound,
-        residue_levels=settings.residue_levels,
-        chunk_bytes=settings.chunk_bytes,
-        evidence=settings.evidence,
-        data_budget_bytes=settings.data_budget_bytes,
-        residues_budget_bytes=settings.residues_budget_bytes,
-        equal_nan=settings.equal_nan,
-        fill_values=tuple(held),
-        mask=settings.mask,
-        strict_dtype=settings.strict_dtype,
-        strict_shape=settings.strict_shape,
-    )
+    return replace(settings, bound=bound, fill_values=tuple(held))
 
 
 _FLOAT_CODES = {"f2": "<e", "f4": "<f", "f8": "<d", "c8": "<f", "c16": "<d"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ MAX_ELEMENTS = 1 << 60
 _LARGE_BYTES = 1 << 30
 _MAX_RATIO = 10_000
 _TEXT_STEP = 16
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ def guarded(path: Path, variable: str | None = None) -> Iterator[None]:
 
 
 def _corrupt(path: Path, variable: str | None, error: Exception) -> CorruptFileError:
-    text = one_line(error) or type(error).__name__
+    text = one_line(_COLOURS.sub("", str(error))) or type(error).__name__
     return CorruptFileError(
         f"cannot be read: {text[:200]}",
         file=path,
@@ -193,11 +195,11 @@ class Listing:
         """Something that is in the file and cannot be compared."""
 
         info = VariableInfo(name, "|V1", (1,), fault=one_line(fault), **facts)
-        self._append(Entry(info, _nothing))
+        self.put(Entry(info, _nothing))
 
     def _add(self, info: VariableInfo, read: ReadFlat, steps: Sequence[int] | None) -> None:
         if steps is None:
-            self._append(Entry(info, read))
+            self.put(Entry(info, read))
             return
         if not info.shape or len(steps) != info.shape[0]:
             raise CorruptFileError(
@@ -221,9 +223,10 @@ class Listing:
                 called=info.called or info.name,
                 iteration=step,
             )
-            self._append(Entry(one, _shifted(read, number * per_step)))
+            self.put(Entry(one, _shifted(read, number * per_step)))
 
-    def _append(self, entry: Entry) -> None:
+    def put(self, entry: Entry) -> None:
+        """Adds an entry as it is. Raises DuplicateVariableError, FileLimitError."""
         name = entry.info.name
         if name in self._names:
             raise DuplicateVariableError("is in the file twice", file=self.path, variable=name)

@@ -24,14 +24,18 @@ if TYPE_CHECKING:
 # A child that turns in circles is ended; far beyond what it takes to list a file of that size.
 _CPU_SECONDS = 5
 _CPU_SECONDS_PER_MIB = 1
+_WAITING_FACTOR = 6  # a child that waits for something, or a busy machine
 _seen: set[tuple[str, int, int, int]] = set()
 
 
-def look_first(path: Path, open_source: Callable[[], Source]) -> None:
+def look_first(
+    path: Path, open_source: Callable[[], Source], *, wait_seconds: int | None = None
+) -> None:
     """Opens the source and reads an element of each variable, in a child process.
 
     Raises CorruptFileError if that process dies. What it finds otherwise, errors included, is left
     to the caller to find again. A file that has not changed is not looked at twice.
+    wait_seconds: how long the child may wait for something; default: longer than it may compute.
     """
     try:
         status = path.stat()
@@ -45,9 +49,10 @@ def look_first(path: Path, open_source: Callable[[], Source]) -> None:
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
-        _be_the_child(open_source, _CPU_SECONDS + _CPU_SECONDS_PER_MIB * (status.st_size >> 20))
+        cpu_seconds = _CPU_SECONDS + _CPU_SECONDS_PER_MIB * (status.st_size >> 20)
+        _be_the_child(open_source, cpu_seconds, wait_seconds or cpu_seconds * _WAITING_FACTOR)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if code == -signal.SIGXCPU:
+    if code in (-signal.SIGXCPU, -signal.SIGALRM):
         raise CorruptFileError(
             "is damaged: the library that reads it comes to no end",
             file=path,
@@ -63,7 +68,7 @@ def look_first(path: Path, open_source: Callable[[], Source]) -> None:
     _seen.add(key)
 
 
-def _be_the_child(open_source: Callable[[], Source], cpu_seconds: int) -> None:
+def _be_the_child(open_source: Callable[[], Source], cpu_seconds: int, wait_seconds: int) -> None:
     try:
         for number in (
             signal.SIGSEGV,
@@ -71,8 +76,10 @@ def _be_the_child(open_source: Callable[[], Source], cpu_seconds: int) -> None:
             signal.SIGABRT,
             signal.SIGFPE,
             signal.SIGXCPU,
+            signal.SIGALRM,
         ):
             signal.signal(number, signal.SIG_DFL)  # no handler's traceback
+        signal.alarm(wait_seconds)
         used = int(time.process_time())
         resource.setrlimit(resource.RLIMIT_CPU, (used + cpu_seconds, used + cpu_seconds + 5))
         nothing = os.open(os.devnull, os.O_WRONLY)

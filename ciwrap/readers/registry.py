@@ -32,6 +32,20 @@ OWN_READERS = {
     "hdf5": ("ciwrap.readers.hdf5:Hdf5Reader", (".h5", ".hdf5", ".he5", ".hdf")),
     "netcdf": ("ciwrap.readers.netcdf:NetcdfReader", (".nc", ".nc4", ".cdf", ".netcdf")),
     "zarr": ("ciwrap.readers.zarr_store:ZarrReader", (".zarr",)),
+    "parquet": ("ciwrap.readers.parquet:ParquetReader", (".parquet", ".pq")),
+    "safetensors": ("ciwrap.readers.safetensors:SafetensorsReader", (".safetensors",)),
+    "dcd": ("ciwrap.readers.dcd:DcdReader", (".dcd",)),
+    "gromacs": ("ciwrap.readers.gromacs:GromacsReader", (".trr", ".xtc")),
+    "fits": ("ciwrap.readers.fits:FitsReader", (".fits", ".fit", ".fts")),
+    "vtk": (
+        "ciwrap.readers.vtk:VtkReader",
+        (
+            *(".vtk", ".vti", ".vtp", ".vtr", ".vts", ".vtu", ".vtm"),
+            *(".pvti", ".pvtp", ".pvtr", ".pvts", ".pvtu", ".xdmf", ".xmf"),
+        ),
+    ),
+    "adios2": ("ciwrap.readers.adios2:Adios2Reader", (".bp", ".bp4", ".bp5")),
+    "veloc": ("ciwrap.readers.veloc:VelocReader", (".veloc",)),
 }
 
 

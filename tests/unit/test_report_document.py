@@ -68,6 +68,8 @@ def full_result() -> RunResult:
         golden_shape=(20,),
         bound=ErrorBound(1e-6),
         mask="land",
+        aligned_by="id",
+        period=(10.0,),
         source_path="out/density.npy",
         golden_root="0" * 32,
         root="f" * 32,

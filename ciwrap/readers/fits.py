@@ -1,0 +1,236 @@
+"""FITS files: headers through astropy, data straight from where they lie."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ciwrap.errors import CorruptFileError
+from ciwrap.readers.base import FileRegion, Reader, Source
+from ciwrap.readers.boxes import FlatReader
+from ciwrap.readers.dtypes import extract, fields_of
+from ciwrap.readers.entries import EntrySource, Listing, guarded
+from ciwrap.readers.files import InputFile
+from ciwrap.readers.hdf5 import check_is_file
+from ciwrap.readers.optional import library
+from ciwrap.readers.packed import Packing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+_TYPES = {8: "|u1", 16: ">i2", 32: ">i4", 64: ">i8", -32: ">f4", -64: ">f8"}
+# Unsigned (and signed 8-bit) numbers are stored with an offset: BZERO by type.
+_OFFSETS = {"|u1": -128, ">i2": 1 << 15, ">i4": 1 << 31, ">i8": 1 << 63}
+_WITHOUT_MEANING = {"", "COMMENT", "HISTORY", "END"}
+
+
+class FitsReader(Reader):
+    """Images by the name of their extension; columns of binary tables as EXTENSION.COLUMN.
+
+    Header cards hold dates and versions and are compared only if `attributes` asks for it.
+    """
+
+    name: ClassVar[str] = "fits"
+    suffixes: ClassVar[tuple[str, ...]] = (".fits", ".fit", ".fts")
+    option_names: ClassVar[tuple[str, ...]] = ("attributes",)
+
+    def open(
+        self,
+        path: Path,
+        *,
+        name: str | None = None,  # noqa: ARG002 - extensions have names
+        options: Mapping[str, Any] | None = None,
+    ) -> Source:
+        given = dict(options or {})
+        self.check_options(given, path)
+        check_is_file(path)
+        fits = library("astropy.io.fits", "fits", file=path)
+        file = InputFile(path)
+        hdus: Any = None
+        try:
+            with guarded(path), warnings.catch_warnings():
+                # What is wrong with the file is looked at below; the rest is no concern of ours.
+                warnings.simplefilter("ignore")
+                hdus = fits.open(
+                    str(path), memmap=False, lazy_load_hdus=False, do_not_scale_image_data=True
+                )
+                listing = _Fits(
+                    fits, file, path, attributes=bool(given.get("attributes"))
+                ).listing_of(hdus)
+
+            def finish() -> None:
+                hdus.close()
+                file.close()
+
+            return EntrySource(path, listing.entries, finish)
+        except BaseException:
+            if hdus is not None:
+                hdus.close()
+            file.close()
+            raise
+
+
+class _Fits:
+    def __init__(self, fits: Any, file: InputFile, path: Path, *, attributes: bool) -> None:
+        self._fits = fits
+        self._file = file
+        self._attributes = attributes
+        self._listing = Listing(path)
+
+    def listing_of(self, hdus: Any) -> Listing:
+        end = 0
+        names: set[str] = set()
+        for number, hdu in enumerate(hdus):
+            name = hdu.name or f"HDU{number}"
+            name = f"HDU{number}" if name in names else name
+            names.add(name)
+            where = hdu.fileinfo()
+            end = max(end, int(where["datLoc"]) + int(where["datSpan"]))
+            if end > self._file.byte_count:
+                raise CorruptFileError(
+                    f"is truncated: {name} ends at byte {end} of {self._file.byte_count}",
+                    file=self._listing.path,
+                )
+            self._hdu(hdu, name, int(where["datLoc"]))
+            if self._attributes:
+                self._cards(hdu.header, name)
+        if end != self._file.byte_count:
+            raise CorruptFileError(
+                f"has {self._file.byte_count - end} bytes that belong to no extension",
+                file=self._listing.path,
+            )
+        return self._listing
+
+    def _cards(self, header: Any, name: str) -> None:
+        seen: set[str] = set()
+        for card in header.cards:
+            if card.keyword in _WITHOUT_MEANING or card.keyword in seen:
+                continue
+            seen.add(card.keyword)
+            value = (
+                card.value if isinstance(card.value, (bool, int, float, str)) else str(card.value)
+            )
+            self._listing.add_array(f"{name}@{card.keyword}", value)
+
+    def _hdu(self, hdu: Any, name: str, at: int) -> None:
+        if isinstance(hdu, self._fits.CompImageHDU):
+            self._packed_image(hdu, name)
+        elif isinstance(hdu, (self._fits.PrimaryHDU, self._fits.ImageHDU)):
+            if hdu.header.get("NAXIS", 0):
+                self._image(hdu, name, at)
+        elif isinstance(hdu, self._fits.BinTableHDU):
+            self._table(hdu, name, at)
+        else:
+            self._listing.add_fault(name, f"is a {type(hdu).__name__}, which is not compared")
+
+    def _image(self, hdu: Any, name: str, at: int) -> None:
+        header = hdu.header
+        axes = int(header["NAXIS"])
+        shape = tuple(int(header[f"NAXIS{axis}"]) for axis in range(axes, 0, -1))
+        dtype = _TYPES.get(int(header["BITPIX"]))
+        if dtype is None:
+            raise CorruptFileError(f"has BITPIX={header['BITPIX']}", file=self._listing.path)
+        if header.get("GROUPS") is True:
+            self._listing.add_fault(name, "is random groups data, which are not compared")
+            return
+        count = int(np.prod(shape, dtype=object))
+        if at + count * np.dtype(dtype).itemsize > self._file.byte_count:
+            raise CorruptFileError("ends before its last element", file=self._listing.path)
+        scale = (header.get("BSCALE", 1.0), header.get("BZERO", 0.0), header.get("BLANK"))
+        read, target = _scaled(self._plain(at, dtype), np.dtype(dtype), *scale)
+        region = None
+        if target == np.dtype(dtype) and scale[:2] == (1.0, 0.0):
+            region = FileRegion(str(self._listing.path), at, count * target.itemsize)
+        self._listing.add(name, target, shape, read, region=region)
+
+    def _plain(self, at: int, dtype: str) -> Callable[[int, int], NDArray[Any]]:
+        item = np.dtype(dtype).itemsize
+
+        def read(first: int, count: int) -> NDArray[Any]:
+            return np.frombuffer(self._file.read_at(at + first * item, count * item), dtype)
+
+        return read
+
+    def _packed_image(self, hdu: Any, name: str) -> None:
+        shape = tuple(int(length) for length in hdu.shape)
+        if not shape or 0 in shape:
+            return
+        dtype = np.asarray(hdu.section[tuple(slice(0, 1) for _ in shape)]).dtype
+
+        def read_box(start: tuple[int, ...], lengths: tuple[int, ...]) -> Any:
+            box = tuple(slice(at, at + n) for at, n in zip(start, lengths, strict=True))
+            return np.asarray(hdu.section[box])
+
+        rows = max(1, (1 << 20) // max(1, int(np.prod(shape[1:])) * dtype.itemsize))
+        flat = FlatReader(shape, dtype, read_box, rows)
+        self._listing.add(name, dtype, shape, flat.read)
+
+    def _table(self, hdu: Any, name: str, at: int) -> None:
+        rows, width = int(hdu.header["NAXIS2"]), int(hdu.header["NAXIS1"])
+        record = hdu.columns.dtype.newbyteorder(">")
+        if record.itemsize != width:
+            self._listing.add_fault(
+                name, f"has rows of {width} bytes, its columns {record.itemsize}"
+            )
+            return
+        raw = self._plain(at, f"V{width}")
+        for column, field_name in zip(hdu.columns, record.names, strict=True):
+            path = f"{name}.{column.name}"
+            fields = fields_of(path, record.fields[field_name][0])
+            code = str(column.format).lstrip("0123456789")[:1]
+            if code in "PQX" or len(fields) != 1:
+                self._listing.add_fault(
+                    path, f"has the format {column.format}, which is not compared"
+                )
+                continue
+            self._column(path, column, raw, record, field_name, rows)
+
+    def _column(
+        self, path: str, column: Any, raw: Any, record: np.dtype[Any], field_name: str, rows: int
+    ) -> None:
+        kind = record.fields[field_name][0] if record.fields is not None else record
+        one = next(field for field in fields_of("x", record) if field.name == f"x.{field_name}")
+        per_row = int(np.prod(one.inner_shape, dtype=np.int64))
+        if kind.itemsize == 0 or per_row == 0:
+            return
+
+        def read(first: int, count: int) -> NDArray[Any]:
+            row, within = divmod(first, per_row)
+            records = raw(row, (within + count + per_row - 1) // per_row)
+            values: NDArray[Any] = extract(records, record, one)
+            return values[within : within + count]
+
+        scale = (column.bscale or 1.0, column.bzero or 0.0, column.null)
+        scaled, target = _scaled(read, np.dtype(one.dtype), *scale)
+        self._listing.add(path, target, (rows, *one.inner_shape), scaled)
+
+
+def _scaled(
+    read: Callable[[int, int], NDArray[Any]],
+    dtype: np.dtype[Any],
+    scale: float,
+    zero: float,
+    blank: int | None,
+) -> tuple[Callable[[int, int], NDArray[Any]], np.dtype[Any]]:
+    """The values that stored numbers stand for, and their dtype."""
+    if dtype.kind not in "iuf" or (scale == 1 and zero == 0):
+        return read, dtype
+    if scale == 1 and _OFFSETS.get(dtype.str) == zero and blank is None:
+        other = np.dtype(f"{dtype.str[0]}{'i' if dtype.kind == 'u' else 'u'}{dtype.itemsize}")
+        flip = np.array(1 << (8 * dtype.itemsize - 1), dtype=f"u{dtype.itemsize}")
+
+        def unsigned(first: int, count: int) -> NDArray[Any]:
+            bits = read(first, count).astype(dtype.newbyteorder("=")).view(f"u{dtype.itemsize}")
+            values: NDArray[Any] = (bits ^ flip).view(other.newbyteorder("=")).astype(other)
+            return values
+
+        return unsigned, other
+    packing = Packing(
+        float(scale), float(zero), () if blank is None else (blank,), np.dtype(np.float64)
+    )
+    return packing.reader(read), packing.dtype

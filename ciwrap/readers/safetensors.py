@@ -1,0 +1,119 @@
+"""safetensors files: a JSON header with offsets, then the tensors one after another."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ciwrap.errors import CorruptFileError, FileLimitError
+from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo, as_elements
+from ciwrap.readers.dtypes import storage_dtype
+from ciwrap.readers.entries import Entry, EntrySource, Listing
+from ciwrap.readers.files import InputFile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+_MAX_HEADER_BYTES = 100 << 20  # as the format's own library has it
+_DTYPES = {
+    "BOOL": "|b1", "U8": "|u1", "I8": "|i1", "I16": "<i2", "U16": "<u2", "I32": "<i4",
+    "U32": "<u4", "I64": "<i8", "U64": "<u8", "F16": "<f2", "BF16": "<bf2", "F32": "<f4",
+    "F64": "<f8", "C64": "<c8",
+}  # fmt: skip
+
+
+class SafetensorsReader(Reader):
+    """Every tensor is a variable; each lies in one stretch of the file."""
+
+    name: ClassVar[str] = "safetensors"
+    suffixes: ClassVar[tuple[str, ...]] = (".safetensors",)
+
+    def open(
+        self,
+        path: Path,
+        *,
+        name: str | None = None,  # noqa: ARG002 - the file names its tensors
+        options: Mapping[str, Any] | None = None,
+    ) -> Source:
+        self.check_options(options or {}, path)
+        file = InputFile(path)
+        try:
+            return EntrySource(path, _entries(path, file), file.close)
+        except BaseException:
+            file.close()
+            raise
+
+
+def _entries(path: Path, file: InputFile) -> list[Entry]:
+    start = 8 + int.from_bytes(file.read_at(0, 8), "little")
+    if start > _MAX_HEADER_BYTES:
+        raise FileLimitError(f"claims a header of {start} bytes", file=path)
+    try:
+        header = json.loads(bytes(file.read_at(8, start - 8)).decode(), object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise CorruptFileError(f"its header is no JSON: {str(error)[:100]}", file=path) from None
+    if not isinstance(header, dict):
+        raise CorruptFileError("its header is no mapping", file=path)
+    listing = Listing(path)
+    stretches: list[tuple[int, int]] = []
+    for name, tensor in header.items():
+        if name == "__metadata__":
+            continue
+        dtype, shape, begin, end = _described(path, name, tensor)
+        stretches.append((begin, end))
+        known = _DTYPES.get(dtype)
+        if known is None:
+            listing.add_fault(name, f"is of type {dtype[:20]}, which has no defined comparison")
+            continue
+        if math.prod(shape) * storage_dtype(known).itemsize != end - begin:
+            raise CorruptFileError(
+                f"its offsets do not hold {dtype} of shape {shape}", file=path, variable=name
+            )
+        region = FileRegion(str(path), start + begin, end - begin)
+        info = VariableInfo(name, known, shape, region)
+        listing.put(Entry(info, _reader(file, start + begin, known)))
+    at = 0
+    for begin, end in sorted(stretches):
+        if begin != at:
+            raise CorruptFileError("its tensors overlap or leave a gap", file=path)
+        at = end
+    if start + at != file.byte_count:
+        what = "is truncated" if file.byte_count < start + at else "has bytes left over"
+        raise CorruptFileError(
+            f"{what}: it has {file.byte_count} bytes, its header says {start + at}", file=path
+        )
+    return listing.entries
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name comes twice")
+    return found
+
+
+def _described(path: Path, name: str, tensor: Any) -> tuple[str, tuple[int, ...], int, int]:
+    """(dtype, shape, begin, end) of a tensor's entry."""
+    try:
+        dtype, shape, (begin, end) = tensor["dtype"], tensor["shape"], tensor["data_offsets"]
+        whole = [*shape, begin, end]
+    except (KeyError, TypeError, ValueError):
+        whole, dtype = [None], ""
+    if not isinstance(dtype, str) or not all(type(n) is int and n >= 0 for n in whole):
+        raise CorruptFileError("is described wrongly", file=path, variable=name)
+    return dtype, tuple(shape), begin, end
+
+
+def _reader(file: InputFile, offset: int, dtype: str) -> Any:
+    item = storage_dtype(dtype).itemsize
+
+    def read(first: int, count: int) -> NDArray[Any]:
+        return np.asarray(as_elements(file.read_at(offset + first * item, count * item), dtype))
+
+    return read

@@ -1,0 +1,101 @@
+"""Damaged and hostile files, and missing libraries, through the command line: one line, exit 3."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from ciwrap.cli.main import run
+from ciwrap.errors import CorruptFileError
+from ciwrap.readers.probe import look_first
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+h5py = pytest.importorskip("h5py")
+zarr = pytest.importorskip("zarr")
+
+
+def write_hdf5(path: Path) -> None:
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=np.arange(5000.0), chunks=(500,), compression="gzip")
+
+
+def write_zarr(path: Path) -> None:
+    zarr.create_array(str(path / "x"), data=np.arange(5000.0), chunks=(500,))
+    zarr.open_group(str(path), mode="a")
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "damaged"),
+    [("run.h5", write_hdf5, "run.h5"), ("run.zarr", write_zarr, "run.zarr/x/c/3")],
+)
+def test_a_file_that_is_cut_off(
+    name: str,
+    write: Callable[[Path], None],
+    damaged: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / name)
+    copy = tmp_path / "copy" / name
+    copy.parent.mkdir()
+    if (tmp_path / name).is_dir():
+        shutil.copytree(tmp_path / name, copy)
+    else:
+        shutil.copy(tmp_path / name, copy)
+    assert run(["compare", name, str(copy)]) == 0
+    cut(tmp_path / "copy" / damaged)
+    capsys.readouterr()
+    assert run(["compare", name, str(copy)]) == 3
+    told = capsys.readouterr()
+    assert "Traceback" not in told.out + told.err
+    assert "copy/" in told.out
+
+
+def test_a_library_that_is_not_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_hdf5(tmp_path / "a.h5")
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    assert run(["compare", str(tmp_path / "a.h5"), str(tmp_path / "a.h5")]) == 3
+    assert "pip install 'ciwrap[hdf5]'" in capsys.readouterr().out
+
+
+def test_links_to_other_files_are_not_followed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.h5"
+    write_hdf5(path)
+    with h5py.File(path, "a") as file:
+        file["secret"] = h5py.ExternalLink("/etc/passwd", "/x")
+    assert run(["compare", str(path), str(path)]) == 3
+    assert "link to another file" in capsys.readouterr().out
+    assert run(["compare", str(path), str(path), "--ignore", "secret"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(signal.SIGSEGV, "crashes"), (signal.SIGXCPU, "comes to no end")]
+)
+def test_a_library_that_crashes(number: int, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"x")
+
+    def crash() -> None:
+        os.kill(os.getpid(), number)
+
+    with pytest.raises(CorruptFileError, match=words):
+        look_first(path, crash)  # type: ignore[arg-type]
