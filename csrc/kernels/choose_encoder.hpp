@@ -44,12 +44,18 @@ EncodeFunction relative_encoder(const QuantizePlan& plan) {
     using Shortest = EstimatedTiles<Mode, Type, 4, FineRounding, Exact>;
     using Short = EstimatedTiles<Mode, Type, 6, FineRounding, Exact>;
     using Long = EstimatedTiles<Mode, Type, 6, WideRounding, Exact>;
-    if (Shortest::suits(plan))
-        return encode_quick_block<Shortest>;
-    if (Short::suits(plan))
-        return encode_quick_block<Short>;
-    if (Long::suits(plan))
-        return encode_quick_block<Long>;
+    // Instantiations cost time to compile and bytes to ship: 24 terms are for narrow types under
+    // bounds too small for any estimate, and half precision has no use for fine ones.
+    if constexpr (Type == ScalarType::float64 || Terms == 16) {
+        if (Shortest::suits(plan))
+            return encode_quick_block<Shortest>;
+    }
+    if constexpr (Type == ScalarType::float64 || (Type == ScalarType::float32 && Terms == 16)) {
+        if (Short::suits(plan))
+            return encode_quick_block<Short>;
+        if (Long::suits(plan))
+            return encode_quick_block<Long>;
+    }
     return encode_exact_block<typename Long::Exact>;
 }
 
