@@ -219,6 +219,7 @@ class StreamJob:
 class StreamReport(TypedDict):
     comparisons: list[Comparison]  # one per job; without meaning where there is an error
     errors: list[CoreError | None]  # one per job
+    first_values: list[tuple[bytes, bytes]]  # both sides' bytes of the first 10 of its indices
     bytes_read: int  # asked of the files, alignment included
     direct_bytes_read: int  # of these, past the system's cache
     read_count: int

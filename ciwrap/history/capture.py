@@ -39,6 +39,7 @@ from ciwrap.history.index import (
 from ciwrap.history.listing import (
     by_checkpoint,
     checksum_of,
+    relative_path,
     source_files,
     why_stale,
     youngest_ns,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from ciwrap.golden.values import Values
     from ciwrap.history.index import CheckpointKey, SourceFile
     from ciwrap.model import VariableId
+    from ciwrap.readers.base import VariableInfo
     from ciwrap.readers.layout import OutputFile
 
 # Large enough for scattered reads at nearly the speed of a stream, and for trees of 1/4000 of the
@@ -353,7 +355,13 @@ class _Session:
             trees.get("plain"),
             trees.get("fine"),
             trees.get("relative"),
+            region=self._region(info),
         )
+
+    def _region(self, info: VariableInfo) -> tuple[str, int] | None:
+        if info.region is None:
+            return None
+        return relative_path(self.run, info.region.path), info.region.offset
 
     @staticmethod
     def _fits(theirs: StoredTree, fine: _core.TreeParameters) -> bool:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from ciwrap.errors import CorruptFileError
 from ciwrap.golden.capture import tree_parameters
 from ciwrap.history.index import by_identity
+from ciwrap.readers.base import FileRegion
+from ciwrap.readers.dtypes import storage_dtype
 
 if TYPE_CHECKING:
     from ciwrap.compare.outputs import Catalog
@@ -61,6 +63,13 @@ class Variables:
         """Where the variable's bytes lie, if back to back in a file. Raises CorruptFileError if it
         is not what it was in the capture.
         """
+        captured = self.captured.get(identity)
+        if captured is not None and captured.region is not None and self._catalog is None:
+            path, offset = captured.region
+            item_bytes = storage_dtype(captured.dtype).itemsize
+            return FileRegion(
+                str(self.side.run / path), offset, captured.element_count * item_bytes
+            )
         self._refuse_change(identity)
         info = self.catalog.entries[identity].info
         if info.fault is not None:

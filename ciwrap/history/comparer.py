@@ -426,5 +426,5 @@ class Comparer:
         )
         self._outcome.data_bytes_read += facts.bytes_read
         self._outcome.engine = facts.engine or self._outcome.engine
-        for (question, job), found in zip(pending, streamed, strict=True):
-            self._outcome.results.append(streamed_result(question, job, found))
+        for (question, _), found in zip(pending, streamed, strict=True):
+            self._outcome.results.append(streamed_result(question, found))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -77,6 +78,8 @@ class CapturedVariable:
     fine: StoredTree | None = None
     relative: StoredTree | None = None
     reason: str | None = None
+    # Where the bytes lie as they are: one of the checkpoint's files, and the first byte.
+    region: tuple[str, int] | None = None
 
     @property
     def element_count(self) -> int:
@@ -176,6 +179,8 @@ def _variable_row(variable: CapturedVariable) -> dict[str, Any]:
             row[name] = _tree_row(tree)
     if variable.reason is not None:
         row["reason"] = variable.reason
+    if variable.region is not None:
+        row["region"] = list(variable.region)
     return row
 
 
@@ -210,6 +215,9 @@ class _MalformedError(ValueError):
     pass
 
 
+_HEX = re.compile("[0-9a-f]{32}")
+
+
 def _need(condition: bool, what: str) -> None:
     if not condition:
         raise _MalformedError(what)
@@ -218,8 +226,8 @@ def _need(condition: bool, what: str) -> None:
 def _whole(value: Any, what: str, *, none: bool = False) -> Any:
     if none and value is None:
         return None
-    _need(isinstance(value, int) and not isinstance(value, bool), what)
-    _need(0 <= value < 1 << 62, what)
+    if type(value) is not int or not 0 <= value < 1 << 62:
+        raise _MalformedError(what)
     return value
 
 
@@ -229,9 +237,9 @@ def _text(value: Any, what: str) -> str:
 
 
 def _hex(value: Any, what: str) -> str:
-    text = _text(value, what)
-    _need(len(text) == 32 and all(char in "0123456789abcdef" for char in text), what)
-    return text
+    if not isinstance(value, str) or _HEX.fullmatch(value) is None:
+        raise _MalformedError(what)
+    return value
 
 
 def _list(value: Any, what: str, length: int | None = None) -> list[Any]:
@@ -320,7 +328,10 @@ def _variable(row: Any) -> CapturedVariable:
         for key in ("plain", "fine", "relative")
         if key in row
     }
-    reason = row.get("reason")
+    reason, region = row.get("reason"), row.get("region")
+    if region is not None:
+        path, offset = _list(region, "a region", 2)
+        region = (_text(path, "a path"), _whole(offset, "an offset"))
     return CapturedVariable(
         identity,
         dtype,
@@ -329,6 +340,7 @@ def _variable(row: Any) -> CapturedVariable:
         trees.get("fine"),
         trees.get("relative"),
         None if reason is None else _text(reason, "a reason"),
+        region,
     )
 
 
@@ -393,6 +405,8 @@ def decode_checkpoint(data: bytes, key: CheckpointKey, path: Path) -> CapturedCh
         files = tuple(_file(row) for row in _list(value.get("files"), "files"))
         variables = tuple(_variable(row) for row in _list(value.get("variables"), "variables"))
         _need(len({v.identity for v in variables}) == len(variables), "a variable twice")
+        paths = {file.path for file in files}
+        _need(all(v.region is None or v.region[0] in paths for v in variables), "a region's file")
         return CapturedCheckpoint(key, files, variables)
     except (_MalformedError, InvalidBoundError) as error:
         raise _refusal(path, str(error)) from error

@@ -37,10 +37,7 @@ def source_files(run: Path, files: Sequence[OutputFile]) -> tuple[SourceFile, ..
     """
     sources: dict[str, SourceFile] = {}
     for file in files:
-        how = json.dumps(
-            [file.reader.name, file.label, {str(k): file.options[k] for k in sorted(file.options)}],
-            default=repr,
-        )
+        how = _how(file)
         if file.path.is_dir():
             # A store of many files: each of them counts, and so does how they are read.
             sources.update({one.path: one for one in _inside(run, file.path, how)})
@@ -54,10 +51,24 @@ def source_files(run: Path, files: Sequence[OutputFile]) -> tuple[SourceFile, ..
     return tuple(sources[path] for path in sorted(sources))
 
 
+def _how(file: OutputFile) -> str:
+    if not file.options:
+        return f"{file.reader.name} {file.label}"
+    options = json.dumps(
+        {str(key): file.options[key] for key in sorted(file.options)}, default=repr
+    )
+    return f"{file.reader.name} {file.label} {options}"
+
+
 def _inside(run: Path, folder: Path, how: str) -> Iterator[SourceFile]:
     for here, _, names in os.walk(folder):
         for name in names:
             yield _source(run, Path(here) / name, how)
+
+
+def relative_path(run: Path, path: Path | str) -> str:
+    """A file's path in the run. Files are found below it: nothing has to be resolved for this."""
+    return str(path).removeprefix(f"{run}{os.sep}")
 
 
 def _source(run: Path, path: Path, how: str) -> SourceFile:
@@ -67,9 +78,7 @@ def _source(run: Path, path: Path, how: str) -> SourceFile:
         raise OutputMissingError("has gone while it was looked at", file=path) from None
     except OSError as error:
         raise UnreadableFileError(error.strerror or str(error), file=path) from error
-    # Files are found below the run, so that no path has to be resolved for this.
-    relative = str(path).removeprefix(f"{run}{os.sep}")
-    return SourceFile(relative, status.st_size, status.st_mtime_ns, how)
+    return SourceFile(relative_path(run, path), status.st_size, status.st_mtime_ns, how)
 
 
 def youngest_ns(files: Sequence[SourceFile]) -> int:

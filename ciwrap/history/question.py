@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ciwrap.compare.variable import element_result, not_comparable, reason_of
 from ciwrap.errors import CiwrapError
-from ciwrap.history.stage_two import read_element
 from ciwrap.model import Evidence
+from ciwrap.readers.base import as_elements
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ciwrap import _core
-    from ciwrap.history.stage_two import Streamed, StreamJob
+    from ciwrap.history.stage_two import Streamed
     from ciwrap.model import VariableId, VariableResult
 
 
@@ -43,17 +43,20 @@ class Question:
         return self.parameters.scalar_bytes * self.parameters.scalars_per_element
 
 
-def streamed_result(question: Question, job: StreamJob, found: Streamed) -> VariableResult:
+def streamed_result(question: Question, found: Streamed) -> VariableResult:
     if found.comparison is None:
         assert found.error is not None
         facts = question.facts | question.roots
         return not_comparable(question.identity, reason_of(found.error), **facts)
-    dtype, item_bytes = question.facts["dtype"], question.item_bytes
+    positions = {flat: at for at, flat in enumerate(found.comparison.indices.tolist())}
+    golden, new = (as_elements(values, question.facts["dtype"]) for values in found.first_values)
+
+    def read(side: NDArray[Any], flat: int) -> NDArray[Any]:
+        at = positions[flat]
+        return side[at : at + 1]
+
     return result_of(
-        question,
-        found.comparison,
-        lambda flat: read_element(job.golden, dtype, flat, item_bytes),
-        lambda flat: read_element(job.new, dtype, flat, item_bytes),
+        question, found.comparison, lambda flat: read(golden, flat), lambda flat: read(new, flat)
     )
 
 

@@ -61,10 +61,12 @@ def compare_histories(
     options = fitted_options(golden, new, options)
     keys = sorted({*golden.groups, *new.groups}, key=key_order)
     shared = [key for key in keys if key in golden.groups and key in new.groups]
-    if _grouped_in_other_ways(golden, new):
+    # Rows that are aligned by an id, perhaps across ranks, are a matter of whole catalogs.
+    if rules.arrangement is not None or _grouped_in_other_ways(golden, new):
         if spread is not None:
             raise UsageError(
-                "iterations or ranks stand in the paths of one run and in the files of the other",
+                "rows are aligned, or iterations stand in the paths of one run and in the files of"
+                " the other",
                 remedy="compare without --mpi",
             )
         return compare_runs(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from ciwrap import _core
 from ciwrap.compare.parts import MOST_INDICES
-from ciwrap.errors import CiwrapError, CorruptFileError, UnreadableFileError, from_core_error
-from ciwrap.readers.base import as_elements
+from ciwrap.errors import CiwrapError, from_core_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,10 +48,14 @@ class StreamJob:
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """What a job came to: a comparison, or the error that stopped it."""
+    """What a job came to: a comparison, or the error that stopped it.
+
+    first_values: both sides' bytes of the first few differing elements, back to back.
+    """
 
     comparison: _core.Comparison | None
     error: CiwrapError | None = None
+    first_values: tuple[bytes, bytes] = (b"", b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +122,12 @@ def run_jobs(
     except _core.CoreError as error:
         raise from_core_error(error) from error
     results = [
-        Streamed(comparison) if error is None else Streamed(None, from_core_error(error))
-        for comparison, error in zip(report["comparisons"], report["errors"], strict=True)
+        Streamed(comparison, None, values)
+        if error is None
+        else Streamed(None, from_core_error(error))
+        for comparison, error, values in zip(
+            report["comparisons"], report["errors"], report["first_values"], strict=True
+        )
     ]
     return results, StreamFacts(
         report["bytes_read"],
@@ -129,18 +135,3 @@ def run_jobs(
         report["read_count"],
         report["engine"],
     )
-
-
-def read_element(region: RegionLike, dtype: str, flat: int, item_bytes: int) -> NDArray[Any]:
-    """One element of a stored array. Raises CorruptFileError, UnreadableFileError."""
-    try:
-        descriptor = os.open(region.path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            data = os.pread(descriptor, item_bytes, region.offset + flat * item_bytes)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise UnreadableFileError(error.strerror or str(error), file=region.path) from error
-    if len(data) != item_bytes:
-        raise CorruptFileError("was truncated while it was being compared", file=region.path)
-    return as_elements(data, dtype)

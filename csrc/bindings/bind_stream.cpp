@@ -42,6 +42,10 @@ py::array_t<std::uint8_t> copied(std::span<const std::byte> bytes) {
                                      reinterpret_cast<const std::uint8_t*>(bytes.data()));
 }
 
+py::bytes as_bytes(const std::vector<std::byte>& bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 // Takes the GIL for each call; the function object outlives the comparison.
 DifferenceSink make_sink(const py::object& function) {
     if (function.is_none())
@@ -83,12 +87,15 @@ py::dict stream(const std::vector<StreamJob>& jobs, const std::string& engine, u
     }
     py::list comparisons;
     py::list errors;
+    py::list first_values;
     for (StreamOutcome& outcome : report.outcomes) {
         errors.append(error_or_none(outcome));
+        first_values.append(
+            py::make_tuple(as_bytes(outcome.first_golden), as_bytes(outcome.first_value)));
         comparisons.append(std::move(outcome.comparison));
     }
     return py::dict("comparisons"_a = comparisons, "errors"_a = errors,
-                    "bytes_read"_a = report.bytes_read,
+                    "first_values"_a = first_values, "bytes_read"_a = report.bytes_read,
                     "direct_bytes_read"_a = report.direct_bytes_read,
                     "read_count"_a = report.read_count, "buffer_bytes"_a = report.buffer_bytes,
                     "reads_in_flight"_a = report.reads_in_flight, "engine"_a = report.engine);

@@ -42,9 +42,9 @@ SideFile::SideFile(const std::string& path, std::uint64_t offset, std::uint64_t 
                    DirectReads direct, bool is_scattered)
     : cached_(path), offset_(offset) {
     cached_.require_range(offset, byte_count);
-    direct_ = open_direct(cached_, offset, byte_count, direct);
     if (is_scattered)
         cached_.expect_scattered_reads();
+    direct_ = open_direct(cached_, offset, byte_count, direct);
 }
 
 const std::byte* SideFile::plan(std::uint64_t from, std::size_t length, std::byte* memory,

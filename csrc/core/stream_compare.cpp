@@ -55,7 +55,7 @@ class DepthControl {
     unsigned depth() const { return depth_; }
 
   private:
-    static constexpr unsigned first_depth = 16;
+    static constexpr unsigned first_depth = 64;
     static constexpr unsigned slices_per_step = 4;
     ReadEngine& engine_;
     unsigned most_;
@@ -210,10 +210,27 @@ class Streamer {
         const std::size_t element_bytes =
             static_cast<std::size_t>(parameters.data_type().element_bytes());
         const std::uint64_t differing = comparer->result().differing_count;
+        const std::size_t known = comparer->result().indices.size();
         comparer->update({piece.golden, piece.length}, {piece.value, piece.length},
                          piece.from / element_bytes);
+        keep_values(piece, element_bytes, comparer->result().indices, known);
         if (sink_ && comparer->result().differing_count > differing)
             list(piece, element_bytes);
+    }
+
+    // The values at indices[known] and later ones, all of this piece, while there is room for them.
+    void keep_values(const Piece& piece, std::size_t element_bytes,
+                     const std::vector<std::int64_t>& indices, std::size_t known) {
+        StreamOutcome& outcome = report_.outcomes[piece.job];
+        const std::size_t most = std::min(indices.size(), options_.max_values);
+        for (std::size_t i = known; i < most; ++i) {
+            const std::size_t at =
+                static_cast<std::size_t>(indices[i]) * element_bytes - piece.from;
+            outcome.first_golden.insert(outcome.first_golden.end(), piece.golden + at,
+                                        piece.golden + at + element_bytes);
+            outcome.first_value.insert(outcome.first_value.end(), piece.value + at,
+                                       piece.value + at + element_bytes);
+        }
     }
 
     // Looks at the piece once more, for all indices this time.

@@ -32,9 +32,13 @@ struct StreamJob {
 };
 
 // What a job came to. error: why it could not be compared; the comparison then means nothing.
+// first_*: both sides' bytes of the first differing elements, back to back; as many as
+// comparison.indices has, up to StreamOptions::max_values.
 struct StreamOutcome {
     Comparison comparison;
     std::optional<Error> error;
+    std::vector<std::byte> first_golden;
+    std::vector<std::byte> first_value;
 };
 
 // `automatic` reads past the system's cache where most of a file is not in it.
@@ -45,6 +49,7 @@ struct StreamOptions {
     std::size_t memory_bytes = std::size_t{256} << 20;  // for buffers; at least 1 MiB
     DirectReads direct = DirectReads::automatic;
     std::size_t max_indices = 100;
+    std::size_t max_values = 10;
 };
 
 struct StreamReport {

@@ -153,6 +153,19 @@ TEST_F(StreamTest, FindsWhatAComparisonInMemoryFinds) {
                     EXPECT_EQ(found.comparison.histogram, wanted.histogram);
                     EXPECT_EQ(found.comparison.max_abs_index, wanted.max_abs_index);
                     EXPECT_EQ(listed[job].size(), wanted.differing_count);
+                    const std::size_t size = jobs[job].parameters.data_type().element_bytes();
+                    const std::size_t kept = std::min<std::size_t>(wanted.indices.size(), 10);
+                    ASSERT_EQ(found.first_golden.size(), kept * size);
+                    ASSERT_EQ(found.first_value.size(), kept * size);
+                    for (std::size_t i = 0; i < kept; ++i) {
+                        const auto at = static_cast<std::size_t>(wanted.indices[i]) * size;
+                        EXPECT_EQ(std::memcmp(found.first_golden.data() + i * size,
+                                              made[job].golden.data() + at, size),
+                                  0);
+                        EXPECT_EQ(std::memcmp(found.first_value.data() + i * size,
+                                              made[job].value.data() + at, size),
+                                  0);
+                    }
                     EXPECT_TRUE(std::is_sorted(listed[job].begin(), listed[job].end()));
                     least +=
                         2 * wanted.element_count * jobs[job].parameters.data_type().element_bytes();
