@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import demo_noise, false_alarms, golden_check, golden_sizes, measure, tree_building
+from benchmarks import (
+    demo_noise,
+    false_alarms,
+    golden_check,
+    golden_sizes,
+    measure,
+    pytest_plugin,
+    tree_building,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,6 +105,15 @@ def _sections(options: argparse.Namespace) -> dict[str, Section]:
                 element_count=500_000 if quick else 10_000_000, repeats=min(options.repeats, 5)
             ),
             golden_check.table,
+        ),
+        "pytest-plugin": Section(
+            "The pytest plugin, each line a pytest run of its own",
+            lambda: pytest_plugin.run(
+                check_count=50 if quick else 1000,
+                element_count=500_000 if quick else 10_000_000,
+                repeats=1 if quick else min(options.repeats, 3),
+            ),
+            pytest_plugin.table,
         ),
         "tree-building": Section(
             f"Building the tree of {size >> 20} MiB in memory",

@@ -1,0 +1,196 @@
+"""What the pytest plugin costs: at the start of a session, for small checks, for a large array.
+
+Each case is a pytest run of its own, on a test file written for it; only the checking call is
+timed, and the whole run beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+_TIMER = """
+import json, os, time
+import numpy as np
+import pytest
+
+SECONDS = []
+
+def timed(function, *arguments, **options):
+    started = time.perf_counter()
+    function(*arguments, **options)
+    SECONDS.append(time.perf_counter() - started)
+
+@pytest.fixture(scope="session", autouse=True)
+def write_seconds():
+    yield
+    with open(os.environ["SECONDS_FILE"], "w") as stream:
+        json.dump(SECONDS, stream)
+"""
+_NPY = """
+def check_npy(x, name):
+    path = f"npy/{name}.npy"
+    if not os.path.exists(path):
+        os.makedirs("npy", exist_ok=True)
+        np.save(path, x)
+    np.testing.assert_allclose(x, np.load(path), rtol=0, atol=1e-6)
+"""
+_SMALL = {
+    "ciwrap": "timed(ciwrap.check, x, atol=1e-6)",
+    "npy + numpy.testing": "timed(check_npy, x, str(number))",
+}
+# The fixture's call, a first run that makes the baseline, and where that lies.
+_LARGE = {
+    "npy + numpy.testing": ("", "timed(check_npy, x, 'x')", (), "npy"),
+    "ciwrap": ("ciwrap", "timed(ciwrap.check, x, atol=1e-6)", ("--ciwrap-update=new",), "golden"),
+    "pytest-regressions ndarrays_regression": (
+        "ndarrays_regression",
+        "timed(ndarrays_regression.check, {'x': x}, default_tolerance={'atol': 1e-6, 'rtol': 0})",
+        ("--force-regen",),
+        "test_it",
+    ),
+    "syrupy (of the array's repr: blind)": (
+        "snapshot",
+        "timed(lambda: (_ for _ in ()).throw(AssertionError) if x != snapshot else None)",
+        ("--snapshot-update",),
+        "__snapshots__",
+    ),
+    "pytest-arraydiff (text)": (
+        "",
+        "return x",
+        ("--arraydiff-generate-path=reference",),
+        "reference",
+    ),
+}
+_NEEDS = {
+    "pytest-regressions ndarrays_regression": "pytest_regressions",
+    "syrupy (of the array's repr: blind)": "syrupy",
+    "pytest-arraydiff (text)": "pytest_arraydiff",
+}
+
+
+def run(*, check_count: int, element_count: int, repeats: int) -> dict[str, Any]:
+    return {
+        "startup": _startup(max(3, repeats)),
+        "small": {"check_count": check_count, "cases": _small(check_count)},
+        "large": {"element_count": element_count, "cases": _large(element_count, repeats)},
+    }
+
+
+def _pytest(folder: Path, *arguments: str) -> tuple[float, list[float], int]:
+    """Seconds of the run, seconds of the calls, exit code."""
+    target = folder / "seconds.json"
+    target.unlink(missing_ok=True)
+    kept = {name: value for name, value in os.environ.items() if name != "CI"}
+    started = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments],
+        cwd=folder,
+        env={**kept, "SECONDS_FILE": str(target)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    seconds = time.perf_counter() - started
+    if not target.exists():
+        return seconds, [], done.returncode
+    return seconds, json.loads(target.read_text()), done.returncode
+
+
+def _startup(repeats: int) -> dict[str, float]:
+    """Median seconds of a session with one empty test, with the plugin and without it."""
+    found: dict[str, list[float]] = {"with the plugin": [], "-p no:ciwrap": []}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "test_it.py").write_text("def test_it(): pass\n")
+        for _ in range(repeats):
+            for case, seconds in found.items():
+                more = () if case == "with the plugin" else ("-p", "no:ciwrap")
+                seconds.append(_pytest(folder, *more)[0])
+    return {case: statistics.median(seconds) for case, seconds in found.items()}
+
+
+def _small(check_count: int) -> dict[str, dict[str, float]]:
+    found = {}
+    for case, call in _SMALL.items():
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            fixture = "ciwrap" if case == "ciwrap" else "request"
+            (folder / "test_it.py").write_text(
+                f"{_TIMER}{_NPY}\n@pytest.mark.parametrize('number', range({check_count}))\n"
+                f"def test_it(number, {fixture}):\n"
+                f"    x = np.random.default_rng(number).normal(size=100)\n    {call}\n"
+            )
+            _pytest(folder, *(("--ciwrap-update=new",) if case == "ciwrap" else ()))
+            total, seconds, code = _pytest(folder)
+            assert code == 0, case
+            assert len(seconds) == check_count
+            found[case] = {
+                "median_seconds": statistics.median(seconds),
+                "percentile_95_seconds": sorted(seconds)[int(0.95 * check_count)],
+                "session_seconds": total,
+            }
+    return found
+
+
+def _large(element_count: int, repeats: int) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for case, (fixture, call, first_run, baseline) in _LARGE.items():
+        if case in _NEEDS and find_spec(_NEEDS[case]) is None:
+            continue
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            mark = "@pytest.mark.array_compare(atol=1e-6)\n" if "arraydiff" in case else ""
+            (folder / "test_it.py").write_text(
+                f"{_TIMER}{_NPY}\n{mark}def test_it({fixture or 'request'}):\n"
+                f"    x = np.random.default_rng(1).normal(size={element_count})\n    {call}\n"
+            )
+            _pytest(folder, *first_run)
+            more = ("--arraydiff", "--arraydiff-reference-path=reference") if mark else ()
+            runs = [_pytest(folder, *more) for _ in range(repeats)]
+            files = [path for path in (folder / baseline).rglob("*") if path.is_file()]
+            calls = [seconds[-1] for _, seconds, _ in runs if seconds]
+            found[case] = {
+                "passed": all(code == 0 for _, _, code in runs),
+                "call_seconds": statistics.median(calls) if calls else None,
+                "session_seconds": statistics.median(seconds for seconds, _, _ in runs),
+                "baseline_bytes": sum(path.stat().st_size for path in files),
+            }
+    return found
+
+
+def table(result: dict[str, Any]) -> list[list[str]]:
+    rows = [["what", "a check", "the session", "baseline"]]
+    for case, seconds in result["startup"].items():
+        rows.append([f"a session with one empty test, {case}", "", f"{seconds:.3f} s", ""])
+    count = result["small"]["check_count"]
+    for case, found in result["small"]["cases"].items():
+        median, high = 1e3 * found["median_seconds"], 1e3 * found["percentile_95_seconds"]
+        rows.append(
+            [
+                f"{count} checks of 100 float64: {case}",
+                f"{median:.2f} ms (95 %: {high:.2f} ms)",
+                f"{found['session_seconds']:.1f} s",
+                "",
+            ]
+        )
+    count = result["large"]["element_count"]
+    for case, found in result["large"]["cases"].items():
+        call = found["call_seconds"]
+        rows.append(
+            [
+                f"{count:,} float64: {case}" + ("" if found["passed"] else " (FAILED)"),
+                "" if call is None else f"{call:.2f} s",
+                f"{found['session_seconds']:.1f} s",
+                f"{found['baseline_bytes'] / 1e6:,.1f} MB",
+            ]
+        )
+    return rows
