@@ -141,10 +141,12 @@ def _small(check_count: int) -> dict[str, dict[str, float]]:
     return found
 
 
-def _large(element_count: int, repeats: int) -> dict[str, dict[str, Any]]:
+def _large(
+    element_count: int, repeats: int, only: tuple[str, ...] = tuple(_LARGE)
+) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for case, (fixture, call, first_run, baseline) in _LARGE.items():
-        if case in _NEEDS and find_spec(_NEEDS[case]) is None:
+        if case not in only or (case in _NEEDS and find_spec(_NEEDS[case]) is None):
             continue
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)

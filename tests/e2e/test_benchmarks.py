@@ -75,3 +75,19 @@ def test_unknown_sections_are_refused(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert "tree-building" in done.stderr
+
+
+def test_the_plugin_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import pytest_plugin
+
+    cases = pytest_plugin._small(5)
+    assert set(cases) == {"ciwrap", "npy + numpy.testing"}
+    large = pytest_plugin._large(1000, 1, only=("ciwrap",))
+    assert large["ciwrap"]["passed"]
+    assert 0 < large["ciwrap"]["baseline_bytes"] < 20_000
+    small = {"check_count": 5, "cases": cases}
+    rows = pytest_plugin.table(
+        {"startup": {}, "small": small, "large": {"element_count": 1000, "cases": large}}
+    )
+    assert len(rows) == 4

@@ -30,7 +30,7 @@ def test_dtype_change(suite: Suite) -> None:
     changed(suite, before, after).assert_outcomes(failed=1)
 
 
-@pytest.mark.parametrize("evidence", ["auto", "residues", "tree"])
+@pytest.mark.parametrize("evidence", ["auto", "tree"])
 def test_an_element_within_a_large_array(suite: Suite, evidence: str) -> None:
     """syrupy keeps NumPy's repr, which leaves out the middle."""
     text = """
