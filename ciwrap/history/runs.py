@@ -63,12 +63,13 @@ def compare_histories(
     shared = [key for key in keys if key in golden.groups and key in new.groups]
     # Rows that are aligned by an id, perhaps across ranks, are a matter of whole catalogs.
     if rules.arrangement is not None or _grouped_in_other_ways(golden, new):
-        if spread is not None:
-            raise UsageError(
-                "rows are aligned, or iterations stand in the paths of one run and in the files of"
-                " the other",
-                remedy="compare without --mpi",
-            )
+        for unused, option in ((spread, "--mpi"), (differences, "--list")):
+            if unused is not None:
+                raise UsageError(
+                    "rows are aligned, or iterations stand in the paths of one run and in the files"
+                    " of the other",
+                    remedy=f"compare without {option}",
+                )
         return compare_runs(
             name,
             golden.found,

@@ -500,6 +500,10 @@ def test_iterations_in_paths_against_iterations_in_files(tmp_path: Path) -> None
     code, document = ciwrap(tmp_path, "compare", a, b)
     assert code == 0, document["checks"][0]["messages"]
     assert len(document["checks"][0]["variables"]) == 12
+    # Nothing is listed in this way of comparing: so no list is promised, and none written.
+    code, _ = ciwrap(tmp_path, "compare", a, b, "--list", tmp_path / "list.csv")
+    assert code == 2
+    assert not (tmp_path / "list.csv").exists()
 
 
 @pytest.mark.parametrize("captured", [False, True])
