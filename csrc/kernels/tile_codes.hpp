@@ -157,7 +157,7 @@ template <class Code, Rounding Mode, class Input, class FineSteps, class Check>
                                                          std::int32_t half, const TileOutput& out,
                                                          FineSteps&& fine, Check&& check) {
     U32 remainders[tile / lanes32];
-#pragma GCC unroll 8
+#pragma GCC unroll tile_unroll
     for (std::size_t j = 0; j < tile / lanes32; ++j) {
         const std::size_t i = j * lanes32;
         const F64 x[2] = {input.at(i), input.at(i + lanes64)};

@@ -26,6 +26,11 @@ using UnsignedWords = std::uint64_t __attribute__((vector_size(32)));
 using Floats = float __attribute__((vector_size(16)));
 
 constexpr std::size_t lanes = 4;
+#if defined(__AVX2__)
+constexpr int tile_unroll = 8;
+#else
+constexpr int tile_unroll = 1;  // for size, as in simd.hpp
+#endif
 constexpr double infinity = __builtin_inf();
 
 [[gnu::always_inline]] inline Reals all(double value) {
@@ -180,7 +185,7 @@ class TileComparer {
         Words doubtful{};
         std::uint32_t differs = 0;
         std::uint32_t nonzero = 0;
-#pragma GCC unroll 8
+#pragma GCC unroll tile_unroll
         for (std::size_t i = 0; i < compare_tile; i += lanes) {
             const Reals g = load_reals<Real>(golden + i * sizeof(Real));
             const Reals v = load_reals<Real>(value + i * sizeof(Real));
