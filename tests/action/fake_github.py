@@ -41,6 +41,7 @@ class FakeGithub:
     def __init__(self, state: dict[str, Any], port: int = 0, file: Path | None = None) -> None:
         self.state = {**json.loads(json.dumps(EMPTY)), **state}
         self.file = file
+        self.lock = threading.Lock()
         self.server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
@@ -150,7 +151,11 @@ class FakeGithub:
                     self.reply(400 if data is None else 200, data or b"")
                     return
                 query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-                answer = fake.answer(self.command, parts.path, query, body) if token else 401
+                # Before the answer: whoever has it may look at the file at once.
+                with fake.lock:
+                    answer = fake.answer(self.command, parts.path, query, body) if token else 401
+                    if fake.file is not None:
+                        fake.file.write_text(json.dumps(fake.state))
                 if isinstance(answer, str):
                     self.send_response(302)
                     self.send_header("Location", answer)
@@ -159,8 +164,6 @@ class FakeGithub:
                     self.reply(answer, json.dumps({"message": "no"}).encode())
                 else:
                     self.reply(200, json.dumps(answer).encode())
-                if fake.file is not None:
-                    fake.file.write_text(json.dumps(fake.state))
 
             do_GET = do_POST = do_PATCH = handle_any  # noqa: N815 - names of the base class
 
