@@ -62,9 +62,12 @@ def measure_one(
         marked += leaves.size
         false += leaves.size - int(really.sum())
         chunks += golden.leaf_count
-        jobs.append(_core.StreamJob(parameters, str(one), 128, str(two), 128, first.nbytes, leaves))
+        jobs.append((parameters, str(one), 128, str(two), 128, first.nbytes, leaves))
     started = time.perf_counter()
-    report = _core.stream_compare(jobs)
+    session = _core.StreamSession()
+    for job in jobs:
+        session.add(*job)
+    report = session.close()
     seconds = diff_seconds + time.perf_counter() - started
     total = sum(2 * first.nbytes for first, _ in data.values())
     return {

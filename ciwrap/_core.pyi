@@ -200,12 +200,36 @@ def compare_arrays(
     parameters: TreeParameters, golden: Any, new: Any, *, max_indices: int = 100
 ) -> Comparison: ...
 
+class StreamTotals(TypedDict):
+    bytes_read: int  # asked of the files, alignment included
+    direct_bytes_read: int  # of these, past the system's cache
+    read_count: int
+    buffer_bytes: int
+    engine: str
+
 @final
-class StreamJob:
-    """Two stored arrays of byte_count bytes, back to back in C order. leaves: the chunks to compare, ascending;
-    None: all."""
+class StreamSession:
+    """Compares many pairs of arrays in one stream, on a thread of its own: scattered reads, many in flight, while
+    others are compared.
+
+    direct: reads past the system's cache; "auto" where most of a file is not in it. sink: called with every
+    differing element, (job, flat indices, both sides' bytes), ascending within a job. What is wrong with a job's
+    files is its error; other CoreErrors are raised by the calls, and so is what the sink raises."""
 
     def __init__(
+        self,
+        *,
+        engine: str = "auto",
+        queue_depth: int = 128,
+        memory_bytes: int = 1 << 28,
+        direct: Literal["auto", "always", "never"] = "auto",
+        max_indices: int = 100,
+        backend: str = "auto",
+        threads: int = 0,
+        sink: Callable[[int, NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8]], None]
+        | None = None,
+    ) -> None: ...
+    def add(
         self,
         parameters: TreeParameters,
         golden_path: str,
@@ -214,37 +238,18 @@ class StreamJob:
         new_offset: int,
         byte_count: int,
         leaves: NDArray[np.int64] | None = None,
-    ) -> None: ...
-
-class StreamReport(TypedDict):
-    comparisons: list[Comparison]  # one per job; without meaning where there is an error
-    errors: list[CoreError | None]  # one per job
-    first_values: list[tuple[bytes, bytes]]  # both sides' bytes of the first 10 of its indices
-    bytes_read: int  # asked of the files, alignment included
-    direct_bytes_read: int  # of these, past the system's cache
-    read_count: int
-    buffer_bytes: int
-    reads_in_flight: int  # what was settled on (io_uring); 0 for pread
-    engine: str
-
-def stream_compare(
-    jobs: Sequence[StreamJob],
-    *,
-    engine: str = "auto",
-    queue_depth: int = 128,
-    memory_bytes: int = 1 << 28,
-    direct: Literal["auto", "always", "never"] = "auto",
-    max_indices: int = 100,
-    backend: str = "auto",
-    threads: int = 0,
-    sink: Callable[[int, NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8]], None]
-    | None = None,
-) -> StreamReport:
-    """Compares many pairs of arrays in one stream: scattered reads, many in flight, while others are compared.
-
-    direct: reads past the system's cache; "auto" where most of a file is not in it. sink: called with every
-    differing element, (job, flat indices, both sides' bytes), ascending within a job. What is wrong with a job's
-    files is its error; other CoreErrors are raised, and so is what the sink raises."""
+    ) -> int:
+        """Two stored arrays of byte_count bytes, back to back in C order. leaves: the chunks to compare, ascending;
+        None: all. Returns the job's number: 0, 1, ..."""
+    def take_done(
+        self, wait: bool = False
+    ) -> list[tuple[int, Comparison | None, CoreError | None, tuple[bytes, bytes]]]:
+        """Jobs that are done since the last call: number, comparison or error, both sides' bytes of the first 10 of
+        its indices. wait: for at least one, unless all are done."""
+    def close(self) -> StreamTotals:
+        """Waits for the jobs that are not done yet; there will be no more."""
+    def give_up(self) -> None:
+        """Ends at once, whatever is not done."""
 
 @final
 class GoldenVariable:

@@ -44,6 +44,10 @@ class Variables:
             self._outcome.errors.extend(self._catalog.errors)
         return self._catalog
 
+    @property
+    def has_files_open(self) -> bool:
+        return self._catalog is not None
+
     def describe(self, identity: VariableId) -> tuple[str, tuple[int, ...]]:
         """dtype and shape."""
         if identity in self.captured:

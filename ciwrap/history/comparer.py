@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from contextlib import ExitStack
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ciwrap import _core
@@ -26,12 +28,12 @@ from ciwrap.history.detailed import add_details
 from ciwrap.history.index import bound_of_tree, read_tree
 from ciwrap.history.outcome import HistoryOptions, Outcome
 from ciwrap.history.question import Question, result_of, streamed_result
-from ciwrap.history.stage_one import roots_match, suspect_leaves
-from ciwrap.history.stage_two import StreamJob, run_jobs
+from ciwrap.history.stage_one import Descent, prefetch_trees, roots_match, suspect_leaves
+from ciwrap.history.stage_two import Stream
 from ciwrap.model import Evidence, VariableResult, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -45,9 +47,10 @@ if TYPE_CHECKING:
 
 # From this share of suspect chunks on, reading everything in order beats reading here and there.
 _STREAM_FROM = 0.5
-# Jobs are gathered until they come to this much, so that the reading does not stop at each file.
-_BATCH_BYTES = 4 << 30
-_BATCH_JOBS = 4096
+# Checkpoints are looked at so many at a time, and what their captures say is fetched from the disk
+# all at once. Few at first: their data are on their way then while others are looked at.
+_FIRST_WINDOW = 2
+_LAST_WINDOW = 64
 
 
 class Comparer:
@@ -70,19 +73,31 @@ class Comparer:
         self._options = options
         self._resources = resources
         self._progress = progress
-        self._pending: list[tuple[Question, StreamJob]] = []
         self._outcome = Outcome()
+        self._stream = Stream(resources, options.memory_bytes)
+        # Two captured variables whose roots differ: where, is still to be looked for.
+        self._open: list[tuple[Descent, Variables, Variables]] = []
 
     def compare(self, keys: Iterable[CheckpointKey]) -> Outcome:
         """Compares these checkpoints. Raises UsageError; all else is in the outcome."""
         self._outcome = Outcome()
         before = self._golden.capture_bytes_read + self._new.capture_bytes_read
         keys_of: dict[VariableId, CheckpointKey] = {}
-        for key in keys:
-            keys_of.update(dict.fromkeys(self._checkpoint(key), key))
-            if len(self._pending) >= _BATCH_JOBS or self._pending_bytes() >= _BATCH_BYTES:
-                self._flush()
-        self._flush()
+        self._stream = Stream(
+            self._resources,
+            self._options.memory_bytes,
+            sink=None if self._differences is None else self._list,
+        )
+        with self._stream:
+            windows = list(_windows(keys))
+            for window, coming in zip(windows, [*windows[1:], []], strict=True):
+                for side in (self._golden, self._new):
+                    side.prefetch([*window, *coming] if window is windows[0] else coming)
+                self._checkpoints(window, keys_of)
+            self._take_answers(wait=True)
+            facts = self._stream.facts()
+        self._outcome.data_bytes_read += facts.bytes_read
+        self._outcome.engine = facts.engine or self._outcome.engine
         if self._options.detail_bytes > 0:
             add_details(
                 self._outcome,
@@ -96,34 +111,46 @@ class Comparer:
         self._outcome.capture_bytes_read = after - before
         return self._outcome
 
-    def _pending_bytes(self) -> int:
-        return sum(job.byte_count for _, job in self._pending)
+    def _checkpoints(
+        self, keys: Sequence[CheckpointKey], keys_of: dict[VariableId, CheckpointKey]
+    ) -> None:
+        """Compares a window's checkpoints, or begins to; notes the variables of both sides."""
+        with ExitStack() as opened:
+            for key in keys:
+                ours = Variables(self._golden, key, self._outcome)
+                opened.callback(ours.close)
+                theirs = Variables(self._new, key, self._outcome)
+                opened.callback(theirs.close)
+                keys_of.update(dict.fromkeys(self._checkpoint(ours, theirs), key))
+                if ours.has_files_open or theirs.has_files_open:
+                    # Not the files of a whole window at once.
+                    self._descend()
+                    opened.pop_all().close()
+            self._descend()
+
+    def _take_answers(self, *, wait: bool = False) -> None:
+        for question, found in self._stream.answers(wait=wait):
+            self._outcome.results.append(streamed_result(question, found))
 
     # --- one checkpoint ---------------------------------------------------------------------------
 
-    def _checkpoint(self, key: CheckpointKey) -> list[VariableId]:
+    def _checkpoint(self, ours: Variables, theirs: Variables) -> list[VariableId]:
         """Compares a checkpoint's variables, or begins to; returns those of both sides."""
-        ours = Variables(self._golden, key, self._outcome)
-        theirs = Variables(self._new, key, self._outcome)
-        try:
-            for identity in sorted({*ours.identities, *theirs.identities}):
-                if self._rules.is_ignored(identity):
-                    self._outcome.ignored.append(identity)
-                elif identity not in theirs.identities:
-                    self._outcome.missing.append(identity)
-                elif identity not in ours.identities:
-                    self._outcome.extra.append(identity)
-                else:
-                    self._variable(identity, ours, theirs)
-            return sorted(ours.identities & theirs.identities)
-        finally:
-            ours.close()
-            theirs.close()
+        for identity in sorted({*ours.identities, *theirs.identities}):
+            if self._rules.is_ignored(identity):
+                self._outcome.ignored.append(identity)
+            elif identity not in theirs.identities:
+                self._outcome.missing.append(identity)
+            elif identity not in ours.identities:
+                self._outcome.extra.append(identity)
+            else:
+                self._variable(identity, ours, theirs)
+        self._take_answers()
+        return sorted(ours.identities & theirs.identities)
 
     def _variable(self, identity: VariableId, ours: Variables, theirs: Variables) -> None:
-        mine, other = ours.captured.get(identity), theirs.captured.get(identity)
         dtype, shape = ours.describe(identity)
-        settings = self._settings(identity, dtype, mine, other)
+        settings = self._settings_of(identity, ours, theirs)
         source_path = theirs.path_of(identity)
         try:
             if (
@@ -143,20 +170,20 @@ class Comparer:
                 return
             self._by_streaming(identity, ours, theirs, settings, facts)
         except CiwrapError as error:
-            if error.exit_code is ExitCode.USAGE:
-                raise
-            self._outcome.results.append(
-                not_comparable(identity, reason_of(error), source_path=source_path)
-            )
+            self._fail(identity, error, source_path)
 
-    def _settings(
-        self,
-        identity: VariableId,
-        dtype: str,
-        mine: CapturedVariable | None,
-        other: CapturedVariable | None,
+    def _fail(self, identity: VariableId, error: CiwrapError, source_path: str) -> None:
+        if error.exit_code is ExitCode.USAGE:
+            raise error
+        self._outcome.results.append(
+            not_comparable(identity, reason_of(error), source_path=source_path)
+        )
+
+    def _settings_of(
+        self, identity: VariableId, ours: Variables, theirs: Variables
     ) -> VariableSettings:
-        settings = self._rules.settings_for(identity, dtype)
+        mine, other = ours.captured.get(identity), theirs.captured.get(identity)
+        settings = self._rules.settings_for(identity, ours.describe(identity)[0])
         if not self._options.bounds_from_captures:
             return settings
         for one in (mine, other):
@@ -250,10 +277,40 @@ class Comparer:
         leaf_count = a.counts(mine.element_count * a.parameters.scalars_per_element)[-1]
         if roots_match(a, b):
             self._matches(identity, mine, a, leaf_count, facts | roots, is_relative)
-            return True
-        suspects = suspect_leaves(golden, a, new, b, mine)
-        self._stage_two(identity, ours, theirs, a.parameters, suspects, leaf_count, facts, roots)
+        else:
+            descent = Descent(identity, golden, a, new, b, mine, facts, roots)
+            self._open.append((descent, ours, theirs))
         return True
+
+    def _descend(self) -> None:
+        """Looks for the suspect chunks of what is open."""
+        found, self._open = self._open, []
+        prefetch_trees(descent for descent, _, _ in found)
+        for descent, ours, theirs in found:
+            identity, facts = descent.identity, descent.facts
+            try:
+                try:
+                    suspects = suspect_leaves(descent)
+                except CorruptCaptureError as error:
+                    self._outcome.unused.append(str(error))
+                    settings = self._settings_of(identity, ours, theirs)
+                    self._by_streaming(identity, ours, theirs, settings, facts)
+                    continue
+                tree = descent.golden_tree
+                leaf_count = tree.counts(descent.scalar_count)[-1]
+                self._stage_two(
+                    identity,
+                    ours,
+                    theirs,
+                    tree.parameters,
+                    suspects,
+                    leaf_count,
+                    facts,
+                    descent.roots,
+                )
+            except CiwrapError as error:
+                self._fail(identity, error, facts["source_path"])
+            self._take_answers()
 
     def _one_capture(
         self,
@@ -372,15 +429,7 @@ class Comparer:
         """
         golden, new = ours.region(question.identity), theirs.region(question.identity)
         if golden is not None and new is not None:
-            job = StreamJob(
-                question.identity,
-                question.parameters,
-                question.shape,
-                golden,
-                new,
-                question.leaves,
-            )
-            self._pending.append((question, job))
+            self._stream.ask(question, golden, new)
             return
         mine, other = ours.values(question.identity), theirs.values(question.identity)
         try:
@@ -406,25 +455,19 @@ class Comparer:
 
     def _list(
         self,
-        job: StreamJob,
+        question: Question,
         indices: NDArray[np.int64],
         golden: NDArray[np.uint8],
         new: NDArray[np.uint8],
     ) -> None:
         assert self._differences is not None
-        self._differences.add(job.identity, job.shape, job.parameters.dtype, indices, golden, new)
-
-    def _flush(self) -> None:
-        pending, self._pending = self._pending, []
-        if not pending:
-            return
-        streamed, facts = run_jobs(
-            [job for _, job in pending],
-            self._resources,
-            self._options.memory_bytes,
-            sink=None if self._differences is None else self._list,
+        self._differences.add(
+            question.identity, question.shape, question.parameters.dtype, indices, golden, new
         )
-        self._outcome.data_bytes_read += facts.bytes_read
-        self._outcome.engine = facts.engine or self._outcome.engine
-        for (question, _), found in zip(pending, streamed, strict=True):
-            self._outcome.results.append(streamed_result(question, found))
+
+
+def _windows(keys: Iterable[CheckpointKey]) -> Iterator[list[CheckpointKey]]:
+    left, count = iter(keys), _FIRST_WINDOW
+    while window := list(islice(left, count)):
+        yield window
+        count = min(2 * count, _LAST_WINDOW)

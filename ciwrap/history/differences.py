@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import tempfile
+import threading
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,7 @@ class DifferenceList:
             )
         self.path = path
         self.count = 0
+        self._lock = threading.Lock()
         try:
             descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", dir=path.parent)
             self._temporary = Path(name)
@@ -68,18 +70,21 @@ class DifferenceList:
         golden: NDArray[np.uint8],
         new: NDArray[np.uint8],
     ) -> None:
-        """Elements by flat index; both sides' bytes back to back. Raises WriteFailedError."""
+        """Elements by flat index; both sides' bytes back to back. Raises WriteFailedError.
+
+        May be called from several threads.
+        """
         ours = as_elements(golden.tobytes(), dtype)
         theirs = as_elements(new.tobytes(), dtype)
         for first in range(0, indices.size, _ROWS_AT_ONCE):
             some = slice(first, first + _ROWS_AT_ONCE)
+            columns = _columns(shape, dtype, indices[some], ours[some], theirs[some])
             try:
-                self._sheet.add(
-                    identity, *_columns(shape, dtype, indices[some], ours[some], theirs[some])
-                )
+                with self._lock:
+                    self._sheet.add(identity, *columns)
+                    self.count += len(columns[0])
             except OSError as error:
                 raise _failed(self.path, error) from error
-        self.count += int(indices.size)
 
     def add_values(
         self,

@@ -253,9 +253,18 @@ def _section(value: Any, what: str) -> Section:
 
 
 @lru_cache(maxsize=1024)
-def _parameters_of(text: str) -> _core.TreeParameters:
-    """Parameters from their JSON; there are few of them in a capture, over and over."""
-    dtype, atol, rtol, ulps, levels, chunk_bytes, arity, equal_nan, fills = json.loads(text)
+def _parameters_of(
+    dtype: str,
+    atol: float,
+    rtol: float,
+    ulps: int,
+    levels: int,
+    chunk_bytes: int,
+    arity: int,
+    equal_nan: bool,
+    fills: tuple[float, ...],
+) -> _core.TreeParameters:
+    """There are few of them in a capture, over and over."""
     return _core.TreeParameters(
         dtype,
         atol=float(atol),
@@ -265,7 +274,7 @@ def _parameters_of(text: str) -> _core.TreeParameters:
         chunk_bytes=chunk_bytes,
         arity=arity,
         equal_nan=equal_nan,
-        fill_values=fills,
+        fill_values=list(fills),
     )
 
 
@@ -282,7 +291,7 @@ def _parameters(value: Any, dtype: str) -> _core.TreeParameters:
     for position, most in ((3, 1 << 62), (4, 255), (5, 1 << 40), (6, 256)):
         _need(_whole(names[position], "parameters") <= most, "parameters")
     try:
-        return _parameters_of(json.dumps(names))
+        return _parameters_of(*names[:8], tuple(names[8]))
     except (_core.CoreError, TypeError, ValueError, OverflowError) as error:
         raise _MalformedError(str(error)) from error
 

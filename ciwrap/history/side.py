@@ -18,6 +18,7 @@ from ciwrap.history.listing import by_checkpoint, capture_paths, source_files, w
 from ciwrap.readers.layout import FoundOutputs
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from ciwrap.history.index import CapturedCheckpoint, CaptureIndex, CheckpointKey
@@ -35,6 +36,13 @@ class Side:
     index: CaptureIndex | None = None
     verify_checksums: bool = False
     fault: CiwrapError | None = None  # why a capture that is there is not used
+
+    def prefetch(self, keys: Iterable[CheckpointKey]) -> None:
+        """Has the system fetch what the capture says of these checkpoints, all at once."""
+        if self.capture is None or self.index is None:
+            return
+        found = (self.index.checkpoints[key] for key in keys if key in self.index.checkpoints)
+        self.capture.prefetch((one.section.offset, one.section.byte_count) for one in found)
 
     def captured(self, key: CheckpointKey) -> tuple[CapturedCheckpoint | None, str | None]:
         """What the capture says of a checkpoint; None if it is not in it, or no longer holds, and

@@ -2,21 +2,66 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from ciwrap.history.container import CaptureFile
     from ciwrap.history.index import CapturedVariable, StoredTree
+    from ciwrap.model import VariableId
 
 _UNMATCHABLE = "ff" * 16
 # Neighbouring groups of leaves are read in one go across gaps up to this.
 _GAP_NODES = 256
 # From this share of suspect parents on, all leaves are read at once.
 _READ_ALL_FROM = 0.25
+# Up to so many leaves are read at once anyway: finding out which would take the disk longer.
+_READ_ALL_UP_TO = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Descent:
+    """Two captured trees whose roots differ, of one size and with the same chunks.
+
+    facts, roots: what the variable's result will say besides.
+    """
+
+    identity: VariableId
+    golden: CaptureFile
+    golden_tree: StoredTree
+    new: CaptureFile
+    new_tree: StoredTree
+    variable: CapturedVariable
+    facts: dict[str, Any]
+    roots: dict[str, Any]
+
+    @property
+    def scalar_count(self) -> int:
+        return self.variable.element_count * self.golden_tree.parameters.scalars_per_element
+
+    @property
+    def is_small(self) -> bool:
+        return self.golden_tree.counts(self.scalar_count)[-1] <= _READ_ALL_UP_TO
+
+
+def prefetch_trees(descents: Iterable[Descent]) -> None:
+    """Has the system fetch what `suspect_leaves` will read first, of all of them at once."""
+    parts: dict[CaptureFile, list[tuple[int, int]]] = {}
+    for one in descents:
+        counts = one.golden_tree.counts(one.scalar_count)
+        upper = sum(counts[:-1])
+        first, count = (upper, counts[-1]) if one.is_small else (0, upper)
+        for capture, tree in ((one.golden, one.golden_tree), (one.new, one.new_tree)):
+            part = (tree.digests.offset + 16 * first, 16 * count)
+            parts.setdefault(capture, []).append(part)
+    for capture, some in parts.items():
+        capture.prefetch(some)
 
 
 def roots_match(a: StoredTree, b: StoredTree) -> bool:
@@ -24,26 +69,22 @@ def roots_match(a: StoredTree, b: StoredTree) -> bool:
     return a.root == b.root and a.root != _UNMATCHABLE
 
 
-def suspect_leaves(
-    golden: CaptureFile,
-    golden_tree: StoredTree,
-    new: CaptureFile,
-    new_tree: StoredTree,
-    variable: CapturedVariable,
-) -> NDArray[np.int64]:
+def suspect_leaves(descent: Descent) -> NDArray[np.int64]:
     """Indices of the leaves that do not match, ascending.
 
-    The upper levels (a fifteenth of a tree) are read whole; of the leaves, those below nodes that
-    differ. Both trees are of `variable`'s size, with the same chunks. Raises CorruptCaptureError.
+    Of small trees, all leaves are read. Of others, the upper levels (a fifteenth of a tree), and
+    the leaves below nodes that differ. Raises CorruptCaptureError.
     """
-    if roots_match(golden_tree, new_tree):
-        return np.empty(0, dtype=np.int64)
-    scalar_count = variable.element_count * golden_tree.parameters.scalars_per_element
-    counts = golden_tree.counts(scalar_count)
+    golden, golden_tree = descent.golden, descent.golden_tree
+    new, new_tree = descent.new, descent.new_tree
+    counts = golden_tree.counts(descent.scalar_count)
+    if descent.is_small:
+        first = sum(counts[:-1])
+        ours = _read(golden, golden_tree, first, counts[-1])
+        theirs = _read(new, new_tree, first, counts[-1])
+        return np.flatnonzero(~_matches(ours, theirs))
     arity = golden_tree.parameters.arity
     offsets = np.concatenate(([0], np.cumsum(counts)))
-    if len(counts) == 1:
-        return np.zeros(1, dtype=np.int64)
     upper = int(offsets[-2])
     differs = ~_matches(_read(golden, golden_tree, 0, upper), _read(new, new_tree, 0, upper))
     nodes = np.zeros(1, dtype=np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -10,7 +11,8 @@ from ciwrap.compare.parts import MOST_INDICES
 from ciwrap.errors import CiwrapError, from_core_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
     from typing import Literal
 
     import numpy as np
@@ -18,37 +20,14 @@ if TYPE_CHECKING:
 
     from ciwrap.golden.capture import Resources
     from ciwrap.golden.values import RegionLike
-    from ciwrap.model import VariableId
+    from ciwrap.history.question import Question
 
 DEFAULT_MEMORY_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class StreamJob:
-    """Two stored arrays of one size to compare. leaves: the chunks of `parameters`; None: all."""
-
-    identity: VariableId
-    parameters: _core.TreeParameters
-    shape: tuple[int, ...]
-    golden: RegionLike
-    new: RegionLike
-    leaves: NDArray[np.int64] | None
-
-    @property
-    def byte_count(self) -> int:
-        """Of both sides, what is to be read at least."""
-        if self.leaves is None:
-            return 2 * self.golden.byte_count
-        chunk = self.parameters.chunk_scalars * self.parameters.scalar_bytes
-        last = -(-self.golden.byte_count // chunk) - 1
-        short = chunk * (last + 1) - self.golden.byte_count
-        has_last = self.leaves.size > 0 and int(self.leaves[-1]) == last
-        return 2 * (int(self.leaves.size) * chunk - (short if has_last else 0))
-
-
-@dataclass(frozen=True, slots=True)
 class Streamed:
-    """What a job came to: a comparison, or the error that stopped it.
+    """What a question came to: a comparison, or the error that stopped it.
 
     first_values: both sides' bytes of the first few differing elements, back to back.
     """
@@ -68,70 +47,113 @@ class StreamFacts:
     engine: str | None = None
 
 
-# Of one job: flat indices of differing elements, and both sides' elements.
+# Of one question: flat indices of differing elements, and both sides' elements.
 Sink: TypeAlias = (
-    "Callable[[StreamJob, NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8]], None]"
+    "Callable[[Question, NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8]], None]"
 )
 
 
-def run_jobs(
-    jobs: Sequence[StreamJob],
-    resources: Resources,
-    memory_bytes: int,
-    *,
-    direct: Literal["auto", "always", "never"] = "auto",
-    sink: Sink | None = None,
-) -> tuple[list[Streamed], StreamFacts]:
-    """Compares all jobs in one stream; one that fails does not stop the others.
+class Stream(AbstractContextManager["Stream"]):
+    """Answers questions about stored arrays, all in one stream that goes on while its user finds
+    further ones; a question that fails does not stop the others.
 
-    sink: is handed every differing element, as they are found. Raises NotAvailableError for an
-    engine that is missing, and what the sink raises.
+    sink: is handed every differing element, as they are found, on another thread. All calls raise
+    NotAvailableError for an engine that is missing, and what the sink raises.
     """
 
-    def hand_on(
-        position: int,
+    def __init__(
+        self,
+        resources: Resources,
+        memory_bytes: int,
+        *,
+        direct: Literal["auto", "always", "never"] = "auto",
+        sink: Sink | None = None,
+    ) -> None:
+        self._resources = resources
+        self._memory_bytes = memory_bytes
+        self._direct: Literal["auto", "always", "never"] = direct
+        self._sink = sink
+        self._questions: dict[int, Question] = {}  # those that have no answer yet, by number
+        self._asked = 0
+        self._session: _core.StreamSession | None = None
+
+    def _begin(self) -> _core.StreamSession:
+        return _core.StreamSession(
+            engine=self._resources.engine,
+            memory_bytes=self._memory_bytes,
+            direct=self._direct,
+            max_indices=MOST_INDICES,
+            backend=self._resources.backend,
+            threads=self._resources.threads,
+            sink=None if self._sink is None else self._hand_on,
+        )
+
+    def _hand_on(
+        self,
+        number: int,
         indices: NDArray[np.int64],
         golden: NDArray[np.uint8],
         new: NDArray[np.uint8],
     ) -> None:
-        assert sink is not None
-        sink(jobs[position], indices, golden, new)
+        assert self._sink is not None
+        self._sink(self._questions[number], indices, golden, new)
 
-    try:
-        report = _core.stream_compare(
-            [
-                _core.StreamJob(
-                    job.parameters,
-                    job.golden.path,
-                    job.golden.offset,
-                    job.new.path,
-                    job.new.offset,
-                    job.golden.byte_count,
-                    job.leaves,
-                )
-                for job in jobs
-            ],
-            engine=resources.engine,
-            memory_bytes=memory_bytes,
-            direct=direct,
-            max_indices=MOST_INDICES,
-            backend=resources.backend,
-            threads=resources.threads,
-            sink=None if sink is None else hand_on,
+    def ask(self, question: Question, golden: RegionLike, new: RegionLike) -> None:
+        """Both regions hold the question's array, and are of one size."""
+        try:
+            # Not before there is something to read: threads, memory and a ring come with it.
+            self._session = self._session or self._begin()
+            # Numbers are given in order, so the sink finds the question whenever it is called.
+            self._questions[self._asked] = question
+            self._asked += 1
+            self._session.add(
+                question.parameters,
+                golden.path,
+                golden.offset,
+                new.path,
+                new.offset,
+                golden.byte_count,
+                question.leaves,
+            )
+        except _core.CoreError as error:
+            raise from_core_error(error) from error
+
+    def answers(self, *, wait: bool = False) -> Iterator[tuple[Question, Streamed]]:
+        """What has been found out since the last call. wait: all that has been asked."""
+        if self._session is None:
+            return
+        while True:
+            try:
+                done = self._session.take_done(wait)
+            except _core.CoreError as error:
+                raise from_core_error(error) from error
+            for number, comparison, failure, values in done:
+                why = None if failure is None else from_core_error(failure)
+                yield self._questions.pop(number), Streamed(comparison, why, values)
+            if not (wait and done):
+                return
+
+    def facts(self) -> StreamFacts:
+        """Ends the stream, all of whose answers have been taken."""
+        if self._session is None:
+            return StreamFacts()
+        try:
+            totals = self._session.close()
+        except _core.CoreError as error:
+            raise from_core_error(error) from error
+        return StreamFacts(
+            totals["bytes_read"],
+            totals["direct_bytes_read"],
+            totals["read_count"],
+            totals["engine"],
         )
-    except _core.CoreError as error:
-        raise from_core_error(error) from error
-    results = [
-        Streamed(comparison, None, values)
-        if error is None
-        else Streamed(None, from_core_error(error))
-        for comparison, error, values in zip(
-            report["comparisons"], report["errors"], report["first_values"], strict=True
-        )
-    ]
-    return results, StreamFacts(
-        report["bytes_read"],
-        report["direct_bytes_read"],
-        report["read_count"],
-        report["engine"],
-    )
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._session is not None:
+            self._session.give_up()
+            self._session = None

@@ -1,10 +1,10 @@
-// StreamJob, stream_compare.
-#include <algorithm>
+// StreamSession.
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "bindings/py_tree.hpp"
-#include "core/stream_compare.hpp"
+#include "core/stream_session.hpp"
 
 namespace py = pybind11;
 using namespace pybind11::literals;
@@ -13,18 +13,6 @@ namespace ciwrap {
 namespace {
 
 using LeafArray = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
-
-StreamJob make_job(const TreeParameters& parameters, std::string golden_path,
-                   std::uint64_t golden_offset, std::string new_path, std::uint64_t new_offset,
-                   std::uint64_t byte_count, const std::optional<LeafArray>& leaves) {
-    StreamJob job{parameters,    std::move(golden_path),
-                  golden_offset, std::move(new_path),
-                  new_offset,    byte_count,
-                  std::nullopt};
-    if (leaves)
-        job.leaves.emplace(leaves->data(), leaves->data() + leaves->size());
-    return job;
-}
 
 DirectReads parse_direct(const std::string& name) {
     if (name == "auto")
@@ -60,59 +48,112 @@ DifferenceSink make_sink(const py::object& function) {
     };
 }
 
-py::object error_or_none(const StreamOutcome& outcome) {
-    if (!outcome.error)
-        return py::none();
+py::object as_exception(const Error& error) {
     const py::object type = py::module_::import("ciwrap._core").attr("CoreError");
-    py::object error = type(outcome.error->what());
-    error.attr("code") = error_code_name(outcome.error->code());
-    return error;
+    py::object made = type(error.what());
+    made.attr("code") = error_code_name(error.code());
+    return made;
 }
 
-py::dict stream(const std::vector<StreamJob>& jobs, const std::string& engine, unsigned queue_depth,
-                std::size_t memory_bytes, const std::string& direct, std::size_t max_indices,
-                const std::string& backend, int threads, const py::object& sink) {
+// Python's `StreamSession`. The session's thread may need the GIL for its sink, so it is not held
+// where that thread is waited for.
+class PyStreamSession {
+  public:
+    PyStreamSession(const StreamOptions& options, const Execution& execution, py::object sink)
+        : sink_(std::move(sink)),
+          session_(std::make_unique<StreamSession>(options, execution, make_sink(sink_))) {}
+    ~PyStreamSession() { give_up(); }
+    PyStreamSession(const PyStreamSession&) = delete;
+    PyStreamSession& operator=(const PyStreamSession&) = delete;
+
+    void give_up() {
+        const py::gil_scoped_release released;
+        session_.reset();
+    }
+
+    std::size_t add(const TreeParameters& parameters, std::string golden_path,
+                    std::uint64_t golden_offset, std::string new_path, std::uint64_t new_offset,
+                    std::uint64_t byte_count, const std::optional<LeafArray>& leaves) {
+        StreamJob job{parameters,    std::move(golden_path),
+                      golden_offset, std::move(new_path),
+                      new_offset,    byte_count,
+                      std::nullopt};
+        if (leaves)
+            job.leaves.emplace(leaves->data(), leaves->data() + leaves->size());
+        return session().add(std::move(job));
+    }
+
+    py::list take_done(bool wait) {
+        std::vector<StreamSession::Done> done;
+        {
+            StreamSession& open = session();
+            const py::gil_scoped_release released;
+            done = open.take_done(wait, check_signals);
+        }
+        py::list rows;
+        for (StreamSession::Done& one : done) {
+            StreamOutcome& outcome = one.outcome;
+            const bool is_known = !outcome.error;
+            rows.append(py::make_tuple(
+                one.job, is_known ? py::cast(std::move(outcome.comparison)) : py::none(),
+                is_known ? py::none() : as_exception(*outcome.error),
+                py::make_tuple(as_bytes(outcome.first_golden), as_bytes(outcome.first_value))));
+        }
+        return rows;
+    }
+
+    py::dict close() {
+        StreamTotals totals;
+        {
+            StreamSession& open = session();
+            const py::gil_scoped_release released;
+            totals = open.close(check_signals);
+        }
+        return py::dict("bytes_read"_a = totals.bytes_read,
+                        "direct_bytes_read"_a = totals.direct_bytes_read,
+                        "read_count"_a = totals.read_count, "buffer_bytes"_a = totals.buffer_bytes,
+                        "engine"_a = totals.engine);
+    }
+
+  private:
+    StreamSession& session() {
+        if (!session_)
+            throw Error(ErrorCode::invalid_argument, "the comparison was given up");
+        return *session_;
+    }
+
+    py::object sink_;
+    std::unique_ptr<StreamSession> session_;
+};
+
+std::unique_ptr<PyStreamSession> make_session(const std::string& engine, unsigned queue_depth,
+                                              std::size_t memory_bytes, const std::string& direct,
+                                              std::size_t max_indices, const std::string& backend,
+                                              int threads, py::object sink) {
     StreamOptions options;
     options.engine.kind = parse_engine_kind(engine);
     options.engine.queue_depth = queue_depth;
     options.memory_bytes = memory_bytes;
     options.direct = parse_direct(direct);
     options.max_indices = max_indices;
-    const DifferenceSink taken = make_sink(sink);
-    StreamReport report;
-    {
-        const py::gil_scoped_release released;
-        report = stream_compare(jobs, options, resolve_execution(backend, threads), check_signals,
-                                taken);
-    }
-    py::list comparisons;
-    py::list errors;
-    py::list first_values;
-    for (StreamOutcome& outcome : report.outcomes) {
-        errors.append(error_or_none(outcome));
-        first_values.append(
-            py::make_tuple(as_bytes(outcome.first_golden), as_bytes(outcome.first_value)));
-        comparisons.append(std::move(outcome.comparison));
-    }
-    return py::dict("comparisons"_a = comparisons, "errors"_a = errors,
-                    "first_values"_a = first_values, "bytes_read"_a = report.bytes_read,
-                    "direct_bytes_read"_a = report.direct_bytes_read,
-                    "read_count"_a = report.read_count, "buffer_bytes"_a = report.buffer_bytes,
-                    "reads_in_flight"_a = report.reads_in_flight, "engine"_a = report.engine);
+    return std::make_unique<PyStreamSession>(options, resolve_execution(backend, threads),
+                                             std::move(sink));
 }
 
 }  // namespace
 
 void register_stream(py::module_& module) {
-    py::class_<StreamJob>(module, "StreamJob")
-        .def(py::init(&make_job), py::arg("parameters"), py::arg("golden_path"),
+    py::class_<PyStreamSession>(module, "StreamSession")
+        .def(py::init(&make_session), py::kw_only(), py::arg("engine") = "auto",
+             py::arg("queue_depth") = 128, py::arg("memory_bytes") = std::size_t{256} << 20,
+             py::arg("direct") = "auto", py::arg("max_indices") = 100, py::arg("backend") = "auto",
+             py::arg("threads") = 0, py::arg("sink") = py::none())
+        .def("add", &PyStreamSession::add, py::arg("parameters"), py::arg("golden_path"),
              py::arg("golden_offset"), py::arg("new_path"), py::arg("new_offset"),
-             py::arg("byte_count"), py::arg("leaves") = py::none());
-    module.def("stream_compare", &stream, py::arg("jobs"), py::kw_only(),
-               py::arg("engine") = "auto", py::arg("queue_depth") = 128,
-               py::arg("memory_bytes") = std::size_t{256} << 20, py::arg("direct") = "auto",
-               py::arg("max_indices") = 100, py::arg("backend") = "auto", py::arg("threads") = 0,
-               py::arg("sink") = py::none());
+             py::arg("byte_count"), py::arg("leaves") = py::none())
+        .def("take_done", &PyStreamSession::take_done, py::arg("wait") = false)
+        .def("close", &PyStreamSession::close)
+        .def("give_up", &PyStreamSession::give_up);
 }
 
 }  // namespace ciwrap

@@ -69,48 +69,63 @@ const std::byte* SideFile::plan(std::uint64_t from, std::size_t length, std::byt
     return at(begin);
 }
 
-ReadPlan::ReadPlan(const std::vector<StreamJob>& jobs, DirectReads direct,
-                   std::vector<StreamOutcome>& outcomes)
-    : jobs_(jobs), direct_(direct), outcomes_(outcomes) {}
+ReadPlan::ReadPlan(StreamJobs& jobs, DirectReads direct,
+                   std::function<void(JobUnderWay&)> on_planned)
+    : jobs_(jobs), direct_(direct), on_planned_(std::move(on_planned)) {}
 
-bool ReadPlan::begin_job() {
-    const StreamJob& job = jobs_[job_];
-    try {
-        const QuantizePlan plan = make_plan(job.parameters);
-        const std::uint64_t element_bytes = job.parameters.data_type().element_bytes();
-        chunk_bytes_ = plan.chunk_scalars * plan.scalar_bytes;
-        chunk_count_ = job.byte_count == 0 ? 0 : (job.byte_count - 1) / chunk_bytes_ + 1;
-        unit_bytes_ = std::lcm(element_bytes, std::uint64_t{direct_alignment});
-        if (job.byte_count % element_bytes != 0 ||
-            (job.leaves && chunk_bytes_ % element_bytes != 0)) {
-            throw Error(ErrorCode::invalid_argument,
-                        "arrays and chunks to compare must hold whole elements");
-        }
-        if (job.leaves) {
-            const auto& leaves = *job.leaves;
-            for (std::size_t i = 0; i < leaves.size(); ++i) {
-                if (leaves[i] >= chunk_count_ || (i > 0 && leaves[i] <= leaves[i - 1])) {
-                    throw Error(ErrorCode::invalid_argument,
-                                "chunks to compare must be ascending and inside the array");
-                }
-            }
-        }
-        files_ = std::make_shared<JobFiles>(
-            JobFiles{SideFile(job.golden_path, job.golden_offset, job.byte_count, direct_,
-                              job.leaves.has_value()),
-                     SideFile(job.value_path, job.value_offset, job.byte_count, direct_,
-                              job.leaves.has_value())});
-    } catch (const Error& error) {
-        outcomes_[job_].error = error;
+bool ReadPlan::take_job(bool wait) {
+    std::optional<StreamJob> taken = jobs_.next(wait);
+    if (!taken)
         return false;
-    }
+    job_ = std::make_shared<JobUnderWay>();
+    job_->number = taken_++;
+    job_->job = std::move(*taken);
     leaf_ = 0;
     from_ = to_ = 0;
+    try {
+        open_job();
+    } catch (const Error& error) {
+        job_->outcome.error = error;
+    }
     return true;
 }
 
+void ReadPlan::open_job() {
+    const StreamJob& job = job_->job;
+    const QuantizePlan plan = make_plan(job.parameters);
+    const std::uint64_t element_bytes = job.parameters.data_type().element_bytes();
+    chunk_bytes_ = plan.chunk_scalars * plan.scalar_bytes;
+    chunk_count_ = job.byte_count == 0 ? 0 : (job.byte_count - 1) / chunk_bytes_ + 1;
+    unit_bytes_ = std::lcm(element_bytes, std::uint64_t{direct_alignment});
+    if (job.byte_count % element_bytes != 0 || (job.leaves && chunk_bytes_ % element_bytes != 0)) {
+        throw Error(ErrorCode::invalid_argument,
+                    "arrays and chunks to compare must hold whole elements");
+    }
+    if (job.leaves) {
+        const auto& leaves = *job.leaves;
+        for (std::size_t i = 0; i < leaves.size(); ++i) {
+            if (leaves[i] >= chunk_count_ || (i > 0 && leaves[i] <= leaves[i - 1])) {
+                throw Error(ErrorCode::invalid_argument,
+                            "chunks to compare must be ascending and inside the array");
+            }
+        }
+    }
+    files_ = std::make_shared<JobFiles>(
+        JobFiles{SideFile(job.golden_path, job.golden_offset, job.byte_count, direct_,
+                          job.leaves.has_value()),
+                 SideFile(job.value_path, job.value_offset, job.byte_count, direct_,
+                          job.leaves.has_value())});
+}
+
+void ReadPlan::end_job() {
+    job_->is_planned = true;
+    const std::shared_ptr<JobUnderWay> ended = std::move(job_);
+    files_.reset();
+    on_planned_(*ended);
+}
+
 bool ReadPlan::next_stretch() {
-    const StreamJob& job = jobs_[job_];
+    const StreamJob& job = job_->job;
     if (!job.leaves) {
         from_ = to_;
         to_ = job.byte_count;
@@ -131,22 +146,13 @@ bool ReadPlan::next_stretch() {
 }
 
 bool ReadPlan::next(std::span<std::byte> memory, std::vector<Piece>& pieces,
-                    std::vector<ReadRequest>& requests) {
+                    std::vector<ReadRequest>& requests, bool wait) {
     pieces.clear();
     requests.clear();
     std::size_t used = 0;
-    while (job_ < jobs_.size()) {
-        if (!is_open_) {
-            if (!begin_job()) {
-                ++job_;
-                continue;
-            }
-            is_open_ = true;
-        }
-        if (outcomes_[job_].error || (from_ == to_ && !next_stretch())) {
-            is_open_ = false;
-            files_.reset();
-            ++job_;
+    while (job_ || take_job(wait && pieces.empty())) {
+        if (job_->outcome.error || (from_ == to_ && !next_stretch())) {
+            end_job();
             continue;
         }
         // Both sides of a piece lie one behind the other, each from an aligned address on.
@@ -174,6 +180,7 @@ bool ReadPlan::next(std::span<std::byte> memory, std::vector<Piece>& pieces,
             files_->value.plan(from_, piece.length, memory.data() + used + room, requests);
         piece.request_count = requests.size() - piece.first_request;
         pieces.push_back(std::move(piece));
+        ++job_->open_pieces;
         used += 2 * room;
         from_ += length;
     }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -43,9 +44,19 @@ struct JobFiles {
     SideFile value;
 };
 
+// A job on its way through the comparison.
+struct JobUnderWay {
+    std::size_t number;
+    StreamJob job;
+    StreamOutcome outcome;
+    std::unique_ptr<ElementComparer> comparer;  // once there is something to compare
+    std::size_t open_pieces = 0;                // planned, and not compared yet
+    bool is_planned = false;                    // there will be no more pieces
+};
+
 // A stretch of a job's arrays, in both runs.
 struct Piece {
-    std::size_t job;
+    std::shared_ptr<JobUnderWay> job;
     std::shared_ptr<const JobFiles> files;
     std::uint64_t from;  // byte of the array
     std::size_t length;
@@ -58,24 +69,28 @@ struct Piece {
 // Goes once through all jobs. Jobs whose files cannot be opened get their error on the way.
 class ReadPlan {
   public:
-    ReadPlan(const std::vector<StreamJob>& jobs, DirectReads direct,
-             std::vector<StreamOutcome>& outcomes);
+    // on_planned: told of every job from which no more pieces will come, `open_pieces` may be 0.
+    ReadPlan(StreamJobs& jobs, DirectReads direct, std::function<void(JobUnderWay&)> on_planned);
 
-    // Fills `memory` with the next pieces; returns false when there are none. Pieces of jobs that
-    // have failed meanwhile are left out.
+    // Fills `memory` with the next pieces, as far as there are jobs; false if there are no pieces.
+    // wait: for a job, if there is none; false then means that all are planned. Pieces of jobs that
+    // have failed meanwhile are left out. Throws Error(invalid_argument) for memory that is too
+    // small.
     bool next(std::span<std::byte> memory, std::vector<Piece>& pieces,
-              std::vector<ReadRequest>& requests);
+              std::vector<ReadRequest>& requests, bool wait);
 
   private:
-    bool begin_job();
+    bool take_job(bool wait);
+    void open_job();
+    void end_job();
     // The next stretch of neighbouring chunks of the current job; false at its end.
     bool next_stretch();
 
-    const std::vector<StreamJob>& jobs_;
+    StreamJobs& jobs_;
     DirectReads direct_;
-    std::vector<StreamOutcome>& outcomes_;
-    std::size_t job_ = 0;
-    bool is_open_ = false;
+    std::function<void(JobUnderWay&)> on_planned_;
+    std::size_t taken_ = 0;
+    std::shared_ptr<JobUnderWay> job_;  // the current one
     std::shared_ptr<const JobFiles> files_;
     std::uint64_t chunk_bytes_ = 0;
     std::uint64_t chunk_count_ = 0;

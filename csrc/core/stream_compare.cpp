@@ -12,63 +12,57 @@ namespace ciwrap {
 namespace {
 
 constexpr std::size_t smallest_memory = std::size_t{1} << 20;
-// More than this per slice gains nothing, and fresh memory is slow to touch.
-constexpr std::size_t largest_slice = std::size_t{16} << 20;
+// Fresh memory is slow to touch, and what a slice brings should still be in the cache when it is
+// compared: slices are small, and there are more of them where that brings anything.
+constexpr std::size_t largest_slice = std::size_t{4} << 20;
 // One slice being compared, the others on their way.
-constexpr std::size_t slice_count = 4;
+constexpr std::size_t fewest_slices = 4;
+constexpr std::size_t most_slices = 32;
 // Elements whose differences are listed at once.
 constexpr std::size_t listed_bytes = std::size_t{1} << 20;
 
 using Clock = std::chrono::steady_clock;
 
-// Finds how many reads in flight are worth having: doubles as long as that brings anything, and
-// stays with the best. Judges only while the comparison waits for the disk.
-class DepthControl {
+// Finds how many slices are worth having on their way: doubles them as long as that brings
+// anything, and stays with the best. Judges only while the comparison waits for the disk.
+class SliceControl {
   public:
-    DepthControl(ReadEngine& engine, unsigned most) : engine_(engine), most_(most) {
-        depth_ = std::min(most_, first_depth);
-        engine_.limit_in_flight(depth_);
-    }
+    explicit SliceControl(std::size_t most) : most_(most) {}
+
+    std::size_t count() const { return count_; }
 
     void note(std::uint64_t bytes, Clock::duration waited, Clock::duration since_last) {
         if (is_settled_ || waited * 4 < since_last)
             return;
         bytes_ += bytes;
         seconds_ += std::chrono::duration<double>(since_last).count();
-        if (++slices_ < slices_per_step)
+        if (bytes_ < bytes_per_step)
             return;
         const double rate = static_cast<double>(bytes_) / std::max(seconds_, 1e-9);
         bytes_ = 0;
         seconds_ = 0.0;
-        slices_ = 0;
-        if (rate > 1.05 * best_rate_ && depth_ < most_) {
+        const bool is_better = rate > 1.05 * best_rate_;
+        if (is_better) {
             best_rate_ = rate;
-            best_depth_ = depth_;
-            depth_ = std::min(most_, 2 * depth_);
-        } else {
-            depth_ = rate > best_rate_ ? depth_ : std::max(best_depth_, 1U);
-            is_settled_ = true;
+            best_count_ = count_;
         }
-        engine_.limit_in_flight(depth_);
+        is_settled_ = !is_better || 2 * count_ > most_;
+        count_ = is_settled_ ? best_count_ : 2 * count_;
     }
 
-    unsigned depth() const { return depth_; }
-
   private:
-    static constexpr unsigned first_depth = 64;
-    static constexpr unsigned slices_per_step = 4;
-    ReadEngine& engine_;
-    unsigned most_;
-    unsigned depth_ = 0;
-    unsigned best_depth_ = 0;
+    static constexpr std::uint64_t bytes_per_step = std::uint64_t{128} << 20;
+    std::size_t most_;
+    std::size_t count_ = fewest_slices;
+    std::size_t best_count_ = fewest_slices;
     double best_rate_ = 0.0;
     std::uint64_t bytes_ = 0;
     double seconds_ = 0.0;
-    unsigned slices_ = 0;
     bool is_settled_ = false;
 };
 
 struct Slice {
+    std::span<std::byte> memory;
     std::vector<Piece> pieces;
     std::vector<ReadRequest> requests;
     ReadBatch batch;
@@ -77,18 +71,15 @@ struct Slice {
 
 class Streamer {
   public:
-    Streamer(const std::vector<StreamJob>& jobs, const StreamOptions& options,
-             const Execution& execution, const Interrupt& interrupt, const DifferenceSink& sink)
+    Streamer(StreamJobs& jobs, const StreamOptions& options, const Execution& execution,
+             const Interrupt& interrupt, const DifferenceSink& sink)
         : jobs_(jobs),
           options_(options),
           execution_(execution),
           interrupt_(interrupt),
           sink_(sink),
-          comparers_(jobs.size()) {
-        report_.outcomes.resize(jobs.size());
-    }
-
-    StreamReport run() {
+          slice_bytes_(std::min(options.memory_bytes / fewest_slices, largest_slice) /
+                       direct_alignment * direct_alignment) {
         if (options_.memory_bytes < smallest_memory) {
             throw Error(ErrorCode::invalid_argument,
                         "at least 1 MiB of memory is needed for buffers");
@@ -96,68 +87,72 @@ class Streamer {
         if (is_device(execution_.backend)) {
             throw Error(ErrorCode::unsupported, "elements are compared on the host");
         }
-        ReadEngine engine(options_.engine);
-        report_.engine = engine.name();
-        ReadPlan plan(jobs_, options_.direct, report_.outcomes);
-        const std::size_t bytes = slice_bytes();
-        ReadBuffers buffers = engine.make_buffers(slice_count, bytes);
-        report_.buffer_bytes = slice_count * bytes;
-        std::vector<Slice> slices(slice_count);
-        DepthControl depth(engine, options_.engine.queue_depth);
+    }
 
-        std::deque<std::size_t> under_way;
-        std::size_t next = 0;
-        const auto begin = [&] {
-            Slice& slice = slices[next];
-            if (!plan.next(buffers[next], slice.pieces, slice.requests))
+    StreamTotals run() {
+        ReadEngine engine(options_.engine);
+        totals_.engine = engine.name();
+        ReadPlan plan(jobs_, options_.direct, [this](JobUnderWay& job) { finish(job); });
+        SliceControl control(std::min(options_.memory_bytes / slice_bytes_, most_slices));
+        std::vector<ReadBuffers> memory;
+        std::deque<Slice> slices;
+        std::vector<Slice*> idle;
+        std::deque<Slice*> under_way;
+        const auto begin = [&](bool wait) {
+            if (slices.size() < control.count() && idle.empty()) {
+                const std::size_t more = control.count() - slices.size();
+                memory.push_back(engine.make_buffers(more, slice_bytes_));
+                totals_.buffer_bytes += more * slice_bytes_;
+                for (std::size_t i = 0; i < more; ++i) {
+                    slices.emplace_back().memory = memory.back()[i];
+                    idle.push_back(&slices.back());
+                }
+            }
+            Slice& slice = *idle.back();
+            if (!plan.next(slice.memory, slice.pieces, slice.requests, wait))
                 return false;
+            idle.pop_back();
             count(slice);
             slice.batch = engine.submit(slice.requests);
-            under_way.push_back(next);
-            next = (next + 1) % slice_count;
+            under_way.push_back(&slice);
             return true;
         };
-        bool more = true;
-        while (more && under_way.size() + 1 < slice_count)
-            more = begin();
         auto last = Clock::now();
-        while (!under_way.empty()) {
-            if (more)
-                more = begin();
-            Slice& slice = slices[under_way.front()];
-            under_way.pop_front();
+        for (;;) {
+            // With none under way, false means that there are no more jobs.
+            while (under_way.size() < control.count() && begin(under_way.empty())) {
+            }
+            if (under_way.empty())
+                break;
+            Slice& slice = *under_way.front();
             const auto before = Clock::now();
             const bool arrived = wait(slice);
             const auto now = Clock::now();
-            depth.note(slice.bytes, now - before, now - last);
+            control.note(slice.bytes, now - before, now - last);
             last = now;
-            for (const Piece& piece : slice.pieces) {
+            for (Piece& piece : slice.pieces) {
                 if (arrived || read_alone(engine, slice, piece))
                     compare(piece);
+                JobUnderWay& job = *piece.job;
+                --job.open_pieces;
+                finish(job);
             }
             slice.pieces.clear();
+            under_way.pop_front();
+            idle.push_back(&slice);
         }
-        report_.reads_in_flight = report_.engine == "io_uring" ? depth.depth() : 0;
-        for (std::size_t job = 0; job < jobs_.size(); ++job) {
-            if (comparers_[job])
-                report_.outcomes[job].comparison = comparers_[job]->result();
-        }
-        return std::move(report_);
+        return totals_;
     }
 
   private:
-    // Small jobs need no large buffers.
-    std::size_t slice_bytes() const {
-        std::uint64_t wanted = 0;
-        for (const StreamJob& job : jobs_) {
-            wanted += 2 * job.byte_count + 4 * SideFile::room_for(0);
-            if (wanted > options_.memory_bytes)
-                break;
-        }
-        const std::size_t most = std::min(options_.memory_bytes / slice_count, largest_slice);
-        const auto fitted = static_cast<std::size_t>(
-            std::clamp<std::uint64_t>(wanted, smallest_memory / slice_count, most));
-        return fitted / direct_alignment * direct_alignment;
+    // Hands the job's outcome on if that was all of it.
+    void finish(JobUnderWay& job) {
+        if (!job.is_planned || job.open_pieces > 0)
+            return;
+        if (job.comparer)
+            job.outcome.comparison = job.comparer->result();
+        job.comparer.reset();
+        jobs_.done(job.number, std::move(job.outcome));
     }
 
     void count(Slice& slice) {
@@ -169,12 +164,12 @@ class Streamer {
                 const ReadRequest& request = slice.requests[piece.first_request + i];
                 if (request.file == piece.files->golden.direct_file() ||
                     request.file == piece.files->value.direct_file()) {
-                    report_.direct_bytes_read += request.length;
+                    totals_.direct_bytes_read += request.length;
                 }
             }
         }
-        report_.bytes_read += slice.bytes;
-        report_.read_count += slice.requests.size();
+        totals_.bytes_read += slice.bytes;
+        totals_.read_count += slice.requests.size();
     }
 
     static bool wait(Slice& slice) {
@@ -186,42 +181,43 @@ class Streamer {
         }
     }
 
-    bool read_alone(ReadEngine& engine, const Slice& slice, const Piece& piece) {
+    static bool read_alone(ReadEngine& engine, const Slice& slice, const Piece& piece) {
         try {
             engine.read(
                 std::span(slice.requests).subspan(piece.first_request, piece.request_count));
             return true;
         } catch (const Error& error) {
-            if (!report_.outcomes[piece.job].error)
-                report_.outcomes[piece.job].error = error;
+            if (!piece.job->outcome.error)
+                piece.job->outcome.error = error;
             return false;
         }
     }
 
     void compare(const Piece& piece) {
-        if (report_.outcomes[piece.job].error)
+        JobUnderWay& job = *piece.job;
+        if (job.outcome.error)
             return;
-        std::unique_ptr<ElementComparer>& comparer = comparers_[piece.job];
-        const TreeParameters& parameters = jobs_[piece.job].parameters;
-        if (!comparer) {
-            comparer = std::make_unique<ElementComparer>(parameters, options_.max_indices,
-                                                         execution_, interrupt_);
+        const TreeParameters& parameters = job.job.parameters;
+        if (!job.comparer) {
+            job.comparer = std::make_unique<ElementComparer>(parameters, options_.max_indices,
+                                                             execution_, interrupt_);
         }
         const std::size_t element_bytes =
             static_cast<std::size_t>(parameters.data_type().element_bytes());
-        const std::uint64_t differing = comparer->result().differing_count;
-        const std::size_t known = comparer->result().indices.size();
-        comparer->update({piece.golden, piece.length}, {piece.value, piece.length},
-                         piece.from / element_bytes);
-        keep_values(piece, element_bytes, comparer->result().indices, known);
-        if (sink_ && comparer->result().differing_count > differing)
+        const Comparison& found = job.comparer->result();
+        const std::uint64_t differing = found.differing_count;
+        const std::size_t known = found.indices.size();
+        job.comparer->update({piece.golden, piece.length}, {piece.value, piece.length},
+                             piece.from / element_bytes);
+        keep_values(piece, element_bytes, found.indices, known);
+        if (sink_ && found.differing_count > differing)
             list(piece, element_bytes);
     }
 
     // The values at indices[known] and later ones, all of this piece, while there is room for them.
     void keep_values(const Piece& piece, std::size_t element_bytes,
-                     const std::vector<std::int64_t>& indices, std::size_t known) {
-        StreamOutcome& outcome = report_.outcomes[piece.job];
+                     const std::vector<std::int64_t>& indices, std::size_t known) const {
+        StreamOutcome& outcome = piece.job->outcome;
         const std::size_t most = std::min(indices.size(), options_.max_values);
         for (std::size_t i = known; i < most; ++i) {
             const std::size_t at =
@@ -239,7 +235,7 @@ class Streamer {
             std::max<std::size_t>(1, listed_bytes / element_bytes) * element_bytes;
         for (std::size_t at = 0; at < piece.length; at += step) {
             const std::size_t length = std::min(step, piece.length - at);
-            ElementComparer all(jobs_[piece.job].parameters, length / element_bytes, execution_,
+            ElementComparer all(piece.job->job.parameters, length / element_bytes, execution_,
                                 interrupt_);
             const std::uint64_t first = (piece.from + at) / element_bytes;
             all.update({piece.golden + at, length}, {piece.value + at, length}, first);
@@ -255,25 +251,51 @@ class Streamer {
                 std::memcpy(golden.data() + i * element_bytes, piece.golden + from, element_bytes);
                 std::memcpy(value.data() + i * element_bytes, piece.value + from, element_bytes);
             }
-            sink_(piece.job, indices, golden, value);
+            sink_(piece.job->number, indices, golden, value);
         }
     }
 
-    const std::vector<StreamJob>& jobs_;
+    StreamJobs& jobs_;
     const StreamOptions& options_;
     const Execution& execution_;
     const Interrupt& interrupt_;
     const DifferenceSink& sink_;
-    std::vector<std::unique_ptr<ElementComparer>> comparers_;
-    StreamReport report_;
+    std::size_t slice_bytes_;
+    StreamTotals totals_;
+};
+
+class JobList : public StreamJobs {
+  public:
+    explicit JobList(const std::vector<StreamJob>& jobs) : jobs_(jobs), outcomes_(jobs.size()) {}
+
+    std::optional<StreamJob> next(bool) override {
+        return taken_ < jobs_.size() ? std::optional(jobs_[taken_++]) : std::nullopt;
+    }
+    void done(std::size_t number, StreamOutcome&& outcome) override {
+        outcomes_[number] = std::move(outcome);
+    }
+    std::vector<StreamOutcome>&& outcomes() { return std::move(outcomes_); }
+
+  private:
+    const std::vector<StreamJob>& jobs_;
+    std::size_t taken_ = 0;
+    std::vector<StreamOutcome> outcomes_;
 };
 
 }  // namespace
 
-StreamReport stream_compare(const std::vector<StreamJob>& jobs, const StreamOptions& options,
+StreamTotals stream_compare(StreamJobs& jobs, const StreamOptions& options,
                             const Execution& execution, const Interrupt& interrupt,
                             const DifferenceSink& sink) {
     return Streamer(jobs, options, execution, interrupt, sink).run();
+}
+
+StreamReport stream_compare(const std::vector<StreamJob>& jobs, const StreamOptions& options,
+                            const Execution& execution, const Interrupt& interrupt,
+                            const DifferenceSink& sink) {
+    JobList list(jobs);
+    const StreamTotals totals = stream_compare(list, options, execution, interrupt, sink);
+    return {list.outcomes(), totals};
 }
 
 }  // namespace ciwrap

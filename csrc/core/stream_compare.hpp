@@ -52,25 +52,44 @@ struct StreamOptions {
     std::size_t max_values = 10;
 };
 
-struct StreamReport {
-    std::vector<StreamOutcome> outcomes;  // one per job, in the same order
+// How all of it was read.
+struct StreamTotals {
     std::uint64_t bytes_read = 0;         // asked of the files, alignment included
     std::uint64_t direct_bytes_read = 0;  // of these, past the cache
     std::uint64_t read_count = 0;         // stretches, before long ones are cut
     std::uint64_t buffer_bytes = 0;
-    unsigned reads_in_flight = 0;  // the number that was settled on; 0: the engine's own
     std::string engine;
 };
 
+struct StreamReport {
+    std::vector<StreamOutcome> outcomes;  // one per job, in the same order
+    StreamTotals totals;
+};
+
 // Every differing element, in ascending order within its job: flat indices, and both sides' bytes
-// back to back in the dtype of the job's parameters. Called from the calling thread; what it throws
-// ends the comparison.
+// back to back in the dtype of the job's parameters. Called from the thread that compares; what it
+// throws ends the comparison.
 using DifferenceSink =
     std::function<void(std::size_t job, std::span<const std::int64_t> indices,
                        std::span<const std::byte> golden, std::span<const std::byte> value)>;
 
-// Throws Error for arguments without a meaning, and what `interrupt` or `sink` throws; whatever is
-// wrong with a job's files is in its outcome and stops no other job.
+// Where a comparison gets its jobs, and leaves what became of them. Called from one thread.
+class StreamJobs {
+  public:
+    virtual ~StreamJobs() = default;
+    // The next job; none if there is none now, or, with `wait`, if there will be none any more.
+    virtual std::optional<StreamJob> next(bool wait) = 0;
+    // The job with this number, in the order in which they were taken, from 0 on, is done.
+    virtual void done(std::size_t number, StreamOutcome&& outcome) = 0;
+};
+
+// Until there are no more jobs. Throws Error for arguments without a meaning, and what `interrupt`
+// or `sink` throws; whatever is wrong with a job's files is in its outcome and stops no other job.
+StreamTotals stream_compare(StreamJobs& jobs, const StreamOptions& options,
+                            const Execution& execution, const Interrupt& interrupt = {},
+                            const DifferenceSink& sink = {});
+
+// The same for jobs that are all there.
 StreamReport stream_compare(const std::vector<StreamJob>& jobs, const StreamOptions& options,
                             const Execution& execution, const Interrupt& interrupt = {},
                             const DifferenceSink& sink = {});

@@ -118,12 +118,6 @@ ReadBatch ReadEngine::submit(std::span<const ReadRequest> requests) {
     return {impl_->queue, impl_->queue->push(requests)};
 }
 
-void ReadEngine::limit_in_flight(unsigned reads) noexcept {
-    if (auto* uring = std::get_if<UringReader>(&impl_->reader)) {
-        uring->limit_in_flight(reads);
-    }
-}
-
 void ReadEngine::read(std::span<const ReadRequest> requests) {
     submit(requests).wait();
 }

@@ -127,10 +127,6 @@ class ReadEngine {
     // Throws Error(corrupt_file) before anything is read if a range exceeds its file.
     [[nodiscard]] ReadBatch submit(std::span<const ReadRequest> requests);
 
-    // At most so many reads in flight from now on, within the queue depth; 0: as many as there is
-    // room for. For io_uring; the pread engine has as many as threads.
-    void limit_in_flight(unsigned reads) noexcept;
-
     // submit and wait.
     void read(std::span<const ReadRequest> requests);
 

@@ -5,7 +5,6 @@
 #include <sys/uio.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <mutex>
@@ -112,7 +111,7 @@ struct UringReader::Impl {
         std::vector<QueuedRead> taken;
         for (;;) {
             const bool idle = free_slots.size() == slots.size();
-            const bool open = queue->take(taken, room(), idle);
+            const bool open = queue->take(taken, free_slots.size(), idle);
             if (!open && taken.empty() && idle) {
                 return;
             }
@@ -125,15 +124,6 @@ struct UringReader::Impl {
             taken.clear();
             submit_and_reap();
         }
-    }
-
-    // How many reads may still be begun.
-    std::size_t room() const {
-        const std::size_t in_flight = slots.size() - free_slots.size();
-        const unsigned limit = most_in_flight.load(std::memory_order_relaxed);
-        const std::size_t most =
-            limit == 0 ? slots.size() : std::min<std::size_t>(limit, slots.size());
-        return most > in_flight ? most - in_flight : 0;
     }
 
     // The ring has as many entries as there are slots, and each slot has at most one.
@@ -199,7 +189,6 @@ struct UringReader::Impl {
     std::vector<QueuedRead> slots;        // reads in flight, by the number that their entry carries
     std::vector<std::size_t> free_slots;  // the server's alone, as are slots and again
     std::vector<std::size_t> again;       // short reads, to be continued
-    std::atomic<unsigned> most_in_flight{0};
     std::mutex registration;
     std::span<const std::byte> registered;
     std::thread server;
@@ -249,10 +238,6 @@ void UringReader::unregister_memory() {
     io_uring_unregister_buffers(impl_->ring.get());
 }
 
-void UringReader::limit_in_flight(unsigned reads) noexcept {
-    impl_->most_in_flight.store(reads, std::memory_order_relaxed);
-}
-
 #else  // built without liburing
 
 struct UringReader::Impl {};
@@ -271,7 +256,6 @@ bool UringReader::register_memory(std::span<std::byte>) {
     return false;
 }
 void UringReader::unregister_memory() {}
-void UringReader::limit_in_flight(unsigned) noexcept {}
 
 #endif
 

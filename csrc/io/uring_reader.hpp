@@ -32,9 +32,6 @@ class UringReader {
     bool register_memory(std::span<std::byte> memory);
     void unregister_memory();
 
-    // 0: the queue depth.
-    void limit_in_flight(unsigned reads) noexcept;
-
   private:
     struct Impl;
     std::unique_ptr<Impl> impl_;

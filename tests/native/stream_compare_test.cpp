@@ -6,8 +6,10 @@
 #include <cstring>
 #include <map>
 #include <random>
+#include <thread>
 
 #include "core/read_plan.hpp"
+#include "core/stream_session.hpp"
 #include "io_fixtures.hpp"
 
 namespace ciwrap::testing {
@@ -140,8 +142,8 @@ TEST_F(StreamTest, FindsWhatAComparisonInMemoryFinds) {
                 options.memory_bytes = memory;
                 const StreamReport report =
                     stream_compare(jobs, options, resolve_execution("auto", 0), {}, sink);
-                EXPECT_LE(report.buffer_bytes, memory);
-                EXPECT_EQ(report.engine, engine_name(engine));
+                EXPECT_LE(report.totals.buffer_bytes, memory);
+                EXPECT_EQ(report.totals.engine, engine_name(engine));
                 std::uint64_t least = 0;
                 for (std::size_t job = 0; job < jobs.size(); ++job) {
                     const Comparison wanted = in_memory(made[job]);
@@ -170,11 +172,11 @@ TEST_F(StreamTest, FindsWhatAComparisonInMemoryFinds) {
                     least +=
                         2 * wanted.element_count * jobs[job].parameters.data_type().element_bytes();
                 }
-                EXPECT_GE(report.bytes_read, least);
-                EXPECT_LE(report.direct_bytes_read, report.bytes_read);
+                EXPECT_GE(report.totals.bytes_read, least);
+                EXPECT_LE(report.totals.direct_bytes_read, report.totals.bytes_read);
                 if (direct == DirectReads::never) {
-                    EXPECT_EQ(report.bytes_read, least);
-                    EXPECT_EQ(report.direct_bytes_read, 0U);
+                    EXPECT_EQ(report.totals.bytes_read, least);
+                    EXPECT_EQ(report.totals.direct_bytes_read, 0U);
                 }
             }
         }
@@ -243,20 +245,94 @@ TEST_F(StreamTest, AFileCutMeanwhileIsItsJobsErrorAlone) {
 TEST_F(StreamTest, RefusesWhatMakesNoSense) {
     StreamOptions options;
     options.memory_bytes = 1000;
-    EXPECT_EQ(error_of([&] { (void)stream_compare({}, options, {}); }).first,
+    EXPECT_EQ(error_of([&] { (void)stream_compare(std::vector<StreamJob>{}, options, {}); }).first,
               ErrorCode::invalid_argument);
     options.memory_bytes = std::size_t{1} << 20;
-    EXPECT_EQ(stream_compare({}, options, {}).bytes_read, 0U);
+    EXPECT_EQ(stream_compare(std::vector<StreamJob>{}, options, {}).totals.bytes_read, 0U);
 }
 
 TEST_F(StreamTest, WhatTheSinkThrowsEndsIt) {
     std::mt19937_64 random(10);
     const Made made = make(random, "<f4", 2'000'000, 0, 50);
     EXPECT_THROW((void)stream_compare(
-                     {made.job}, {}, {}, {},
+                     std::vector{made.job}, {}, {}, {},
                      [](std::size_t, std::span<const std::int64_t>, std::span<const std::byte>,
                         std::span<const std::byte>) { throw std::runtime_error("disk full"); }),
                  std::runtime_error);
+}
+
+TEST_F(StreamTest, ASessionFindsTheSameWheneverJobsCome) {
+    std::mt19937_64 random(11);
+    std::vector<Made> made;
+    for (const std::size_t elements : {1000UL, 0UL, 700'001UL, 1UL, 2'000'000UL})
+        made.push_back(make(random, "<f4", elements, 128, 50));
+    made[3].job.golden_path += ".none";
+    for (const EngineKind engine : usable_engines()) {
+        for (const int pause : {0, 1, 20}) {
+            StreamOptions options;
+            options.engine.kind = engine;
+            std::map<std::size_t, StreamOutcome> outcomes;
+            const auto take = [&](std::vector<StreamSession::Done> done) {
+                for (StreamSession::Done& one : done)
+                    EXPECT_TRUE(outcomes.emplace(one.job, std::move(one.outcome)).second);
+            };
+            StreamSession session(options, {});
+            EXPECT_TRUE(session.take_done(true).empty());  // there is nothing to wait for
+            for (std::size_t i = 0; i < made.size(); ++i) {
+                EXPECT_EQ(session.add(made[i].job), i);
+                std::this_thread::sleep_for(std::chrono::milliseconds(pause));
+                take(session.take_done(pause == 20 && i == 2));
+            }
+            const StreamTotals totals = session.close();
+            take(session.take_done(true));
+            EXPECT_EQ(error_of([&] { (void)session.add(made[0].job); }).first,
+                      ErrorCode::invalid_argument);
+            EXPECT_EQ(totals.engine, engine_name(engine));
+            ASSERT_EQ(outcomes.size(), made.size());
+            for (std::size_t i = 0; i < made.size(); ++i) {
+                if (i == 3) {
+                    EXPECT_EQ(outcomes[i].error->code(), ErrorCode::io);
+                    continue;
+                }
+                ASSERT_FALSE(outcomes[i].error);
+                EXPECT_EQ(outcomes[i].comparison.indices, in_memory(made[i]).indices);
+            }
+        }
+    }
+}
+
+TEST_F(StreamTest, ASessionTellsWhatEndedIt) {
+    std::mt19937_64 random(12);
+    const Made made = make(random, "<f4", 2'000'000, 0, 50);
+    {
+        StreamSession session(
+            {}, {},
+            [](std::size_t, std::span<const std::int64_t>, std::span<const std::byte>,
+               std::span<const std::byte>) { throw std::runtime_error("full"); });
+        (void)session.add(made.job);
+        EXPECT_THROW((void)session.take_done(true), std::runtime_error);
+        EXPECT_THROW((void)session.close(), std::runtime_error);
+    }
+    StreamOptions options;
+    options.memory_bytes = 1000;
+    StreamSession session(options, {});
+    EXPECT_EQ(error_of([&] { (void)session.close(); }).first, ErrorCode::invalid_argument);
+}
+
+TEST_F(StreamTest, ASessionCanBeGivenUpAndInterrupted) {
+    std::mt19937_64 random(13);
+    const Made made = make(random, "<f4", 2'000'000, 0, 50);
+    for (int repetition = 0; repetition < 5; ++repetition) {
+        StreamSession session({}, {});
+        for (int i = 0; i < 200; ++i)
+            (void)session.add(made.job);
+        if (repetition == 1)
+            (void)session.take_done(true);
+        if (repetition >= 2) {
+            EXPECT_THROW((void)session.close([] { throw std::runtime_error("Ctrl-C"); }),
+                         std::runtime_error);
+        }
+    }
 }
 
 TEST_F(StreamTest, DirectReadsStayInsideTheFileAndBringTheRightBytes) {
