@@ -97,6 +97,7 @@ class Variables:
     def close(self) -> None:
         if self._catalog is not None:
             self._catalog.close()
+            self._catalog = None
 
 
 def fitting(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ciwrap.compare.variable import element_result, not_comparable, reason_of
 from ciwrap.errors import CiwrapError
-from ciwrap.model import Evidence
+from ciwrap.model import Evidence, VariableResult, Verdict
 from ciwrap.readers.base import as_elements
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ciwrap import _core
     from ciwrap.history.stage_two import Streamed
-    from ciwrap.model import VariableId, VariableResult
+    from ciwrap.model import VariableId
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +92,32 @@ def result_of(
     if result.max_drift_share is not None:
         more.pop("max_drift_share", None)
     return replace(result, **more)
+
+
+def matching_result(
+    identity: VariableId,
+    parameters: _core.TreeParameters,
+    element_count: int,
+    leaf_count: int,
+    facts: dict[str, Any],
+    *,
+    is_relative: bool,
+) -> VariableResult:
+    """A match by digests alone; is_relative: by those made against residues."""
+    known: dict[str, Any] = {}
+    if parameters.kind == "exact":
+        known["max_abs_difference"] = 0.0  # equal codes are equal numbers
+    return VariableResult(
+        name=identity.name,
+        iteration=identity.iteration,
+        rank=identity.rank,
+        verdict=Verdict.MATCH,
+        evidence=Evidence.RESIDUES if is_relative else Evidence.TREE,
+        element_count=element_count,
+        byte_count=element_count * parameters.scalar_bytes * parameters.scalars_per_element,
+        differing_count=0,
+        chunk_count=leaf_count,
+        suspect_chunks=0,
+        **known,
+        **facts,
+    )

@@ -13,7 +13,7 @@ from ciwrap.errors import (
     UnsupportedFormatError,
 )
 from ciwrap.history.container import CaptureFile
-from ciwrap.history.index import read_checkpoint, read_index
+from ciwrap.history.index_codec import read_checkpoint, read_index
 from ciwrap.history.listing import by_checkpoint, capture_paths, source_files, why_stale
 from ciwrap.readers.layout import FoundOutputs
 

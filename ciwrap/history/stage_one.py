@@ -46,8 +46,12 @@ class Descent:
         return self.variable.element_count * self.golden_tree.parameters.scalars_per_element
 
     @property
+    def leaf_count(self) -> int:
+        return self.golden_tree.counts(self.scalar_count)[-1]
+
+    @property
     def is_small(self) -> bool:
-        return self.golden_tree.counts(self.scalar_count)[-1] <= _READ_ALL_UP_TO
+        return self.leaf_count <= _READ_ALL_UP_TO
 
 
 def prefetch_trees(descents: Iterable[Descent]) -> None:

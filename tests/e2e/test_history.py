@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from ciwrap.cli.main import run as run_cli
 from ciwrap.history.container import CaptureFile
-from ciwrap.history.index import read_index
+from ciwrap.history.index_codec import read_index
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -32,7 +32,7 @@ from ciwrap.history.container import (
     Section,
     pack_slot,
 )
-from ciwrap.history.index import decode_checkpoint, decode_index
+from ciwrap.history.index_codec import decode_checkpoint, decode_index
 
 
 def read_root(path: Path) -> bytes:

@@ -1,0 +1,142 @@
+"""Stage two for a comparer: elements, of suspect chunks or all, by the stream or by readers."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from ciwrap import _core
+from ciwrap.compare.parts import MOST_INDICES, suspect_pieces
+from ciwrap.errors import from_core_error
+from ciwrap.golden.capture import tree_parameters
+from ciwrap.golden.values import as_bytes
+from ciwrap.history.question import Question, result_of, streamed_result
+from ciwrap.history.stage_two import Stream
+from ciwrap.model import Verdict
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ciwrap.golden.capture import Resources
+    from ciwrap.history.checkpoint import Variables
+    from ciwrap.history.differences import DifferenceList
+    from ciwrap.history.outcome import Outcome
+    from ciwrap.model import VariableId, VariableSettings
+
+# From this share of suspect chunks on, reading everything in order beats reading here and there.
+_STREAM_FROM = 0.5
+
+
+class ByData(AbstractContextManager["ByData"]):
+    """Puts questions to the data of both runs; what is found goes to the outcome. Not thread safe.
+
+    differences: takes every differing element.
+    """
+
+    def __init__(
+        self,
+        outcome: Outcome,
+        resources: Resources,
+        memory_bytes: int,
+        differences: DifferenceList | None,
+    ) -> None:
+        self._outcome = outcome
+        self._resources = resources
+        self._differences = differences
+        sink = None if differences is None else self._list
+        self._stream = Stream(resources, memory_bytes, sink=sink)
+
+    def all_elements(
+        self,
+        identity: VariableId,
+        ours: Variables,
+        theirs: Variables,
+        settings: VariableSettings,
+        facts: dict[str, Any],
+    ) -> None:
+        """Without trees: everything is read once, and compared."""
+        parameters = tree_parameters(facts["dtype"], settings, variable=identity.text)
+        question = Question(identity, parameters, facts["shape"], None, None, 0, facts, {})
+        self._ask(question, ours, theirs)
+
+    def suspects(
+        self,
+        identity: VariableId,
+        ours: Variables,
+        theirs: Variables,
+        parameters: _core.TreeParameters,
+        suspects: NDArray[np.int64],
+        leaf_count: int,
+        facts: dict[str, Any],
+        roots: dict[str, Any],
+    ) -> None:
+        """The elements of suspect chunks."""
+        leaves = None if suspects.size >= _STREAM_FROM * leaf_count else suspects
+        question = Question(
+            identity, parameters, facts["shape"], leaves, suspects, leaf_count, facts, roots
+        )
+        self._ask(question, ours, theirs)
+
+    def _ask(self, question: Question, ours: Variables, theirs: Variables) -> None:
+        """Into the stream where both arrays lie in files as they are, else by readers, at once."""
+        golden, new = ours.region(question.identity), theirs.region(question.identity)
+        if golden is not None and new is not None:
+            self._stream.ask(question, golden, new)
+            return
+        mine, other = ours.values(question.identity), theirs.values(question.identity)
+        try:
+            comparer = _core.ElementComparer(
+                question.parameters,
+                max_indices=MOST_INDICES,
+                backend=self._resources.backend,
+                threads=self._resources.threads,
+            )
+            for first, count in suspect_pieces(question.parameters, mine, question.leaves):
+                one, two = as_bytes(mine.read(first, count)), as_bytes(other.read(first, count))
+                comparer.update(one, two, first_element=first)
+                self._outcome.data_bytes_read += one.nbytes + two.nbytes
+            comparison = comparer.finish()
+        except _core.CoreError as error:
+            raise from_core_error(error) from error
+        result = result_of(
+            question, comparison, lambda flat: mine.read(flat, 1), lambda flat: other.read(flat, 1)
+        )
+        self._outcome.results.append(result)
+        if result.verdict is Verdict.DIFFER and self._differences is not None:
+            self._differences.add_values(question.identity, question.parameters, mine, other)
+
+    def _list(
+        self,
+        question: Question,
+        indices: NDArray[np.int64],
+        golden: NDArray[np.uint8],
+        new: NDArray[np.uint8],
+    ) -> None:
+        assert self._differences is not None
+        self._differences.add(
+            question.identity, question.shape, question.parameters.dtype, indices, golden, new
+        )
+
+    def take_answers(self) -> None:
+        """Makes results of what the stream has found so far."""
+        for question, found in self._stream.answers():
+            self._outcome.results.append(streamed_result(question, found))
+
+    def finish(self) -> None:
+        """Waits for all answers."""
+        for question, found in self._stream.answers(wait=True):
+            self._outcome.results.append(streamed_result(question, found))
+        facts = self._stream.facts()
+        self._outcome.data_bytes_read += facts.bytes_read
+        self._outcome.engine = facts.engine or self._outcome.engine
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stream.__exit__(kind, error, trace)

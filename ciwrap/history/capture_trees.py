@@ -1,0 +1,259 @@
+"""The trees of one variable of a run, as they go into its capture."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from ciwrap import _core
+from ciwrap.errors import UsageError, from_core_error
+from ciwrap.golden.capture import Resources, tree_parameters
+from ciwrap.golden.values import as_bytes
+from ciwrap.history.index import (
+    CapturedVariable,
+    StoredTree,
+    by_identity,
+    read_tree,
+)
+from ciwrap.history.index_codec import read_checkpoint, read_index
+from ciwrap.history.listing import relative_path
+from ciwrap.model import VariableSettings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ciwrap.compare.outputs import Catalog
+    from ciwrap.compare.runs import Rules
+    from ciwrap.golden.progress import Progress
+    from ciwrap.golden.values import Values
+    from ciwrap.history.container import CaptureFile, CaptureWriter
+    from ciwrap.model import VariableId
+    from ciwrap.readers.base import VariableInfo
+
+_FILE_STEP_BYTES = 256 << 20
+
+
+class Against:
+    """The other run's capture: its fine trees by variable."""
+
+    def __init__(self, capture: CaptureFile) -> None:
+        self._capture = capture
+        self._variables: dict[VariableId, CapturedVariable] = {}
+        index = read_index(capture)
+        for directory in index.checkpoints.values():
+            self._variables.update(by_identity(read_checkpoint(capture, directory).variables))
+        if self._variables and all(one.fine is None for one in self._variables.values()):
+            raise UsageError(
+                "has no residues, so no run can be captured against it",
+                file=capture.path,
+                remedy="capture that run with --residues",
+            )
+
+    def fine(self, identity: VariableId) -> StoredTree | None:
+        variable = self._variables.get(identity)
+        return None if variable is None else variable.fine
+
+    def tree(self, identity: VariableId) -> _core.Tree:
+        variable = self._variables[identity]
+        assert variable.fine is not None
+        return read_tree(self._capture, variable, variable.fine)
+
+
+# What a tree knows of a variable's settings, and what does not change how it is compared.
+_KNOWN_TO_TREES = frozenset(
+    {
+        *("bound", "residue_levels", "chunk_bytes", "evidence", "data_budget_bytes"),
+        *("residues_budget_bytes", "equal_nan", "fill_values", "strict_dtype", "strict_shape"),
+    }
+)
+
+
+def has_own_tree(settings: VariableSettings) -> bool:
+    """Whether the variable is compared number by number with its namesake, so that trees tell; not
+    with a mask, and not in any other way that looks beyond the variable itself.
+    """
+    plain = VariableSettings()
+    return all(
+        getattr(settings, item.name) == getattr(plain, item.name)
+        for item in fields(settings)
+        if item.name not in _KNOWN_TO_TREES
+    )
+
+
+class TreeMaker:
+    """Makes the trees that a capture is to have; counts what it reads.
+
+    residues: whether other runs can be held against this one. against: such a run.
+    """
+
+    def __init__(
+        self,
+        run: Path,
+        rules: Rules,
+        *,
+        chunk_bytes: int,
+        residues: bool,
+        against: Against | None,
+        resources: Resources,
+        progress: Progress,
+    ) -> None:
+        self._run = run
+        self._rules = rules
+        self._chunk_bytes = chunk_bytes
+        self._residues = residues
+        self._against = against
+        self._resources = resources
+        self._progress = progress
+        self.bytes_read = 0
+        self.without_tree: list[tuple[VariableId, str]] = []
+
+    def is_as_asked(self, variable: CapturedVariable) -> bool:
+        """Whether an earlier capture's trees are those that would be made now."""
+        settings = self._rules.settings_for(variable.identity, variable.dtype)
+        if self._rules.is_ignored(variable.identity) or not has_own_tree(settings):
+            return True
+        if variable.plain is None:
+            return False
+        if variable.plain.parameters != self._parameters(variable.dtype, settings, 1):
+            return False
+        fine = self._parameters(variable.dtype, settings, settings.residue_levels)
+        needs_fine = self._residues and fine.residue_levels > 1
+        if needs_fine and (variable.fine is None or variable.fine.parameters != fine):
+            return False
+        if self._against is None:
+            return True
+        theirs = self._against.fine(variable.identity)
+        ours = variable.relative
+        return theirs is None or (ours is not None and ours.against == theirs.root)
+
+    def make(
+        self, writer: CaptureWriter, identity: VariableId, catalog: Catalog
+    ) -> CapturedVariable:
+        """A variable's trees, appended to `writer`, or why it has none."""
+        info = catalog.entries[identity].info
+        shape = tuple(info.shape)
+        if self._rules.is_ignored(identity):
+            return CapturedVariable(identity, info.dtype, shape, reason="it is ignored")
+        settings = self._rules.settings_for(identity, info.dtype)
+        if info.fault is not None:
+            self.without_tree.append((identity, info.fault))
+            return CapturedVariable(identity, info.dtype, shape, reason=info.fault)
+        if not has_own_tree(settings):
+            reason = "it is compared in a way that trees do not know, such as with a mask"
+            self.without_tree.append((identity, reason))
+            return CapturedVariable(identity, info.dtype, shape, reason=reason)
+        values = catalog.values(identity)
+        plan = {"plain": self._parameters(info.dtype, settings, 1, identity)}
+        fine = self._parameters(info.dtype, settings, settings.residue_levels, identity)
+        if self._residues and fine.residue_levels > 1:
+            plan["fine"] = fine
+        golden = None
+        theirs = None if self._against is None else self._against.fine(identity)
+        if theirs is not None and self._against is not None and self._fits(theirs, fine):
+            plan["relative"] = theirs.parameters
+            golden = self._against.tree(identity)
+            if golden.scalar_count != values.element_count * fine.scalars_per_element:
+                del plan["relative"]
+        trees = self._build(writer, plan, values, golden)
+        self.bytes_read += values.byte_count
+        return CapturedVariable(
+            identity,
+            info.dtype,
+            shape,
+            trees.get("plain"),
+            trees.get("fine"),
+            trees.get("relative"),
+            region=self._region(info),
+        )
+
+    def _region(self, info: VariableInfo) -> tuple[str, int] | None:
+        if info.region is None:
+            return None
+        return relative_path(self._run, info.region.path), info.region.offset
+
+    @staticmethod
+    def _fits(theirs: StoredTree, fine: _core.TreeParameters) -> bool:
+        """Whether another run's tree was made with what is asked for now."""
+        p = theirs.parameters
+        return (p.dtype, p.atol, p.rtol, p.ulps, p.equal_nan, p.fill_values) == (
+            fine.dtype,
+            fine.atol,
+            fine.rtol,
+            fine.ulps,
+            fine.equal_nan,
+            fine.fill_values,
+        )
+
+    def _parameters(
+        self,
+        dtype: str,
+        settings: VariableSettings,
+        residue_levels: int,
+        identity: VariableId | None = None,
+    ) -> _core.TreeParameters:
+        return tree_parameters(
+            dtype,
+            settings,
+            residue_levels=residue_levels,
+            chunk_bytes=self._chunk_bytes,
+            variable=None if identity is None else identity.text,
+        )
+
+    def _build(
+        self,
+        writer: CaptureWriter,
+        plan: dict[str, _core.TreeParameters],
+        values: Values,
+        golden: _core.Tree | None,
+    ) -> dict[str, StoredTree]:
+        """All trees of a variable in one go through its data."""
+        region = values.region
+        try:
+            builders = {
+                name: _core.TreeBuilder(
+                    parameters,
+                    values.element_count * parameters.scalars_per_element,
+                    golden=golden if name == "relative" else None,
+                    backend=self._resources.backend,
+                    threads=self._resources.threads,
+                )
+                for name, parameters in plan.items()
+            }
+            if region is None or region.byte_count == 0:
+                for _, slab in values.slabs():
+                    for builder in builders.values():
+                        builder.update(as_bytes(slab))
+                    self._progress.advance(slab.nbytes)
+            else:
+                for start in range(0, region.byte_count, _FILE_STEP_BYTES):
+                    count = min(_FILE_STEP_BYTES, region.byte_count - start)
+                    for builder in builders.values():
+                        builder.update_file(
+                            region.path,
+                            region.offset + start,
+                            count,
+                            engine=self._resources.engine,
+                        )
+                    self._progress.advance(count)
+            return {
+                name: _stored(writer, builder, golden if name == "relative" else None)
+                for name, builder in builders.items()
+            }
+        except _core.CoreError as error:
+            raise from_core_error(error, file=None if region is None else region.path) from error
+
+
+def _stored(
+    writer: CaptureWriter, builder: _core.TreeBuilder, golden: _core.Tree | None
+) -> StoredTree:
+    tree = builder.finish()
+    drift = builder.drift
+    residues = None if golden is not None or tree.residues is None else tree.residues
+    return StoredTree(
+        tree.parameters,
+        tree.root.hex(),
+        writer.append(tree.digests.tobytes()),
+        None if residues is None else writer.append(residues.tobytes()),
+        None if golden is None else golden.root.hex(),
+        None if drift is None else float(drift.max_share),
+    )
