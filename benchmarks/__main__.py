@@ -21,6 +21,7 @@ from rich.table import Table
 
 from benchmarks import (
     demo_noise,
+    element_comparison,
     false_alarms,
     golden_check,
     golden_sizes,
@@ -121,6 +122,15 @@ def _sections(options: argparse.Namespace) -> dict[str, Section]:
                 data_bytes=size, repeats=options.repeats, thread_counts=tuple(options.threads)
             ),
             tree_building.table,
+        ),
+        "element-comparison": Section(
+            f"Comparing the elements of two arrays of {size >> 22} MiB in memory",
+            lambda: element_comparison.run(
+                data_bytes=size // 4,
+                repeats=options.repeats,
+                thread_counts=tuple(options.threads),
+            ),
+            element_comparison.table,
         ),
     }
 

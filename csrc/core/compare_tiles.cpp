@@ -1,17 +1,15 @@
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "core/compare_block.hpp"
+#include "core/tile_staging.hpp"
 #include "kernels/compare_floats.hpp"
 #include "kernels/executor.hpp"
+#include "kernels/floating_point_mode.hpp"
 
 namespace ciwrap {
 namespace {
-
-bool has_kernel(const TreeParameters& parameters, const QuantizePlan& plan, const DataType& type) {
-    return (plan.scalar == ScalarType::float32 || plan.scalar == ScalarType::float64) &&
-           !type.big_endian && plan.fill_count == 0 && parameters.ulps == 0;
-}
 
 // Elements that differ, a bit each, in the lower half where an element is two scalars.
 std::uint32_t elements_of(std::uint32_t scalars, std::uint32_t scalars_per_element) {
@@ -48,39 +46,52 @@ void take_first_of_largest(double& largest, std::int64_t& index, double candidat
     }
 }
 
+// Bytes and texts have no difference, only equality.
+template <class Each>
+void compare_raw_tiles(const DataType& type, const CompareInput& input, const Each& each,
+                       Comparison& result) {
+    for (std::uint64_t first = 0; first < input.element_count; first += compare_tile) {
+        const std::uint64_t count =
+            std::min<std::uint64_t>(compare_tile, input.element_count - first);
+        const std::uint64_t at = first * type.element_bytes();
+        if (std::memcmp(input.golden + at, input.value + at,
+                        static_cast<std::size_t>(count * type.element_bytes())) == 0) {
+            result.element_count += count;
+            result.histogram[0] += count;
+        } else {
+            each(first, count);
+        }
+    }
+}
+
 }  // namespace
 
 void compare_block(const TreeParameters& parameters, const QuantizePlan& plan, const DataType& type,
                    const CompareInput& input, std::size_t max_indices, Comparison& result) {
+    const level_kokkos::FloatingPointMode ieee;
     const CompareFunction compare_each = choose_compare(plan);
-    if (!has_kernel(parameters, plan, type))
-        return compare_each(parameters, plan, type, input, max_indices, result);
-
-    const std::uint64_t parts = type.scalars_per_element;
-    const std::uint64_t tile_elements = compare_tile / parts;
-    const std::uint64_t tiles = input.element_count / tile_elements;
-    FloatComparison scalars;
-    scalars.scalar_bytes = plan.scalar_bytes;
-    scalars.scalars_per_element = type.scalars_per_element;
-    scalars.atol = parameters.atol;
-    scalars.rtol = parameters.rtol;
-    scalars.equal_nan = plan.equal_nan;
     const auto each = [&](std::uint64_t element, std::uint64_t count) {
         const std::uint64_t at = element * type.element_bytes();
         compare_each(parameters, plan, type,
                      {input.golden + at, input.value + at, count, input.first_element + element},
                      max_indices, result);
     };
+    if (plan.scalar == ScalarType::raw)
+        return compare_raw_tiles(type, input, each, result);
+
+    const std::uint64_t parts = type.scalars_per_element;
+    const std::uint64_t tile_elements = compare_tile / parts;
+    const std::uint64_t tiles = input.element_count / tile_elements;
+    TileStaging staging(parameters, plan, type);
     FloatTally tally;
-    for (std::uint64_t first = 0; first < tiles; first += compare_tiles_per_block) {
+    for (std::uint64_t first = 0; first < tiles;) {
         const std::uint64_t at = first * tile_elements * type.element_bytes();
-        scalars.golden = input.golden + at;
-        scalars.value = input.value + at;
-        scalars.tile_count = static_cast<std::size_t>(
-            std::min<std::uint64_t>(tiles - first, compare_tiles_per_block));
+        const auto count =
+            static_cast<std::size_t>(std::min<std::uint64_t>(tiles - first, staging.most_tiles()));
+        FloatComparison scalars = staging.stage(input.golden + at, input.value + at, count);
         tally = FloatTally{};
         level_kernels().compare_floats(scalars, tally);
-        for (std::size_t tile = 0; tile < scalars.tile_count; ++tile) {
+        for (std::size_t tile = 0; tile < count; ++tile) {
             const std::uint64_t element = (first + tile) * tile_elements;
             if (tally.undecided[tile]) {
                 each(element, tile_elements);
@@ -110,6 +121,7 @@ void compare_block(const TreeParameters& parameters, const QuantizePlan& plan, c
         result.nonzero_count += tally.nonzero_count;
         for (std::size_t bin = 0; bin < share_bins; ++bin)
             result.histogram[bin] += tally.histogram[bin];
+        first += count;
     }
     const std::uint64_t done = tiles * tile_elements;
     if (done < input.element_count)

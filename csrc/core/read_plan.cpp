@@ -117,6 +117,12 @@ void ReadPlan::open_job() {
                           job.leaves.has_value())});
 }
 
+std::uint64_t ReadPlan::job_bytes() const {
+    const StreamJob& job = job_->job;
+    return 2 * (job.leaves ? std::min(job.leaves->size() * chunk_bytes_, job.byte_count)
+                           : job.byte_count);
+}
+
 void ReadPlan::end_job() {
     job_->is_planned = true;
     const std::shared_ptr<JobUnderWay> ended = std::move(job_);

@@ -72,6 +72,11 @@ class ReadPlan {
     // on_planned: told of every job from which no more pieces will come, `open_pieces` may be 0.
     ReadPlan(StreamJobs& jobs, DirectReads direct, std::function<void(JobUnderWay&)> on_planned);
 
+    // Waits for the first job; false if there will be none.
+    bool has_job() { return job_ || take_job(true); }
+    // Both sides' bytes of the current job.
+    std::uint64_t job_bytes() const;
+
     // Fills `memory` with the next pieces, as far as there are jobs; false if there are no pieces.
     // wait: for a job, if there is none; false then means that all are planned. Pieces of jobs that
     // have failed meanwhile are left out. Throws Error(invalid_argument) for memory that is too

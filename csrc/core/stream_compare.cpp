@@ -18,6 +18,8 @@ constexpr std::size_t largest_slice = std::size_t{4} << 20;
 // One slice being compared, the others on their way.
 constexpr std::size_t fewest_slices = 4;
 constexpr std::size_t most_slices = 32;
+// Memory is touched as it is needed, unless the first job fills most of it anyway.
+constexpr std::size_t smallest_registered_job = fewest_slices * largest_slice;
 // Elements whose differences are listed at once.
 constexpr std::size_t listed_bytes = std::size_t{1} << 20;
 
@@ -94,6 +96,7 @@ class Streamer {
         totals_.engine = engine.name();
         ReadPlan plan(jobs_, options_.direct, [this](JobUnderWay& job) { finish(job); });
         SliceControl control(std::min(options_.memory_bytes / slice_bytes_, most_slices));
+        const bool is_registered = plan.has_job() && plan.job_bytes() >= smallest_registered_job;
         std::vector<ReadBuffers> memory;
         std::deque<Slice> slices;
         std::vector<Slice*> idle;
@@ -101,7 +104,7 @@ class Streamer {
         const auto begin = [&](bool wait) {
             if (slices.size() < control.count() && idle.empty()) {
                 const std::size_t more = control.count() - slices.size();
-                memory.push_back(engine.make_buffers(more, slice_bytes_));
+                memory.push_back(engine.make_buffers(more, slice_bytes_, is_registered));
                 totals_.buffer_bytes += more * slice_bytes_;
                 for (std::size_t i = 0; i < more; ++i) {
                     slices.emplace_back().memory = memory.back()[i];

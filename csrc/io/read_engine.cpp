@@ -132,7 +132,7 @@ std::size_t page_bytes() {
 
 }  // namespace
 
-ReadBuffers ReadEngine::make_buffers(std::size_t count, std::size_t bytes) {
+ReadBuffers ReadEngine::make_buffers(std::size_t count, std::size_t bytes, bool is_registered) {
     const std::size_t page = page_bytes();
     constexpr std::size_t most = std::numeric_limits<std::size_t>::max() / 2;
     if (bytes > most - page || (count != 0 && (bytes + page) > most / count)) {
@@ -149,7 +149,7 @@ ReadBuffers ReadEngine::make_buffers(std::size_t count, std::size_t bytes) {
         return buffers;
     }
     buffers.memory_ = static_cast<std::byte*>(::operator new (total, std::align_val_t{page}));
-    if (auto* uring = std::get_if<UringReader>(&impl_->reader)) {
+    if (auto* uring = std::get_if<UringReader>(&impl_->reader); uring != nullptr && is_registered) {
         if (uring->register_memory({buffers.memory_, total})) {
             buffers.registered_with_ = this;
         }

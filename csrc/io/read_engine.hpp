@@ -130,9 +130,10 @@ class ReadEngine {
     // submit and wait.
     void read(std::span<const ReadRequest> requests);
 
-    // `count` buffers of `bytes` each. The first ones alive are registered with io_uring if the
-    // system lets it lock that much memory; without that they work the same.
-    ReadBuffers make_buffers(std::size_t count, std::size_t bytes);
+    // `count` buffers of `bytes` each. Registration with io_uring spares it to look up memory at
+    // every read, but touches all of it at once. It is had by the first buffers alive that ask for
+    // it, if the system lets io_uring lock that much memory; without it they work the same.
+    ReadBuffers make_buffers(std::size_t count, std::size_t bytes, bool is_registered = true);
 
   private:
     friend class ReadBuffers;

@@ -20,6 +20,9 @@ struct FloatComparison {
     double atol = 0.0;
     double rtol = 0.0;
     bool equal_nan = true;
+    bool tell_equal_only =
+        false;  // leave tiles that are not equal undecided: there is another bound
+    const bool* unfit = nullptr;  // tiles to leave undecided; none: there are no such tiles
 };
 
 // Of all tiles that are not undecided. Sums do not depend on the CPU level.

@@ -46,6 +46,13 @@ struct LevelKernels {
     void (*encode)(const QuantizePlan& plan, const std::uint8_t* data, std::uint64_t scalar_count,
                    std::uint8_t* codes, std::uint8_t* unpacked_residues, bool against);
     void (*compare_floats)(const FloatComparison& input, FloatTally& tally);
+    // Stored scalars, not raw bytes, as doubles: each exactly, but for whole numbers of 8 bytes
+    // beyond 2^53. swap: they are big-endian.
+    void (*widen_scalars)(ScalarType scalar, const std::uint8_t* from, bool swap, std::size_t count,
+                          double* to);
+    // How many scalars of a tile equal one of the fill values, or are NaN if that is one of them.
+    std::uint32_t (*find_fills)(const double* tile, const double* fills, std::size_t fill_count,
+                                bool nan_is_fill);
 };
 
 extern const LevelKernels kernels_v1;

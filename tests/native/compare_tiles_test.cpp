@@ -2,6 +2,11 @@
 // kind: the same counts, indices, maxima and histogram, and on all levels the same sums.
 #include <gtest/gtest.h>
 
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -23,26 +28,93 @@ struct Arrays {
     std::vector<std::uint8_t> value;
 };
 
+template <class Number>
+void append(std::vector<std::uint8_t>& bytes, Number number, bool swap) {
+    std::uint8_t raw[sizeof number];
+    std::memcpy(raw, &number, sizeof number);
+    if (swap)
+        std::reverse(std::begin(raw), std::end(raw));
+    bytes.insert(bytes.end(), std::begin(raw), std::end(raw));
+}
+
+// Somewhere in the type's range; floats of two bytes by their upper bits, which serves a test.
+void append_as(std::vector<std::uint8_t>& bytes, const DataType& type, double x) {
+    const auto whole = [&]<class Integer>(Integer) {
+        const double low = static_cast<double>(std::numeric_limits<Integer>::min());
+        const double high = static_cast<double>(std::numeric_limits<Integer>::max());
+        const double fitted = x != x ? 0.0 : std::round(x * 100.0);
+        append(bytes,
+               fitted <= low    ? std::numeric_limits<Integer>::min()
+               : fitted >= high ? std::numeric_limits<Integer>::max()
+                                : static_cast<Integer>(fitted),
+               type.big_endian);
+    };
+    switch (type.scalar) {
+        case ScalarType::float16:
+            return append(bytes,
+                          static_cast<std::uint16_t>(
+                              (std::bit_cast<std::uint32_t>(static_cast<float>(x)) >> 31 << 15) |
+                              (std::bit_cast<std::uint64_t>(x) >> 48 & 0x7fff)),
+                          type.big_endian);
+        case ScalarType::bfloat16:
+            return append(bytes,
+                          static_cast<std::uint16_t>(
+                              std::bit_cast<std::uint32_t>(static_cast<float>(x)) >> 16),
+                          type.big_endian);
+        case ScalarType::float32:
+            return append(bytes, static_cast<float>(x), type.big_endian);
+        case ScalarType::float64:
+            return append(bytes, x, type.big_endian);
+        case ScalarType::int8:
+            return whole(std::int8_t{});
+        case ScalarType::int16:
+            return whole(std::int16_t{});
+        case ScalarType::int32:
+            return whole(std::int32_t{});
+        case ScalarType::int64:
+            return whole(std::int64_t{});
+        case ScalarType::uint8:
+            return whole(std::uint8_t{});
+        case ScalarType::uint16:
+            return whole(std::uint16_t{});
+        case ScalarType::uint32:
+            return whole(std::uint32_t{});
+        case ScalarType::uint64:
+            return whole(std::uint64_t{});
+        case ScalarType::boolean:
+            return append(bytes, static_cast<std::uint8_t>(x > 0.0 ? 1 + (x > 0.5) : 0), false);
+        case ScalarType::raw:
+            for (std::uint32_t i = 0; i < type.scalar_bytes; ++i)
+                bytes.push_back(static_cast<std::uint8_t>(x * 3.0 + 40.0));
+    }
+}
+
 // Stretches of a few tiles, each with a way of its own to be equal or not.
-template <class Real>
 Arrays make_arrays(const TreeParameters& parameters, std::size_t count, std::mt19937_64& random) {
+    const DataType type = parameters.data_type();
+    const bool is_double = type.scalar == ScalarType::float64;
+    using Double = std::numeric_limits<double>;
+    using Float = std::numeric_limits<float>;
     std::uniform_real_distribution<double> unit(-1.0, 1.0);
+    const double most = is_double ? Double::max() : static_cast<double>(Float::max());
+    const double least =
+        is_double ? Double::denorm_min() : static_cast<double>(Float::denorm_min());
     const double extremes[] = {0.0,
                                -0.0,
-                               std::numeric_limits<double>::infinity(),
-                               -std::numeric_limits<double>::infinity(),
-                               std::numeric_limits<double>::quiet_NaN(),
-                               static_cast<double>(std::numeric_limits<Real>::max()),
-                               -static_cast<double>(std::numeric_limits<Real>::max()),
-                               static_cast<double>(std::numeric_limits<Real>::denorm_min()),
+                               Double::infinity(),
+                               -Double::infinity(),
+                               Double::quiet_NaN(),
+                               most,
+                               -most,
+                               least,
                                1.0,
-                               1e-30};
-    std::vector<Real> golden(count);
-    std::vector<Real> value(count);
+                               1e-30,
+                               -9.99};
+    Arrays arrays;
     unsigned way = 0;
     for (std::size_t i = 0; i < count; ++i) {
         if (i % 96 == 0)
-            way = static_cast<unsigned>(random() % 6);
+            way = static_cast<unsigned>(random() % 8);
         const double g = way == 5 ? extremes[random() % std::size(extremes)] : unit(random);
         const double bound = parameters.atol + parameters.rtol * std::abs(g);
         double v = g;
@@ -56,14 +128,10 @@ Arrays make_arrays(const TreeParameters& parameters, std::size_t count, std::mt1
             v = random() % 2 == 0 ? g : g * 1.5;
         if (way == 5)
             v = extremes[random() % std::size(extremes)];
-        golden[i] = static_cast<Real>(g);
-        value[i] = static_cast<Real>(v);
+        const bool missing = way == 7 || (way == 6 && random() % 4 == 0);  // a fill value
+        append_as(arrays.golden, type, missing ? -9.99 : g);
+        append_as(arrays.value, type, missing && random() % 200 != 0 ? -9.99 : v);
     }
-    Arrays arrays;
-    arrays.golden.resize(count * sizeof(Real));
-    arrays.value.resize(count * sizeof(Real));
-    std::memcpy(arrays.golden.data(), golden.data(), arrays.golden.size());
-    std::memcpy(arrays.value.data(), value.data(), arrays.value.size());
     return arrays;
 }
 
@@ -71,7 +139,7 @@ std::vector<TreeParameters> all_parameters() {
     std::vector<TreeParameters> all;
     const double bounds[][2] = {{0.0, 0.0},  {1e-3, 0.0},   {0.0, 1e-3},   {1e-6, 1e-3},
                                 {1e30, 0.0}, {1e-290, 0.0}, {0.0, 1e-280}, {1e-3, 1e3}};
-    for (const char* dtype : {"<f4", "<f8", "<c8", "<c16"}) {
+    for (const char* dtype : {"<f4", "<f8", "<c8", "<c16", ">f4", ">f8", ">c8", "<f2", "<bf2"}) {
         for (const auto& bound : bounds) {
             for (const bool equal_nan : {true, false}) {
                 TreeParameters parameters;
@@ -82,6 +150,53 @@ std::vector<TreeParameters> all_parameters() {
                 all.push_back(parameters);
             }
         }
+    }
+    for (const char* dtype : {"<f4", "<f8", ">f8", "<f2", "<c8"}) {
+        TreeParameters parameters;
+        parameters.dtype = dtype;
+        parameters.ulps = 4;
+        all.push_back(parameters);
+        parameters.ulps = 0;
+        parameters.atol = 1e-3;
+        Arrays fill;
+        const DataType type = parameters.data_type();
+        append_as(fill.golden, {type.scalar, type.scalar_bytes, 1, 1, false}, -9.99);
+        fill.golden.resize(sizeof(std::uint64_t));
+        for (const bool nan : {false, true}) {
+            parameters.fill_bits.resize(1);
+            std::memcpy(parameters.fill_bits.data(), fill.golden.data(), sizeof(std::uint64_t));
+            if (nan) {
+                parameters.fill_bits.push_back(type.scalar == ScalarType::float64
+                                                   ? 0x7ff8000000000000
+                                               : type.scalar == ScalarType::float16 ? 0x7e00
+                                                                                    : 0x7fc00000);
+            }
+            for (const bool equal_nan : {true, false}) {
+                parameters.equal_nan = equal_nan;
+                all.push_back(parameters);
+            }
+        }
+    }
+    for (const char* dtype : {"|i1", "<i2", "<i4", "<i8", ">i8", "|u1", ">u2", "<u4", "<u8"}) {
+        for (const double atol : {0.0, 0.5, 1.0, 30.0, 1e18, 1e300}) {
+            TreeParameters parameters;
+            parameters.dtype = dtype;
+            parameters.atol = atol;
+            all.push_back(parameters);
+        }
+        TreeParameters filled;
+        filled.dtype = dtype;
+        const DataType type = filled.data_type();
+        Arrays fill;
+        append_as(fill.golden, {type.scalar, type.scalar_bytes, 1, 1, false}, -9.99);
+        fill.golden.resize(sizeof(std::uint64_t));
+        filled.fill_bits.resize(1);
+        std::memcpy(filled.fill_bits.data(), fill.golden.data(), sizeof(std::uint64_t));
+        all.push_back(filled);
+    }
+    for (const char* dtype : {"|b1", "|S5", "<U2"}) {
+        all.emplace_back();
+        all.back().dtype = dtype;
     }
     return all;
 }
@@ -100,6 +215,7 @@ void expect_same(const Comparison& tiles, const Comparison& each) {
     EXPECT_EQ(tiles.nonzero_count, each.nonzero_count);
     EXPECT_EQ(tiles.nan_mismatch_count, each.nan_mismatch_count);
     EXPECT_EQ(tiles.inf_mismatch_count, each.inf_mismatch_count);
+    EXPECT_EQ(tiles.missing_mismatch_count, each.missing_mismatch_count);
     EXPECT_EQ(tiles.histogram, each.histogram);
     const auto near = [](double a, double b) {
         return a == b || std::abs(a - b) <= 1e-12 * std::abs(b);
@@ -113,15 +229,16 @@ TEST(CompareTiles, FindWhatIsFoundElementByElement) {
     for (const TreeParameters& parameters : all_parameters()) {
         const QuantizePlan plan = make_plan(parameters);
         const DataType type = parameters.data_type();
-        for (const std::size_t elements : {1u, 31u, 32u, 33u, 1000u, 20000u}) {
+        for (const std::size_t elements : {1u, 31u, 32u, 33u, 1000u, 16384u}) {
             const std::size_t scalars = elements * type.scalars_per_element;
-            const Arrays arrays = plan.scalar == ScalarType::float32
-                                      ? make_arrays<float>(parameters, scalars, random)
-                                      : make_arrays<double>(parameters, scalars, random);
+            const Arrays arrays = make_arrays(parameters, scalars, random);
             const CompareInput input{arrays.golden.data(), arrays.value.data(), elements,
                                      first_element};
             SCOPED_TRACE(parameters.dtype + " atol " + std::to_string(parameters.atol) + " rtol " +
-                         std::to_string(parameters.rtol) + " elements " + std::to_string(elements));
+                         std::to_string(parameters.rtol) + " ulps " +
+                         std::to_string(parameters.ulps) + " fills " +
+                         std::to_string(parameters.fill_bits.size()) + " elements " +
+                         std::to_string(elements));
             Comparison each;
             choose_compare(plan)(parameters, plan, type, input, 50, each);
             std::vector<double> sums;
@@ -144,6 +261,39 @@ TEST(CompareTiles, FindWhatIsFoundElementByElement) {
         }
     }
 }
+
+#if defined(__x86_64__)
+// A program that loads a library built with -ffast-math has them switched off in its threads.
+TEST(CompareTiles, SeeSubnormalsWhereTheThreadHasThemSwitchedOff) {
+    for (const char* dtype : {"<f4", "<f8", ">f4", ">f8", "<c8", "<f2"}) {
+        TreeParameters parameters;
+        parameters.dtype = dtype;
+        const QuantizePlan plan = make_plan(parameters);
+        const DataType type = parameters.data_type();
+        const std::size_t bytes = 100 * type.element_bytes();
+        for (const std::size_t place : {0u, 31u, 64u, 99u}) {
+            std::vector<std::uint8_t> golden(bytes);
+            std::vector<std::uint8_t> value(bytes);
+            // The smallest number, on one side or the other.
+            const std::size_t at = place * type.element_bytes();
+            const std::size_t lowest = type.big_endian ? type.scalar_bytes - 1 : 0;
+            for (std::vector<std::uint8_t>* side : {&golden, &value}) {
+                (*side)[at + lowest] = 1;
+                Comparison found;
+                const unsigned before = _mm_getcsr();
+                _mm_setcsr(before | 0x8040);  // flush to zero, subnormals are zeros
+                compare_block(parameters, plan, type, {golden.data(), value.data(), 100, 0}, 50,
+                              found);
+                EXPECT_EQ(_mm_getcsr(), before | 0x8040);
+                _mm_setcsr(before);
+                EXPECT_EQ(found.differing_count, 1U) << dtype << " at " << place;
+                EXPECT_EQ(found.first_index, static_cast<std::int64_t>(place));
+                (*side)[at + lowest] = 0;
+            }
+        }
+    }
+}
+#endif
 
 }  // namespace
 }  // namespace ciwrap
