@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ciwrap.model import CheckResult, ErrorBound, RunResult, VariableResult, Verdict
-from ciwrap.report import svg
 from ciwrap.report.cards import card_of
+from ciwrap.report.histograms import share_histogram
 from ciwrap.report.view import groups_of, growth_of, share_class, timeline_of, where_words
 
 
@@ -107,13 +107,13 @@ def test_share_classes(share: float, beyond: bool, found: int) -> None:
 
 def test_a_single_outlier_among_millions_has_a_bar() -> None:
     counts = [10_000_000, *[0] * 32, 1]
-    chart = svg.share_histogram(counts, "x")
+    chart = share_histogram(counts, "x")
     heights = [float(h) for h in re.findall(r'<rect [^>]*height="([\d.]+)"', chart)]
     assert len(heights) == 2
     assert min(heights) > 3
 
 
 def test_texts_in_charts_are_escaped() -> None:
-    chart = svg.share_histogram([1] * 34, '<script>"&')
+    chart = share_histogram([1] * 34, '<script>"&')
     assert "<script>" not in chart
     assert "&lt;script&gt;&#34;&amp;" in chart
