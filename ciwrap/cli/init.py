@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from ciwrap.cli.options import json_option
-from ciwrap.cli.session import Session  # noqa: TC001 - as in the other commands
 from ciwrap.errors import UsageError, WriteFailedError
 from ciwrap.report.text import plural
 
 if TYPE_CHECKING:
+    from ciwrap.cli.session import Session
     from ciwrap.cli.starter import Starter
 
 _ATTRIBUTES_LINE = "*.golden binary diff=ciwrap"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import struct
-from pathlib import Path  # noqa: TC003 - fixtures are typed with it
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,11 +13,7 @@ from e2e.cli_project import BASE, Outcome, Project
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    return Project(tmp_path / "p")
+    from pathlib import Path
 
 
 @pytest.fixture(scope="session")

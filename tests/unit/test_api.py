@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import array
-from pathlib import Path  # noqa: TC003 - fixtures are typed with it
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -27,6 +26,9 @@ from ciwrap.errors import (
     WriteFailedError,
 )
 from ciwrap.model import Evidence, Verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 VALUES = np.linspace(0, 1, 1000).reshape(10, 100)
 
