@@ -16,13 +16,18 @@ MAY_IMPORT = {
     "model": {"errors", "details", "timeline"},
     "patterns": {"errors"},
     "archive": {"errors"},
+    "closing": set(),
     "config": {"errors", "model", "patterns"},
-    "readers": {"errors", "model", "patterns"},
+    "readers": {"errors", "model", "patterns", "closing"},
     "golden": {"errors", "model", "archive", "_core"},
     "report": {"errors", "details", "model", "timeline"},
-    "compare": {"errors", "details", "model", "config", "readers", "golden", "_core"},
+    "compare": {
+        *("errors", "details", "model", "config", "readers", "golden", "closing", "_core"),
+    },
     "timeline": set(),
-    "history": {"errors", "model", "timeline", "readers", "golden", "compare", "_core"},
+    "history": {
+        *("errors", "model", "timeline", "readers", "golden", "compare", "closing", "_core"),
+    },
     "api": {"errors", "model", "readers", "golden", "compare", "_core"},
     "pytest_plugin": {
         *("errors", "model", "config", "readers", "golden", "compare", "report", "api"),
