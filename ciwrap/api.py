@@ -16,12 +16,12 @@ import numpy as np
 from ciwrap import _core
 from ciwrap.compare.pair import compare_variable
 from ciwrap.compare.variable import check_variable, golden_id
+from ciwrap.core_errors import from_core_error
 from ciwrap.errors import (
     UnsupportedDtypeError,
     UsageError,
     VariableMissingError,
     WriteFailedError,
-    from_core_error,
 )
 from ciwrap.golden.capture import capture, tree_parameters
 from ciwrap.golden.store import decode, read_golden_file

@@ -11,12 +11,12 @@ from ciwrap import _core
 from ciwrap.compare.outputs import Catalog
 from ciwrap.compare.special import check_arranged
 from ciwrap.compare.variable import check_variable, golden_id
+from ciwrap.core_errors import from_core_error
 from ciwrap.errors import (
     CorruptGoldenError,
     GoldenMissingError,
     NotComparableError,
     PeriodError,
-    from_core_error,
 )
 from ciwrap.golden.bounds import bound_of
 from ciwrap.golden.capture import DEFAULT_RESOURCES, Resources, capture
