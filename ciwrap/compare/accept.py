@@ -69,6 +69,25 @@ class VariableChange:
     has_same_parameters: bool = False
     moved: VariableResult | None = None
 
+    @classmethod
+    def between(
+        cls,
+        identity: VariableId,
+        old: _core.GoldenVariable | None,
+        new: _core.GoldenVariable | None,
+        moved: VariableResult | None,
+    ) -> VariableChange:
+        """The change from one golden's variable to another's."""
+        return cls(
+            identity,
+            None if old is None else VariableRow.of(old),
+            None if new is None else VariableRow.of(new),
+            None if old is None else bound_of(old.tree.parameters),
+            None if new is None else bound_of(new.tree.parameters),
+            old is not None and new is not None and old.tree.parameters == new.tree.parameters,
+            moved,
+        )
+
     @property
     def is_described_alike(self) -> bool:
         """Whether all but the root is as before: bound, evidence, chunk size and the rest."""
@@ -354,12 +373,4 @@ def _change(
             moved = check_arranged(old, values, settings, resources=resources).result
         else:
             moved = check_variable(old, values, None, resources=resources).result
-    return VariableChange(
-        identity,
-        None if old is None else VariableRow.of(old),
-        None if new is None else VariableRow.of(new),
-        None if old is None else bound_of(old.tree.parameters),
-        None if new is None else bound_of(new.tree.parameters),
-        old is not None and new is not None and old.tree.parameters == new.tree.parameters,
-        moved,
-    )
+    return VariableChange.between(identity, old, new, moved)
