@@ -120,6 +120,7 @@ def test_goldens_can_be_joined() -> None:
         ({"atol": 1.0, "ulps": 1}, ValueError),
         ({"residue_levels": 4}, UsageError),
         ({"chunk_bytes": 1}, UsageError),
+        ({"fill_values": ["missing"]}, UsageError),
     ],
 )
 def test_wrong_arguments(arguments: dict[str, Any], error: type[Exception]) -> None:
@@ -132,12 +133,15 @@ def test_wrong_goldens(tmp_path: Path) -> None:
         make_golden({"a": VALUES}, evidence="photo")
     with pytest.raises(UsageError):
         make_golden({})
+    with pytest.raises(UsageError, match="by name"):
+        make_golden(VALUES)
     with pytest.raises(GoldenMissingError):
         read_golden(tmp_path / "no.golden")
     with pytest.raises(CorruptGoldenError):
         Golden.from_bytes(b"something else")
-    with pytest.raises(WriteFailedError):
+    with pytest.raises(WriteFailedError) as caught:
         make_golden({"a": VALUES}).write(tmp_path / "no" / "a.golden")
+    assert str(caught.value).count("a.golden") == 1
 
 
 @pytest.mark.parametrize(
