@@ -25,6 +25,13 @@ def test_help_and_version_are_quick_to_load() -> None:
         assert f"  {name} " in done.stdout
 
 
+def test_without_a_command_there_is_help_and_no_success(project: Project) -> None:
+    outcome = project.run(json_too=False)
+    assert outcome.code == 2
+    assert outcome.err.startswith("Usage: ciwrap [OPTIONS] COMMAND")
+    assert "\n  check    Compare the outputs" in outcome.err
+
+
 def test_a_reader_of_our_output_may_leave(project: Project) -> None:
     project.accept()
     project.save("temperature", BASE + 1)

@@ -124,6 +124,35 @@ def test_init_writes_a_configuration_that_works(project: Project) -> None:
     assert (project.folder / "ciwrap.yaml").read_text() == text
 
 
+def test_init_tells_what_it_left_out(project: Project) -> None:
+    (project.folder / "ciwrap.yaml").unlink()
+    (project.folder / "cut.npy").write_bytes(b"\x93NUMPY\x01")
+    (project.folder / "notes.txt").write_text("hello world\n")
+    outcome = project.run("init")
+    assert outcome.code == 0, outcome
+    assert "  left out: cut.npy: is empty or ends within its header" in outcome.out
+    assert "notes.txt" not in outcome.out
+
+
+def test_init_names_the_reason_why_there_is_nothing(tmp_path: Path) -> None:
+    project = Project(tmp_path / "p")
+    for path in (project.folder / "ciwrap.yaml", *(project.folder / "out").iterdir()):
+        path.unlink()
+    (project.folder / "cut.npy").write_bytes(b"\x93NUMPY\x01")
+    outcome = project.run("init")
+    assert outcome.code == 3
+    assert "nothing here or below that ciwrap can read (cut.npy: is empty" in outcome.err
+
+
+def test_init_git_outside_of_a_repository(project: Project) -> None:
+    (project.folder / "ciwrap.yaml").unlink()
+    outcome = project.run("init", "--git", GIT_CEILING_DIRECTORIES=str(project.folder.parent))
+    assert outcome.code == 2
+    assert "is no git repository; run `git init` first" in outcome.err
+    assert not (project.folder / "ciwrap.yaml").exists()
+    assert not (project.folder / ".gitignore").exists()
+
+
 def test_init_of_named_outputs_and_of_nothing(project: Project) -> None:
     (project.folder / "ciwrap.yaml").unlink()
     (project.folder / "table.csv").write_text("t,x\n0,1.5\n1,2.5\n")
