@@ -10,7 +10,7 @@ from ciwrap.report.svg import NARROW, Frame, axes, chart, element, join, line, n
 from ciwrap.report.text import short_number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from markupsafe import Markup
 
@@ -23,8 +23,23 @@ class Side:
     extent: int
 
 
-def image_chart(png: bytes, row: Side | None, column: Side, label: str) -> Markup:
-    """An image of cells with the array's own indices along its sides."""
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A part of an image, from 0 (top, left) to 1."""
+
+    top: float
+    left: float
+    bottom: float
+    right: float
+
+
+def image_chart(
+    png: bytes, row: Side | None, column: Side, label: str, spot: Spot | None = None
+) -> Markup:
+    """An image of cells with the array's own indices along its sides.
+
+    spot: what the eye should find; ringed where it is too small to be seen.
+    """
     left, top, side = 40.0, 6.0, 300.0
     extent = row.extent if row else 1
     scale = side / max(column.extent, extent)
@@ -43,6 +58,7 @@ def image_chart(png: bytes, row: Side | None, column: Side, label: str) -> Marku
             class_="px",
         ),
         element("rect", x=left, y=top, width=width, height=height, class_="fr"),
+        *_rings(spot, left, top, width, height),
         text(left, bottom + 14, "0", "start"),
         text(left + width, bottom + 14, column.extent - 1, "end"),
         text(left + width / 2, bottom + 14, f"axis {column.axis}", class_="lb"),
@@ -59,6 +75,15 @@ def image_chart(png: bytes, row: Side | None, column: Side, label: str) -> Marku
             text(left - 5, bottom, row.extent - 1, "end"),
         ]
     return chart(label, join(parts), width=NARROW, height=bottom + 20)
+
+
+def _rings(
+    spot: Spot | None, left: float, top: float, width: float, height: float
+) -> Iterator[Markup]:
+    if spot is None or max((spot.right - spot.left) * width, (spot.bottom - spot.top) * height) > 9:
+        return
+    x, y = left + (spot.left + spot.right) / 2 * width, top + (spot.top + spot.bottom) / 2 * height
+    yield element("circle", cx=x, cy=y, r=9, class_="ring")
 
 
 def line_chart(

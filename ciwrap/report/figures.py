@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from ciwrap.details import BOUND_CLASS, MOST_MAPS, NOT_FINITE, SHARE_CLASSES, SUSPECT, cells
-from ciwrap.report.array_charts import Side, image_chart, line_chart
+from ciwrap.report.array_charts import Side, Spot, image_chart, line_chart
 from ciwrap.report.histograms import drift_histogram, share_histogram
 from ciwrap.report.palette import SHARE_PALETTE, VALUE_PALETTE, css_colour, share_colour
 from ciwrap.report.png import palette_png
@@ -92,7 +92,22 @@ def _image(
     if row is not None and row.extent > _TALL * column.extent:
         values = bytes(values[i * columns + j] for j in range(columns) for i in range(rows))
         rows, columns, row, column = columns, rows, column, row
-    return image_chart(palette_png(values, rows, columns, palette), row, column, label)
+    spot = _spot(values, rows, columns) if palette is SHARE_PALETTE else None
+    return image_chart(palette_png(values, rows, columns, palette), row, column, label, spot)
+
+
+def _spot(classes: bytes, rows: int, columns: int) -> Spot | None:
+    """Where all that is beyond the bound, or suspect, lies."""
+    places = [i for i, share_class in enumerate(classes) if share_class >= BOUND_CLASS]
+    if not places:
+        return None
+    across = [i % columns for i in places]
+    return Spot(
+        top=places[0] // columns / rows,
+        left=min(across) / columns,
+        bottom=(places[-1] // columns + 1) / rows,
+        right=(max(across) + 1) / columns,
+    )
 
 
 def _fits(picture: Picture | ShareMap, shape: tuple[int, ...]) -> bool:

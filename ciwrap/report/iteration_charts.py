@@ -51,13 +51,16 @@ def growth_curve(points: Sequence[Point], label: str) -> Markup:
         part = (iteration - first) / (last - first) if last > first else 0.5
         return frame.x(0.04 + 0.92 * part)
 
+    has_infinite = any(p.share is not None and math.isinf(p.share) for p in points)
+    # The lowest tenth is for zeros; above the finite ones there is room for what is not.
+    room = 0.76 if has_infinite else 0.86
+
     def y_of(share: float | None) -> float:
         if share is None or math.isinf(share):
             return frame.y(0.98)
         if share <= 0:
             return frame.y(0.0)
-        # The lowest tenth is for zeros.
-        return frame.y(0.1 + 0.86 * (math.log10(share) - low) / (high - low))
+        return frame.y(0.1 + room * (math.log10(share) - low) / (high - low))
 
     parts = []
     step = max(1, math.ceil((high - low) / 5))
@@ -65,12 +68,14 @@ def growth_curve(points: Sequence[Point], label: str) -> Markup:
         y = y_of(10.0**exponent)
         parts.append(line(frame.left, y, frame.right, y, "gr"))
         parts.append(text(frame.left - 6, y + 4, power_label(exponent), "end"))
+    if has_infinite:
+        parts.append(text(frame.left - 6, frame.y(0.98) + 4, "\u221e", "end"))
     if any(p.share == 0 for p in points):
         parts.append(text(frame.left - 6, frame.bottom + 3, "0", "end"))
     y = y_of(1.0)
     parts.append(line(frame.left, y, frame.right, y, "bd"))
     parts.append(text(frame.right - 2, y - 4, "bound", "end", "bl"))
-    drawn = [p for p in points if p.share is not None]
+    drawn = [p for p in points if p.share is not None and math.isfinite(p.share)]
     if len(drawn) > 1:
         path = "M" + "L".join(f"{number(x_of(p.iteration))} {number(y_of(p.share))}" for p in drawn)
         parts.append(element("path", d=path, class_="cv"))
@@ -84,7 +89,11 @@ def growth_curve(points: Sequence[Point], label: str) -> Markup:
 
 
 def _mark(x: float, y: float, point: Point) -> Markup:
-    said = "not known" if point.share is None else f"{short_number(point.share)} x the bound"
+    said = "not known"
+    if point.share is not None:
+        said = "NaN or infinite on one side"
+        if math.isfinite(point.share):
+            said = f"{short_number(point.share)} x the bound"
     title = element("title", f"iteration {point.iteration}: {said}")
     if point.is_beyond:
         # A shape of its own, not a colour alone.
@@ -158,7 +167,8 @@ def timeline(
                 class_="ring",
             )
         )
-    for j in _some(range(columns), max(2, min(9, int(columns * cell_width / 44)))):
+    label_width = max(7 * max(map(len, iterations)) + 10, 24)
+    for j in _some(range(columns), max(2, min(9, int(columns * cell_width / label_width)))):
         x = left + (j + 0.5) * cell_width
         parts.append(text(x, 8 + rows * cell_height + 14, iterations[j]))
     parts += [

@@ -311,4 +311,4 @@ def _share_words(group: Group) -> str:
 def _percent(share: float) -> str:
     if math.isinf(share) or math.isnan(share):
         return "beyond"
-    return f"{grouped_number(share)} x" if share > 1 else percent_text(share)
+    return f"{grouped_number(share)}\u00a0\u00d7" if share > 1 else percent_text(share)
