@@ -7,6 +7,7 @@ result with the verdict `not_comparable`: never a match.
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,12 +17,12 @@ import numpy as np
 from ciwrap import _core
 from ciwrap.compare.pair import compare_variable
 from ciwrap.compare.variable import check_variable, golden_id
+from ciwrap.core_errors import from_core_error
 from ciwrap.errors import (
     UnsupportedDtypeError,
     UsageError,
     VariableMissingError,
     WriteFailedError,
-    from_core_error,
 )
 from ciwrap.golden.capture import capture, tree_parameters
 from ciwrap.golden.store import decode, read_golden_file
@@ -30,7 +31,7 @@ from ciwrap.model import ErrorBound, EvidencePolicy, VariableId, VariableResult,
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -59,11 +60,13 @@ def build_tree(
     equal_nan: bool = True,
     fill_values: Sequence[float | int] = (),
 ) -> Tree:
-    """The Merkle tree of an array, its values rounded to the error bound.
+    """The Merkle tree of an array of any shape, its values in C order rounded to the error bound.
 
-    residue_levels: 1 for a plain tree, or odd from 3 to 255 to keep residues. The tree's `root`
-    (16 bytes) is the same on every machine. Raises UsageError for bounds, levels or sizes out of
-    range, UnsupportedDtypeError for arrays without a defined comparison.
+    residue_levels: 1 for a plain tree, or odd from 3 to 255 to keep residues. chunk_bytes: of the
+    array, under one leaf. fill_values: numbers that mean "missing". The tree's `root` (16 bytes) is
+    the same on every machine, and so are `leaf_digests` (uint8, shape (leaves, 16)) and `residues`
+    (uint8, packed). Raises UsageError for bounds, levels or sizes out of range,
+    UnsupportedDtypeError for arrays without a defined comparison.
     """
     values = ArrayValues(_as_array(array))
     settings = _settings(
@@ -89,8 +92,11 @@ def compare_arrays(
 ) -> VariableResult:
     """Compares two arrays element by element; v differs unless |v - g| <= atol + rtol |g|.
 
-    Another dtype or shape is `not_comparable`, not an exception. Raises UsageError for bounds out
-    of range, UnsupportedDtypeError for arrays without a defined comparison.
+    With `ulps` instead: unless at most so many floats lie between them. fill_values: numbers that
+    mean "missing", which equals "missing" alone. The result counts elements, and names them by
+    their indices in the array's shape. Another dtype or shape is `not_comparable`, not an
+    exception. Raises UsageError for bounds out of range, UnsupportedDtypeError for arrays without a
+    defined comparison.
     """
     settings = _settings(atol, rtol, ulps, equal_nan=equal_nan, fill_values=fill_values)
     ours, theirs = ArrayValues(_as_array(golden)), ArrayValues(_as_array(new))
@@ -99,7 +105,10 @@ def compare_arrays(
 
 @dataclass(frozen=True, slots=True)
 class Golden:
-    """What is kept of some variables to compare later runs with. Immutable; see `make_golden`."""
+    """What is kept of some variables to compare later runs with. Immutable; see `make_golden`.
+
+    variables: in the order of iteration, rank and name.
+    """
 
     variables: tuple[GoldenVariable, ...]
 
@@ -125,11 +134,17 @@ class Golden:
         iteration: int | None = None,
         rank: int | None = None,
     ) -> VariableResult:
-        """Compares an array with the variable of that identity, by the golden's own bound."""
+        """Compares an array with the variable of that identity, by the golden's own bound.
+
+        Raises VariableMissingError, and what `check_array` raises.
+        """
         return check_array(array, self.variable(name, iteration=iteration, rank=rank))
 
     def to_bytes(self) -> bytes:
-        """The golden file's bytes: the same on every machine for the same content."""
+        """The golden file's bytes: the same on every machine for the same content.
+
+        Raises UsageError for a variable that is there twice.
+        """
         try:
             return _core.encode_golden(self.variables)
         except _core.CoreError as error:
@@ -149,7 +164,7 @@ class Golden:
             return _core.write_golden(str(path), self.variables).hex()
         except _core.CoreError as error:
             if error.code == "io":
-                raise WriteFailedError(str(error), file=path) from error
+                raise WriteFailedError(str(error).removeprefix(f"{path}: "), file=path) from error
             raise from_core_error(error, file=path) from error
 
 
@@ -169,9 +184,10 @@ def make_golden(
 ) -> Golden:
     """A golden of arrays by name, all with the same bound.
 
-    evidence: "auto", "data", "residues" or "tree" (docs/how-to/refresh-goldens.md). Goldens of
-    different bounds or checkpoints are joined as `Golden(one.variables + other.variables)`.
-    Raises UsageError, UnsupportedDtypeError.
+    evidence: "auto", "data", "residues" or "tree" (docs/how-to/refresh-goldens.md); the other
+    settings are those of `build_tree`. Goldens of different bounds or checkpoints are joined as
+    `Golden(one.variables + other.variables)`. Raises UsageError for settings out of range and for
+    no array at all, UnsupportedDtypeError for arrays without a defined comparison.
     """
     try:
         policy = EvidencePolicy(evidence)
@@ -188,6 +204,8 @@ def make_golden(
         residue_levels=residue_levels,
         evidence=policy,
     )
+    if not hasattr(arrays, "items"):
+        raise UsageError(f"arrays are given by name, {{'x': x}}, not as {type(arrays).__name__}")
     if not arrays:
         raise UsageError("a golden needs at least one array")
     variables = []
@@ -198,7 +216,7 @@ def make_golden(
 
 
 def read_golden(path: str | os.PathLike[str]) -> Golden:
-    """Reads a golden file.
+    """Reads a golden file, without its manifest.
 
     Raises GoldenMissingError, CorruptGoldenError, UnsupportedFormatError, UnreadableFileError.
     """
@@ -225,6 +243,10 @@ def _settings(
     residue_levels: int = _DEFAULTS.residue_levels,
     evidence: EvidencePolicy = EvidencePolicy.AUTO,
 ) -> VariableSettings:
+    given: Iterable[object] = fill_values
+    for value in given:
+        if not isinstance(value, numbers.Real):
+            raise UsageError(f"fill_values must be numbers, not {value!r}")
     return VariableSettings(
         bound=ErrorBound(atol, rtol, ulps),
         equal_nan=equal_nan,

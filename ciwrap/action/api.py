@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 import urllib.error
 import urllib.parse
@@ -132,7 +131,3 @@ def _refusal(what: str, error: urllib.error.HTTPError) -> str:
 def quoted(text: object) -> str:
     """A text as one part of a path."""
     return urllib.parse.quote(str(text), safe="")
-
-
-def api_here() -> Api:
-    return Api.of(os.environ)

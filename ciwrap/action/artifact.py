@@ -4,35 +4,23 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
-import stat
-import struct
-import zipfile
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.action.inputs import ARTIFACT_PREFIX, safe_key
+from ciwrap.archive import copy_files, zip_files
 from ciwrap.errors import CorruptFileError, FileLimitError, UsageError
-from ciwrap.report.text import bytes_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from ciwrap.action.api import Api
 
 MOST_ZIP_BYTES = 256 << 20
-MOST_ENTRIES = 10_000
-MOST_BYTES = 1 << 30
-MOST_ENTRY_BYTES = 512 << 20
 MOST_ARTIFACTS = 200
 _MOST_META_BYTES = 64 << 10
-_MOST_PARTS = 12
-_COPY_BYTES = 1 << 20
-_END_BYTES = 22
-_MOST_DIRECTORY_BYTES = MOST_ENTRIES * 512
-_ENCRYPTED = 0x1
 _COMMIT = re.compile(r"([0-9a-f]{40})?")
 
 
@@ -46,108 +34,13 @@ class Meta:
 
 
 def unpack(data: bytes, folder: Path, name: str) -> None:
-    """Unpacks a zip into an empty folder, or nothing of it.
+    """Unpacks a zip into an empty folder.
 
-    Raises CorruptFileError for anything but plain files in plain folders (links, devices, `..`,
-    absolute paths, the same name twice, encryption) and FileLimitError beyond the limits above,
-    which are counted while unpacking: what a zip says of its own sizes is not believed.
+    Raises ArtifactError for anything but plain files in plain folders, before any is written, and
+    FileLimitError for more than `ciwrap.archive` lets through.
     """
-    if _directory_bytes(data) > _MOST_DIRECTORY_BYTES:
-        raise FileLimitError(f"holds more than {MOST_ENTRIES} files", file=name)
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            entries = _entries(archive, name)
-            room = MOST_BYTES
-            for target, info in entries.items():
-                room = _copy(archive, info, folder / target, room, name)
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
-        if isinstance(error, CorruptFileError):
-            raise
-        raise CorruptFileError(f"is no usable zip: {error}", file=name) from error
-    except OSError as error:
-        raise CorruptFileError(
-            f"cannot be unpacked: {error.strerror or error}", file=name
-        ) from error
-    except Exception as error:
-        # zlib and lzma have errors of their own, which share no base but this.
-        if type(error).__name__ not in ("error", "LZMAError"):
-            raise
-        raise CorruptFileError(f"is damaged: {error}", file=name) from error
-
-
-def _directory_bytes(data: bytes) -> int:
-    """How much the list of a zip's files takes, to be known before all of it is read into memory;
-    0 for what is no zip. Looks for the list's end where `zipfile` does."""
-    end = len(data) - _END_BYTES
-    if data[end : end + 4] != b"PK\5\6" or data[-2:] != b"\0\0":
-        end = data.rfind(b"PK\5\6", max(0, end - 0xFFFF))
-    if end < 0 or len(data) - end < _END_BYTES:
-        return 0
-    (size,) = struct.unpack_from("<I", data, end + 12)
-    locator = end - 20
-    large = locator - 56
-    if large >= 0 and data[locator : locator + 4] == b"PK\6\7":
-        size = max(size, struct.unpack_from("<Q", data, large + 40)[0])
-    return int(size)
-
-
-def _entries(archive: zipfile.ZipFile, name: str) -> dict[str, zipfile.ZipInfo]:
-    infos = archive.infolist()
-    if len(infos) > MOST_ENTRIES:
-        raise FileLimitError(f"holds more than {MOST_ENTRIES} files", file=name)
-    found: dict[str, zipfile.ZipInfo] = {}
-    taken: set[str] = set()
-    for info in infos:
-        if info.is_dir():
-            continue
-        target = _target(info, name)
-        # Names that some file system takes for the same one are the same.
-        if target.casefold() in taken:
-            raise CorruptFileError(f"holds {target!r} twice", file=name)
-        taken.add(target.casefold())
-        found[target] = info
-    return found
-
-
-def _target(info: zipfile.ZipInfo, name: str) -> str:
-    kind = stat.S_IFMT(info.external_attr >> 16)
-    if kind not in (0, stat.S_IFREG):
-        raise CorruptFileError(f"{info.filename!r} is no plain file", file=name)
-    if info.flag_bits & _ENCRYPTED:
-        raise CorruptFileError(f"{info.filename!r} is encrypted", file=name)
-    path = PurePosixPath(info.filename)
-    strange = (
-        path.is_absolute()
-        or not path.parts
-        or len(path.parts) > _MOST_PARTS
-        or ".." in path.parts
-        or "\\" in info.filename
-        or ":" in path.parts[0]
-        or not info.filename.isprintable()
-        or any(len(os.fsencode(part)) > 255 for part in path.parts)
-    )
-    if strange:
-        raise CorruptFileError(f"{info.filename!r} is no name for a file in it", file=name)
-    return path.as_posix()
-
-
-def _copy(
-    archive: zipfile.ZipFile, info: zipfile.ZipInfo, target: Path, room: int, name: str
-) -> int:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    left = min(room, MOST_ENTRY_BYTES)
-    with archive.open(info) as source, target.open("xb") as sink:
-        while chunk := source.read(_COPY_BYTES):
-            left -= len(chunk)
-            room -= len(chunk)
-            if left < 0:
-                raise FileLimitError(
-                    f"unpacks to more than {bytes_text(MOST_BYTES)}"
-                    f" ({bytes_text(MOST_ENTRY_BYTES)} for one file)",
-                    file=name,
-                )
-            sink.write(chunk)
-    return room
+    with zip_files(io.BytesIO(data), name) as files:
+        copy_files(files, folder, name)
 
 
 def read_meta(folder: Path) -> Meta:

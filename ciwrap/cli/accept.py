@@ -73,7 +73,7 @@ def command(
     creep along with the noise (--force replaces it). Either all that is asked for is captured, or
     nothing is written.
     """
-    from ciwrap.cli.acceptance import acceptance_document, render_acceptance
+    from ciwrap.cli.acceptance import DRY_RUN, acceptance_document, render_acceptance
     from ciwrap.cli.progress import progress_bar
     from ciwrap.cli.project import load_project
     from ciwrap.cli.proposals import demand_reason, find_workplace
@@ -121,6 +121,8 @@ def command(
     session.emit_document(acceptance_document(candidates, reason=reason, dry_run=dry_run))
     with quiet_pipe():
         render_acceptance(candidates, session.console, dry_run=dry_run, verbose=session.verbose)
+        if dry_run:
+            session.console.print(DRY_RUN)
     return 0
 
 

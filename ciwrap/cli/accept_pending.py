@@ -7,20 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciwrap.cli.acceptance import acceptance_document, render_acceptance
+from ciwrap.cli.acceptance import DRY_RUN, acceptance_document, render_acceptance
 from ciwrap.cli.proposals import Proposed, Workplace, accept_one, demand_reason, proposed
 from ciwrap.cli.session import quiet_pipe
 from ciwrap.compare.proposed import named_for_people
 from ciwrap.errors import ArtifactError, PendingConflictError, UsageError
 from ciwrap.golden.artifact import opened
-from ciwrap.golden.environment import git_commit
+from ciwrap.golden.environment import DIRTY, git_commit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ciwrap.cli.session import Session
-
-_DIRTY = "-dirty"
 
 
 def accept_pending(
@@ -55,6 +53,8 @@ def accept_pending(
     session.emit_document(acceptance_document(shown, reason=reason, dry_run=dry_run))
     with quiet_pipe():
         render_acceptance(shown, session.console, dry_run=dry_run, verbose=session.verbose)
+        if dry_run:
+            session.console.print(DRY_RUN)
     return 0
 
 
@@ -135,7 +135,7 @@ def _is_same_commit(made_from: str | None, wanted: str | None, *, whole: bool) -
     """Whether they name one commit; changes that were not committed are no part of it."""
     if made_from is None or wanted is None:
         return made_from is wanted
-    plain, asked = made_from.removesuffix(_DIRTY), wanted.removesuffix(_DIRTY).lower()
+    plain, asked = made_from.removesuffix(DIRTY), wanted.removesuffix(DIRTY).lower()
     if whole:
         return plain == asked
     return len(asked) >= 7 and plain.startswith(asked)

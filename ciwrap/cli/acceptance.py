@@ -82,14 +82,15 @@ def change_word(change: VariableChange) -> str:
     return "equal" if change.old.root == change.new.root else "within"
 
 
+DRY_RUN = Text("dry run: nothing was written", style="bold")
+
+
 def render_acceptance(
     candidates: Sequence[Candidate], console: Console, *, dry_run: bool, verbose: bool
 ) -> None:
     """Prints what became of each golden; of variables only those that really changed."""
     for candidate in candidates:
         _render_candidate(candidate, console, dry_run, verbose)
-    if dry_run:
-        console.print(Text("dry run: nothing was written", style="bold"))
 
 
 def _render_candidate(candidate: Candidate, console: Console, dry_run: bool, verbose: bool) -> None:

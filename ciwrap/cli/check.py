@@ -18,10 +18,10 @@ from ciwrap.cli.options import (
     resource_options,
     verbose_option,
 )
-from ciwrap.cli.session import Session  # noqa: TC001 - as in the other commands
 
 if TYPE_CHECKING:
     from ciwrap.cli.project import Project
+    from ciwrap.cli.session import Session
     from ciwrap.model import CheckResult, CommandOutcome, Message, RunResult
 
 

@@ -22,11 +22,12 @@ from ciwrap.cli.options import (
     verbose_option,
 )
 from ciwrap.cli.rules import bound_from, configured, make_rules, rule_options
-from ciwrap.cli.session import Session  # noqa: TC001 - as in the other commands
 from ciwrap.errors import UsageError
 
 if TYPE_CHECKING:
     from typing import Any
+
+    from ciwrap.cli.session import Session
 
 
 @click.command(name="compare", short_help="Compare two files or folders with each other.")

@@ -13,6 +13,7 @@ import click
 from ciwrap.cli.options import json_option
 from ciwrap.cli.session import Session, quiet_pipe
 from ciwrap.errors import CiwrapError, ConfigMissingError, ExitCode
+from ciwrap.report.text import plural, safe_text
 
 
 @click.command(name="doctor", short_help="Say what this installation can do.")
@@ -37,6 +38,7 @@ def examine() -> dict[str, Any]:
     """Everything doctor knows, as JSON values."""
     from ciwrap import _core
     from ciwrap.golden.environment import describe_environment
+    from ciwrap.readers.optional import lacking
     from ciwrap.readers.registry import reader_names
 
     backends, engines = _core.backends(), _core.io_engines()
@@ -49,6 +51,7 @@ def examine() -> dict[str, Any]:
         "io_engines": [dict(item) for item in engines],
         "cpu_levels": [dict(item) for item in levels],
         "readers": reader_names(),
+        "lacking": lacking(),
         "config": _config_finding(),
         "warnings": [],
         "errors": [],
@@ -102,8 +105,6 @@ def _warnings(findings: dict[str, Any]) -> list[str]:
 
 
 def _lines(findings: dict[str, Any]) -> list[str]:
-    from ciwrap.report.text import safe_text
-
     lines = [f"ciwrap {findings['ciwrap_version']}"]
     lines += [f"  {name:<12} {text}" for name, text in findings["libraries"].items()]
     lines.append("machine")
@@ -118,6 +119,10 @@ def _lines(findings: dict[str, Any]) -> list[str]:
         lines.append(title)
         lines += [f"  {item['name']:<12} {_state(item)}" for item in findings[key]]
     lines.append(f"readers\n  {', '.join(findings['readers'])}")
+    if findings["lacking"]:
+        extras = ",".join(findings["lacking"].values())
+        what = ", ".join(findings["lacking"])
+        lines.append(f"  without their libraries: {what}; pip install 'ciwrap[{extras}]'")
     config = findings["config"]
     if config["path"] is None:
         lines.append("configuration\n  none here or above; `ciwrap init` writes one")
@@ -136,7 +141,7 @@ def _state(item: dict[str, Any]) -> str:
         return f"not usable: {item.get('reason') or 'not on this machine'}"
     state = "usable"
     if item.get("concurrency"):
-        state += f", {item['concurrency']} threads"
+        state += f", {plural(item['concurrency'], 'thread')}"
     if item.get("active"):
         state += ", in use"
     return state

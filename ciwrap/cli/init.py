@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from ciwrap.cli.options import json_option
-from ciwrap.cli.session import Session  # noqa: TC001 - as in the other commands
 from ciwrap.errors import UsageError, WriteFailedError
-from ciwrap.report.text import plural
+from ciwrap.report.text import plural, safe_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ciwrap.cli.session import Session
     from ciwrap.cli.starter import Starter
 
 _ATTRIBUTES_LINE = "*.golden binary diff=ciwrap"
@@ -42,7 +44,9 @@ def command(session: Session, outputs: tuple[str, ...], git: bool, dry_run: bool
     target = Path(CONFIG_NAME)
     if target.exists() and not dry_run:
         raise UsageError("is there already", file=target, remedy="edit it, or remove it first")
-    starter = starter_for(Path(), outputs)
+    if git and not dry_run:
+        _refuse_without_git()
+    starter, left_out = starter_for(Path(), outputs)
     session.emit_document(
         {
             "schema_version": 1,
@@ -60,7 +64,7 @@ def command(session: Session, outputs: tuple[str, ...], git: bool, dry_run: bool
             click.echo(starter.text, nl=False)
         return 0
     _write_new(target, starter.text)
-    _tell(session, starter, target)
+    _tell(session, starter, left_out, target)
     if git:
         _set_up_git(session)
     else:
@@ -88,16 +92,32 @@ def _write_new(target: Path, text: str) -> None:
         ) from error
 
 
-def _tell(session: Session, starter: Starter, target: Path) -> None:
+def _tell(session: Session, starter: Starter, left_out: Sequence[str], target: Path) -> None:
     session.console.print(f"wrote {target}")
     for check in starter.checks:
         session.console.print(
             f"  check {check.name}: {plural(check.file_count, 'file')},"
             f" {plural(check.variable_count, 'variable')}"
         )
+    for text in left_out:
+        session.console.print(f"  left out: {safe_text(text)}")
     session.console.print(
         "Next: set the error bounds in it, then `ciwrap accept` makes the first goldens."
     )
+
+
+def _refuse_without_git() -> None:
+    """Raises UsageError outside of a git repository, before anything is written."""
+    try:
+        done = subprocess.run(["git", "rev-parse", "--git-dir"], capture_output=True, check=False)
+    except FileNotFoundError:
+        raise UsageError("there is no git here", remedy="install it, or leave --git out") from None
+    if done.returncode != 0:
+        raise UsageError(
+            "is no git repository",
+            file=Path.cwd(),
+            remedy="run `git init` first, or leave --git out",
+        )
 
 
 def _set_up_git(session: Session) -> None:
@@ -110,7 +130,7 @@ def _set_up_git(session: Session) -> None:
         ["git", "config", *_TEXTCONV], capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
-        raise UsageError(f"git config failed: {done.stderr.strip() or 'is this a git repository?'}")
+        raise UsageError(f"git config failed: {done.stderr.strip()}")
     session.console.print(f"set git config {_TEXTCONV[0]} (of this clone)")
 
 

@@ -105,6 +105,9 @@ def run(arguments: Sequence[str]) -> int:
         # Names that the locale cannot show are shown as escapes.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    if not arguments:
+        _complain(group.get_help(group.make_context("ciwrap", [], resilient_parsing=True)))
+        return int(ExitCode.USAGE)
     try:
         code = group.main(
             args=list(arguments), prog_name="ciwrap", standalone_mode=False, obj=session
@@ -189,7 +192,8 @@ def _write_failure(
         if session.report_target is not None:
             write_report(session.report_target, result)
     except CiwrapError as error:
-        _complain(f"error: {error}")
+        if str(error) != text:
+            _complain(f"error: {error}")
 
 
 def _complain(text: Any) -> None:

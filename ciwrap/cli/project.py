@@ -22,11 +22,6 @@ class Project:
     store: GoldenStore
     checks: tuple[Check, ...]
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether every configured check was asked for."""
-        return len(self.checks) == len(self.config.checks)
-
 
 def near(path: Path) -> Path:
     """The path relative to here if it lies below here, else as it is."""

@@ -115,6 +115,7 @@ class _Interview:
     def _show(self, one: Proposed) -> None:
         from ciwrap.cli.acceptance import render_acceptance
         from ciwrap.compare.proposed import named_for_people
+        from ciwrap.golden.environment import DIRTY
         from ciwrap.report.text import safe_text
 
         candidate = named_for_people(one.candidate, one.golden.check)
@@ -123,7 +124,8 @@ class _Interview:
         environment = one.stored.manifest.environment
         facts = [f"made {one.golden.proposal.created}"]
         if one.golden.proposal.commit is not None:
-            facts.append(f"from commit {one.golden.proposal.commit[:12]}")
+            commit, dirty, _ = one.golden.proposal.commit.partition(DIRTY)
+            facts.append(f"from commit {commit[:12]}{' with changes' if dirty else ''}")
         facts += [environment[key] for key in ("cpu", "os") if key in environment]
         self._session.console.print(f"  {safe_text(', '.join(facts))}")
 

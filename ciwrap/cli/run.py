@@ -17,12 +17,12 @@ from ciwrap.cli.options import (
     resource_options,
     verbose_option,
 )
-from ciwrap.cli.session import Session  # noqa: TC001 - as in the other commands
 from ciwrap.errors import CommandFailedError, UsageError
 
 if TYPE_CHECKING:
     from ciwrap.cli.command import Stamps
     from ciwrap.cli.project import Project
+    from ciwrap.cli.session import Session
     from ciwrap.config import Check
     from ciwrap.model import CheckResult, CommandOutcome
 

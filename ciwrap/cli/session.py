@@ -55,8 +55,8 @@ class Session:
         return self._stdout
 
     def emit(self, result: RunResult) -> int:
-        """Writes the JSON document and the report if asked for, prints the result, returns the
-        exit code.
+        """Prints the result, writes the JSON document and the report if asked for, returns the
+        exit code. Raises WriteFailedError, once the result has been seen.
         """
         from ciwrap.report.document import to_document
         from ciwrap.report.outputs import write_report
@@ -64,6 +64,8 @@ class Session:
         from ciwrap.report.terminal import render
         from ciwrap.report.trim import trimmed
 
+        with quiet_pipe():
+            render(result, self.console, verbose=self.verbose)
         if self.json_target is not None or self.report_target is not None:
             # What leaves this machine names no folder of it.
             portable = relative_to(trimmed(result), Path.cwd())
@@ -71,8 +73,6 @@ class Session:
                 self.emit_document(to_document(portable))
             if self.report_target is not None:
                 write_report(self.report_target, portable)
-        with quiet_pipe():
-            render(result, self.console, verbose=self.verbose)
         return int(result.exit_code)
 
     def emit_document(self, document: Mapping[str, Any]) -> None:

@@ -11,12 +11,12 @@ from ciwrap import _core
 from ciwrap.compare.outputs import Catalog
 from ciwrap.compare.special import check_arranged
 from ciwrap.compare.variable import check_variable, golden_id
+from ciwrap.core_errors import from_core_error
 from ciwrap.errors import (
     CorruptGoldenError,
     GoldenMissingError,
     NotComparableError,
     PeriodError,
-    from_core_error,
 )
 from ciwrap.golden.bounds import bound_of
 from ciwrap.golden.capture import DEFAULT_RESOURCES, Resources, capture
@@ -68,6 +68,25 @@ class VariableChange:
     new_bound: ErrorBound | None = None
     has_same_parameters: bool = False
     moved: VariableResult | None = None
+
+    @classmethod
+    def between(
+        cls,
+        identity: VariableId,
+        old: _core.GoldenVariable | None,
+        new: _core.GoldenVariable | None,
+        moved: VariableResult | None,
+    ) -> VariableChange:
+        """The change from one golden's variable to another's."""
+        return cls(
+            identity,
+            None if old is None else VariableRow.of(old),
+            None if new is None else VariableRow.of(new),
+            None if old is None else bound_of(old.tree.parameters),
+            None if new is None else bound_of(new.tree.parameters),
+            old is not None and new is not None and old.tree.parameters == new.tree.parameters,
+            moved,
+        )
 
     @property
     def is_described_alike(self) -> bool:
@@ -354,12 +373,4 @@ def _change(
             moved = check_arranged(old, values, settings, resources=resources).result
         else:
             moved = check_variable(old, values, None, resources=resources).result
-    return VariableChange(
-        identity,
-        None if old is None else VariableRow.of(old),
-        None if new is None else VariableRow.of(new),
-        None if old is None else bound_of(old.tree.parameters),
-        None if new is None else bound_of(new.tree.parameters),
-        old is not None and new is not None and old.tree.parameters == new.tree.parameters,
-        moved,
-    )
+    return VariableChange.between(identity, old, new, moved)

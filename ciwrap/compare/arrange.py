@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import tempfile
 from collections import OrderedDict
-from collections.abc import Callable  # noqa: TC003 - dataclass annotations
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from ciwrap.errors import AlignmentError
 from ciwrap.golden.values import Values
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 

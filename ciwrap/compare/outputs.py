@@ -6,6 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ciwrap.closing import Closing
 from ciwrap.compare.arrange import AlignedValues, RowOrders
 from ciwrap.errors import (
     AlignmentError,
@@ -22,8 +23,6 @@ from ciwrap.golden.values import MaskedValues, SourceValues, Values
 from ciwrap.model import VariableId
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from ciwrap.compare.arrange import Arrangement, RowOrder
     from ciwrap.readers.base import Source, VariableInfo
     from ciwrap.readers.layout import FoundOutputs, OutputFile
@@ -40,7 +39,7 @@ class Entry:
     info: VariableInfo
 
 
-class Catalog:
+class Catalog(Closing):
     """All variables of some outputs. A context manager; not for use by several threads at once.
 
     entries: by identity, in the order of iteration, rank and name. errors: files that could not be
@@ -255,14 +254,3 @@ class Catalog:
         while self._open:
             _, source = self._open.popitem()
             source.close()
-
-    def __enter__(self) -> Catalog:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

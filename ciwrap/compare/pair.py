@@ -15,12 +15,12 @@ from ciwrap.compare.convert import (
 from ciwrap.compare.parts import MOST_INDICES, suspect_pieces
 from ciwrap.compare.periodic import compare_periodic
 from ciwrap.compare.variable import Compared, element_result, not_comparable, reason_of
+from ciwrap.core_errors import from_core_error
 from ciwrap.errors import (
     CiwrapError,
     DtypeMismatchError,
     ExitCode,
     ShapeMismatchError,
-    from_core_error,
 )
 from ciwrap.golden.capture import DEFAULT_RESOURCES, Resources, build_tree, tree_parameters
 from ciwrap.golden.progress import NO_PROGRESS

@@ -16,7 +16,8 @@ import numpy as np
 from ciwrap import _core
 from ciwrap.compare.parts import MOST_ELEMENTS, MOST_INDICES, to_index, value_text
 from ciwrap.compare.variable import Compared, element_result
-from ciwrap.errors import PeriodError, from_core_error
+from ciwrap.core_errors import from_core_error
+from ciwrap.errors import PeriodError
 from ciwrap.golden.capture import DEFAULT_RESOURCES, Resources, tree_parameters
 from ciwrap.golden.progress import NO_PROGRESS
 from ciwrap.golden.values import as_bytes

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from ciwrap.compare.accept import Candidate, Status, VariableChange, old_golden
 from ciwrap.compare.variable import check_variable, golden_id
 from ciwrap.config import Check
-from ciwrap.golden.bounds import bound_of
-from ciwrap.golden.manifest import VariableRow
 from ciwrap.golden.values import ArrayValues
 from ciwrap.readers.base import as_elements
 
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
 
     from ciwrap import _core
     from ciwrap.golden.store import GoldenStore, StoredGolden
-    from ciwrap.model import CheckResult, VariableId, VariableResult
+    from ciwrap.model import CheckResult, VariableResult
 
 
 def candidate_of(
@@ -38,7 +36,12 @@ def candidate_of(
     after = {golden_id(one): one for one in pending.variables}
     found = {} if recorded is None else {result.id: result for result in recorded.variables}
     changes = tuple(
-        _change(identity, before.get(identity), after.get(identity), found.get(identity))
+        VariableChange.between(
+            identity,
+            before.get(identity),
+            after.get(identity),
+            _moved(before.get(identity), after.get(identity), found.get(identity)),
+        )
         for identity in sorted({*before, *after})
     )
     if old is None:
@@ -64,30 +67,14 @@ def named_for_people(candidate: Candidate, name: str) -> Candidate:
     return replace(candidate, check=replace(candidate.check, name=name))
 
 
-def _change(
-    identity: VariableId,
+def _moved(
     old: _core.GoldenVariable | None,
     new: _core.GoldenVariable | None,
     recorded: VariableResult | None,
-) -> VariableChange:
-    moved = None
-    if old is not None and new is not None:
-        moved = _moved(old, new, recorded)
-    return VariableChange(
-        identity,
-        None if old is None else VariableRow.of(old),
-        None if new is None else VariableRow.of(new),
-        None if old is None else bound_of(old.tree.parameters),
-        None if new is None else bound_of(new.tree.parameters),
-        old is not None and new is not None and old.tree.parameters == new.tree.parameters,
-        moved,
-    )
-
-
-def _moved(
-    old: _core.GoldenVariable, new: _core.GoldenVariable, recorded: VariableResult | None
 ) -> VariableResult | None:
     """How far the values moved: seen here if the new golden holds them, else as recorded."""
+    if old is None or new is None:
+        return None
     if new.data is not None:
         dtype = new.tree.parameters.dtype
         elements = as_elements(new.data, dtype).reshape(tuple(new.shape))

@@ -19,13 +19,13 @@ from ciwrap.compare.parts import (
     suspect_ranges,
     to_index,
 )
+from ciwrap.core_errors import from_core_error
 from ciwrap.errors import (
     CiwrapError,
     DtypeMismatchError,
     ExitCode,
     ParameterMismatchError,
     ShapeMismatchError,
-    from_core_error,
     one_line,
 )
 from ciwrap.golden.bounds import bound_of, describe_bound, suspect_is_proof

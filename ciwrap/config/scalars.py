@@ -201,7 +201,9 @@ def format_version(value: Any) -> int:
     if isinstance(value, str) and value.isdecimal():
         if int(value[:9]) == 1 and len(value) < 10:
             return 1
-        raise refusal(f"version {cut(value)} is not known to this release; it knows version 1")
+        raise refusal(
+            f"version {cut(value)} is not known to this release (it knows 1); update ciwrap"
+        )
     raise refusal(f"must be 1, not {shown(value)}")
 
 

@@ -71,7 +71,7 @@ class Starter:
 
 _HEAD = """\
 # What ciwrap compares, and how closely. `ciwrap accept` makes the goldens, `ciwrap check` compares.
-# All keys: docs/reference/configuration.md
+# All keys: docs/reference/configuration.md of ciwrap
 version: 1
 
 # Where the goldens go. Commit this folder.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ciwrap import _core
-from ciwrap.errors import from_core_error
+from ciwrap.core_errors import from_core_error
 from ciwrap.golden.progress import NO_PROGRESS
 from ciwrap.golden.values import as_bytes
 from ciwrap.model import EvidencePolicy

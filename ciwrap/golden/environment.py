@@ -25,6 +25,8 @@ _THREAD_VARIABLES = (
     "CUBLAS_WORKSPACE_CONFIG",
 )
 _GIT_SECONDS = 10.0
+# Behind a commit: tracked files differed from it.
+DIRTY = "-dirty"
 
 
 def describe_environment(folder: Path) -> dict[str, str]:
@@ -60,7 +62,7 @@ def git_commit(folder: Path) -> str | None:
     if head is None:
         return None
     changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
-    return f"{head}-dirty" if changes else head
+    return f"{head}{DIRTY}" if changes else head
 
 
 def git_user(folder: Path) -> str:

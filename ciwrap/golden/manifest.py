@@ -5,7 +5,7 @@ for people, for review, and a second witness of the binary.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
@@ -99,9 +99,6 @@ class Manifest:
     environment: Mapping[str, str] = field(default_factory=dict)
     accepted: tuple[Acceptance, ...] = ()
     proposal: Proposal | None = None
-
-    def with_acceptance(self, entry: Acceptance) -> Manifest:
-        return replace(self, accepted=(*self.accepted, entry))
 
 
 def describe_evidence(variable: _core.GoldenVariable) -> str:

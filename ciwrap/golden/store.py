@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap import _core
+from ciwrap.core_errors import from_core_error
 from ciwrap.errors import (
     CorruptGoldenError,
     FileLimitError,
@@ -30,7 +31,6 @@ from ciwrap.errors import (
     UnreadableFileError,
     UsageError,
     WriteFailedError,
-    from_core_error,
 )
 from ciwrap.golden import paths
 from ciwrap.golden.files import flush, flush_folder, read_regular, remove, write_text

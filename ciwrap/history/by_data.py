@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ciwrap import _core
 from ciwrap.compare.parts import MOST_INDICES, suspect_pieces
-from ciwrap.errors import from_core_error
+from ciwrap.core_errors import from_core_error
 from ciwrap.golden.capture import tree_parameters
 from ciwrap.golden.values import as_bytes
 from ciwrap.history.question import Question, result_of, streamed_result

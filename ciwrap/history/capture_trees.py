@@ -6,7 +6,8 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from ciwrap import _core
-from ciwrap.errors import UsageError, from_core_error
+from ciwrap.core_errors import from_core_error
+from ciwrap.errors import UsageError
 from ciwrap.golden.capture import Resources, tree_parameters
 from ciwrap.golden.values import as_bytes
 from ciwrap.history.index import (

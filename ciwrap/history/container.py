@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ciwrap import _core
+from ciwrap.closing import Closing
 from ciwrap.errors import (
     CorruptCaptureError,
     LockBusyError,
@@ -31,7 +32,6 @@ from ciwrap.errors import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
-    from types import TracebackType
 
 MAGIC = b"\x89CWCAP\r\n"
 VERSION = 1
@@ -95,7 +95,7 @@ def _newest(head: bytes, path: Path) -> _Slot:
     return max(slots, key=lambda slot: slot.generation)
 
 
-class CaptureFile:
+class CaptureFile(Closing):
     """A capture open for reading. bytes_read counts what was asked of the file.
 
     Raises OutputMissingError, UnreadableFileError, CorruptCaptureError, UnsupportedFormatError.
@@ -213,19 +213,8 @@ class CaptureFile:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def __enter__(self) -> CaptureFile:
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-class CaptureWriter:
+class CaptureWriter(Closing):
     """The one writer of a capture; sections appended to it count from the next commit on.
 
     Raises LockBusyError while somebody else writes it, WriteFailedError, and UsageError for a file
@@ -329,17 +318,6 @@ class CaptureWriter:
                 os.ftruncate(self._descriptor, slot.file_bytes)
         os.close(self._descriptor)
         self._descriptor = -1
-
-    def __enter__(self) -> CaptureWriter:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _not_written(path: Path, error: OSError) -> WriteFailedError:

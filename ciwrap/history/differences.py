@@ -14,7 +14,8 @@ import numpy as np
 
 from ciwrap import _core
 from ciwrap.compare.convert import is_bfloat16, widen_bfloat16
-from ciwrap.errors import NotAvailableError, UsageError, WriteFailedError, escape, from_core_error
+from ciwrap.core_errors import from_core_error
+from ciwrap.errors import NotAvailableError, UsageError, WriteFailedError, escape
 from ciwrap.golden.values import DEFAULT_SLAB_BYTES, as_bytes
 from ciwrap.readers.base import as_elements
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ciwrap import _core
 from ciwrap.compare.parts import MOST_INDICES
-from ciwrap.errors import CiwrapError, from_core_error
+from ciwrap.core_errors import from_core_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ciwrap.errors import CiwrapError
     from ciwrap.golden.capture import Resources
     from ciwrap.golden.values import RegionLike
     from ciwrap.history.question import Question

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ciwrap.closing import Closing
 from ciwrap.errors import CiwrapError, ConfigError, UnreadableFileError, VariableMissingError
 from ciwrap.readers.dtypes import storage_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
-    from types import TracebackType
 
     from numpy.typing import NDArray
 
@@ -73,7 +73,7 @@ class VariableInfo:
         return self.element_count * self.item_bytes
 
 
-class Source(ABC):
+class Source(Closing):
     """An open file and its variables. A context manager; not for use by several threads at once."""
 
     path: Path
@@ -117,19 +117,8 @@ class Source(ABC):
             )
         return info
 
-    def close(self) -> None:  # noqa: B027 - nothing to close is a fair default
-        """Gives up the file; harmless when repeated."""
-
-    def __enter__(self) -> Source:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+    def close(self) -> None:
+        """Gives up the file; harmless when repeated. Default: there is nothing to give up."""
 
 
 class Reader(ABC):

@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.errors import ReaderPluginError, one_line
 
 if TYPE_CHECKING:
     import os
+
+# What is read with which packages, and the extra of ciwrap that brings them.
+NEEDED = {
+    "hdf5": ("hdf5", ("h5py",)),
+    "netcdf 4": ("netcdf", ("h5py", "h5netcdf")),
+    "zarr": ("zarr", ("zarr",)),
+    "parquet": ("parquet", ("pyarrow",)),
+    "gromacs": ("md", ("MDAnalysis",)),
+    "fits": ("fits", ("astropy",)),
+    "vtk": ("vtk", ("vtkmodules",)),
+    "adios2": ("adios2", ("adios2",)),
+}
+
+
+def lacking() -> dict[str, str]:
+    """What cannot be read for want of a package, and the extra that brings it; loads none."""
+    return {
+        what: extra
+        for what, (extra, packages) in NEEDED.items()
+        if any(find_spec(package) is None for package in packages)
+    }
 
 
 def library(name: str, extra: str, *, file: str | os.PathLike[str]) -> Any:

@@ -77,13 +77,17 @@ def survey(folder: Path, *, leave_out: tuple[str, ...] = ("golden",)) -> Survey:
     return Survey(tuple(found), tuple(skipped))
 
 
+def is_text(path: Path) -> bool:
+    """Whether a file has the suffix of a text table, which prose has, too."""
+    return path.suffix.lower() in _TEXT_SUFFIXES
+
+
 def _variables(path: Path) -> tuple[VariableInfo, ...]:
     """The file's variables; none for prose and lists that happen to have a table's suffix."""
-    is_text = path.suffix.lower() in _TEXT_SUFFIXES
-    if is_text and path.stat().st_size > MAX_TEXT_BYTES:
+    if is_text(path) and path.stat().st_size > MAX_TEXT_BYTES:
         return ()
     with reader_for(path).open(path) as source:
-        if is_text and not any(
+        if is_text(path) and not any(
             info.dtype[1] in "if" and info.shape[0] for info in source.variables
         ):
             return ()

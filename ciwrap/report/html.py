@@ -106,6 +106,10 @@ class Page:
     script_hash: str
 
 
+def _matching_words(count: int) -> str:
+    return f"{grouped_plural(count, 'variable')} that {'matches' if count == 1 else 'match'}"
+
+
 def render_html(run: RunResult) -> str:
     """The page of a result. Absolute paths of the machine it was made on are shortened."""
     run = portable(run)
@@ -146,7 +150,7 @@ def render_html(run: RunResult) -> str:
         cards_left_out=cards_left_out,
         rows=Markup("\n").join(rows),
         matching_rows=Markup("\n").join(matching_rows),
-        matching_words=f"{grouped_plural(len(matching_rows), 'variable')} that match",
+        matching_words=_matching_words(len(matching_rows)),
         matching_open=len(matching_rows) <= FEW_ROWS,
         rows_left_out=rows_left_out,
         checks=tuple(_check(check) for check in run.checks[:MOST_CHECKS]),

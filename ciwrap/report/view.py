@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING
 
 from ciwrap.details import SHARE_CLASSES
 from ciwrap.model import Verdict
-from ciwrap.report import svg
 from ciwrap.report.findings import box_words, check_title, earliness
+from ciwrap.report.iteration_charts import (
+    CELL_DIFFER,
+    CELL_MATCH,
+    CELL_NONE,
+    CELL_NOT_COMPARABLE,
+    Point,
+    growth_curve,
+    timeline,
+)
 from ciwrap.report.text import grouped_number, percent_text, safe_name
 from ciwrap.report.wording import headline, used_share, variable_is_exact
 
@@ -150,7 +158,7 @@ def timeline_of(group: Group) -> Markup | None:
     rows = min(len(ranks), _MOST_TIMELINE_ROWS)
     column_of = {one: i * columns // len(iterations) for i, one in enumerate(iterations)}
     row_of = {one: i * rows // len(ranks) for i, one in enumerate(ranks)}
-    grid = [[svg.CELL_NONE] * columns for _ in range(rows)]
+    grid = [[CELL_NONE] * columns for _ in range(rows)]
     for one in group.results:
         i, j = row_of[one.rank], column_of[one.iteration]
         grid[i][j] = worse_cell(grid[i][j], cell_of(one))
@@ -158,7 +166,7 @@ def timeline_of(group: Group) -> Markup | None:
     bad = [one for one in group.results if one.verdict is not Verdict.MATCH]
     if bad:
         first = (row_of[bad[0].rank], column_of[bad[0].iteration])
-    return svg.timeline(
+    return timeline(
         _labels(iterations, columns),
         _labels(ranks, rows),
         grid,
@@ -177,22 +185,27 @@ def _labels(values: Sequence[int | None], count: int) -> list[str]:
 
 def cell_of(result: VariableResult) -> int:
     if result.verdict is Verdict.NOT_COMPARABLE:
-        return svg.CELL_NOT_COMPARABLE
+        return CELL_NOT_COMPARABLE
     share = result.max_bound_share
     if result.verdict is Verdict.DIFFER and (share is None or math.isinf(share)):
-        return svg.CELL_DIFFER
+        return CELL_DIFFER
     if share is None:
         share = used_share(result)
     if share is None:
-        return svg.CELL_MATCH
+        return CELL_MATCH
     return share_class(share, is_beyond=result.verdict is Verdict.DIFFER)
 
 
-_CELL_ORDER = (svg.CELL_NONE, svg.CELL_MATCH, *range(SHARE_CLASSES), svg.CELL_DIFFER)
+_CELL_ORDER = (
+    CELL_NONE,
+    CELL_MATCH,
+    *range(SHARE_CLASSES),
+    CELL_DIFFER,
+)
 
 
 def worse_cell(one: int, other: int) -> int:
-    order = (*_CELL_ORDER, svg.CELL_NOT_COMPARABLE)
+    order = (*_CELL_ORDER, CELL_NOT_COMPARABLE)
     return max(one, other, key=order.index)
 
 
@@ -219,12 +232,12 @@ def growth_of(group: Group) -> Markup | None:
         return None
     if len(points) > _MOST_POINTS:
         points = _thinned(points)
-    return svg.growth_curve(
+    return growth_curve(
         points, f"{group.name}: largest difference as a share of the bound, by iteration"
     )
 
 
-def _point(iteration: int, results: Iterable[VariableResult]) -> svg.Point:
+def _point(iteration: int, results: Iterable[VariableResult]) -> Point:
     shares: list[float] = []
     is_beyond = is_unknown = False
     for one in results:
@@ -238,13 +251,13 @@ def _point(iteration: int, results: Iterable[VariableResult]) -> svg.Point:
             shares.append(share)
     beyond = [share for share in shares if share > 1]
     if is_unknown and not beyond:
-        return svg.Point(iteration, None, is_beyond=True)
-    return svg.Point(iteration, max(shares, default=None), is_beyond=is_beyond)
+        return Point(iteration, None, is_beyond=True)
+    return Point(iteration, max(shares, default=None), is_beyond=is_beyond)
 
 
-def _thinned(points: Sequence[svg.Point]) -> list[svg.Point]:
+def _thinned(points: Sequence[Point]) -> list[Point]:
     """The worst point of each bin, so that no divergence gets lost."""
-    bins: dict[int, svg.Point] = {}
+    bins: dict[int, Point] = {}
     for i, point in enumerate(points):
         at = i * _MOST_POINTS // len(points)
         kept = bins.get(at)
@@ -253,7 +266,7 @@ def _thinned(points: Sequence[svg.Point]) -> list[svg.Point]:
     return list(bins.values())
 
 
-def _height(point: svg.Point) -> tuple[bool, float]:
+def _height(point: Point) -> tuple[bool, float]:
     return point.is_beyond, math.inf if point.share is None else point.share
 
 
@@ -298,4 +311,4 @@ def _share_words(group: Group) -> str:
 def _percent(share: float) -> str:
     if math.isinf(share) or math.isnan(share):
         return "beyond"
-    return f"{grouped_number(share)} x" if share > 1 else percent_text(share)
+    return f"{grouped_number(share)}\u00a0\u00d7" if share > 1 else percent_text(share)

@@ -154,7 +154,8 @@ def variable_is_exact(variable: VariableResult) -> bool:
 
 
 def _largest_lines(variable: VariableResult) -> list[str]:
-    if variable.max_abs_difference is None or variable.max_abs_index is None:
+    # 0 where what differs is NaN against a number, which has no difference.
+    if not variable.max_abs_difference or variable.max_abs_index is None:
         return []
     line = (
         f"largest |difference| {short_number(variable.max_abs_difference)}"

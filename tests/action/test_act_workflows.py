@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from action.act_runs import ROOT, commit, git
 from action.fake_github import artifact
-from action.test_artifact import make_zip
 from action.test_comment_and_order import pull, workflow_run
+from zips import make_zip
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from action.fake_github import FakeGithub, artifact
-from action.test_artifact import make_zip
+from zips import make_zip
 
 from ciwrap.action.api import Api
 from ciwrap.action.comment import MARK, comment_on_run

@@ -17,21 +17,9 @@ from oracle import adversary, attack, contract, mutants
 from oracle import cell_codes as cc
 from oracle import scalars as sc
 from oracle.cases import Case, all_cases
+from oracle.strategies import ATOL, BOUNDS, LEVELS, RTOL
 
-LEVELS = (1, 3, 5, 15, 63, 255)
 DTYPES = ("<f2", "<bf2", "<f4", "<f8")
-ATOL = st.one_of(
-    st.floats(1e-320, 1e308), st.integers(-1060, 1023).map(lambda e: 2.0**e), st.floats(1e-9, 1e3)
-)
-RTOL = st.one_of(
-    st.floats(1e-15, 1e6), st.integers(-50, 20).map(lambda e: 2.0**e), st.floats(5e-324, 1e308)
-)
-BOUNDS = st.one_of(
-    st.builds(lambda a: {"atol": a}, ATOL),
-    st.builds(lambda r: {"rtol": r}, RTOL),
-    st.builds(lambda a, r: {"atol": a, "rtol": r}, ATOL, RTOL),
-    st.builds(lambda n: {"ulps": n}, st.integers(1, 2**62)),
-)
 
 
 @given(st.sampled_from(DTYPES), st.sampled_from(LEVELS), BOUNDS, st.integers(0, 2**32))

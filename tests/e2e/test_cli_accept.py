@@ -8,7 +8,7 @@ import resource
 import signal
 import subprocess
 import time
-from pathlib import Path  # noqa: TC003 - fixtures are typed with it
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -18,10 +18,8 @@ from e2e.cli_project import BASE, Project, command, environment
 from ciwrap.errors import GoldenMissingError
 from ciwrap.golden.store import GoldenStore
 
-
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    return Project(tmp_path / "p")
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def manifest_of(project: Project) -> dict:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import struct
-from pathlib import Path  # noqa: TC003 - fixtures are typed with it
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,11 +13,7 @@ from e2e.cli_project import BASE, Outcome, Project
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    return Project(tmp_path / "p")
+    from pathlib import Path
 
 
 @pytest.fixture(scope="session")
@@ -203,6 +198,7 @@ def test_another_nan_or_inf_pattern_differs(project: Project, value: float, evid
         assert (variable["differing_count"], variable["first_index"]) == (1, [7, 11])
         kind = "nan_mismatch_count" if np.isnan(value) else "inf_mismatch_count"
         assert variable[kind] == 1
+        assert "largest |difference| 0" not in outcome.out
     else:
         assert variable["differing_count"] is None
         assert variable["differing_count_at_most"] >= 1
@@ -454,10 +450,14 @@ def test_missing_sides_of_compare(project: Project) -> None:
         check_fails(project, 3, "no.npy", command=("compare", *sides))
 
 
-def test_json_that_cannot_be_written(accepted: Project) -> None:
-    outcome = accepted.run("check", "--json", "/nowhere/x.json", json_too=False)
+@pytest.mark.parametrize("option", ["--json", "--report"])
+def test_a_result_that_cannot_be_written_has_been_shown(accepted: Project, option: str) -> None:
+    outcome = accepted.run("check", option, "/nowhere/x", json_too=False)
     assert outcome.code == 3
+    assert len(outcome.error_lines) == 1
+    assert "/nowhere/x: the " in outcome.err
     assert "could not be written" in outcome.err
+    assert outcome.out.startswith("match")
 
 
 def test_names_in_case_variants_do_not_share_a_golden(accepted: Project) -> None:

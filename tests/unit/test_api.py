@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import array
-from pathlib import Path  # noqa: TC003 - fixtures are typed with it
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -27,6 +26,9 @@ from ciwrap.errors import (
     WriteFailedError,
 )
 from ciwrap.model import Evidence, Verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 VALUES = np.linspace(0, 1, 1000).reshape(10, 100)
 
@@ -118,6 +120,7 @@ def test_goldens_can_be_joined() -> None:
         ({"atol": 1.0, "ulps": 1}, ValueError),
         ({"residue_levels": 4}, UsageError),
         ({"chunk_bytes": 1}, UsageError),
+        ({"fill_values": ["missing"]}, UsageError),
     ],
 )
 def test_wrong_arguments(arguments: dict[str, Any], error: type[Exception]) -> None:
@@ -130,12 +133,15 @@ def test_wrong_goldens(tmp_path: Path) -> None:
         make_golden({"a": VALUES}, evidence="photo")
     with pytest.raises(UsageError):
         make_golden({})
+    with pytest.raises(UsageError, match="by name"):
+        make_golden(VALUES)
     with pytest.raises(GoldenMissingError):
         read_golden(tmp_path / "no.golden")
     with pytest.raises(CorruptGoldenError):
         Golden.from_bytes(b"something else")
-    with pytest.raises(WriteFailedError):
+    with pytest.raises(WriteFailedError) as caught:
         make_golden({"a": VALUES}).write(tmp_path / "no" / "a.golden")
+    assert str(caught.value).count("a.golden") == 1
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from ciwrap import errors
-from ciwrap.errors import CiwrapError, ConfigError, ExitCode, from_core_error
+from ciwrap.core_errors import from_core_error
+from ciwrap.errors import CiwrapError, ConfigError, ExitCode
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "reference" / "errors.md"
 KINDS = list(errors.all_errors().values())

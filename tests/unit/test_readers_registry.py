@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ciwrap.errors import ReaderPluginError, UnknownReaderError
-from ciwrap.readers import Reader, reader_for, reader_named, reader_names, registry
+from ciwrap.readers import Reader, optional, reader_for, reader_named, reader_names, registry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -115,3 +116,24 @@ def test_a_broken_reader_does_not_keep_others_from_being_found(plugins: dict[str
 def test_entry_points_of_this_installation_are_read() -> None:
     registry._entry_points.cache_clear()
     assert all(isinstance(name, str) for name in registry._entry_points())
+
+
+def test_the_libraries_that_doctor_asks_for_are_those_that_readers_load() -> None:
+    readers = Path(optional.__file__).parent
+    loaded = set()
+    for source in readers.glob("*.py"):
+        text = source.read_text(encoding="utf-8")
+        loaded |= {
+            (extra, name.split(".")[0])
+            for name, extra in re.findall(r'library\(f?"([\w.]+)[^"]*", "(\w+)"', text)
+        }
+    named = {
+        (extra, package) for extra, packages in optional.NEEDED.values() for package in packages
+    }
+    # NetCDF's are loaded in a loop.
+    assert loaded == named - {("netcdf", "h5py"), ("netcdf", "h5netcdf")}
+
+
+def test_lacking_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(optional, "find_spec", lambda name: None if name == "zarr" else object())
+    assert optional.lacking() == {"zarr": "zarr"}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
 import pytest
 
 from ciwrap.model import CheckResult, ErrorBound, RunResult, VariableResult, Verdict
-from ciwrap.report import svg
+from ciwrap.report.array_charts import Side, Spot, image_chart
 from ciwrap.report.cards import card_of
+from ciwrap.report.histograms import share_histogram
 from ciwrap.report.view import groups_of, growth_of, share_class, timeline_of, where_words
 
 
@@ -87,6 +89,27 @@ def test_what_is_not_known_is_drawn_hollow() -> None:
     assert "iteration 2: not known" in chart
 
 
+def test_nan_is_drawn_above_all_numbers_and_on_no_curve() -> None:
+    (group,) = groups(at(1, 0, 0.5), at(2, 0, 100.0), at(3, 0, math.inf))
+    chart = growth_of(group)
+    assert chart is not None
+    assert "\u221e</text>" in chart
+    assert "iteration 3: NaN or infinite on one side" in chart
+    ys = [float(y) for y in re.findall(r'd="M[\d.]+ ([\d.]+)l', chart)]
+    assert ys[1] < ys[0]
+    (curve,) = re.findall(r'd="(M[^"]*)" class="cv"', chart)
+    assert curve.count("L") == 1
+
+
+def test_a_single_element_in_a_large_map_is_ringed() -> None:
+    def rings(spot: Spot | None) -> int:
+        return image_chart(b"", Side(0, 100), Side(1, 100), "x", spot).count("<circle")
+
+    assert rings(Spot(0.5, 0.5, 0.51, 0.51)) == 1
+    assert rings(Spot(0.5, 0.5, 0.51, 0.6)) == 0
+    assert rings(None) == 0
+
+
 def test_no_chart_without_data() -> None:
     (single,) = groups(at(1, 0, 5.0))
     assert timeline_of(single) is None
@@ -107,13 +130,13 @@ def test_share_classes(share: float, beyond: bool, found: int) -> None:
 
 def test_a_single_outlier_among_millions_has_a_bar() -> None:
     counts = [10_000_000, *[0] * 32, 1]
-    chart = svg.share_histogram(counts, "x")
+    chart = share_histogram(counts, "x")
     heights = [float(h) for h in re.findall(r'<rect [^>]*height="([\d.]+)"', chart)]
     assert len(heights) == 2
     assert min(heights) > 3
 
 
 def test_texts_in_charts_are_escaped() -> None:
-    chart = svg.share_histogram([1] * 34, '<script>"&')
+    chart = share_histogram([1] * 34, '<script>"&')
     assert "<script>" not in chart
     assert "&lt;script&gt;&#34;&amp;" in chart

@@ -1,0 +1,55 @@
+"""The plain data that ciwrap's parts hand to each other: bounds, variables, verdicts, results.
+
+No behaviour beyond validation and text forms, and nothing heavy to import. Everything is frozen;
+numbers are plain Python numbers, never NumPy scalars.
+"""
+
+from ciwrap.model.results import (
+    CheckResult,
+    ChunkRange,
+    CommandOutcome,
+    Details,
+    DifferingElement,
+    Message,
+    MessageLevel,
+    RunResult,
+    VariableResult,
+    Verdict,
+)
+from ciwrap.model.rules import (
+    DEFAULT_CHUNK_BYTES,
+    DEFAULT_DATA_BUDGET_BYTES,
+    DEFAULT_RESIDUE_LEVELS,
+    DEFAULT_RESIDUES_BUDGET_BYTES,
+    ErrorBound,
+    Evidence,
+    EvidencePolicy,
+    VariableId,
+    VariableSettings,
+    number_text,
+)
+
+__all__ = [
+    # what is asked
+    "DEFAULT_CHUNK_BYTES",
+    "DEFAULT_DATA_BUDGET_BYTES",
+    "DEFAULT_RESIDUES_BUDGET_BYTES",
+    "DEFAULT_RESIDUE_LEVELS",
+    "ErrorBound",
+    "Evidence",
+    "EvidencePolicy",
+    "VariableId",
+    "VariableSettings",
+    "number_text",
+    # what is found
+    "CheckResult",
+    "ChunkRange",
+    "CommandOutcome",
+    "Details",
+    "DifferingElement",
+    "Message",
+    "MessageLevel",
+    "RunResult",
+    "VariableResult",
+    "Verdict",
+]

@@ -1,0 +1,185 @@
+"""The figures of one variable: which there are, and what is written beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from ciwrap.details import BOUND_CLASS, MOST_MAPS, NOT_FINITE, SHARE_CLASSES, SUSPECT, cells
+from ciwrap.report.array_charts import Side, Spot, image_chart, line_chart
+from ciwrap.report.histograms import drift_histogram, share_histogram
+from ciwrap.report.palette import SHARE_PALETTE, VALUE_PALETTE, css_colour, share_colour
+from ciwrap.report.png import palette_png
+from ciwrap.report.text import short_number
+from ciwrap.report.wording import variable_is_exact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ciwrap.details import Picture, ShareMap
+    from ciwrap.model import VariableResult
+    from ciwrap.report.png import Colour
+
+# Of so few a histogram says nothing.
+_FEW_ELEMENTS = 8
+_TALL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    title: str
+    image: Markup
+    note: str = ""
+
+
+def histogram_of(result: VariableResult) -> Figure | None:
+    if (result.element_count or 0) < _FEW_ELEMENTS:
+        return None
+    counts = result.bound_share_histogram
+    if counts is not None and _can_be_drawn(counts) and not variable_is_exact(result):
+        image = share_histogram(counts, f"{result.name}: elements by |difference| / bound")
+        return Figure("How far elements moved", image, "logarithmic scales")
+    steps = result.drift_histogram
+    if steps and sum(steps):
+        image = drift_histogram(steps, f"{result.name}: elements by the share of the bound used")
+        note = "from the residues of the golden; chunks that match only"
+        return Figure("How far elements moved", image, note)
+    return None
+
+
+def _can_be_drawn(counts: Sequence[int]) -> bool:
+    return len(counts) == SHARE_CLASSES and any(count > 0 for count in counts)
+
+
+def pictures_of(result: VariableResult) -> Iterator[Figure]:
+    picture = None if result.details is None else result.details.picture
+    shape = result.golden_shape or result.shape
+    if picture is None or shape is None or not _fits(picture, shape):
+        return
+    column = Side(picture.column_axis, shape[picture.column_axis])
+    if picture.row_axis is None:
+        golden, new = _line(picture.golden, picture), _line(picture.new, picture)
+        label = f"{result.name}: golden and new along axis {picture.column_axis}"
+        yield Figure(
+            "Golden (blue) and new (orange)",
+            line_chart(golden, new, column, picture.low, picture.high, label),
+            _where(picture, shape),
+        )
+        return
+    for title, text, palette in (
+        ("Golden", picture.golden, VALUE_PALETTE),
+        ("New", picture.new, VALUE_PALETTE),
+        ("|difference| / bound", picture.classes, SHARE_PALETTE),
+    ):
+        plane = _where(picture, shape)
+        label = f"{result.name}: {title} {plane}".rstrip()
+        yield Figure(title, _image(picture, text, palette, shape, label), plane)
+
+
+def _image(
+    one: Picture | ShareMap,
+    text: str,
+    palette: Sequence[Colour],
+    shape: tuple[int, ...],
+    label: str,
+) -> Markup:
+    """A map of cells; what is much taller than wide (particles by components) lies on its side."""
+    values, rows, columns = cells(text, one.rows, one.columns), one.rows, one.columns
+    column = Side(one.column_axis, shape[one.column_axis])
+    row = None if one.row_axis is None else Side(one.row_axis, shape[one.row_axis])
+    if row is not None and row.extent > _TALL * column.extent:
+        values = bytes(values[i * columns + j] for j in range(columns) for i in range(rows))
+        rows, columns, row, column = columns, rows, column, row
+    spot = _spot(values, rows, columns) if palette is SHARE_PALETTE else None
+    return image_chart(palette_png(values, rows, columns, palette), row, column, label, spot)
+
+
+def _spot(classes: bytes, rows: int, columns: int) -> Spot | None:
+    """Where all that is beyond the bound, or suspect, lies."""
+    places = [i for i, share_class in enumerate(classes) if share_class >= BOUND_CLASS]
+    if not places:
+        return None
+    across = [i % columns for i in places]
+    return Spot(
+        top=places[0] // columns / rows,
+        left=min(across) / columns,
+        bottom=(places[-1] // columns + 1) / rows,
+        right=(max(across) + 1) / columns,
+    )
+
+
+def _fits(picture: Picture | ShareMap, shape: tuple[int, ...]) -> bool:
+    """Whether a document's map is one of this array."""
+    axes = (picture.column_axis, picture.row_axis or 0)
+    return all(0 <= axis < len(shape) and shape[axis] > 0 for axis in axes)
+
+
+def _where(picture: Picture, shape: tuple[int, ...]) -> str:
+    shown = [
+        ":" if axis in (picture.row_axis, picture.column_axis) else str(position)
+        for axis, position in enumerate(picture.index[: len(shape)])
+    ]
+    # All of the array is shown: nothing to tell.
+    return f"[{', '.join(shown)}]" if any(one != ":" for one in shown) else ""
+
+
+def _line(text: str, picture: Picture) -> list[float | None]:
+    values = cells(text, picture.rows, picture.columns)[: picture.columns]
+    return [None if value == NOT_FINITE else value / 254 for value in values]
+
+
+def maps_of(result: VariableResult) -> Iterator[Figure]:
+    shape = result.golden_shape or result.shape
+    if result.details is None or shape is None:
+        return
+    picture = result.details.picture
+    for one in result.details.share_maps[:MOST_MAPS]:
+        if not _fits(one, shape):
+            continue
+        same = picture is not None and (one.row_axis, one.column_axis) == (
+            picture.row_axis,
+            picture.column_axis,
+        )
+        # The picture has shown these two axes already.
+        if same and one.row_axis is not None:
+            continue
+        what = "Suspect chunks" if is_suspect(result) else "Differing elements"
+        hidden = [
+            str(axis)
+            for axis, extent in enumerate(shape)
+            if extent > 1 and axis not in (one.row_axis, one.column_axis)
+        ]
+        note = f"seen along axis {' and '.join(hidden)}" if hidden else "in the array's own shape"
+        label = f"{result.name}: {what}, {note}"
+        yield Figure(what, _image(one, one.classes, SHARE_PALETTE, shape, label), note)
+
+
+def is_suspect(result: VariableResult) -> bool:
+    return result.differing_count is None
+
+
+def legend_of(result: VariableResult) -> Markup:
+    """What the colours of the maps mean."""
+    swatches = [(0, "equal"), (9, ""), (13, ""), (17, "within the bound")]
+    swatches += [(BOUND_CLASS, ""), (BOUND_CLASS + 5, ""), (33, "beyond it")]
+    if is_suspect(result):
+        swatches = [(0, "chunk matches"), (SUSPECT, "suspect chunk")]
+    parts = []
+    for share_class, words in swatches:
+        colour = share_colour(share_class)
+        box = Markup(
+            '<svg viewBox="0 0 22 12" width="22" aria-hidden="true"><rect width="22" height="12"'
+            ' fill="{}" fill-opacity="{}"/></svg>'
+        ).format(css_colour(colour), f"{max(colour[3], 60) / 255:.2f}")
+        parts.append(Markup("<span>{}{}</span>").format(box, f" {words}" if words else ""))
+    if not is_suspect(result):
+        picture = None if result.details is None else result.details.picture
+        if picture is not None and picture.row_axis is not None:
+            parts.append(
+                Markup("<span>values: {} (dark) to {} (bright)</span>").format(
+                    short_number(picture.low), short_number(picture.high)
+                )
+            )
+    return Markup("").join(parts)

@@ -1,0 +1,127 @@
+"""How many elements moved how far: bars over the share of the bound, with counts as logarithms."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ciwrap.details import BOUND_CLASS, SHARE_CLASSES, SUSPECT
+from ciwrap.report.svg import NARROW, Frame, axes, chart, element, join, line, power_label, text
+from ciwrap.report.text import short_number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from markupsafe import Markup
+
+_HEIGHT = 260
+_FRAME = Frame(right=NARROW - 12, bottom=_HEIGHT - 44)
+
+
+def count_axis(frame: Frame, largest: int) -> tuple[Markup, float]:
+    """Ticks of a logarithmic axis of counts from 1 to `largest`, and its decades."""
+    decades = max(1.0, math.log10(largest) + 0.15) if largest > 0 else 1.0
+    step = max(1, math.ceil(decades / 5))
+    parts = []
+    for exponent in range(0, int(decades) + 1, step):
+        y = frame.y((exponent + 0.3) / (decades + 0.3))
+        parts.append(line(frame.left, y, frame.right, y, "gr"))
+        parts.append(text(frame.left - 6, y + 4, power_label(exponent), "end"))
+    return join(parts), decades
+
+
+def count_height(count: int, decades: float) -> float:
+    """How high a bar is, of 1; one element stays visible among a million."""
+    return 0.0 if count <= 0 else (math.log10(count) + 0.3) / (decades + 0.3)
+
+
+def share_histogram(counts: Sequence[int], label: str) -> Markup:
+    """Elements by |difference| / bound, both axes logarithmic, the bound marked."""
+    frame = _FRAME
+    grid, decades = count_axis(frame, max(counts))
+    used = [i for i, count in enumerate(counts) if count and i > 0]
+    first = min([*used, BOUND_CLASS - 4])
+    last = max([*used, BOUND_CLASS + 3])
+    # One slot for equal elements and a gap, then the classes.
+    slots = last - first + 1 + 1.6
+    slot = (frame.right - frame.left) / slots
+
+    def left_of(share_class: float) -> float:
+        return frame.left + (1.6 + share_class - first) * slot
+
+    def bar(x: float, count: int, class_: str, words: str) -> Markup:
+        top = frame.y(count_height(count, decades))
+        return element(
+            "rect",
+            element("title", f"{words}: {count:,}"),
+            x=x + 0.5,
+            y=top,
+            width=max(slot - 1, 0.5),
+            height=frame.bottom - top,
+            class_=class_,
+        )
+
+    bars = []
+    if counts[0]:
+        bars.append(bar(frame.left, counts[0], "b0", "equal"))
+    bars += [
+        bar(left_of(i), counts[i], "bo" if i >= BOUND_CLASS else "bi", class_words(i))
+        for i in range(max(first, 1), last + 1)
+        if counts[i]
+    ]
+    ticks = [text(frame.left + slot / 2, frame.bottom + 15, "0")]
+    at_bound = left_of(BOUND_CLASS)
+    low, high = (first - BOUND_CLASS) * math.log10(2), (last + 1 - BOUND_CLASS) * math.log10(2)
+    step = max(1, math.ceil((high - low) / 5))
+    for exponent in range(-step * 10, 40, step):
+        if low + 0.1 <= exponent <= high:
+            x = left_of(BOUND_CLASS + exponent / math.log10(2))
+            ticks.append(text(x, frame.bottom + 15, power_label(exponent)))
+            ticks.append(line(x, frame.bottom, x, frame.bottom + 4, "ax"))
+    bound = line(at_bound, frame.top - 4, at_bound, frame.bottom, "bd") + text(
+        at_bound + 4, frame.top + 4, "bound", "start", "bl"
+    )
+    body = join((grid, *bars, bound, axes(frame, "|difference| / bound", "elements"), *ticks))
+    return chart(label, body, width=NARROW, height=_HEIGHT)
+
+
+def class_words(share_class: int) -> str:
+    if share_class == 0:
+        return "equal"
+    if share_class == 1:
+        return "less than 0.00002 of the bound"
+    if share_class == SUSPECT:
+        return "suspect: how much is not known"
+    if share_class == SHARE_CLASSES - 1:
+        return "33000 x the bound and more, or not finite"
+    low = 2.0 ** (share_class - BOUND_CLASS)
+    return f"{short_number(low)} to {short_number(2 * low)} x the bound"
+
+
+def drift_histogram(counts: Sequence[int], label: str) -> Markup:
+    """Elements by how many fine steps they drifted, the last step ending at the bound."""
+    frame = _FRAME
+    grid, decades = count_axis(frame, max(counts))
+    slot = (frame.right - frame.left - 10) / len(counts)
+    parts = []
+    for step, count in enumerate(counts):
+        top = frame.y(count_height(count, decades))
+        parts.append(
+            element(
+                "rect",
+                element("title", f"{step} of {len(counts)} steps: {count:,}"),
+                x=frame.left + step * slot + 0.5,
+                y=top,
+                width=max(slot - 1, 0.5),
+                height=frame.bottom - top,
+                class_="bi",
+            )
+        )
+    end = frame.left + slot * len(counts)
+    for part in (0, 25, 50, 75, 100):
+        x = frame.left + slot * len(counts) * part / 100
+        parts.append(text(x, frame.bottom + 15, f"{part} %"))
+    parts.append(line(end, frame.top - 4, end, frame.bottom, "bd"))
+    parts.append(text(end - 4, frame.top + 4, "bound", "end", "bl"))
+    body = join((grid, *parts, axes(frame, "share of the bound used", "elements")))
+    return chart(label, body, width=NARROW, height=_HEIGHT)

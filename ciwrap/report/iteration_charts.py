@@ -1,0 +1,205 @@
+"""How a variable went from iteration to iteration: growth against the bound, and timeline."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ciwrap.details import BOUND_CLASS, SHARE_CLASSES, SUSPECT
+from ciwrap.report.palette import css_colour, share_colour
+from ciwrap.report.svg import (
+    WIDTH,
+    Frame,
+    axes,
+    chart,
+    element,
+    join,
+    line,
+    number,
+    power_label,
+    text,
+)
+from ciwrap.report.text import short_number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from markupsafe import Markup
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One iteration in a growth curve. share: None if not known; then `is_beyond` says on which
+    side of the bound it lies.
+    """
+
+    iteration: int
+    share: float | None
+    is_beyond: bool
+
+
+def growth_curve(points: Sequence[Point], label: str) -> Markup:
+    """The largest |difference| / bound against the iteration, the bound drawn in."""
+    frame = Frame()
+    known = [p.share for p in points if p.share and 0 < p.share < math.inf]
+    low = math.floor(min([math.log10(share) for share in known] + [-1.0]))
+    high = math.ceil(max([math.log10(share) for share in known] + [0.5]))
+    first, last = points[0].iteration, points[-1].iteration
+
+    def x_of(iteration: int) -> float:
+        part = (iteration - first) / (last - first) if last > first else 0.5
+        return frame.x(0.04 + 0.92 * part)
+
+    has_infinite = any(p.share is not None and math.isinf(p.share) for p in points)
+    # The lowest tenth is for zeros; above the finite ones there is room for what is not.
+    room = 0.76 if has_infinite else 0.86
+
+    def y_of(share: float | None) -> float:
+        if share is None or math.isinf(share):
+            return frame.y(0.98)
+        if share <= 0:
+            return frame.y(0.0)
+        return frame.y(0.1 + room * (math.log10(share) - low) / (high - low))
+
+    parts = []
+    step = max(1, math.ceil((high - low) / 5))
+    for exponent in range(high - (high - low) // step * step, high + 1, step):
+        y = y_of(10.0**exponent)
+        parts.append(line(frame.left, y, frame.right, y, "gr"))
+        parts.append(text(frame.left - 6, y + 4, power_label(exponent), "end"))
+    if has_infinite:
+        parts.append(text(frame.left - 6, frame.y(0.98) + 4, "\u221e", "end"))
+    if any(p.share == 0 for p in points):
+        parts.append(text(frame.left - 6, frame.bottom + 3, "0", "end"))
+    y = y_of(1.0)
+    parts.append(line(frame.left, y, frame.right, y, "bd"))
+    parts.append(text(frame.right - 2, y - 4, "bound", "end", "bl"))
+    drawn = [p for p in points if p.share is not None and math.isfinite(p.share)]
+    if len(drawn) > 1:
+        path = "M" + "L".join(f"{number(x_of(p.iteration))} {number(y_of(p.share))}" for p in drawn)
+        parts.append(element("path", d=path, class_="cv"))
+    parts += [_mark(x_of(p.iteration), y_of(p.share), p) for p in points]
+    parts += [
+        text(x_of(iteration), frame.bottom + 15, iteration)
+        for iteration in _some([p.iteration for p in points], 7)
+    ]
+    parts.append(axes(frame, "iteration", "largest |difference| / bound"))
+    return chart(label, join(parts))
+
+
+def _mark(x: float, y: float, point: Point) -> Markup:
+    said = "not known"
+    if point.share is not None:
+        said = "NaN or infinite on one side"
+        if math.isfinite(point.share):
+            said = f"{short_number(point.share)} x the bound"
+    title = element("title", f"iteration {point.iteration}: {said}")
+    if point.is_beyond:
+        # A shape of its own, not a colour alone.
+        shape = f"M{number(x)} {number(y - 5)}l4.6 8h-9.2z"
+        return element("path", title, d=shape, class_="mo" if point.share is not None else "mu")
+    return element("circle", title, cx=x, cy=y, r=2.6, class_="mi")
+
+
+def _some(values: Sequence[int], most: int) -> list[int]:
+    """Values at even steps, the first among them, so that one can count on."""
+    distinct = sorted(set(values))
+    return distinct[:: max(1, math.ceil((len(distinct) - 1) / max(most - 1, 1)))]
+
+
+# Of a cell of the timeline: a class of the share, or one of these.
+CELL_MATCH, CELL_DIFFER, CELL_NOT_COMPARABLE, CELL_NONE = 100, 101, 102, 103
+
+
+def timeline(
+    iterations: Sequence[str],
+    ranks: Sequence[str],
+    grid: Sequence[Sequence[int]],
+    label: str,
+    first: tuple[int, int] | None,
+) -> Markup:
+    """Iteration x rank, coloured by the share of the bound; what does not match carries a mark.
+
+    first: (row, column) of the first divergence, ringed.
+    """
+    columns, rows = len(iterations), len(ranks)
+    left, right = 52.0, 12.0
+    cell_width = min(40.0, (WIDTH - left - right) / columns)
+    cell_height = min(26.0, max(5.0, 144.0 / rows))
+    height = 22 + rows * cell_height + 40
+    gap = 1.0 if cell_width > 4 else 0.0
+    paths: dict[int, list[str]] = {}
+    marks: list[str] = []
+    for i, row in enumerate(grid):
+        for j, cell in enumerate(row):
+            if cell == CELL_NONE:
+                continue
+            x, y = left + j * cell_width, 8 + i * cell_height
+            w, h = cell_width - gap, cell_height - gap
+            paths.setdefault(cell, []).append(
+                f"M{number(x)} {number(y)}h{number(w)}v{number(h)}h-{number(w)}z"
+            )
+            if _is_bad(cell) and cell_width >= 6 and cell_height >= 8:
+                r = min(w, h) * 0.22
+                cx, cy = x + w / 2, y + h / 2
+                cross = f"M{number(cx - r)} {number(cy - r)}l{number(2 * r)} {number(2 * r)}"
+                cross += f"m0 -{number(2 * r)}l-{number(2 * r)} {number(2 * r)}"
+                marks.append(
+                    cross
+                    if cell != CELL_NOT_COMPARABLE
+                    else f"M{number(cx - r)} {number(cy)}h{number(2 * r)}"
+                )
+    parts = [_cells(cell, "".join(path)) for cell, path in sorted(paths.items())]
+    if marks:
+        parts.append(element("path", d="".join(marks), class_="xx"))
+    if first is not None:
+        i, j = first
+        parts.append(
+            element(
+                "rect",
+                element("title", "first divergence"),
+                x=left + j * cell_width - 2,
+                y=8 + i * cell_height - 2,
+                width=max(cell_width + 4 - gap, 5),
+                height=cell_height + 4 - gap,
+                rx=3,
+                class_="ring",
+            )
+        )
+    label_width = max(7 * max(map(len, iterations)) + 10, 24)
+    for j in _some(range(columns), max(2, min(9, int(columns * cell_width / label_width)))):
+        x = left + (j + 0.5) * cell_width
+        parts.append(text(x, 8 + rows * cell_height + 14, iterations[j]))
+    parts += [
+        text(left - 6, 8 + (i + 0.5) * cell_height + 4, ranks[i], "end")
+        for i in _some(range(rows), 8)
+    ]
+    parts.append(
+        text(left + columns * cell_width / 2, 8 + rows * cell_height + 32, "iteration", class_="lb")
+    )
+    parts.append(
+        element(
+            "text",
+            "rank" if any(ranks) else "",
+            transform=f"translate(12 {number(8 + rows * cell_height / 2)}) rotate(-90)",
+            text_anchor="middle",
+            class_="lb",
+        )
+    )
+    return chart(label, join(parts), height=height)
+
+
+def _is_bad(cell: int) -> bool:
+    return cell in (CELL_DIFFER, CELL_NOT_COMPARABLE, SUSPECT) or (
+        BOUND_CLASS <= cell < SHARE_CLASSES
+    )
+
+
+def _cells(cell: int, path: str) -> Markup:
+    if cell >= CELL_MATCH:
+        class_ = {CELL_MATCH: "cm", CELL_DIFFER: "cd", CELL_NOT_COMPARABLE: "cn"}[cell]
+        return element("path", d=path, class_=class_)
+    if cell == 0:
+        return element("path", d=path, class_="c0")
+    return element("path", d=path, fill=css_colour(share_colour(cell)))

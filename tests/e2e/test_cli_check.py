@@ -1,0 +1,229 @@
+"""`ciwrap check` and `compare` on good input, as people and scripts use them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from e2e.cli_project import BASE, Project, command, environment, validator
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_check_match_then_differ(project: Project) -> None:
+    project.accept()
+    outcome = project.run("check")
+    assert outcome.code == 0
+    assert outcome.out.startswith("match  all 2 variables")
+    assert outcome.err == ""
+    moved = BASE.copy()
+    moved[3, 7] += 1e-3
+    project.save("temperature", moved)
+    outcome = project.run("check")
+    assert outcome.code == 1
+    assert "1 of 600 elements differ beyond atol=1e-6 rtol=0" in outcome.out
+    assert "first at [3, 7]" in outcome.out
+    assert "ciwrap accept mesh --reason" in outcome.out
+    variable = outcome.variable("temperature")
+    assert variable["verdict"] == "differ"
+    assert variable["first_index"] == [3, 7]
+    assert variable["max_abs_difference"] == pytest.approx(1e-3)
+    assert outcome.document["environment"]["cpu"]
+    assert outcome.document["checks"][0]["backend"] in ("serial", "openmp")
+    assert outcome.document["checks"][0]["golden_path"] == "golden/mesh.golden"
+    assert variable["source_path"] == "out/temperature.npy"
+
+
+def test_check_works_on_a_read_only_project(project: Project) -> None:
+    """Nothing but the JSON result is written, so a checkout may be read-only."""
+    project.accept()
+    before = project.snapshot()
+    stamps = {path: path.stat().st_mtime_ns for path in project.folder.rglob("*")}
+    assert project.run("check", "-v").code == 0
+    assert project.snapshot() == before
+    assert {path: path.stat().st_mtime_ns for path in project.folder.rglob("*")} == stamps
+
+
+def test_json_on_stdout_is_json_alone(project: Project) -> None:
+    project.accept()
+    outcome = project.run("check", "--json", "-", json_too=False)
+    document = json.loads(outcome.out)
+    validator().validate(document)
+    assert document["verdict"] == "match"
+    assert outcome.err.startswith("match")
+
+
+def test_several_checks_and_an_orphan(project: Project) -> None:
+    (project.folder / "ciwrap.yaml").write_text(
+        "checks:\n  a: {outputs: out/ids.npy}\n  b: {outputs: out/temperature.npy}\n"
+    )
+    project.accept()
+    assert project.run("check", "a").code == 0
+    project.save("ids", np.arange(1, 101, dtype=np.int32))
+    assert project.run("check", "--check", "b").code == 0
+    outcome = project.run("check")
+    assert outcome.code == 1
+    assert [check["verdict"] for check in outcome.document["checks"]] == ["differ", "match"]
+    (project.folder / "out" / "temperature.npy").unlink()
+    # What could not be compared weighs more than what differs.
+    assert project.run("check").code == 3
+    (project.folder / "ciwrap.yaml").write_text("checks:\n  a: {outputs: out/ids.npy}\n")
+    outcome = project.run("check")
+    assert "the golden of 'b' belongs to no check" in outcome.out
+
+
+def test_history_by_iteration_and_rank(project: Project) -> None:
+    for iteration in (10, 20, 30):
+        for rank in (0, 1):
+            folder = project.folder / "out" / f"iter_{iteration:04d}" / f"rank_{rank}"
+            folder.mkdir(parents=True)
+            np.save(folder / "x.npy", BASE + iteration)
+    project.accept()
+    for iteration in (20, 30):
+        path = project.folder / f"out/iter_{iteration:04d}/rank_1/x.npy"
+        np.save(path, np.load(path) + 1)
+    outcome = project.run("check")
+    assert outcome.code == 1
+    assert "first divergence: iter 20 / rank 1 / x" in outcome.out
+    found = {
+        (v["iteration"], v["rank"]): v["verdict"]
+        for v in outcome.document["checks"][0]["variables"]
+        if v["name"] == "x"
+    }
+    assert [key for key, verdict in found.items() if verdict == "differ"] == [(20, 1), (30, 1)]
+
+
+def test_masks_ignored_and_relaxed_variables(project: Project) -> None:
+    mask = np.zeros(BASE.shape, bool)
+    mask[0] = True
+    project.save("land", mask)
+    project.configure(
+        "    ignore: [wall*]\n    strict: {variables: false}\n"
+        "    variables: {temperature: {mask: land}}\n"
+    )
+    project.save("wall_time", np.float64(1.0))
+    project.accept()
+    moved = BASE.copy()
+    moved[0] = 1e9
+    project.save("temperature", moved)
+    project.save("wall_time", np.float64(2.0))
+    project.save("extra", np.zeros(2))
+    outcome = project.run("check")
+    assert outcome.code == 0, outcome
+    assert "not in the golden" in outcome.out
+    assert outcome.document["checks"][0]["ignored_variables"] == [{"name": "wall_time"}]
+    (project.folder / "out" / "land.npy").unlink()
+    outcome = project.run("check")
+    assert outcome.code == 3
+    assert "mask 'land' is not among the outputs" in outcome.out
+
+
+def test_a_misspelt_pattern_is_told_of(project: Project) -> None:
+    project.accept()
+    project.configure("    variables: {temprature: {atol: 1e-3}}\n")
+    outcome = project.run("check")
+    assert outcome.code == 0
+    assert "'temprature'" in outcome.out
+
+
+# --- compare ----
+
+
+def test_compare_two_files(project: Project) -> None:
+    a = project.save("a", BASE)
+    b = project.save("b", BASE + 1e-9)
+    assert project.run("compare", str(a), str(a)).code == 0
+    assert project.run("compare", str(a), str(b)).code == 1
+    assert project.run("compare", str(a), str(b), "--atol", "1e-8").code == 0
+    outcome = project.run("compare", str(a), str(b), "--rtol", "1e-12")
+    assert outcome.code == 1
+    expected = np.count_nonzero(abs(np.load(b) - BASE) > 1e-12 * abs(BASE))
+    assert outcome.variable("a")["differing_count"] == expected
+
+
+def test_compare_two_folders(project: Project, tmp_path: Path) -> None:
+    sides = []
+    for name in ("one", "two"):
+        folder = tmp_path / name / "iter_0001" / "rank_0"
+        folder.mkdir(parents=True)
+        np.save(folder / "x.npy", BASE)
+        np.save(folder / "y.npy", BASE)
+        sides.append(tmp_path / name)
+    one, two = map(str, sides)
+    assert project.run("compare", one, two).code == 0
+    np.save(sides[1] / "iter_0001/rank_0/x.npy", BASE + 1)
+    outcome = project.run("compare", one, two)
+    assert outcome.code == 1
+    assert outcome.variable("x")["iteration"] == 1
+    (sides[1] / "iter_0001/rank_0/y.npy").unlink()
+    outcome = project.run("compare", one, two)
+    assert outcome.code == 3
+    assert "is on the first side only" in outcome.out
+    assert project.run("compare", one, two, "--ignore", "y", "--atol", "2").code == 0
+    (sides[0] / "run.log").write_text("x")
+    assert project.run("compare", one, two, "--ignore", "y", "--atol", "2").code == 3
+    code = project.run(
+        "compare", one, two, "--ignore", "y", "--atol", "2", "--exclude", "*.log"
+    ).code
+    assert code == 0
+
+
+def test_compare_by_the_bounds_of_a_check(project: Project, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    np.save(other / "temperature.npy", BASE + 5e-7)
+    np.save(other / "ids.npy", np.arange(100, dtype=np.int32))
+    assert project.run("compare", "out", str(other)).code == 1
+    assert project.run("compare", "out", str(other), "--check", "mesh").code == 0
+    assert project.run("compare", "out", str(other), "--check", "mesh", "--atol", "1e-9").code == 1
+
+
+# --- large files ----
+
+
+def sparse_npy(path: Path, byte_count: int) -> None:
+    """A .npy file of zeros that takes no room on the disk."""
+    with path.open("wb") as stream:
+        header = {"descr": "<f8", "fortran_order": False, "shape": (byte_count // 8,)}
+        np.lib.format.write_array_header_1_0(stream, header)
+        stream.truncate(stream.tell() + byte_count)
+
+
+PEAK = (
+    "import resource, subprocess, sys\n"
+    "code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode\n"
+    "print(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)"
+)
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_file(project: Project) -> None:
+    big, other = project.folder / "out" / "big.npy", project.folder / "other.npy"
+    for path in (big, other):
+        sparse_npy(path, 1 << 30)
+    with other.open("r+b") as stream:
+        stream.seek(-8, os.SEEK_END)
+        stream.write(np.float64(1).tobytes())
+    calls = (
+        (("accept",), 0),
+        (("check",), 0),
+        (("compare", "out/big.npy", "other.npy", "--atol", "1e-3"), 1),
+    )
+    for arguments, expected in calls:
+        done = subprocess.run(
+            [sys.executable, "-c", PEAK, *command(*arguments)],
+            cwd=project.folder,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        code, peak_mib = map(int, done.stdout.split())
+        assert code == expected, done.stderr
+        assert peak_mib < 400, (arguments, peak_mib)

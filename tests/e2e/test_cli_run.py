@@ -1,0 +1,134 @@
+"""`ciwrap run`: the configured commands, and what they leave."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from e2e.cli_project import Project, command, environment
+
+WRITE = "import numpy as np; np.save('out/temperature.npy', np.load('out/temperature.npy'))"
+WRITE_ALL = WRITE + "; np.save('out/ids.npy', np.load('out/ids.npy'))"
+
+
+def with_command(project: Project, code: str, more: str = "") -> None:
+    words = json.dumps([sys.executable, "-c", code])
+    text = (project.folder / "ciwrap.yaml").read_text()
+    (project.folder / "ciwrap.yaml").write_text(text + f"run:\n  command: {words}\n{more}")
+
+
+def test_run_then_check(project: Project) -> None:
+    project.accept()
+    with_command(project, WRITE_ALL + "; print('hello from the program')")
+    outcome = project.run("run")
+    assert outcome.code == 0, outcome
+    assert "hello from the program" in outcome.err
+    assert "hello" not in outcome.out
+    assert outcome.document["command"]["exit_code"] == 0
+    assert "hello" in outcome.document["command"]["output_tail"]
+
+
+def test_outputs_left_from_an_earlier_run_are_no_evidence(project: Project) -> None:
+    project.accept()
+    with_command(project, WRITE)
+    outcome = project.run("run")
+    assert outcome.code == 3
+    assert "out/ids.npy: was not written by this run" in outcome.out
+    assert "temperature" not in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("import sys; print('oops'); sys.exit(7)", ("exit code 7", "oops")),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", ("signal 11",)),
+    ],
+)
+def test_a_failing_command_is_not_compared(
+    project: Project, code: str, words: tuple[str, ...]
+) -> None:
+    project.accept()
+    with_command(project, code)
+    outcome = project.run("run")
+    assert outcome.code == 3
+    assert all(word in outcome.out for word in words), outcome.out
+    assert outcome.document["checks"][0]["variables"] == []
+
+
+def test_a_command_that_takes_too_long(project: Project) -> None:
+    project.accept()
+    with_command(
+        project,
+        "import subprocess, time; subprocess.Popen(['sleep', '60']); time.sleep(60)",
+        "  timeout_seconds: 1\n",
+    )
+    started = time.monotonic()
+    outcome = project.run("run")
+    assert time.monotonic() - started < 30
+    assert outcome.code == 3
+    assert "ran out of time" in outcome.out
+    assert outcome.document["command"]["timed_out"] is True
+
+
+def test_a_command_that_does_not_exist(project: Project) -> None:
+    project.accept()
+    text = (project.folder / "ciwrap.yaml").read_text()
+    (project.folder / "ciwrap.yaml").write_text(text + "run:\n  command: [no-such-program]\n")
+    outcome = project.run("run")
+    assert outcome.code == 3
+    assert "could not be started" in outcome.out
+
+
+def test_commands_of_single_checks(project: Project) -> None:
+    (project.folder / "ciwrap.yaml").write_text(
+        "checks:\n"
+        f"  a: {{outputs: out/ids.npy, run: [{sys.executable!r}, '-c', 'raise SystemExit(3)']}}\n"
+        "  b: {outputs: out/temperature.npy}\n"
+    )
+    project.accept()
+    outcome = project.run("run")
+    assert outcome.code == 3
+    verdicts = {check["name"]: check["verdict"] for check in outcome.document["checks"]}
+    assert verdicts == {"a": "not_comparable", "b": "match"}
+    assert outcome.document["checks"][0]["command"]["exit_code"] == 3
+
+
+def test_ctrl_c_ends_the_command_and_its_children(project: Project) -> None:
+    project.accept()
+    with_command(
+        project,
+        "import os, time; open('pid', 'w').write(str(os.getpid())); print(flush=True);"
+        " time.sleep(60)",
+    )
+    process = subprocess.Popen(
+        command("run"),
+        cwd=project.folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    pid_file = project.folder / "pid"
+    deadline = time.monotonic() + 30
+    while not (pid_file.exists() and pid_file.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=30)
+    assert process.returncode == 130, error
+    # The signal has been sent; dying, and being buried by init, takes the machine its time.
+    while has_not_ended(int(pid_file.read_text())):
+        assert time.monotonic() < deadline, "the command's child is still running"
+        time.sleep(0.01)
+
+
+def has_not_ended(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"
