@@ -242,10 +242,12 @@ class StreamSession:
         """Two stored arrays of byte_count bytes, back to back in C order. leaves: the chunks to compare, ascending;
         None: all. Returns the job's number: 0, 1, ..."""
     def take_done(
-        self, wait: bool = False
+        self, wait: bool = False, tick: Callable[[], object] | None = None
     ) -> list[tuple[int, Comparison | None, CoreError | None, tuple[bytes, bytes]]]:
         """Jobs that are done since the last call: number, comparison or error, both sides' bytes of the first 10 of
-        its indices. wait: for at least one, unless all are done."""
+        its indices. wait: for at least one, unless all are done. tick: called now and then meanwhile."""
+    @property
+    def bytes_compared(self) -> int: ...  # of both sides, so far
     def close(self) -> StreamTotals:
         """Waits for the jobs that are not done yet; there will be no more."""
     def give_up(self) -> None:

@@ -36,6 +36,11 @@ class ProgressBar:
         self._label, self._total, self._done = safe_name(label, 40), total_bytes, 0
         self._started = time.monotonic()
 
+    def expect(self, total_bytes: int) -> None:
+        self._total = total_bytes
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, total=total_bytes)
+
     def advance(self, byte_count: int) -> None:
         self._done += byte_count
         if self._bar is not None and self._task is not None:

@@ -6,9 +6,13 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """begin, any number of advances, end; one piece of work at a time."""
+    """begin, any number of advances, end; one piece of work at a time.
+
+    expect: the total, where it is known only later.
+    """
 
     def begin(self, label: str, total_bytes: int | None) -> None: ...
+    def expect(self, total_bytes: int) -> None: ...
     def advance(self, byte_count: int) -> None: ...
     def end(self) -> None: ...
 
@@ -17,6 +21,9 @@ class NoProgress:
     """Tells nobody."""
 
     def begin(self, label: str, total_bytes: int | None) -> None:
+        pass
+
+    def expect(self, total_bytes: int) -> None:
         pass
 
     def advance(self, byte_count: int) -> None:

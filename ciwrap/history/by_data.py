@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ciwrap.golden.capture import Resources
+    from ciwrap.golden.progress import Progress
     from ciwrap.history.checkpoint import Variables
     from ciwrap.history.differences import DifferenceList
     from ciwrap.history.outcome import Outcome
@@ -42,12 +43,14 @@ class ByData(AbstractContextManager["ByData"]):
         resources: Resources,
         memory_bytes: int,
         differences: DifferenceList | None,
+        progress: Progress,
     ) -> None:
         self._outcome = outcome
         self._resources = resources
         self._differences = differences
         sink = None if differences is None else self._list
-        self._stream = Stream(resources, memory_bytes, sink=sink)
+        self._progress = progress
+        self._stream = Stream(resources, memory_bytes, sink=sink, progress=progress)
 
     def all_elements(
         self,
@@ -127,6 +130,8 @@ class ByData(AbstractContextManager["ByData"]):
 
     def finish(self) -> None:
         """Waits for all answers."""
+        if self._stream.asked_bytes:
+            self._progress.expect(self._stream.asked_bytes)
         for question, found in self._stream.answers(wait=True):
             self._outcome.results.append(streamed_result(question, found))
         facts = self._stream.facts()

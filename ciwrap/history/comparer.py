@@ -66,7 +66,9 @@ class Comparer:
         before = self._golden.capture_bytes_read + self._new.capture_bytes_read
         keys_of: dict[VariableId, CheckpointKey] = {}
         memory_bytes = self._options.memory_bytes
-        with ByData(outcome, self._resources, memory_bytes, self._differences) as data:
+        with ByData(
+            outcome, self._resources, memory_bytes, self._differences, self._progress
+        ) as data:
             trees = ByTrees(outcome, data, self._resources, self._progress)
             windows = list(_windows(keys))
             for window, coming in zip(windows, [*windows[1:], []], strict=True):

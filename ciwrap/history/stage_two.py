@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from ciwrap import _core
 from ciwrap.compare.parts import MOST_INDICES
 from ciwrap.core_errors import from_core_error
+from ciwrap.golden.progress import NO_PROGRESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from ciwrap.errors import CiwrapError
     from ciwrap.golden.capture import Resources
+    from ciwrap.golden.progress import Progress
     from ciwrap.golden.values import RegionLike
     from ciwrap.history.question import Question
 
@@ -69,11 +71,15 @@ class Stream(AbstractContextManager["Stream"]):
         *,
         direct: Literal["auto", "always", "never"] = "auto",
         sink: Sink | None = None,
+        progress: Progress = NO_PROGRESS,
     ) -> None:
         self._resources = resources
         self._memory_bytes = memory_bytes
         self._direct: Literal["auto", "always", "never"] = direct
         self._sink = sink
+        self._progress = progress
+        self._told_bytes = 0
+        self.asked_bytes = 0  # of both sides, what there is to compare
         self._questions: dict[int, Question] = {}  # those that have no answer yet, by number
         self._asked = 0
         self._session: _core.StreamSession | None = None
@@ -107,6 +113,7 @@ class Stream(AbstractContextManager["Stream"]):
             # Numbers are given in order, so the sink finds the question whenever it is called.
             self._questions[self._asked] = question
             self._asked += 1
+            self.asked_bytes += _bytes_to_compare(question, golden.byte_count)
             self._session.add(
                 question.parameters,
                 golden.path,
@@ -125,14 +132,21 @@ class Stream(AbstractContextManager["Stream"]):
             return
         while True:
             try:
-                done = self._session.take_done(wait)
+                done = self._session.take_done(wait, self._tell)
             except _core.CoreError as error:
                 raise from_core_error(error) from error
+            self._tell()
             for number, comparison, failure, values in done:
                 why = None if failure is None else from_core_error(failure)
                 yield self._questions.pop(number), Streamed(comparison, why, values)
             if not (wait and done):
                 return
+
+    def _tell(self) -> None:
+        assert self._session is not None
+        compared = self._session.bytes_compared
+        self._progress.advance(compared - self._told_bytes)
+        self._told_bytes = compared
 
     def facts(self) -> StreamFacts:
         """Ends the stream, all of whose answers have been taken."""
@@ -158,3 +172,12 @@ class Stream(AbstractContextManager["Stream"]):
         if self._session is not None:
             self._session.give_up()
             self._session = None
+
+
+def _bytes_to_compare(question: Question, byte_count: int) -> int:
+    """Of both sides."""
+    if question.leaves is None or question.leaves.size == 0:
+        return 2 * byte_count if question.leaves is None else 0
+    chunk = question.parameters.chunk_scalars * question.parameters.scalar_bytes
+    end = (int(question.leaves[-1]) + 1) * chunk
+    return 2 * (int(question.leaves.size) * chunk - max(0, end - byte_count))

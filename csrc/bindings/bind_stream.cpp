@@ -83,12 +83,18 @@ class PyStreamSession {
         return session().add(std::move(job));
     }
 
-    py::list take_done(bool wait) {
+    py::list take_done(bool wait, const py::object& tick) {
         std::vector<StreamSession::Done> done;
         {
             StreamSession& open = session();
+            const auto interrupt = [&] {
+                const py::gil_scoped_acquire held;
+                check_signals();
+                if (!tick.is_none())
+                    tick();
+            };
             const py::gil_scoped_release released;
-            done = open.take_done(wait, check_signals);
+            done = open.take_done(wait, interrupt);
         }
         py::list rows;
         for (StreamSession::Done& one : done) {
@@ -101,6 +107,8 @@ class PyStreamSession {
         }
         return rows;
     }
+
+    std::uint64_t bytes_compared() { return session().bytes_compared(); }
 
     py::dict close() {
         StreamTotals totals;
@@ -151,7 +159,9 @@ void register_stream(py::module_& module) {
         .def("add", &PyStreamSession::add, py::arg("parameters"), py::arg("golden_path"),
              py::arg("golden_offset"), py::arg("new_path"), py::arg("new_offset"),
              py::arg("byte_count"), py::arg("leaves") = py::none())
-        .def("take_done", &PyStreamSession::take_done, py::arg("wait") = false)
+        .def("take_done", &PyStreamSession::take_done, py::arg("wait") = false,
+             py::arg("tick") = py::none())
+        .def_property_readonly("bytes_compared", &PyStreamSession::bytes_compared)
         .def("close", &PyStreamSession::close)
         .def("give_up", &PyStreamSession::give_up);
 }

@@ -136,6 +136,7 @@ class Streamer {
             for (Piece& piece : slice.pieces) {
                 if (arrived || read_alone(engine, slice, piece))
                     compare(piece);
+                jobs_.compared(2 * piece.length);
                 JobUnderWay& job = *piece.job;
                 --job.open_pieces;
                 finish(job);

@@ -81,6 +81,8 @@ class StreamJobs {
     virtual std::optional<StreamJob> next(bool wait) = 0;
     // The job with this number, in the order in which they were taken, from 0 on, is done.
     virtual void done(std::size_t number, StreamOutcome&& outcome) = 0;
+    // So many bytes more, of both sides, have been compared or given up.
+    virtual void compared(std::uint64_t) {}
 };
 
 // Until there are no more jobs. Throws Error for arguments without a meaning, and what `interrupt`

@@ -42,6 +42,10 @@ struct StreamSession::Shared : StreamJobs {
         changed.notify_all();
     }
 
+    void compared(std::uint64_t bytes) override {
+        bytes_compared.fetch_add(bytes, std::memory_order_relaxed);
+    }
+
     void refuse_if_given_up() const {
         if (is_given_up)
             throw Error(ErrorCode::interrupted, "the comparison was given up");
@@ -85,6 +89,7 @@ struct StreamSession::Shared : StreamJobs {
     const Execution execution;
     const DifferenceSink sink;
     std::atomic<bool> is_given_up{false};
+    std::atomic<std::uint64_t> bytes_compared{0};
 
     std::mutex mutex;                 // of all that follows
     std::condition_variable added;    // a job, or the end of jobs
@@ -145,6 +150,10 @@ std::vector<StreamSession::Done> StreamSession::take_done(bool wait, const Inter
         shared.wait_for(lock, interrupt, [&] { return !shared.outcomes.empty(); });
     shared.taken_count += shared.outcomes.size();
     return std::exchange(shared.outcomes, {});
+}
+
+std::uint64_t StreamSession::bytes_compared() const {
+    return shared_->bytes_compared.load(std::memory_order_relaxed);
 }
 
 StreamTotals StreamSession::close(const Interrupt& interrupt) {

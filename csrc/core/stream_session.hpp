@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -34,6 +35,8 @@ class StreamSession {
     // Jobs that are done and were not returned before. wait: until there is one, or all are done;
     // `interrupt` is called now and then meanwhile, and what it throws is passed on.
     std::vector<Done> take_done(bool wait, const Interrupt& interrupt = {});
+    // Of both sides, so far.
+    std::uint64_t bytes_compared() const;
     // There will be no more jobs; waits for those that are not done. take_done then has the rest.
     StreamTotals close(const Interrupt& interrupt = {});
 
