@@ -255,20 +255,22 @@ class _Search:
         return kept
 
     def _take(self, names: list[str], locate: Callable[[str], _Place | None]) -> None:
+        found = []
         companions: set[Path] = set()
         for name in names:
             path = self._root / name
-            if self._format_name is not None or knows_suffix(path):
-                companions.update(reader_for(path, self._format_name).companions(path))
-        for name in names:
-            path = self._root / name
+            is_known = self._format_name is not None or knows_suffix(path)
+            reader = reader_for(path, self._format_name) if is_known else None
+            if reader is not None:
+                companions.update(reader.companions(path))
+            found.append((name, path, reader))
+        for name, path, reader in found:
             if path in companions or path in self._files:
                 continue
             place = locate(name)
-            if place is None or not (self._format_name is not None or knows_suffix(path)):
+            if place is None or reader is None:
                 self._unmatched[path] = None
                 continue
-            reader = reader_for(path, self._format_name)
             label = place.label or ("" if reader.names_inside else place.fallback)
             self._files[path] = OutputFile(
                 path, reader, place.iteration, place.rank, label, self._options
