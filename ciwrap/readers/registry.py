@@ -48,6 +48,8 @@ OWN_READERS = {
     "veloc": ("ciwrap.readers.veloc:VelocReader", (".veloc",)),
 }
 
+_OWN_SUFFIXES = {suffix: name for name, (_, known) in OWN_READERS.items() for suffix in known}
+
 
 def reader_for(path: Path, format_name: str | None = None) -> Reader:
     """The reader for a file.
@@ -58,9 +60,8 @@ def reader_for(path: Path, format_name: str | None = None) -> Reader:
     if format_name is not None:
         return reader_named(format_name)
     suffix = path.suffix.lower()
-    for name, (_, suffixes) in OWN_READERS.items():
-        if suffix in suffixes:
-            return _own_reader(name)
+    if suffix in _OWN_SUFFIXES:
+        return _own_reader(_OWN_SUFFIXES[suffix])
     broken: list[ReaderPluginError] = []
     for name in _entry_points():
         try:
@@ -82,6 +83,8 @@ def reader_for(path: Path, format_name: str | None = None) -> Reader:
 
 def knows_suffix(path: Path) -> bool:
     """Whether some reader opens files of this suffix. Raises ReaderPluginError for a broken one."""
+    if path.suffix.lower() in _OWN_SUFFIXES:
+        return True
     try:
         reader_for(path)
     except UnknownReaderError:
