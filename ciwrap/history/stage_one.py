@@ -21,7 +21,7 @@ _UNMATCHABLE = "ff" * 16
 _GAP_NODES = 256
 # From this share of suspect parents on, all leaves are read at once.
 _READ_ALL_FROM = 0.25
-# Up to so many leaves are read at once anyway: finding out which would take the disk longer.
+# Trees of up to so many leaves are read at once: finding out which would take the disk longer.
 _READ_ALL_UP_TO = 8192
 
 
@@ -59,10 +59,9 @@ def prefetch_trees(descents: Iterable[Descent]) -> None:
     parts: dict[CaptureFile, list[tuple[int, int]]] = {}
     for one in descents:
         counts = one.golden_tree.counts(one.scalar_count)
-        upper = sum(counts[:-1])
-        first, count = (upper, counts[-1]) if one.is_small else (0, upper)
+        count = sum(counts if one.is_small else counts[:-1])
         for capture, tree in ((one.golden, one.golden_tree), (one.new, one.new_tree)):
-            part = (tree.digests.offset + 16 * first, 16 * count)
+            part = (tree.digests.offset, 16 * count)
             parts.setdefault(capture, []).append(part)
     for capture, some in parts.items():
         capture.prefetch(some)
@@ -76,16 +75,18 @@ def roots_match(a: StoredTree, b: StoredTree) -> bool:
 def suspect_leaves(descent: Descent) -> NDArray[np.int64]:
     """Indices of the leaves that do not match, ascending.
 
-    Of small trees, all leaves are read. Of others, the upper levels (a fifteenth of a tree), and
-    the leaves below nodes that differ. Raises CorruptCaptureError.
+    Small trees are read whole, and held against their checksums. Of others, the upper levels (a
+    fifteenth of a tree) are read, and the leaves below nodes that differ. Raises
+    CorruptCaptureError.
     """
     golden, golden_tree = descent.golden, descent.golden_tree
     new, new_tree = descent.new, descent.new_tree
     counts = golden_tree.counts(descent.scalar_count)
     if descent.is_small:
-        first = sum(counts[:-1])
-        ours = _read(golden, golden_tree, first, counts[-1])
-        theirs = _read(new, new_tree, first, counts[-1])
+        ours, theirs = (
+            _nodes(capture.section(tree.digests))[-counts[-1] :]
+            for capture, tree in ((golden, golden_tree), (new, new_tree))
+        )
         return np.flatnonzero(~_matches(ours, theirs))
     arity = golden_tree.parameters.arity
     offsets = np.concatenate(([0], np.cumsum(counts)))
@@ -114,7 +115,10 @@ def _matches(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> NDArray[np.bool_]:
 
 
 def _read(capture: CaptureFile, tree: StoredTree, first: int, count: int) -> NDArray[np.uint64]:
-    data = capture.read(tree.digests.offset + 16 * first, 16 * count)
+    return _nodes(capture.read(tree.digests.offset + 16 * first, 16 * count))
+
+
+def _nodes(data: bytes) -> NDArray[np.uint64]:
     return np.frombuffer(data, dtype="<u8").reshape(-1, 2)
 
 

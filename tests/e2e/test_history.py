@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from ciwrap.cli.main import run as run_cli
 from ciwrap.history.container import CaptureFile
-from ciwrap.history.index_codec import read_index
+from ciwrap.history.index_codec import read_checkpoint, read_index
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -379,6 +379,29 @@ def test_a_damaged_capture_is_told_of_and_not_used(tmp_path: Path, runs: tuple[P
     assert any("not used" in one["text"] for one in document["checks"][0]["messages"])
     # Asked for by name it has to be sound.
     assert ciwrap(tmp_path, "compare", a, b, "--capture-b", path)[0] == 3
+
+
+def test_a_damaged_tree_hides_nothing(tmp_path: Path, runs: tuple[Path, Path]) -> None:
+    a, b = runs
+    change(path_of(b, 10, 1, "x"), (3, 4), (30, 7))
+    for run in runs:
+        capture(tmp_path, run, f"--atol={ATOL}")
+    path = b / ".ciwrap.tree"
+    data = bytearray(path.read_bytes())
+    with CaptureFile(path) as opened:
+        index = read_index(opened)
+        (found,) = [
+            one
+            for one in read_checkpoint(opened, index.checkpoints[10, 1]).variables
+            if one.identity.name == "x"
+        ]
+    assert found.plain is not None
+    data[found.plain.digests.offset + found.plain.digests.byte_count - 5] ^= 1
+    path.write_bytes(data)
+    code, document = ciwrap(tmp_path, "compare", a, b)
+    assert code == 1
+    assert counts_in(document) == oracle(a, b)
+    assert any("not used" in one["text"] for one in document["checks"][0]["messages"])
 
 
 def test_usage(tmp_path: Path, runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
