@@ -139,6 +139,9 @@ def diff_trees(golden: Tree, new: Tree, *, start_level: int = -1) -> NDArray[np.
     """Suspect leaves, ascending. Breadth-first from start_level (-1: a middle level; 0: the root).
     Raises CoreError if parameters or sizes differ."""
 
+def diff_leaves(golden: Any, new: Any) -> NDArray[np.int64]:
+    """Which of two equally long rows of leaf digests (16 bytes each, back to back) do not match, ascending."""
+
 @final
 class Comparison:
     """Result of an element comparison (both sides' data at hand).
@@ -199,6 +202,11 @@ class ElementComparer:
 def compare_arrays(
     parameters: TreeParameters, golden: Any, new: Any, *, max_indices: int = 100
 ) -> Comparison: ...
+def compare_each(
+    parameters: TreeParameters, golden: Any, new: Any
+) -> list[tuple[float | None, float | None, float | None, int | None]]:
+    """Of every element: |difference|, its share of the bound, the relative difference (None beside a golden of zero),
+    and ULPs (real floats but bfloat16). All None where differences have no meaning."""
 
 class StreamTotals(TypedDict):
     bytes_read: int  # asked of the files, alignment included

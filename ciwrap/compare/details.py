@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ciwrap.compare.maps import chunk_share_maps, make_picture, share_maps
-from ciwrap.compare.parts import chunk_elements, judged_element, runs_of
+from ciwrap.compare.parts import chunk_elements, judged_elements, runs_of
 from ciwrap.compare.shares import as_numbers, share_of_bound
 from ciwrap.details import MOST_RUNS, MOST_WORST, ChunkMap, IndexBox, Pattern, TreeLevel
 from ciwrap.model import Details
@@ -100,8 +100,11 @@ def element_details(
     found["details"] = Details(
         chunk_map=chunk_map(suspects, parameters, tree.leaf_count),
         tree_levels=tree_levels(suspects, tree),
-        worst_elements=tuple(
-            judged_element(flat, parameters, shape, *read(flat, 1)) for flat in worst if flat >= 0
+        worst_elements=judged_elements(
+            [flat for flat in worst if flat >= 0],
+            parameters,
+            shape,
+            [read(flat, 1) for flat in worst if flat >= 0],
         ),
         share_maps=maps,
         picture=make_picture(parameters, shape, worst[0], found.get("differing_box"), read)

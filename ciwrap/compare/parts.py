@@ -8,12 +8,11 @@ import numpy as np
 
 from ciwrap import _core
 from ciwrap.compare.convert import is_bfloat16, widen_bfloat16
-from ciwrap.compare.shares import ordered
 from ciwrap.golden.values import DEFAULT_SLAB_BYTES, as_bytes
 from ciwrap.model import ChunkRange, DifferingElement
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -26,9 +25,11 @@ MOST_INDICES = 100
 
 def to_index(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     """An element's position in C order as its index in the variable's own dimensions."""
-    if not shape:
-        return ()
-    return tuple(int(position) for position in np.unravel_index(flat, shape))
+    index = []
+    for size in reversed(shape):
+        flat, position = divmod(int(flat), size)
+        index.append(position)
+    return tuple(reversed(index))
 
 
 def chunk_elements(parameters: _core.TreeParameters) -> int:
@@ -113,47 +114,41 @@ def differing_elements(
     read_new: Callable[[int], NDArray[Any]],
 ) -> tuple[DifferingElement, ...]:
     """The first differing elements with both values; each judged by the core itself."""
-    return tuple(
-        judged_element(flat, parameters, shape, read_golden(flat), read_new(flat))
-        for flat in comparison.indices[:MOST_ELEMENTS].tolist()
-    )
+    flats = comparison.indices[:MOST_ELEMENTS].tolist()
+    pairs = [(read_golden(flat).reshape(-1), read_new(flat).reshape(-1)) for flat in flats]
+    return judged_elements(flats, parameters, shape, pairs)
 
 
-def judged_element(
-    flat: int,
+def judged_elements(
+    flats: Sequence[int],
     parameters: _core.TreeParameters,
     shape: tuple[int, ...],
-    golden: NDArray[Any],
-    new: NDArray[Any],
-) -> DifferingElement:
-    """One element with both values and how far they are apart, as the core sees it."""
-    one = _core.compare_arrays(parameters, as_bytes(golden), as_bytes(new))
-    is_number = golden.dtype.kind in "iufcb"
-    finite = is_number and not (
-        one.nan_mismatch_count or one.inf_mismatch_count or one.missing_mismatch_count
+    pairs: Sequence[tuple[NDArray[Any], NDArray[Any]]],
+) -> tuple[DifferingElement, ...]:
+    """Elements by flat index, with both values (arrays of one) and how far the core sees them
+    apart.
+    """
+    if not flats:
+        return ()
+    judged = _core.compare_each(
+        parameters,
+        b"".join(as_bytes(golden).tobytes() for golden, _ in pairs),
+        b"".join(as_bytes(new).tobytes() for _, new in pairs),
     )
-    relative = float(one.max_rel_difference) if finite and one.max_rel_index >= 0 else None
-    return DifferingElement(
-        index=to_index(flat, shape),
-        golden=value_text(golden, parameters.dtype),
-        new=value_text(new, parameters.dtype),
-        abs_difference=float(one.max_abs_difference) if finite else None,
-        bound_share=float(one.max_bound_share) if finite else None,
-        rel_difference=relative,
-        ulps=_ulps_between(golden, new, parameters.dtype) if finite else None,
+    return tuple(
+        DifferingElement(
+            index=to_index(flat, shape),
+            golden=value_text(golden, parameters.dtype),
+            new=value_text(new, parameters.dtype),
+            abs_difference=difference,
+            bound_share=share,
+            rel_difference=relative,
+            ulps=ulps,
+        )
+        for flat, (golden, new), (difference, share, relative, ulps) in zip(
+            flats, pairs, judged, strict=True
+        )
     )
-
-
-def _ulps_between(golden: NDArray[Any], new: NDArray[Any], dtype: str) -> int | None:
-    """Floats from one to the other; None for what are no floats, and for bfloat16 and complex."""
-    if is_bfloat16(dtype):
-        return None
-    ours, theirs = (
-        ordered(side.reshape(-1).astype(side.dtype.newbyteorder("="))) for side in (golden, new)
-    )
-    if ours is None or theirs is None:
-        return None
-    return abs(int(theirs[0]) - int(ours[0]))
 
 
 def statistics(

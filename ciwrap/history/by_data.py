@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 # From this share of suspect chunks on, reading everything in order beats reading here and there.
 _STREAM_FROM = 0.5
+# With less than this still to be compared, finding out what else there is comes first.
+_ENOUGH_BYTES = 32 << 20
 
 
 class ByData(AbstractContextManager["ByData"]):
@@ -124,7 +126,9 @@ class ByData(AbstractContextManager["ByData"]):
         )
 
     def take_answers(self) -> None:
-        """Makes results of what the stream has found so far."""
+        """Makes results of what the stream has found so far, unless it is about to run dry."""
+        if self._stream.open_bytes < _ENOUGH_BYTES:
+            return
         for question, found in self._stream.answers():
             self._outcome.results.append(streamed_result(question, found))
 

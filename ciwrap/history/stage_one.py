@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ciwrap import _core
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -83,11 +85,11 @@ def suspect_leaves(descent: Descent) -> NDArray[np.int64]:
     new, new_tree = descent.new, descent.new_tree
     counts = golden_tree.counts(descent.scalar_count)
     if descent.is_small:
-        ours, theirs = (
-            _nodes(capture.section(tree.digests))[-counts[-1] :]
-            for capture, tree in ((golden, golden_tree), (new, new_tree))
+        leaf_bytes = 16 * counts[-1]
+        return _core.diff_leaves(
+            golden.section(golden_tree.digests)[-leaf_bytes:],
+            new.section(new_tree.digests)[-leaf_bytes:],
         )
-        return np.flatnonzero(~_matches(ours, theirs))
     arity = golden_tree.parameters.arity
     offsets = np.concatenate(([0], np.cumsum(counts)))
     upper = int(offsets[-2])
@@ -115,10 +117,7 @@ def _matches(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> NDArray[np.bool_]:
 
 
 def _read(capture: CaptureFile, tree: StoredTree, first: int, count: int) -> NDArray[np.uint64]:
-    return _nodes(capture.read(tree.digests.offset + 16 * first, 16 * count))
-
-
-def _nodes(data: bytes) -> NDArray[np.uint64]:
+    data = capture.read(tree.digests.offset + 16 * first, 16 * count)
     return np.frombuffer(data, dtype="<u8").reshape(-1, 2)
 
 

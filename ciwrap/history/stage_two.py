@@ -142,6 +142,11 @@ class Stream(AbstractContextManager["Stream"]):
             if not (wait and done):
                 return
 
+    @property
+    def open_bytes(self) -> int:
+        """Of both sides, what has been asked for and is not compared yet."""
+        return 0 if self._session is None else self.asked_bytes - self._session.bytes_compared
+
     def _tell(self) -> None:
         assert self._session is not None
         compared = self._session.bytes_compared

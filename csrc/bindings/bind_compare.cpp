@@ -99,6 +99,20 @@ void register_compare(py::module_& module) {
         },
         py::arg("parameters"), py::arg("golden"), py::arg("new"), py::kw_only(),
         py::arg("max_indices") = 100);
+    module.def(
+        "compare_each",
+        [](const TreeParameters& parameters, const py::object& golden, const py::object& value) {
+            const PyBytes golden_held(golden);
+            const PyBytes value_held(value);
+            py::list rows;
+            for (const ElementDifference& one :
+                 compare_each(parameters, golden_held.bytes(), value_held.bytes())) {
+                rows.append(py::make_tuple(one.abs_difference, one.bound_share, one.rel_difference,
+                                           one.ulps));
+            }
+            return rows;
+        },
+        py::arg("parameters"), py::arg("golden"), py::arg("new"));
 }
 
 }  // namespace ciwrap

@@ -1,4 +1,4 @@
-// Tree, cell_codes, diff_trees.
+// Tree, cell_codes, diff_trees, diff_leaves.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -101,6 +101,12 @@ py::tuple cell_codes(const TreeParameters& parameters, const py::object& data,
                           plan.has_residues() && !against ? py::object(unpacked) : py::none());
 }
 
+py::array_t<std::int64_t> as_array(const std::vector<std::uint64_t>& leaves) {
+    py::array_t<std::int64_t> array(static_cast<py::ssize_t>(leaves.size()));
+    std::copy(leaves.begin(), leaves.end(), array.mutable_data());
+    return array;
+}
+
 py::array_t<std::int64_t> diff(const PyTree& golden, const PyTree& other,
                                std::int64_t start_level) {
     std::vector<std::uint64_t> leaves;
@@ -108,9 +114,17 @@ py::array_t<std::int64_t> diff(const PyTree& golden, const PyTree& other,
         const py::gil_scoped_release released;
         leaves = diff_trees(*golden.tree, *other.tree, start_level, resolve_execution("auto", 0));
     }
-    py::array_t<std::int64_t> result(static_cast<py::ssize_t>(leaves.size()));
-    std::copy(leaves.begin(), leaves.end(), result.mutable_data());
-    return result;
+    return as_array(leaves);
+}
+
+std::vector<Digest> digests_of(const py::object& data) {
+    const PyBytes held(data);
+    if (held.bytes().size() % sizeof(Digest) != 0)
+        throw Error(ErrorCode::invalid_argument, "digests must be 16 bytes each");
+    std::vector<Digest> digests(held.bytes().size() / sizeof(Digest));
+    if (!digests.empty())
+        std::memcpy(digests.data(), held.bytes().data(), held.bytes().size());
+    return digests;
 }
 
 }  // namespace
@@ -143,6 +157,12 @@ void register_tree(py::module_& module) {
                py::arg("golden_residues") = py::none());
     module.def("diff_trees", &diff, py::arg("golden"), py::arg("new"), py::kw_only(),
                py::arg("start_level") = -1);
+    module.def(
+        "diff_leaves",
+        [](const py::object& golden, const py::object& other) {
+            return as_array(diff_leaves(digests_of(golden), digests_of(other)));
+        },
+        py::arg("golden"), py::arg("new"));
 }
 
 }  // namespace ciwrap

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -76,5 +77,19 @@ class ElementComparer {
     std::uint64_t next_element_ = 0;
     Comparison result_;
 };
+
+// How far two elements are apart; all empty where that has no meaning: bytes and texts, and a NaN,
+// an infinity or a fill value on one side only.
+struct ElementDifference {
+    std::optional<double> abs_difference;
+    std::optional<double> bound_share;
+    std::optional<double> rel_difference;  // none beside a golden of zero
+    std::optional<std::uint64_t> ulps;     // of real floats of 2 (binary16), 4 or 8 bytes
+};
+
+// Every element by itself. Throws Error(invalid_argument) as ElementComparer::update does.
+std::vector<ElementDifference> compare_each(const TreeParameters& parameters,
+                                            std::span<const std::byte> golden,
+                                            std::span<const std::byte> value);
 
 }  // namespace ciwrap

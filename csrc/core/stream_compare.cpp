@@ -12,14 +12,17 @@ namespace ciwrap {
 namespace {
 
 constexpr std::size_t smallest_memory = std::size_t{1} << 20;
-// Fresh memory is slow to touch, and what a slice brings should still be in the cache when it is
-// compared: slices are small, and there are more of them where that brings anything.
-constexpr std::size_t largest_slice = std::size_t{4} << 20;
+// Fresh memory is slow to touch, what a slice brings should still be in the cache when it is
+// compared, and whoever else reads from the disk waits for what is on its way: slices are small,
+// and there are more of them where that brings anything.
+constexpr std::size_t largest_slice = std::size_t{1} << 20;
 // One slice being compared, the others on their way.
 constexpr std::size_t fewest_slices = 4;
-constexpr std::size_t most_slices = 32;
-// Memory is touched as it is needed, unless the first job fills most of it anyway.
-constexpr std::size_t smallest_registered_job = fewest_slices * largest_slice;
+constexpr std::size_t most_slices = 128;
+// A first job of this size is one of many that are read whole: it begins with more slices, and
+// takes memory that is all touched at once.
+constexpr std::size_t long_job = std::size_t{16} << 20;
+constexpr std::size_t long_job_slices = 16;
 // Elements whose differences are listed at once.
 constexpr std::size_t listed_bytes = std::size_t{1} << 20;
 
@@ -29,7 +32,8 @@ using Clock = std::chrono::steady_clock;
 // anything, and stays with the best. Judges only while the comparison waits for the disk.
 class SliceControl {
   public:
-    explicit SliceControl(std::size_t most) : most_(most) {}
+    SliceControl(std::size_t first, std::size_t most)
+        : most_(most), count_(std::min(first, most)), best_count_(count_) {}
 
     std::size_t count() const { return count_; }
 
@@ -55,8 +59,8 @@ class SliceControl {
   private:
     static constexpr std::uint64_t bytes_per_step = std::uint64_t{128} << 20;
     std::size_t most_;
-    std::size_t count_ = fewest_slices;
-    std::size_t best_count_ = fewest_slices;
+    std::size_t count_;
+    std::size_t best_count_;
     double best_rate_ = 0.0;
     std::uint64_t bytes_ = 0;
     double seconds_ = 0.0;
@@ -95,8 +99,9 @@ class Streamer {
         ReadEngine engine(options_.engine);
         totals_.engine = engine.name();
         ReadPlan plan(jobs_, options_.direct, [this](JobUnderWay& job) { finish(job); });
-        SliceControl control(std::min(options_.memory_bytes / slice_bytes_, most_slices));
-        const bool is_registered = plan.has_job() && plan.job_bytes() >= smallest_registered_job;
+        const bool is_long = plan.has_job() && plan.job_bytes() >= long_job;
+        SliceControl control(is_long ? long_job_slices : fewest_slices,
+                             std::min(options_.memory_bytes / slice_bytes_, most_slices));
         std::vector<ReadBuffers> memory;
         std::deque<Slice> slices;
         std::vector<Slice*> idle;
@@ -104,7 +109,7 @@ class Streamer {
         const auto begin = [&](bool wait) {
             if (slices.size() < control.count() && idle.empty()) {
                 const std::size_t more = control.count() - slices.size();
-                memory.push_back(engine.make_buffers(more, slice_bytes_, is_registered));
+                memory.push_back(engine.make_buffers(more, slice_bytes_, is_long));
                 totals_.buffer_bytes += more * slice_bytes_;
                 for (std::size_t i = 0; i < more; ++i) {
                     slices.emplace_back().memory = memory.back()[i];

@@ -74,4 +74,16 @@ std::vector<std::uint64_t> diff_trees(const MerkleTree& golden, const MerkleTree
     }
 }
 
+std::vector<std::uint64_t> diff_leaves(std::span<const Digest> golden,
+                                       std::span<const Digest> other) {
+    if (golden.size() != other.size())
+        throw Error(ErrorCode::invalid_argument, "trees of different sizes cannot be compared");
+    std::vector<std::uint64_t> found;
+    for (std::size_t leaf = 0; leaf < golden.size(); ++leaf) {
+        if (!matches(golden[leaf], other[leaf]))
+            found.push_back(leaf);
+    }
+    return found;
+}
+
 }  // namespace ciwrap

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/merkle_tree.hpp"
@@ -15,5 +16,10 @@ namespace ciwrap {
 // them. Throws Error(invalid_argument) if parameters (but for byte order) or sizes differ.
 std::vector<std::uint64_t> diff_trees(const MerkleTree& golden, const MerkleTree& other,
                                       std::int64_t start_level, const Execution& execution);
+
+// The same for leaves alone: positions where the two do not match. Throws Error(invalid_argument)
+// if they are not equally many.
+std::vector<std::uint64_t> diff_leaves(std::span<const Digest> golden,
+                                       std::span<const Digest> other);
 
 }  // namespace ciwrap
