@@ -1,11 +1,12 @@
 #include "io/input_file.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <system_error>
 #include <utility>
 
@@ -103,28 +104,31 @@ void InputFile::require_range(std::uint64_t offset, std::uint64_t length) const 
 }
 
 bool InputFile::is_mostly_cached(std::uint64_t offset, std::uint64_t length) const {
-#if defined(RWF_NOWAIT)
     constexpr std::uint64_t samples = 8;
+    const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
     if (length == 0) {
+        return true;
+    }
+    // Mapped, but not touched: that would read from the disk, as a read that does not wait does,
+    // too.
+    const std::uint64_t begin = offset / page * page;
+    const auto mapped = static_cast<std::size_t>(offset + length - begin);
+    void* const memory =
+        ::mmap(nullptr, mapped, PROT_READ, MAP_SHARED, descriptor_, static_cast<off_t>(begin));
+    if (memory == MAP_FAILED) {
         return true;
     }
     std::uint64_t cached = 0;
     for (std::uint64_t i = 0; i < samples; ++i) {
-        char byte = 0;
-        const iovec vector{&byte, 1};
-        const std::uint64_t at = offset + (length - 1) / samples * i;
-        const ssize_t got = ::preadv2(descriptor_, &vector, 1, static_cast<off_t>(at), RWF_NOWAIT);
-        if (got < 0 && errno != EAGAIN) {
-            return true;
+        const std::uint64_t at = (mapped - 1) / samples * i / page * page;
+        unsigned char is_resident = 0;
+        if (::mincore(static_cast<std::byte*>(memory) + at, 1, &is_resident) != 0) {
+            is_resident = 1;
         }
-        cached += got < 0 ? 0 : 1;
+        cached += is_resident & 1;
     }
+    ::munmap(memory, mapped);
     return 2 * cached >= samples;
-#else
-    (void)offset;
-    (void)length;
-    return true;
-#endif
 }
 
 void InputFile::expect_scattered_reads() const {
