@@ -138,6 +138,12 @@ class _Contents:
         self._rule = rule
         self._steps = _steps(adios2, path)
         self._refuse_other_counts()
+        if not any(self._steps):
+            raise CorruptFileError(
+                "holds no data",
+                file=path,
+                remedy="is it whole, and has the program finished writing it?",
+            )
         self._listing = Listing(path)
         self._stored_bytes = bytes_below(path)
 
