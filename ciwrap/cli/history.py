@@ -122,6 +122,19 @@ def refuse_without_folders(history: Mapping[str, Any]) -> None:
             raise UsageError(f"{option} is for folders", remedy="give two folders")
 
 
+def refuse_captures(history: Mapping[str, Any]) -> None:
+    """Raises UsageError if a capture is to be used where rows are aligned by an id: its trees are
+    of the files as they are.
+    """
+    for name in ("capture_a", "capture_b", "verify_checksums"):
+        if history[name]:
+            option = "--" + name.replace("_", "-")
+            raise UsageError(
+                "rows are aligned, or copies chosen, which captures know nothing of",
+                remedy=f"compare without {option}",
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
     """What is left to do once the result is out. exit: ends the process where MPI could not end by
@@ -149,6 +162,8 @@ def compare_folders(
     from ciwrap.history.runs import compare_histories
     from ciwrap.history.side import open_side
 
+    if rules.arrangement is not None:
+        refuse_captures(history)
     comm = None
     if history["mpi"]:
         from ciwrap.history.mpi import world
