@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ciwrap.cli.capture import own_files
-from ciwrap.errors import UsageError
+from ciwrap.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -247,7 +247,13 @@ class _Spread:
         from ciwrap.history.mpi import JOURNAL_VARIABLE, Dealer, serve
 
         if self._comm.Get_rank() != 0:
-            serve(self._comm, work)
+            if not serve(self._comm, work, self._silence):
+                print(
+                    f"ciwrap: MPI rank 0 has not been heard of for {self._silence:g} s;"
+                    f" rank {self._comm.Get_rank()} ends",
+                    file=sys.stderr,
+                )
+                self._end(int(ExitCode.NOT_COMPARABLE))
             raise _Served
         dealer = Dealer(self._comm, keys, work, self._silence)
         try:
