@@ -270,11 +270,14 @@ class _Spread:
         outcome.by_mpi_rank = list(dealer.by_rank.values())
         return outcome
 
-    @staticmethod
-    def _end(code: int) -> None:
-        """Without MPI's own end, which would wait for the lost process."""
+    def _end(self, code: int) -> None:
+        """Without MPI's own end, which would wait for the lost process. Aborting ends that one, too,
+        should it hang, and most mpiexecs then end with our exit code.
+        """
         sys.stdout.flush()
         sys.stderr.flush()
+        if code:
+            self._comm.Abort(code)
         os._exit(code)
 
 
