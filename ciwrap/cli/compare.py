@@ -69,6 +69,7 @@ def command(
     from ciwrap.cli.progress import progress_bar
     from ciwrap.compare.runs import compare_runs
     from ciwrap.golden.environment import describe_environment
+    from ciwrap.history.timelines import with_history
     from ciwrap.model import RunResult
     from ciwrap.readers.layout import find_in
     from ciwrap.readers.registry import is_output_folder
@@ -99,7 +100,7 @@ def command(
         for path in (ours, theirs)
     ]
     with progress_bar() as progress:
-        if is_folder[0] and rules.arrangement is None:
+        if is_folder[0]:
             ending = compare_folders(
                 (ours, theirs),
                 (sides[0], sides[1]),
@@ -111,7 +112,6 @@ def command(
                 progress=progress,
             )
         else:
-            # Rows that are aligned have no place in a capture, which is of the files as they are.
             refuse_without_folders(history)
             compared = compare_runs(
                 f"{golden} : {new}",
@@ -123,7 +123,7 @@ def command(
                 resources=session.resources,
                 progress=progress,
             )
-            ending = Ending(compared)
+            ending = Ending(with_history(compared))
     result = ending.result
     if result is None:
         return 0

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ciwrap.cli.capture import own_files
-from ciwrap.errors import UsageError
+from ciwrap.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -122,6 +122,19 @@ def refuse_without_folders(history: Mapping[str, Any]) -> None:
             raise UsageError(f"{option} is for folders", remedy="give two folders")
 
 
+def refuse_captures(history: Mapping[str, Any]) -> None:
+    """Raises UsageError if a capture is to be used where rows are aligned by an id: its trees are
+    of the files as they are.
+    """
+    for name in ("capture_a", "capture_b", "verify_checksums"):
+        if history[name]:
+            option = "--" + name.replace("_", "-")
+            raise UsageError(
+                "rows are aligned, or copies chosen, which captures know nothing of",
+                remedy=f"compare without {option}",
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
     """What is left to do once the result is out. exit: ends the process where MPI could not end by
@@ -149,6 +162,8 @@ def compare_folders(
     from ciwrap.history.runs import compare_histories
     from ciwrap.history.side import open_side
 
+    if rules.arrangement is not None:
+        refuse_captures(history)
     comm = None
     if history["mpi"]:
         from ciwrap.history.mpi import world
@@ -232,7 +247,13 @@ class _Spread:
         from ciwrap.history.mpi import JOURNAL_VARIABLE, Dealer, serve
 
         if self._comm.Get_rank() != 0:
-            serve(self._comm, work)
+            if not serve(self._comm, work, self._silence):
+                print(
+                    f"ciwrap: MPI rank 0 has not been heard of for {self._silence:g} s;"
+                    f" rank {self._comm.Get_rank()} ends",
+                    file=sys.stderr,
+                )
+                self._end(int(ExitCode.NOT_COMPARABLE))
             raise _Served
         dealer = Dealer(self._comm, keys, work, self._silence)
         try:
@@ -249,11 +270,14 @@ class _Spread:
         outcome.by_mpi_rank = list(dealer.by_rank.values())
         return outcome
 
-    @staticmethod
-    def _end(code: int) -> None:
-        """Without MPI's own end, which would wait for the lost process."""
+    def _end(self, code: int) -> None:
+        """Without MPI's own end, which would wait for the lost process. Aborting ends that one, too,
+        should it hang, and most mpiexecs then end with our exit code.
+        """
         sys.stdout.flush()
         sys.stderr.flush()
+        if code:
+            self._comm.Abort(code)
         os._exit(code)
 
 

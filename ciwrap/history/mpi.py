@@ -2,8 +2,8 @@
 
 Rank 0 deals, and compares as the others do: in every process a thread compares and the main thread
 talks, so that neither waits for the other. Every process says that it lives; one that has been
-silent for too long is given up, with the checkpoint it had, and the rest goes on. Only the main
-thread calls MPI.
+silent for too long is given up, with the checkpoint it had, and the rest goes on. When rank 0 falls
+silent the others end. Only the main thread calls MPI.
 
 What an MPI does when a process dies is its own affair: most end the whole job. So `launch` starts
 the job itself, has every outcome kept in a file, and tells what there is whatever became of it.
@@ -41,18 +41,31 @@ DEFAULT_SILENCE_SECONDS = 30.0
 JOURNAL_VARIABLE = "CIWRAP_MPI_JOURNAL"
 _TAG = 7301
 _ALIVE_EVERY = 1.0
+_ALIVE = "alive"
+# In which mpiexec tells a process how many there are; an MPI library of another make sees one.
+_WORLD_SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 _PAUSE = 0.002
 
 
 def world() -> Any:
-    """The communicator of all processes. Raises NotAvailableError without mpi4py or an MPI."""
+    """The communicator of all processes. Raises NotAvailableError without mpi4py or an MPI, or if
+    that MPI is not the one that started the processes: each would be alone.
+    """
     try:
-        return import_module("mpi4py.MPI").COMM_WORLD
+        found = import_module("mpi4py.MPI").COMM_WORLD
     except (ImportError, RuntimeError) as error:
         raise NotAvailableError(
             f"--mpi needs mpi4py and an MPI library ({one_line(error)})",
             remedy="pip install mpi4py, and start with mpiexec",
         ) from error
+    told = next((os.environ[name] for name in _WORLD_SIZES if name in os.environ), "1")
+    if told != "1" and found.Get_size() == 1:
+        raise NotAvailableError(
+            f"mpiexec has started {told} processes, of which mpi4py sees one",
+            remedy="start with the mpiexec of the MPI library that mpi4py loads (MPI4PY_LIBMPI"
+            " names it)",
+        )
+    return found
 
 
 def _keep(key: CheckpointKey, outcome: Outcome) -> None:
@@ -137,6 +150,24 @@ class _Hands:
             self._done.put((key, outcome))
 
 
+class _Outbox:
+    """Messages on their way. Nobody waits for a receiver, who may have died."""
+
+    def __init__(self, comm: Any) -> None:
+        self._comm = comm
+        self._pending: list[Any] = []
+
+    def send(self, message: Any, dest: int) -> None:
+        self._pending = [one for one in self._pending if not one.test()[0]]
+        self._pending.append(self._comm.isend(message, dest=dest, tag=_TAG))
+
+    def flush(self) -> None:
+        """Gives what is on its way a moment."""
+        deadline = time.monotonic() + _ALIVE_EVERY
+        while time.monotonic() < deadline and not all(one.test()[0] for one in self._pending):
+            time.sleep(_PAUSE)
+
+
 @dataclass(slots=True)
 class _Worker:
     """What rank 0 knows of another process. heard: when it last said something."""
@@ -160,6 +191,8 @@ class Dealer:
         self._silence = silence_seconds
         now = time.monotonic()
         self._workers = {rank: _Worker(now) for rank in range(1, comm.Get_size())}
+        self._said = now
+        self._outbox = _Outbox(comm)
         self.outcome = Outcome()
         self.by_rank = dict.fromkeys(range(comm.Get_size()), 0)
 
@@ -173,9 +206,11 @@ class Dealer:
             moved = self._own_work()
             moved |= self._listen()
             self._give_up_the_silent()
+            self._say_that_we_live()
             if not moved:
                 time.sleep(_PAUSE)
         self._hands.stop()
+        self._outbox.flush()
         return self.outcome
 
     def lose_the_rest(self, reason: str) -> Outcome:
@@ -221,11 +256,19 @@ class Dealer:
             if kind in ("done", "ready"):
                 if self._left:
                     worker.at_work.append(self._left.pop())
-                    self._comm.send(worker.at_work[-1], dest=rank, tag=_TAG)
+                    self._outbox.send(worker.at_work[-1], rank)
                 else:
                     worker.has_stopped = True
-                    self._comm.send(None, dest=rank, tag=_TAG)
+                    self._outbox.send(None, rank)
         return moved
+
+    def _say_that_we_live(self) -> None:
+        now = time.monotonic()
+        if now - self._said >= _ALIVE_EVERY:
+            self._said = now
+            for rank, worker in self._workers.items():
+                if not worker.has_stopped and not worker.is_lost:
+                    self._outbox.send(_ALIVE, rank)
 
     def _give_up_the_silent(self) -> None:
         now = time.monotonic()
@@ -238,28 +281,36 @@ class Dealer:
                 worker.at_work.clear()
 
 
-def serve(comm: Any, work: Work) -> None:
-    """All other ranks: compares what rank 0 deals out, until there is no more."""
+def serve(comm: Any, work: Work, silence_seconds: float) -> bool:
+    """All other ranks: compares what rank 0 deals out, until there is no more; False if rank 0 has
+    not been heard of for so long that it must be lost, and MPI with it.
+    """
     hands = _Hands(work)
     rank = comm.Get_rank()
-    comm.send((rank, "ready", None, None), dest=0, tag=_TAG)
-    said = time.monotonic()
+    outbox = _Outbox(comm)
+    outbox.send((rank, "ready", None, None), 0)
+    said = heard = time.monotonic()
     while True:
         moved = False
+        now = time.monotonic()
         if comm.iprobe(source=0, tag=_TAG):
             key = comm.recv(source=0, tag=_TAG)
+            heard = now
             if key is None:
                 hands.stop()
-                return
-            hands.give(key)
+                outbox.flush()
+                return True
+            if key != _ALIVE:
+                hands.give(key)
             moved = True
+        elif now - heard > silence_seconds:
+            return False
         done = hands.take()
-        now = time.monotonic()
         if done is not None:
-            comm.send((rank, "done", *done), dest=0, tag=_TAG)
+            outbox.send((rank, "done", *done), 0)
             said, moved = now, True
         elif now - said > _ALIVE_EVERY:
-            comm.send((rank, "alive", None, None), dest=0, tag=_TAG)
+            outbox.send((rank, _ALIVE, None, None), 0)
             said = now
         if not moved:
             time.sleep(_PAUSE)

@@ -17,7 +17,7 @@ from ciwrap.history.checkpoint import Variables
 from ciwrap.history.comparer import Comparer
 from ciwrap.history.index import key_order
 from ciwrap.history.outcome import HistoryOptions, Outcome
-from ciwrap.history.timelines import history_facts
+from ciwrap.history.timelines import history_facts, with_history
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -70,7 +70,7 @@ def compare_histories(
                     " of the other",
                     remedy=f"compare without {option}",
                 )
-        return compare_runs(
+        compared = compare_runs(
             name,
             golden.found,
             new.found,
@@ -80,6 +80,7 @@ def compare_histories(
             resources=resources,
             progress=progress,
         )
+        return with_history(compared)
     started = time.monotonic()
     progress.begin(name, None)
     try:

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ciwrap.errors import ConfigError, CorruptFileError, OutputMissingError
+from ciwrap.errors import (
+    CiwrapError,
+    ConfigError,
+    CorruptFileError,
+    OutputMissingError,
+    StillWrittenError,
+)
+from ciwrap.readers.apart import SourceApart, bytes_below
 from ciwrap.readers.base import Reader, Source, reading
 from ciwrap.readers.boxes import FlatReader
 from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.history import OPTION_NAMES, IterationRule
 from ciwrap.readers.optional import library
-from ciwrap.readers.probe import look_first
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 _TYPES = {
@@ -24,15 +35,17 @@ _TYPES = {
     "uint32_t": "u4", "int64_t": "i8", "uint64_t": "u8", "float": "f4", "double": "f8",
     "float complex": "c8", "double complex": "c16", "char": "i1",
 }  # fmt: skip
-
-
-# ADIOS2 waits without end for data that a file promises and does not hold.
-_WAIT_SECONDS = 10
+# For what another program is still to write, ADIOS2 would wait.
+_WAIT_SECONDS = 0.5
+_DECORATION = re.compile(r"\x1b\[[0-9;]*m|\[[^]]*\d{4}\]|\[ADIOS2 EXCEPTION\]")
+_PARAMETERS = {"OpenTimeoutSecs": str(_WAIT_SECONDS)}
 
 
 class Adios2Reader(Reader):
     """Every variable by its name, its steps as iterations; local arrays by the blocks (ranks) that
-    wrote them. Attributes are compared only if `attributes` asks for it.
+    wrote them. Attributes are compared only if `attributes` asks for it. ADIOS2 crashes on most
+    damage and waits without end for data that a file promises and does not hold, so it only ever
+    runs in a process of its own.
     """
 
     name: ClassVar[str] = "adios2"
@@ -70,23 +83,24 @@ class Adios2Reader(Reader):
             check_is_file(path)
         adios2 = library("adios2", "adios2", file=path)
         has_attributes = bool(given.get("attributes"))
-        look_first(
+        return SourceApart(
             path,
             lambda: _source(adios2, path, rule, has_attributes=has_attributes),
-            wait_seconds=_WAIT_SECONDS,
+            bytes_below(path),
         )
-        return _source(adios2, path, rule, has_attributes=has_attributes)
 
 
 def _source(adios2: Any, path: Path, rule: IterationRule, *, has_attributes: bool) -> Source:
-    with guarded(path):
+    with guarded(path), _plain_errors():
         io = adios2.Adios().declare_io("ciwrap")
-        # For what another program is still to write, ADIOS2 would wait.
-        io.set_parameters({"OpenTimeoutSecs": "0.5"})
+        io.set_parameters(_PARAMETERS)
         file = adios2.FileReader(io, str(path))
     try:
-        with guarded(path):
-            listing = _listing(file, path, rule, has_attributes=has_attributes)
+        with guarded(path), _plain_errors():
+            listing = _Contents(adios2, file, path, rule).listing()
+            if has_attributes:
+                for name in file.available_attributes():
+                    listing.add_array(f"@{name}", file.read_attribute(name))
         return EntrySource(path, listing.entries, file.close)
     except BaseException:
         with contextlib.suppress(Exception):  # the error at hand is the one to tell
@@ -94,74 +108,194 @@ def _source(adios2: Any, path: Path, rule: IterationRule, *, has_attributes: boo
         raise
 
 
-def _listing(file: Any, path: Path, rule: IterationRule, *, has_attributes: bool) -> Listing:
-    listing = Listing(path)
-    variables = file.available_variables()
-    numbers: list[int] | None = None
-    if rule.variable is not None:
-        if rule.variable not in variables:
-            raise ConfigError(
-                f"there is no variable {rule.variable!r}",
+@contextlib.contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Errors of ADIOS2 without the date and the colours that it puts before them."""
+    try:
+        yield
+    except (RuntimeError, ValueError) as error:
+        if isinstance(error, CiwrapError):
+            raise
+        raise RuntimeError(_DECORATION.sub("", str(error))) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A variable in one step. own: the how-manieth of the steps that have it, as reading counts
+    them. blocks: the lengths of what each writer wrote of it.
+    """
+
+    name: str
+    facts: Mapping[str, str]
+    own: int
+    blocks: tuple[tuple[int, ...], ...]
+
+
+class _Contents:
+    def __init__(self, adios2: Any, file: Any, path: Path, rule: IterationRule) -> None:
+        self._file = file
+        self._path = path
+        self._rule = rule
+        self._steps = _steps(adios2, path)
+        self._refuse_other_counts()
+        if not any(self._steps):
+            raise CorruptFileError(
+                "holds no data",
                 file=path,
+                remedy="is it whole, and has the program finished writing it?",
+            )
+        self._listing = Listing(path)
+        self._stored_bytes = bytes_below(path)
+
+    def _refuse_other_counts(self) -> None:
+        """Both ways to look at a file have to find the same, or something would be left out."""
+        counts = {
+            name: int(facts["AvailableStepsCount"])
+            for name, facts in self._file.available_variables().items()
+        }
+        found = Counter(name for step in self._steps for name in step)
+        for name in sorted(counts.keys() | found.keys()):
+            if counts.get(name, 0) != found[name]:
+                raise CorruptFileError(
+                    f"has {counts.get(name, 0)} steps, of which {found[name]} can be reached",
+                    file=self._path,
+                    variable=name,
+                )
+
+    def listing(self) -> Listing:
+        numbers = self._numbers()
+        for number, step in enumerate(self._steps):
+            for one in step.values():
+                iteration: int | None = None
+                if self._rule.is_on:
+                    iteration = number if numbers is None else numbers.get(number)
+                    if iteration is None:
+                        self._listing.add_fault(
+                            f"{one.name}[{one.own}]",
+                            f"is in step {number}, in which {self._rule.variable!r} is not",
+                            called=one.name,
+                        )
+                        continue
+                self._add(one, {"called": one.name, "iteration": iteration})
+        return self._listing
+
+    def _numbers(self) -> dict[int, int] | None:
+        """The iteration of each step that has the iteration variable."""
+        variable = self._rule.variable
+        if variable is None:
+            return None
+        at = [number for number, step in enumerate(self._steps) if variable in step]
+        if not at:
+            raise ConfigError(
+                f"there is no variable {variable!r}",
+                file=self._path,
                 key="options.iteration_variable",
             )
-        count = int(variables[rule.variable]["AvailableStepsCount"])
-        values = [_scalar(file, rule.variable, step) for step in range(count)]
-        numbers = rule.numbers(values, path, rule.variable)
-    for name, facts in variables.items():
-        count = int(facts["AvailableStepsCount"])
-        if numbers is not None and len(numbers) != count:
-            listing.add_fault(name, f"has {count} steps, {rule.variable!r} has {len(numbers)}")
-            continue
-        for step in range(count):
-            iteration = None if not rule.is_on else step if numbers is None else numbers[step]
-            _variable(file, listing, name, facts, step, iteration)
-    if has_attributes:
-        for name in file.available_attributes():
-            listing.add_array(f"@{name}", file.read_attribute(name))
-    return listing
+        values = [self._scalar(variable, own) for own in range(len(at))]
+        return dict(zip(at, self._rule.numbers(values, self._path, variable), strict=True))
+
+    def _scalar(self, name: str, own: int) -> Any:
+        return np.asarray(self._file.read(name, step_selection=[own, 1])).reshape(-1)[0]
+
+    def _add(self, one: _Step, place: dict[str, Any]) -> None:
+        key = f"{one.name}[{one.own}]"
+        kind = one.facts["Type"]
+        if kind == "string":
+            text = str(self._file.read(one.name, step_selection=[one.own, 1]))
+            self._listing.add_array(key, text, **place)
+            return
+        if kind not in _TYPES:
+            self._listing.add_fault(key, f"is of type {kind}, which is not compared", **place)
+            return
+        dtype = np.dtype(_TYPES[kind])
+        if one.facts.get("SingleValue") == "true":
+            value = np.asarray(self._scalar(one.name, one.own), dtype=dtype)
+            self._listing.add_array(key, value, **place)
+            return
+        shape = _lengths(one.facts["Shape"])
+        if not shape:
+            for block, lengths in enumerate(one.blocks):
+                self._put(f"{key}/{block}", one, lengths, dtype, {**place, "rank": block}, block)
+            return
+        written = sum(math.prod(lengths) for lengths in one.blocks)
+        if written < math.prod(shape):
+            # ADIOS2 would give zeros, or whatever is in memory.
+            self._listing.add_fault(
+                key, f"has {math.prod(shape)} elements, of which {written} were written", **place
+            )
+            return
+        self._put(key, one, shape, dtype, place, None)
+
+    def _put(
+        self,
+        key: str,
+        one: _Step,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        place: dict[str, Any],
+        block: int | None,
+    ) -> None:
+        whose = {} if block is None else {"block_id": block}
+
+        def read(start: tuple[int, ...], lengths: tuple[int, ...]) -> Any:
+            with _plain_errors():
+                found = self._file.read(
+                    one.name,
+                    start=list(start),
+                    count=list(lengths),
+                    step_selection=[one.own, 1],
+                    **whose,
+                )
+            return np.asarray(found).astype(dtype, copy=False)
+
+        flat = FlatReader(shape, dtype, read)
+        self._listing.add(key, dtype, shape, flat.read, stored_bytes=self._stored_bytes, **place)
 
 
-def _scalar(file: Any, name: str, step: int) -> Any:
-    return np.asarray(file.read(name, step_selection=[step, 1])).reshape(-1)[0]
+def _steps(adios2: Any, path: Path) -> list[dict[str, _Step]]:
+    """What each step holds. Only a reader that goes from step to step learns all shapes: one with
+    access to all steps at once gives every step the shape of the first, or the last.
+    """
+    io = adios2.Adios().declare_io("ciwrap")
+    io.set_parameters(_PARAMETERS)
+    engine = io.open(str(path), adios2.bindings.Mode.Read)
+    status = adios2.bindings.StepStatus
+    steps: list[dict[str, _Step]] = []
+    seen: dict[str, int] = {}
+    try:
+        while True:
+            found = engine.begin_step(adios2.bindings.StepMode.Read, _WAIT_SECONDS)
+            if found == status.EndOfStream:
+                return steps
+            if found != status.OK:
+                raise StillWrittenError(
+                    f"has no end after {len(steps)} steps",
+                    file=path,
+                    remedy="has the program finished writing it?",
+                )
+            step: dict[str, _Step] = {}
+            for name, facts in io.available_variables().items():
+                is_array = facts.get("SingleValue") != "true" and facts["Type"] in _TYPES
+                blocks = tuple(_blocks(io.inquire_variable(name))) if is_array else ()
+                step[name] = _Step(name, facts, seen.get(name, 0), blocks)
+                seen[name] = seen.get(name, 0) + 1
+            steps.append(step)
+            engine.end_step()
+    finally:
+        engine.close()
 
 
-def _variable(
-    file: Any,
-    listing: Listing,
-    name: str,
-    facts: Mapping[str, str],
-    step: int,
-    iteration: int | None,
-) -> None:
-    key = f"{name}[{step}]"
-    place: dict[str, Any] = {"called": name, "iteration": iteration}
-    if facts["Type"] == "string":
-        listing.add_array(key, str(file.read(name, step_selection=[step, 1])), **place)
-        return
-    code = _TYPES.get(facts["Type"])
-    if code is None:
-        listing.add_fault(key, f"is of type {facts['Type']}, which is not compared", **place)
-        return
-    dtype = np.dtype(code)
-    if facts.get("SingleValue") == "true":
-        listing.add_array(key, np.asarray(_scalar(file, name, step), dtype=dtype), **place)
-        return
-    shape = tuple(int(n) for n in facts["Shape"].split(",") if n.strip())
-    if shape:
-        flat = FlatReader(shape, dtype, _box_reader(file, name, step))
-        listing.add(key, dtype, shape, flat.read, **place)
-        return
-    for block, one in enumerate(file.engine.blocks_info(name, step)):
-        lengths = tuple(int(n) for n in str(one["Count"]).split(",") if n.strip())
-        values = np.asarray(file.read(name, block_id=block, step_selection=[step, 1]))
-        listing.add_array(
-            f"{key}/{block}", values.astype(dtype, copy=False).reshape(lengths), rank=block, **place
-        )
+def _blocks(variable: Any) -> Iterator[tuple[int, ...]]:
+    """The lengths of what the writers wrote, one after the other."""
+    for block in itertools.count():
+        variable.set_block_selection(block)
+        try:
+            lengths = variable.count()
+        except ValueError:  # beyond the last one
+            variable.set_block_selection(0)  # BP4 would look for it again in the next step
+            return
+        yield tuple(int(length) for length in lengths)
 
 
-def _box_reader(file: Any, name: str, step: int) -> Any:
-    def read(start: tuple[int, ...], lengths: tuple[int, ...]) -> Any:
-        return file.read(name, start=list(start), count=list(lengths), step_selection=[step, 1])
-
-    return read
+def _lengths(text: object) -> tuple[int, ...]:
+    return tuple(int(number) for number in str(text).split(",") if number.strip())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ciwrap.errors import CorruptFileError
-from ciwrap.readers.base import FileRegion, Reader, Source
+from ciwrap.readers.base import FileRegion, Reader, Source, reading
 from ciwrap.readers.boxes import FlatReader
 from ciwrap.readers.dtypes import extract, fields_of
 from ciwrap.readers.entries import EntrySource, Listing, guarded
@@ -51,13 +51,16 @@ class FitsReader(Reader):
         check_is_file(path)
         fits = library("astropy.io.fits", "fits", file=path)
         file = InputFile(path)
+        # A file that astropy opens itself stays open when it gives up half-way.
+        with reading(path):
+            handle = path.open("rb")
         hdus: Any = None
         try:
             with guarded(path), warnings.catch_warnings():
                 # What is wrong with the file is looked at below; the rest is no concern of ours.
                 warnings.simplefilter("ignore")
                 hdus = fits.open(
-                    str(path), memmap=False, lazy_load_hdus=False, do_not_scale_image_data=True
+                    handle, memmap=False, lazy_load_hdus=False, do_not_scale_image_data=True
                 )
                 listing = _Fits(
                     fits, file, path, attributes=bool(given.get("attributes"))
@@ -65,12 +68,14 @@ class FitsReader(Reader):
 
             def finish() -> None:
                 hdus.close()
+                handle.close()
                 file.close()
 
             return EntrySource(path, listing.entries, finish)
         except BaseException:
             if hdus is not None:
                 hdus.close()
+            handle.close()
             file.close()
             raise
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ciwrap.errors import CorruptFileError, UnsupportedFormatError
+from ciwrap.readers.apart import SourceApart, bytes_below
 from ciwrap.readers.base import Reader, Source
 from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import InputFile
 from ciwrap.readers.hdf5 import check_is_file
 from ciwrap.readers.optional import library
-from ciwrap.readers.probe import look_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -48,8 +48,7 @@ class GromacsReader(Reader):
             _refuse_double(path)
         module = library("MDAnalysis.lib.formats.libmdaxdr", "md", file=path)
         kind = module.TRRFile if is_trr else module.XTCFile
-        look_first(path, lambda: _source(kind, path))
-        return _source(kind, path)
+        return SourceApart(path, lambda: _source(kind, path), bytes_below(path))
 
 
 def _refuse_double(path: Path) -> None:

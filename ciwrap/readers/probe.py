@@ -28,14 +28,11 @@ _WAITING_FACTOR = 6  # a child that waits for something, or a busy machine
 _seen: set[tuple[str, int, int, int]] = set()
 
 
-def look_first(
-    path: Path, open_source: Callable[[], Source], *, wait_seconds: int | None = None
-) -> None:
+def look_first(path: Path, open_source: Callable[[], Source]) -> None:
     """Opens the source and reads an element of each variable, in a child process.
 
     Raises CorruptFileError if that process dies. What it finds otherwise, errors included, is left
     to the caller to find again. A file that has not changed is not looked at twice.
-    wait_seconds: how long the child may wait for something; default: longer than it may compute.
     """
     try:
         status = path.stat()
@@ -50,41 +47,54 @@ def look_first(
         child = os.fork()
     if child == 0:
         cpu_seconds = _CPU_SECONDS + _CPU_SECONDS_PER_MIB * (status.st_size >> 20)
-        _be_the_child(open_source, cpu_seconds, wait_seconds or cpu_seconds * _WAITING_FACTOR)
+        _be_the_child(open_source, cpu_seconds, cpu_seconds * _WAITING_FACTOR)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if code in (-signal.SIGXCPU, -signal.SIGALRM):
-        raise CorruptFileError(
-            "is damaged: the library that reads it comes to no end",
-            file=path,
-            remedy="write it again",
-        )
+        raise endless_error(path)
     if code < 0:
-        name = signal.Signals(-code).name
-        raise CorruptFileError(
-            f"is damaged: the library that reads it crashes ({name})",
-            file=path,
-            remedy="write it again",
-        )
+        raise crash_error(path, code)
     _seen.add(key)
+
+
+def endless_error(path: Path) -> CorruptFileError:
+    """Of a process that had to be ended."""
+    return CorruptFileError(
+        "is damaged: the library that reads it comes to no end", file=path, remedy="write it again"
+    )
+
+
+def crash_error(path: Path, code: int) -> CorruptFileError:
+    """Of a process that ended by itself. code: minus the signal that ended it, or how it ended."""
+    how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    return CorruptFileError(
+        f"is damaged: the library that reads it crashes ({how})", file=path, remedy="write it again"
+    )
+
+
+def be_quiet() -> None:
+    """In a child: no traceback of a crash, nothing on the terminal."""
+    for number in (
+        signal.SIGSEGV,
+        signal.SIGBUS,
+        signal.SIGABRT,
+        signal.SIGFPE,
+        signal.SIGTERM,
+        signal.SIGXCPU,
+        signal.SIGALRM,
+    ):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted, and ends the child
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nothing, stream)
 
 
 def _be_the_child(open_source: Callable[[], Source], cpu_seconds: int, wait_seconds: int) -> None:
     try:
-        for number in (
-            signal.SIGSEGV,
-            signal.SIGBUS,
-            signal.SIGABRT,
-            signal.SIGFPE,
-            signal.SIGXCPU,
-            signal.SIGALRM,
-        ):
-            signal.signal(number, signal.SIG_DFL)  # no handler's traceback
+        be_quiet()
         signal.alarm(wait_seconds)
         used = int(time.process_time())
         resource.setrlimit(resource.RLIMIT_CPU, (used + cpu_seconds, used + cpu_seconds + 5))
-        nothing = os.open(os.devnull, os.O_WRONLY)
-        for stream in (1, 2):
-            os.dup2(nothing, stream)
         with open_source() as source:
             for info in source.variables:
                 if info.fault is None and info.element_count:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ciwrap.errors import CorruptFileError, one_line
+from ciwrap.readers.apart import SourceApart, bytes_below
 from ciwrap.readers.base import Reader, Source
 from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import InputFile
 from ciwrap.readers.hdf5 import check_is_file
 from ciwrap.readers.optional import library
-from ciwrap.readers.probe import look_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -62,8 +62,8 @@ class VtkReader(Reader):
         check_is_file(path)
         module, kind = _READERS.get(path.suffix.lower(), _READERS[".vtk"])
         vtk = _Vtk(path, module, kind)
-        look_first(path, lambda: _source(vtk, path))
-        return _source(vtk, path)
+        size = bytes_below(path, *self.companions(path))
+        return SourceApart(path, lambda: _source(vtk, path), size)
 
     def companions(self, path: Path) -> tuple[Path, ...]:
         """The pieces of a parallel file, the heavy data of an XDMF file."""

@@ -15,10 +15,14 @@ import argparse
 import random
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import openmm
 from openmm import app, unit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 BOX_NM = 3.0
 STEP_PS = 0.002
@@ -52,32 +56,60 @@ def prepare(folder: Path) -> None:
     (folder / "state.xml").write_text(openmm.XmlSerializer.serialize(state))
 
 
+Arrays = dict[str, np.ndarray]
+
+
 def run(
     start: Path, output: Path, *, threads: int, deterministic: bool, steps: int, every: int
 ) -> None:
     """Runs from the stored start; writes a checkpoint at step 0 and after every `every` steps."""
-    system = openmm.XmlSerializer.deserialize((start / "system.xml").read_text())
-    context = _context(system, threads=threads, deterministic=deterministic)
-    context.setState(openmm.XmlSerializer.deserialize((start / "state.xml").read_text()))
     output.mkdir(parents=True, exist_ok=True)
     with (output / "energy.csv").open("w") as energy:
         energy.write("step,potential,kinetic\n")
-        for step in range(0, steps + 1, every):
-            if step:
-                context.getIntegrator().step(every)
-            state = context.getState(
-                getPositions=True, getVelocities=True, getForces=True, getEnergy=True
-            )
+        for step, arrays, (potential, kinetic) in checkpoints(
+            start, threads=threads, deterministic=deterministic, steps=steps, every=every
+        ):
             folder = output / f"iter_{step:04d}" / "rank_0"
             folder.mkdir(parents=True)
+            for name, array in arrays.items():
+                np.save(folder / f"{name}.npy", array)
+            energy.write(f"{step},{potential!r},{kinetic!r}\n")
+
+
+def checkpoints(
+    start: Path,
+    *,
+    threads: int,
+    deterministic: bool,
+    steps: int,
+    every: int,
+    other_step: tuple[int, float] | None = None,
+) -> Iterator[tuple[int, Arrays, tuple[float, float]]]:
+    """(step, arrays of shape (atom, 3), potential and kinetic energy in kJ/mol), from step 0 on.
+
+    other_step: (S, D): from step S on, a multiple of `every`, steps take D ps.
+    """
+    system = openmm.XmlSerializer.deserialize((start / "system.xml").read_text())
+    context = _context(system, threads=threads, deterministic=deterministic)
+    context.setState(openmm.XmlSerializer.deserialize((start / "state.xml").read_text()))
+    for step in range(0, steps + 1, every):
+        if step:
+            context.getIntegrator().step(every)
+        if other_step is not None and step == other_step[0]:
+            context.getIntegrator().setStepSize(other_step[1])
+        state = context.getState(
+            getPositions=True, getVelocities=True, getForces=True, getEnergy=True
+        )
+        arrays = {
+            name: np.asarray(quantity._value, dtype=np.float64)
             for name, quantity in (
                 ("positions", state.getPositions(asNumpy=True)),
                 ("velocities", state.getVelocities(asNumpy=True)),
                 ("forces", state.getForces(asNumpy=True)),
-            ):
-                np.save(folder / f"{name}.npy", np.asarray(quantity._value, dtype=np.float64))
-            potential, kinetic = state.getPotentialEnergy(), state.getKineticEnergy()
-            energy.write(f"{step},{potential._value!r},{kinetic._value!r}\n")
+            )
+        }
+        energies = state.getPotentialEnergy()._value, state.getKineticEnergy()._value
+        yield step, arrays, energies
 
 
 def _context(system: openmm.System, *, threads: int, deterministic: bool) -> openmm.Context:

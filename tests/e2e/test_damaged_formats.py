@@ -13,6 +13,7 @@ import pytest
 
 from ciwrap.cli.main import run
 from ciwrap.errors import CorruptFileError
+from ciwrap.readers import apart
 from ciwrap.readers.probe import look_first
 
 if TYPE_CHECKING:
@@ -33,13 +34,33 @@ def write_zarr(path: Path) -> None:
     zarr.open_group(str(path), mode="a")
 
 
+def write_fits(path: Path) -> None:
+    fits = pytest.importorskip("astropy.io.fits")
+    fits.PrimaryHDU(np.arange(5000.0)).writeto(path)
+
+
+def write_adios2(path: Path) -> None:
+    adios2 = pytest.importorskip("adios2")
+    with adios2.Stream(str(path), "w") as file:
+        for _ in file.steps(2):
+            file.write("x", np.arange(5000.0), [5000], [0], [5000])
+
+
 def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
 @pytest.mark.parametrize(
     ("name", "write", "damaged"),
-    [("run.h5", write_hdf5, "run.h5"), ("run.zarr", write_zarr, "run.zarr/x/c/3")],
+    [
+        ("run.h5", write_hdf5, "run.h5"),
+        ("run.zarr", write_zarr, "run.zarr/x/c/3"),
+        ("run.fits", write_fits, "run.fits"),
+        ("run.bp", write_adios2, "run.bp/data.0"),
+        ("run.bp", write_adios2, "run.bp/md.0"),
+        ("run.bp", write_adios2, "run.bp/mmd.0"),
+        ("run.bp", write_adios2, "run.bp/md.idx"),
+    ],
 )
 def test_a_file_that_is_cut_off(
     name: str,
@@ -50,6 +71,7 @@ def test_a_file_that_is_cut_off(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(apart, "IDLE_SECONDS", 0.3)
     write(tmp_path / name)
     copy = tmp_path / "copy" / name
     copy.parent.mkdir()

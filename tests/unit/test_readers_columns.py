@@ -1,0 +1,87 @@
+"""Parquet and safetensors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from optional_libraries import needs
+
+from ciwrap.readers.parquet import ParquetReader
+from ciwrap.readers.safetensors import SafetensorsReader
+from ciwrap.testing import ReaderSuite
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ciwrap.readers import Reader
+    from ciwrap.testing.reader_suite import Arrays
+
+
+def test_safetensors_as_its_own_library_writes_them(tmp_path: Path) -> None:
+    numpy = needs("safetensors.numpy")
+    arrays = {"w": np.arange(12, dtype="<f4").reshape(3, 4), "b": np.ones(3, "<f8")}
+    numpy.save_file(arrays, str(tmp_path / "x.safetensors"))
+    with SafetensorsReader().open(tmp_path / "x.safetensors") as source:
+        for info in source.variables:
+            found = source.read(info.name, 0, info.element_count).reshape(info.shape)
+            assert np.array_equal(found, arrays[info.name])
+        assert {info.name for info in source.variables} == set(arrays)
+
+
+class TestParquet(ReaderSuite):
+    suffix = ".parquet"
+    dtypes = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8")
+    shapes = ((0,), (1,), (7,), (1000,), (7, 3))
+    keeps_order = True
+
+    def make_reader(self) -> Reader:
+        return ParquetReader()
+
+    @pytest.fixture(autouse=True)
+    def _library(self) -> None:
+        needs("pyarrow.parquet")
+
+    def write(self, path: Path, variables: Arrays) -> None:
+        arrow, parquet = needs("pyarrow"), needs("pyarrow.parquet")
+        columns = {
+            name: arrow.FixedSizeListArray.from_arrays(arrow.array(array.reshape(-1)), 3)
+            if array.ndim == 2
+            else arrow.array(array)
+            for name, array in variables.items()
+        }
+        parquet.write_table(arrow.table(columns), path, row_group_size=300)
+
+
+def test_parquet_nulls_texts_and_times(tmp_path: Path) -> None:
+    arrow, parquet = needs("pyarrow"), needs("pyarrow.parquet")
+    path = tmp_path / "x.parquet"
+    table = arrow.table(
+        {
+            "x": arrow.array([1.0, None, float("nan"), 4.0]),
+            "n": arrow.array([1, 2, None, 4]),
+            "name": arrow.array(["a", None, "ccc", "dd"]),
+            "kind": arrow.array(["a", "b", "a", "b"]).dictionary_encode(),
+            "when": arrow.array([1, 2, 3, 4], arrow.timestamp("us")),
+            "list": arrow.array([[1], [2, 3], [], [4]]),
+        }
+    )
+    parquet.write_table(table, path, row_group_size=2)
+    with ParquetReader().open(path) as source:
+        faults = {info.name for info in source.variables if info.fault is not None}
+        found = {
+            info.name: source.read(info.name, 0, 4).tolist()
+            for info in source.variables
+            if info.name not in faults
+        }
+    assert faults == {"list"}
+    assert found["x.is_null"] == [False, True, False, False]
+    assert found["x"][0::3] == [1, 4]
+    assert np.isnan(found["x"][2])
+    assert found["x"][1] == 0
+    assert found["n"] == [1, 2, 0, 4]
+    assert found["n.is_null"] == [False, False, True, False]
+    assert found["name"] == ["a", "", "ccc", "dd"]
+    assert found["kind"] == ["a", "b", "a", "b"]
+    assert found["when"] == [1, 2, 3, 4]

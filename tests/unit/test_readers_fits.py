@@ -1,0 +1,111 @@
+"""FITS."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pytest
+from optional_libraries import needs
+
+from ciwrap.readers.fits import FitsReader
+from ciwrap.testing import ReaderSuite
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ciwrap.readers import Reader
+    from ciwrap.testing.reader_suite import Arrays
+
+needs("astropy")
+
+
+class TestFitsImages(ReaderSuite):
+    suffix = ".fits"
+    dtypes = (">f8", "|u1", ">i2", ">i4", ">i8", ">f4", ">u2", ">u4", ">u8", "|i1")
+    shapes = ((1,), (7,), (1000,), (3, 5), (2, 3, 4), (1, 1, 1), (5, 1, 7))
+    fuzz_examples = 60
+    slowly = 401
+
+    @pytest.fixture(autouse=True)
+    def _library(self) -> None:
+        needs("astropy.io.fits")
+
+    def make_reader(self) -> Reader:
+        return FitsReader()
+
+    def hdu(self, fits: Any, array: Any, name: str) -> Any:
+        return fits.ImageHDU(array, name=name)
+
+    def write(self, path: Path, variables: Arrays) -> None:
+        fits = needs("astropy.io.fits")
+        hdus = [self.hdu(fits, array, name.upper()) for name, array in variables.items()]
+        fits.HDUList([fits.PrimaryHDU(), *hdus]).writeto(path, overwrite=True)
+
+    def expected(self, variables: Arrays) -> Arrays:
+        return {name.upper(): array for name, array in variables.items()}
+
+    def variables(self, dtype: str, shape: tuple[int, ...]) -> Arrays:
+        return {"data": np.random.default_rng(3).integers(0, 100, shape).astype(dtype)}
+
+
+class TestFitsTables(TestFitsImages):
+    shapes = ((1,), (7,), (1000,), (3, 5), (2, 3, 4))
+    dtypes = (">f8", "|u1", ">i2", ">i4", ">i8", ">f4", ">u2", ">u4", ">c8", ">c16", "|S5")
+
+    def hdu(self, fits: Any, array: Any, name: str) -> Any:
+        record = np.zeros(len(array), [("before", ">i2"), ("x", array.dtype, array.shape[1:])])
+        record["x"] = array
+        return fits.BinTableHDU(record, name=name)
+
+    def expected(self, variables: Arrays) -> Arrays:
+        found: Arrays = {}
+        for name, array in variables.items():
+            found[f"{name.upper()}.before"] = np.zeros(len(array), ">i2")
+            found[f"{name.upper()}.x"] = array
+        return found
+
+
+class TestFitsPackedImages(TestFitsImages):
+    dtypes = (">i2", ">i4")
+    shapes = ((3, 5), (60, 40))
+    fixed_size = False
+
+    def hdu(self, fits: Any, array: Any, name: str) -> Any:
+        return fits.CompImageHDU(array, name=name, compression_type="RICE_1")
+
+    def test_several_variables(self, tmp_path: Path) -> None:
+        self.check(tmp_path / "x.fits", {"a": self.variables(">i4", (3, 5))["data"]})
+
+    def expected(self, variables: Arrays) -> Arrays:
+        return {
+            name.upper(): array.astype(array.dtype.newbyteorder(self.order))
+            for name, array in variables.items()
+        }
+
+    order: ClassVar[str] = "<"
+
+
+def test_fits_scaled_and_odd_columns(tmp_path: Path) -> None:
+    fits = needs("astropy.io.fits")
+    path = tmp_path / "x.fits"
+    image = fits.ImageHDU(np.arange(6, dtype=">i2").reshape(2, 3), name="SKY")
+    image.header["BSCALE"], image.header["BZERO"], image.header["BLANK"] = 0.5, 10.0, 3
+    table = fits.BinTableHDU.from_columns(
+        [
+            fits.Column("flag", "L", array=[True, False]),
+            fits.Column("many", "PJ()", array=np.array([[1], [2, 3]], dtype=object)),
+        ],
+        name="T",
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fits.HDUList([fits.PrimaryHDU(), image, table]).writeto(path)
+    with FitsReader().open(path, options={"attributes": True}) as source:
+        found = {info.name: info for info in source.variables}
+        assert source.read("SKY", 0, 6)[[0, 1, 5]].tolist() == [10, 10.5, 12.5]
+        assert np.isnan(source.read("SKY", 3, 1)[0])
+        assert source.read("T.flag", 0, 2).tolist() == [ord("T"), ord("F")]
+        assert "format PJ" in str(found["T.many"].fault)
+        assert "SKY@BSCALE" in found

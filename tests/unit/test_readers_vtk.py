@@ -1,0 +1,159 @@
+"""VTK's XML and legacy files, and XDMF.
+
+VTK is in the extra `formats-test`: pip install '.[test,formats-test]'
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pytest
+from optional_libraries import needs
+
+from ciwrap.errors import CiwrapError
+from ciwrap.readers.layout import find_outputs
+from ciwrap.readers.vtk import VtkReader
+from ciwrap.testing import ReaderSuite
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ciwrap.readers import Reader
+    from ciwrap.testing.reader_suite import Arrays
+
+needs("vtkmodules")
+
+
+class TestVti(ReaderSuite):
+    suffix = ".vti"
+    dtypes = ("<f8", "<f4", "<i4", "<i8", "|u1")
+    shapes = ((24,),)
+    fuzz_examples = 60
+    slowly = 31
+    fixed_size = False
+    compressed: ClassVar[bool] = True
+
+    @pytest.fixture(autouse=True)
+    def _library(self) -> None:
+        needs("vtkmodules.vtkIOXML")
+
+    def make_reader(self) -> Reader:
+        return VtkReader()
+
+    def write(self, path: Path, variables: Arrays) -> None:
+        model, xml = needs("vtkmodules.vtkCommonDataModel"), needs("vtkmodules.vtkIOXML")
+        support = needs("vtkmodules.util.numpy_support")
+        image = model.vtkImageData()
+        image.SetDimensions(4, 3, 2)
+        for name, array in variables.items():
+            one = support.numpy_to_vtk(array, deep=True)
+            one.SetName(name)
+            image.GetPointData().AddArray(one)
+        writer = xml.vtkXMLImageDataWriter()
+        writer.SetFileName(str(path))
+        writer.SetInputData(image)
+        if not self.compressed:
+            writer.SetCompressorTypeToNone()
+            writer.EncodeAppendedDataOff()
+        writer.Write()
+
+    def expected(self, variables: Arrays) -> Arrays:
+        return {
+            **{f"point_data/{name}": array for name, array in variables.items()},
+            "origin": np.zeros(3),
+            "spacing": np.ones(3),
+            "extent": np.array([0, 3, 0, 2, 0, 1]),
+        }
+
+
+class TestVtiPlain(TestVti):
+    compressed = False
+
+
+def grid(tmp_path: Path, kind: str) -> Path:
+    """Two tetrahedra with data on points and cells, by one of VTK's writers."""
+    core, model = needs("vtkmodules.vtkCommonCore"), needs("vtkmodules.vtkCommonDataModel")
+    xml, legacy = needs("vtkmodules.vtkIOXML"), needs("vtkmodules.vtkIOLegacy")
+    support = needs("vtkmodules.util.numpy_support")
+    points = core.vtkPoints()
+    for place in [*np.eye(3).tolist(), [0, 0, 0], [1, 1, 1]]:
+        points.InsertNextPoint(place)
+    mesh = model.vtkUnstructuredGrid()
+    mesh.SetPoints(points)
+    for ids in ([0, 1, 2, 3], [0, 1, 2, 4]):
+        tetra = model.vtkTetra()
+        for number, one in enumerate(ids):
+            tetra.GetPointIds().SetId(number, one)
+        mesh.InsertNextCell(tetra.GetCellType(), tetra.GetPointIds())
+    for data, values, name in (
+        (mesh.GetPointData(), np.arange(15.0).reshape(5, 3), "velocity"),
+        (mesh.GetCellData(), np.array([1.5, 2.5], "f4"), "pressure"),
+    ):
+        array = support.numpy_to_vtk(values, deep=True)
+        array.SetName(name)
+        data.AddArray(array)
+    path = tmp_path / f"mesh{kind}"
+    writer = xml.vtkXMLUnstructuredGridWriter() if kind == ".vtu" else None
+    writer = writer or legacy.vtkUnstructuredGridWriter()
+    writer.SetFileName(str(path))
+    writer.SetInputData(mesh)
+    writer.Write()
+    return path
+
+
+@pytest.mark.parametrize("kind", [".vtu", ".vtk"])
+def test_vtk_grids(tmp_path: Path, kind: str) -> None:
+    with VtkReader().open(grid(tmp_path, kind)) as source:
+        found = {i.name: source.read(i.name, 0, i.element_count) for i in source.variables}
+        shapes = {info.name: info.shape for info in source.variables}
+    assert found["point_data/velocity"].tolist() == list(range(15))
+    assert shapes["point_data/velocity"] == (5, 3)
+    assert found["cell_data/pressure"].tolist() == [1.5, 2.5]
+    assert found["cells/connectivity"].tolist() == [0, 1, 2, 3, 0, 1, 2, 4]
+    assert found["cells/types"].tolist() == [10, 10]
+    assert shapes["points"] == (5, 3)
+
+
+def test_truncated_vtk_is_refused(tmp_path: Path) -> None:
+    for kind in (".vtu", ".vtk"):
+        path = grid(tmp_path, kind)
+        whole = path.read_bytes()
+        path.write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(CiwrapError) as caught:
+            VtkReader().open(path)
+        assert str(caught.value).isprintable()
+
+
+XDMF = """<?xml version="1.0" ?>
+<Xdmf Version="2.0"><Domain><Grid GridType="Collection" CollectionType="Temporal">
+{steps}
+</Grid></Domain></Xdmf>
+"""
+STEP = """<Grid Name="g"><Time Value="{time}"/>
+<Topology TopologyType="2DCoRectMesh" Dimensions="3 4"/>
+<Geometry GeometryType="ORIGIN_DXDY"><DataItem Dimensions="2" Format="XML">0 0</DataItem>
+<DataItem Dimensions="2" Format="XML">1 1</DataItem></Geometry>
+<Attribute Name="p" Center="Node">
+<DataItem Dimensions="3 4" NumberType="Float" Precision="8" Format="HDF">heavy.h5:/p{n}</DataItem>
+</Attribute></Grid>
+"""
+
+
+def test_xdmf_with_time_steps(tmp_path: Path) -> None:
+    needs("vtkmodules.vtkIOXdmf2")
+    import h5py
+
+    with h5py.File(tmp_path / "heavy.h5", "w") as file:
+        for number in range(3):
+            file[f"p{number}"] = np.arange(12.0).reshape(3, 4) + number
+    steps = "".join(STEP.format(time=number / 2, n=number) for number in range(3))
+    path = tmp_path / "run.xdmf"
+    path.write_text(XDMF.format(steps=steps))
+    with VtkReader().open(path) as source:
+        places = [(i.called, i.iteration) for i in source.variables if i.called == "point_data/p"]
+        assert places == [("point_data/p", n) for n in range(3)]
+        assert source.read("point_data/p[2]", 0, 12).tolist() == list(range(2, 14))
+    # The heavy data belong to it and are not compared once more.
+    found = find_outputs(tmp_path, ["."])
+    assert [one.path.name for one in found.files] == ["run.xdmf"]
