@@ -28,8 +28,9 @@ NUMBER = r"[\d,]*\d(?:\.\d+)?(?:e-?\d+)?"
 
 def as_pattern(line: str) -> str:
     """The line with any numbers in it: noise is another one every time."""
-    # How many chunks are suspect, and where, changes with the noise as well.
-    line = re.sub(r"(chunks suspect: ).*|(in elements ).*", r"\1\2 ...", line)
+    # How many chunks are suspect, and where, changes with the noise as well, and so does whether
+    # and where any drift is seen.
+    line = re.sub(r"(chunks suspect:|in elements|tree\],) .*", r"\1 ...", line)
     parts = [re.escape(part) for part in re.split(NUMBER, line)]
     return NUMBER.join(parts).replace(r"\ \.\.\.", ".*") + r"\n"
 
