@@ -114,6 +114,7 @@ class Golden:
 
     @property
     def names(self) -> list[str]:
+        """Of the variables, in their order; the same one again for each checkpoint."""
         return [variable.name for variable in self.variables]
 
     def variable(

@@ -54,6 +54,7 @@ class Compared:
 
 
 def golden_id(golden: _core.GoldenVariable) -> VariableId:
+    """Which variable of which checkpoint a golden's variable is."""
     return VariableId(golden.name, golden.iteration, golden.rank)
 
 
@@ -64,6 +65,7 @@ def reason_of(error: CiwrapError) -> str:
 
 
 def not_comparable(identity: VariableId, reason: str, **facts: Any) -> VariableResult:
+    """The result of a variable that could not be compared. facts: further fields of it."""
     return VariableResult(
         name=identity.name,
         iteration=identity.iteration,

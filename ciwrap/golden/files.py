@@ -38,6 +38,7 @@ def _may_be_read(status: os.stat_result, limit: int) -> bool:
 
 
 def write_text(path: Path, text: str) -> None:
+    """Writes a file as UTF-8 and waits until the disk has it. Raises OSError."""
     with path.open("w", encoding="utf-8", newline="\n") as stream:
         stream.write(text)
         stream.flush()
@@ -45,11 +46,13 @@ def write_text(path: Path, text: str) -> None:
 
 
 def flush(path: Path) -> None:
+    """Waits until the disk has a file that somebody else wrote. Raises OSError."""
     with path.open("rb") as stream:
         os.fsync(stream.fileno())
 
 
 def flush_folder(folder: Path) -> None:
+    """Waits until the disk has a folder's names, after a rename in it. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -62,5 +65,6 @@ def flush_folder(folder: Path) -> None:
 
 
 def remove(path: Path) -> None:
+    """Removes a file, if it is there. Raises OSError."""
     with contextlib.suppress(FileNotFoundError):
         path.unlink()

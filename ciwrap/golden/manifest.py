@@ -91,6 +91,11 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
+    """What the text beside a golden's binary says of it.
+
+    binary_root: hexadecimal. accepted: oldest first. proposal: of a golden that waits.
+    """
+
     check: str
     binary_name: str
     binary_root: str

@@ -8,7 +8,8 @@ from typing import Protocol
 class Progress(Protocol):
     """begin, any number of advances, end; one piece of work at a time.
 
-    expect: the total, where it is known only later.
+    total_bytes: None where it is not known; expect: the total, where it is known only later.
+    byte_count: since the last advance.
     """
 
     def begin(self, label: str, total_bytes: int | None) -> None: ...

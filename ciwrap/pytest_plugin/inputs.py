@@ -159,6 +159,11 @@ def _add_table(arrays: dict[str, NDArray[Any]], value: Any) -> None:
     _add(arrays, "index", _as_array(value.index.to_numpy(), "index"))
 
 
+def _kind_words(value: Any) -> str:
+    kind = type(value).__name__
+    return f"{kind} of Python objects" if hasattr(value, "__len__") else f"a value of type {kind}"
+
+
 def _as_array(value: Any, name: str) -> NDArray[Any]:
     try:
         array = to_numpy(value, name)
@@ -166,7 +171,7 @@ def _as_array(value: Any, name: str) -> NDArray[Any]:
         raise UsageError(f"{name!r} is no array: {error}") from error
     if array.dtype.hasobject:
         raise UnsupportedDtypeError(
-            f"{type(value).__name__} of Python objects has no defined comparison",
+            f"{_kind_words(value)} has no defined comparison",
             variable=name,
             remedy="give numbers; for fixed-width text numpy.array(values, dtype=str)",
         )

@@ -35,7 +35,7 @@ DEFAULT_LAYOUTS = (
 )
 MAX_NAME_BYTES = 4096
 _DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-_REMEDY = "run the program first, or mend 'outputs'"
+_REMEDY = "run the program first, or say where it writes"
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ def survey(folder: Path, *, leave_out: tuple[str, ...] = ("golden",)) -> Survey:
             if not name.startswith(".")
             and name not in _SKIPPED_FOLDERS
             and name not in leave_out
-            and not Path(here, name, "pyvenv.cfg").exists()
+            and not _is_there(Path(here, name, "pyvenv.cfg"))
         )
         stores = [name for name in folders if is_output_folder(Path(here, name))]
         folders[:] = [name for name in folders if name not in stores]
@@ -70,11 +70,19 @@ def survey(folder: Path, *, leave_out: tuple[str, ...] = ("golden",)) -> Survey:
             try:
                 variables = _variables(path)
             except CiwrapError as error:
-                skipped.append((relative, error.message))
+                why = f"{error.message}; {error.remedy}" if error.remedy else error.message
+                skipped.append((relative, why))
                 continue
             if variables:
                 found.append(Candidate(relative, variables))
     return Survey(tuple(found), tuple(skipped))
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except PermissionError:
+        return False  # of a folder that nobody lets us look into
 
 
 def is_text(path: Path) -> bool:

@@ -86,9 +86,8 @@ def from_document(document: object) -> RunResult:
         raise DocumentError("the document must be a JSON object")
     version = document.get("schema_version")
     if version != SCHEMA_VERSION or isinstance(version, bool):
-        raise DocumentError(
-            f"the document has schema version {version!r}, this ciwrap reads {SCHEMA_VERSION}"
-        )
+        has = "no schema version" if version is None else f"schema version {version!r}"
+        raise DocumentError(f"the document has {has}, this ciwrap reads {SCHEMA_VERSION}")
     derived = ("schema_version", "exit_code", "verdict_counts")
     body = {key: value for key, value in document.items() if key not in derived}
     result: RunResult = _decode(RunResult, body, "document")

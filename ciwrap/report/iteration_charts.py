@@ -52,8 +52,9 @@ def growth_curve(points: Sequence[Point], label: str) -> Markup:
         return frame.x(0.04 + 0.92 * part)
 
     has_infinite = any(p.share is not None and math.isinf(p.share) for p in points)
-    # The lowest tenth is for zeros; above the finite ones there is room for what is not.
-    room = 0.76 if has_infinite else 0.86
+    has_unknown = any(p.share is None for p in points)
+    # The lowest tenth is for zeros; above the numbers there is room for what is none.
+    room = 0.76 if has_infinite or has_unknown else 0.86
 
     def y_of(share: float | None) -> float:
         if share is None or math.isinf(share):
@@ -68,8 +69,9 @@ def growth_curve(points: Sequence[Point], label: str) -> Markup:
         y = y_of(10.0**exponent)
         parts.append(line(frame.left, y, frame.right, y, "gr"))
         parts.append(text(frame.left - 6, y + 4, power_label(exponent), "end"))
-    if has_infinite:
-        parts.append(text(frame.left - 6, frame.y(0.98) + 4, "\u221e", "end"))
+    if has_infinite or has_unknown:
+        what = "/".join("\u221e" * has_infinite + "?" * has_unknown)
+        parts.append(text(frame.left - 6, frame.y(0.98) + 4, what, "end"))
     if any(p.share == 0 for p in points):
         parts.append(text(frame.left - 6, frame.bottom + 3, "0", "end"))
     y = y_of(1.0)

@@ -6,15 +6,12 @@ with the class attributes what the format can hold. pytest finds the tests throu
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
-import shutil
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -30,59 +27,15 @@ from ciwrap.errors import (
 )
 from ciwrap.readers.base import Reader, Source, VariableInfo
 from ciwrap.readers.dtypes import storage_dtype
+from ciwrap.testing.damage import MUTATIONS, mutate, ordinary_user, remove
+from ciwrap.testing.samples import ALL_DTYPES, ALL_SHAPES, Arrays, same_values, sample
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
-Arrays = dict[str, np.ndarray[Any, Any]]
+    import numpy as np
 
-ALL_DTYPES = (
-    "|b1", "|i1", "|u1", "<i2", ">i2", "<u2", "<i4", ">i4", "<u4", "<i8", ">i8", "<u8", ">u8",
-    "<f2", ">f2", "<f4", ">f4", "<f8", ">f8", "<c8", ">c8", "<c16", ">c16", "|S5", "<U3", ">U3",
-)  # fmt: skip
-ALL_SHAPES = (
-    (),
-    (0,),
-    (1,),
-    (7,),
-    (1000,),
-    (3, 5),
-    (0, 4),
-    (4, 0),
-    (2, 3, 4),
-    (1, 1, 1),
-    (5, 1, 7),
-)
-_NOBODY = 65534
 SLAB_BYTES = (1, 7, 64, 1000, 1 << 20)
-
-
-def sample(dtype: str, shape: tuple[int, ...], seed: int = 0) -> np.ndarray[Any, Any]:
-    """An array of that dtype and shape with the same values every time, extremes among them."""
-    generator = np.random.default_rng(seed)
-    kind = np.dtype(dtype)
-    count = int(np.prod(shape, dtype=np.int64))
-    if kind.kind == "b":
-        values = generator.integers(0, 2, count).astype(kind)
-    elif kind.kind in "iu":
-        limits = np.iinfo(kind)
-        values = generator.integers(limits.min, limits.max, count, dtype=kind.newbyteorder("="))
-        values[:2] = [limits.min, limits.max][: min(2, count)]
-    elif kind.kind == "c":
-        values = (generator.normal(size=count) + 1j * generator.normal(size=count)).astype(kind)
-    elif kind.kind == "f":
-        values = generator.normal(size=count).astype(kind)
-        special = [np.nan, np.inf, -np.inf, -0.0, np.finfo(kind).tiny, np.finfo(kind).max]
-        values[: len(special)] = special[:count]
-    else:
-        words = ["", "a", "ab", "xyz", "q r"]
-        values = np.array([words[n % len(words)] for n in range(count)], dtype=kind)
-    return values.astype(kind).reshape(shape)
-
-
-def same_values(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> bool:
-    """Whether two arrays hold the same dtype and the same bits."""
-    return found.dtype == wanted.dtype and found.tobytes() == wanted.tobytes()
 
 
 class ReaderSuite:
@@ -254,14 +207,14 @@ class ReaderSuite:
 
     def test_missing_file(self, tmp_path: Path) -> None:
         path, arrays = self.example(tmp_path)
-        _remove(path)
+        remove(path)
         self.refused(path, arrays, OutputMissingError)
 
     def test_folder_and_file_exchanged(self, tmp_path: Path) -> None:
         """A folder instead of a file, or the reverse; and an empty folder where one is wanted."""
         path, arrays = self.example(tmp_path)
         is_folder = path.is_dir()
-        _remove(path)
+        remove(path)
         if is_folder:
             path.write_bytes(b"no folder")
             self.refused(path, arrays, (UnreadableFileError, CorruptFileError))
@@ -271,7 +224,7 @@ class ReaderSuite:
 
     def test_pipe_instead_of_file(self, tmp_path: Path) -> None:
         path, arrays = self.example(tmp_path)
-        _remove(path)
+        remove(path)
         os.mkfifo(path)
         self.refused(path, arrays, UnreadableFileError)
 
@@ -279,7 +232,7 @@ class ReaderSuite:
         path, arrays = self.example(tmp_path)
         path.chmod(0)
         try:
-            with _ordinary_user():
+            with ordinary_user():
                 self.refused(path, arrays, UnreadableFileError)
         finally:
             path.chmod(stat.S_IRWXU)
@@ -330,21 +283,21 @@ class ReaderSuite:
             st.lists(
                 st.tuples(
                     st.integers(0, len(whole) - 1),
-                    st.sampled_from(["flip", "set", "cut", "insert", "double"]),
+                    st.sampled_from(MUTATIONS),
                     st.integers(0, 255),
                 ),
                 min_size=1,
                 max_size=4,
             )
         )
-        def mutate(changes: list[tuple[int, str, int]]) -> None:
+        def change(changes: list[tuple[int, str, int]]) -> None:
             data = bytearray(whole)
             for position, kind, value in changes:
-                _mutate(data, position, kind, value)
+                mutate(data, position, kind, value)
             part.write_bytes(bytes(data))
             self.read_or_refused(path, arrays)
 
-        mutate()
+        change()
 
     def refused(
         self, path: Path, arrays: Arrays, kinds: type[CiwrapError] | tuple[type[CiwrapError], ...]
@@ -364,39 +317,3 @@ class ReaderSuite:
         except CiwrapError as error:
             message = str(error)
         assert message.isprintable()
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink()
-
-
-@contextlib.contextmanager
-def _ordinary_user() -> Iterator[None]:
-    """For the block, root (in a container, say) is somebody whom permissions keep out."""
-    is_root = os.geteuid() == 0
-    if is_root:
-        os.seteuid(_NOBODY)
-    try:
-        yield
-    finally:
-        if is_root:
-            os.seteuid(0)
-
-
-def _mutate(data: bytearray, position: int, kind: str, value: int) -> None:
-    position = min(position, len(data) - 1)
-    if not data:
-        return
-    if kind == "flip":
-        data[position] ^= 1 << value % 8
-    elif kind == "set":
-        data[position] = value
-    elif kind == "cut":
-        del data[position : position + 1 + value]
-    elif kind == "insert":
-        data[position:position] = bytes([value])
-    else:
-        data[position:position] = data[position : position + 1 + value]

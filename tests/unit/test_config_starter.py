@@ -17,6 +17,8 @@ from ciwrap.readers.survey import MAX_FILES, survey
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pytest
+
 
 def starter_config(found: list[FoundFile], command: str | None = None) -> str:
     return make_starter(found, command=command).text
@@ -64,6 +66,19 @@ def test_survey_finds_outputs_and_says_what_it_could_not_open(tmp_path: Path) ->
     }
     assert "odd.bin" in {str(path) for path, _ in result.skipped}
     assert result.is_complete
+
+
+def test_survey_passes_over_folders_that_it_may_not_look_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.save(tmp_path / "x.npy", np.zeros(3))
+    (tmp_path / "closed").mkdir()
+
+    def refuse(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(type(tmp_path), "exists", refuse)
+    assert [str(one.path) for one in survey(tmp_path).candidates] == ["x.npy"]
 
 
 def test_survey_ends(tmp_path: Path) -> None:

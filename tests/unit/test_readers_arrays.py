@@ -10,7 +10,7 @@ from ciwrap.readers.hdf5 import Hdf5Reader
 from ciwrap.readers.netcdf import NetcdfReader
 from ciwrap.readers.zarr_store import ZarrReader
 from ciwrap.testing import ReaderSuite
-from ciwrap.testing.reader_suite import ALL_DTYPES, ALL_SHAPES
+from ciwrap.testing.samples import ALL_DTYPES, ALL_SHAPES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ciwrap.readers import Reader
-    from ciwrap.testing.reader_suite import Arrays
+    from ciwrap.testing.samples import Arrays
 
 h5py = pytest.importorskip("h5py")
 netcdf4 = pytest.importorskip("netCDF4")

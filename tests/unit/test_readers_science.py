@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ciwrap.readers import Reader
-    from ciwrap.testing.reader_suite import Arrays
+    from ciwrap.testing.samples import Arrays
 
 # --- safetensors ----------------------------------------------------------------------------------
 

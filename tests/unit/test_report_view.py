@@ -87,6 +87,7 @@ def test_what_is_not_known_is_drawn_hollow() -> None:
     assert chart is not None
     assert chart.count('class="mu"') == 1
     assert "iteration 2: not known" in chart
+    assert ">?</text>" in chart
 
 
 def test_nan_is_drawn_above_all_numbers_and_on_no_curve() -> None:
