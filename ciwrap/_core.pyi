@@ -216,6 +216,11 @@ class ElementComparer:
     ) -> None: ...
     def update(self, golden: Any, new: Any, *, first_element: int) -> None:
         """Two equally long pieces of whole elements; pieces in ascending order, gaps allowed."""
+    def update_device(
+        self, golden: Any, new: Any, *, first_element: int, element_count: int
+    ) -> None:
+        """The same where at least one is a DeviceArray (as a whole) of the backend's device, the other that or the
+        elements' bytes. What has no kernel on devices is brought over and compared on the host."""
     def update_files(
         self,
         golden_path: str,

@@ -149,8 +149,9 @@ function(ciwrap_use_kokkos target)
     target_link_libraries(${target} PRIVATE Kokkos::kokkos)
     if("CUDA" IN_LIST Kokkos_DEVICES)
         # --fmad=false: device code rounds as host code does (compare -ffp-contract=off). What nvcc
-        # generates is not pedantic about line directives.
+        # generates is not pedantic about line directives. A device function that calls a host
+        # function compiles with a warning, and fails when it runs.
         target_compile_options(${target} PRIVATE
-            --fmad=false -include "${CIWRAP_CUDA_COMPAT}" -Wno-pedantic)
+            --fmad=false -Werror=cross-execution-space-call -include "${CIWRAP_CUDA_COMPAT}" -Wno-pedantic)
     endif()
 endfunction()

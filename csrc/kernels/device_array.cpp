@@ -49,7 +49,8 @@ DeviceArray make_device_array(const void* data, std::span<const std::int64_t> sh
 void require_here(Backend backend, const DeviceArray& array) {
     if (array.element_count == 0)
         return;
-    device::with_space(backend, [&]<class Space>() {
+    device::with_space(backend, [&](auto in) {
+        using Space = typename decltype(in)::Space;
         [[maybe_unused]] const typename device::Traits<Space>::Guard guard;
         device::Traits<Space>::require_here(array);
     });
@@ -62,7 +63,8 @@ void copy_to_host(Backend backend, const DeviceArray& array, std::uint64_t first
     if (count == 0)
         return;
     require_here(backend, array);
-    device::with_space(backend, [&]<class Space>() {
+    device::with_space(backend, [&](auto in) {
+        using Space = typename decltype(in)::Space;
         using Traits = device::Traits<Space>;
         [[maybe_unused]] const typename Traits::Guard guard;
         device::Lanes<Space> lanes;
@@ -87,7 +89,8 @@ void copy_to_host(Backend backend, const DeviceArray& array, std::uint64_t first
 LockedMemory::LockedMemory(Backend backend, std::span<std::byte> memory) {
     if (memory.empty() || !is_device(backend))
         return;
-    const bool is_locked = device::with_space(backend, [&]<class Space>() {
+    const bool is_locked = device::with_space(backend, [&](auto in) {
+        using Space = typename decltype(in)::Space;
         [[maybe_unused]] const typename device::Traits<Space>::Guard guard;
         return device::Traits<Space>::lock(memory.data(), memory.size());
     });

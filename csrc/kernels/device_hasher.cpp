@@ -465,8 +465,8 @@ class KokkosHasher final : public DeviceHasher {
 }  // namespace
 
 std::unique_ptr<DeviceHasher> make_device_hasher(Backend backend) {
-    return device::with_space(backend, []<class Space>() -> std::unique_ptr<DeviceHasher> {
-        return std::make_unique<KokkosHasher<Space>>();
+    return device::with_space(backend, [](auto in) -> std::unique_ptr<DeviceHasher> {
+        return std::make_unique<KokkosHasher<typename decltype(in)::Space>>();
     });
 }
 

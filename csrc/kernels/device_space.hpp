@@ -127,16 +127,22 @@ struct Traits<Kokkos::Cuda> {
 };
 #endif
 
-// Calls work.template operator()<Space>() with the execution space of a device backend.
+// An execution space as a value.
+template <class T>
+struct In {
+    using Space = T;
+};
+
+// Calls work(In<Space>{}) with the execution space of a device backend.
 template <class Work>
 auto with_space(Backend backend, Work&& work) {
 #if defined(KOKKOS_ENABLE_CUDA)
     if (backend == Backend::cuda)
-        return work.template operator()<Kokkos::Cuda>();
+        return work(In<Kokkos::Cuda>{});
 #endif
     if (backend != Backend::portable)
         throw Error(ErrorCode::not_available, "this build has no such device backend");
-    return work.template operator()<Kokkos::Serial>();
+    return work(In<Kokkos::Serial>{});
 }
 
 // Memory that only grows, its content lost when it does.
