@@ -1,16 +1,22 @@
 """Arrays of a GPU library that does not exist: DLPack and CUDA array interfaces of host memory.
 
 With the core's backend `portable` in the place of CUDA, whose device memory is the host's, they go
-all the way that arrays of a real GPU go.
+all the way that arrays of a real GPU go. CIWRAP_DEVICE_BACKEND=cuda (tools/gpu-check) puts them
+into the memory of a real one.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
+
+BACKEND = os.environ.get("CIWRAP_DEVICE_BACKEND", "portable")
 
 CPU, CUDA, CUDA_HOST, ROCM, MANAGED = 1, 2, 3, 10, 13
 
@@ -58,6 +64,26 @@ _new_capsule.restype = ctypes.py_object
 _new_capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
 
 
+def placed(values: np.ndarray[Any, Any]) -> int:
+    """The address of the array's first element in the device's memory, its strides as they are."""
+    address = int(values.__array_interface__["data"][0])
+    if BACKEND != "cuda" or values.size == 0:
+        return address
+    # Behind what the installed package is found by.
+    sys.path.append(str(Path(__file__).resolve().parents[1]))
+    from benchmarks import cuda_memory
+
+    reach = [
+        (length - 1) * stride for length, stride in zip(values.shape, values.strides, strict=True)
+    ]
+    low = address + sum(step for step in reach if step < 0)
+    high = address + sum(step for step in reach if step > 0) + values.dtype.itemsize
+    memory = cuda_memory.DeviceMemory(high - low)
+    memory.fill(low, high - low)
+    _kept.append(memory)
+    return memory.address + (address - low)
+
+
 class DlpackArray:
     """Exports `values` by DLPack alone, as lying on a device of that kind.
 
@@ -96,11 +122,15 @@ class DlpackArray:
             raise TypeError("unexpected keyword argument 'max_version'")
         self.stream = options.get("stream")
         values = self.values
+        if self.device in (CUDA, MANAGED):
+            address = placed(values)
+        else:
+            address = values.__array_interface__["data"][0]
         integers = ctypes.c_int64 * max(1, values.ndim)
         shape = integers(*values.shape)
         strides = integers(*(stride // values.dtype.itemsize for stride in values.strides))
         tensor = _Tensor(
-            values.__array_interface__["data"][0] - self._offset,
+            address - self._offset,
             self.device,
             0,
             values.ndim,
@@ -134,7 +164,7 @@ class CudaArray:
         self.__cuda_array_interface__ = {
             "shape": values.shape,
             "typestr": values.dtype.str,
-            "data": (values.__array_interface__["data"][0] if values.size else 0, True),
+            "data": (placed(values) if values.size else 0, True),
             "strides": values.strides,
             "version": 3,
             "stream": None,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from device_arrays import wrap
+from device_arrays import BACKEND, placed, wrap
 from hypothesis import given
 from hypothesis import strategies as st
 from test_device_source import BOUNDS, DTYPES, parameters_for, raw_data
@@ -36,7 +36,7 @@ def held(values: np.ndarray[Any, Any], how: str) -> DeviceArray:
 def on_device(
     parameters: TreeParameters, array: DeviceArray, scalars: int, golden: Tree | None = None
 ) -> tuple[Tree, Drift | None]:
-    builder = _core.TreeBuilder(parameters, scalars, golden=golden, backend="portable")
+    builder = _core.TreeBuilder(parameters, scalars, golden=golden, backend=BACKEND)
     builder.update_device(array)
     return builder.finish(), builder.drift
 
@@ -69,13 +69,13 @@ def test_every_type_and_bound(dtype: str) -> None:
     for parameters in parameters_for(dtype)[::3]:
         scalars = 1999 * parameters.scalars_per_element
         raw = raw_data(dtype, scalars, parameters.scalar_bytes)
-        array = _core.DeviceArray.from_address(raw.ctypes.data, (1999,), None, dtype, owner=raw)
+        array = _core.DeviceArray.from_address(placed(raw), (1999,), None, dtype, owner=raw)
         mine = on_device(parameters, array, scalars)
         golden = on_host(parameters, raw)
         assert_same(mine, golden)
         if golden[0].residues is not None:
             run = np.ascontiguousarray(raw[::-1])
-            array = _core.DeviceArray.from_address(run.ctypes.data, (1999,), None, dtype, owner=run)
+            array = _core.DeviceArray.from_address(placed(run), (1999,), None, dtype, owner=run)
             assert_same(
                 on_device(parameters, array, scalars, golden[0]),
                 on_host(parameters, run, golden[0]),
@@ -134,7 +134,7 @@ def test_more_than_goes_into_a_piece() -> None:
     values = rng.normal(size=5_000_011).astype("f4")
     run = values + np.float32(1e-4)
     golden = on_host(parameters, values)
-    builder = _core.TreeBuilder(parameters, values.size, backend="portable")
+    builder = _core.TreeBuilder(parameters, values.size, backend=BACKEND)
     for at in (0, 1, 4_100_000, values.size):  # pieces that end amid a chunk
         builder.update(values[at : {0: 1, 1: 4_100_000}.get(at, values.size)].view("u1"))
     assert_same((builder.finish(), builder.drift), golden)
@@ -150,7 +150,7 @@ def test_two_builders_at_once() -> None:
     """Each has lanes of its own; those of a builder that is given up serve the next."""
     parameters = _core.TreeParameters("<f8", atol=1e-6, residue_levels=3)
     arrays = [np.linspace(i, i + 1, 30_001) for i in range(4)]
-    builders = [_core.TreeBuilder(parameters, 30_001, backend="portable") for _ in arrays]
+    builders = [_core.TreeBuilder(parameters, 30_001, backend=BACKEND) for _ in arrays]
     for begin in range(0, 30_001, 7000):
         for builder, array in zip(builders, arrays, strict=True):
             builder.update(array[begin : begin + 7000].view("u1"))
@@ -163,13 +163,13 @@ def test_two_builders_at_once() -> None:
 def test_what_a_builder_refuses() -> None:
     parameters = _core.TreeParameters("<f4", atol=1e-3)
     array = held(np.zeros(100, "f4"), "dlpack")
-    for backend, scalars, before in (("serial", 100, 0), ("portable", 99, 0), ("portable", 101, 4)):
+    for backend, scalars, before in (("serial", 100, 0), (BACKEND, 99, 0), (BACKEND, 101, 4)):
         builder = _core.TreeBuilder(parameters, scalars, backend=backend)
         builder.update(bytes(before))
         with pytest.raises(_core.CoreError) as caught:
             builder.update_device(array)
         assert caught.value.code == "invalid_argument"
-    builder = _core.TreeBuilder(parameters, 100, backend="portable")
+    builder = _core.TreeBuilder(parameters, 100, backend=BACKEND)
     builder.update_device(array)
     with pytest.raises(_core.CoreError):
         builder.update_device(array)

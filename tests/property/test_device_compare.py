@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from core_side import parameters
-from device_arrays import wrap
+from device_arrays import BACKEND
 from hypothesis import given
 from hypothesis import strategies as st
 from oracle import elements
@@ -41,7 +41,7 @@ def compared(
 def compared_in_place(
     p: TreeParameters, golden: Any, new: Any, count: int, max_indices: int = 50
 ) -> Comparison:
-    comparer = _core.ElementComparer(p, backend="portable", max_indices=max_indices)
+    comparer = _core.ElementComparer(p, backend=BACKEND, max_indices=max_indices)
     comparer.update_device(golden, new, first_element=0, element_count=count)
     return comparer.finish()
 
@@ -51,9 +51,9 @@ def test_whole_arrays(case: Case) -> None:
     """Against the oracle and the host; types and bounds without a kernel included."""
     p = parameters(case)
     golden, new = tamed(case, 3000, 3)
-    ours = compared(p, golden, new, "portable", 100)
+    ours = compared(p, golden, new, BACKEND, 100)
     assert_identical(ours, compared(p, golden, new, "serial", 100))
-    comparer = _core.ElementComparer(p, backend="portable")
+    comparer = _core.ElementComparer(p, backend=BACKEND)
     comparer.update(golden, new, first_element=0)
     assert_as_expected(
         comparer.finish(), elements.compare(case.dtype, golden, new, case.contract())
@@ -115,7 +115,7 @@ def test_any_pair(
 ) -> None:
     p, golden, new = pair
     want = compared(p, golden, new, "serial", max_indices)
-    assert_identical(compared(p, golden, new, "portable", max_indices), want)
+    assert_identical(compared(p, golden, new, BACKEND, max_indices), want)
 
 
 @given(pairs(), st.sampled_from(["both", "golden", "new"]), st.sampled_from([1, 2, -1]))
@@ -145,14 +145,14 @@ def test_several_waves_and_pieces() -> None:
     new[[17, 2_100_000, 4_999_999]] = np.nan
     p = _core.TreeParameters("<f4", atol=1e-3)
     results = []
-    for backend in ("serial", "portable"):
+    for backend in ("serial", BACKEND):
         comparer = _core.ElementComparer(p, backend=backend, max_indices=10)
         comparer.update(golden[:100], new[:100], first_element=0)
         comparer.update(golden[200:], new[200:], first_element=200)
         results.append(comparer.finish())
     assert results[0].nan_mismatch_count == 3
     assert_identical(results[1], results[0])
-    comparer = _core.ElementComparer(p, backend="portable", max_indices=10)
+    comparer = _core.ElementComparer(p, backend=BACKEND, max_indices=10)
     ours, theirs = held(golden, "dlpack"), held(new, "cuda")
     comparer.update_device(ours, theirs, first_element=0, element_count=100)
     comparer.update_device(ours, theirs, first_element=200, element_count=golden.size - 200)
@@ -179,12 +179,11 @@ def test_what_is_refused() -> None:
     array = held(values, "dlpack")
     for backend, new, first, count in (
         ("serial", array, 0, 10),
-        ("portable", array, 1, 10),
-        ("portable", values, 0, 9),
-        ("portable", held(values.astype("f8"), "dlpack"), 0, 10),
+        (BACKEND, array, 1, 10),
+        (BACKEND, values, 0, 9),
+        (BACKEND, held(values.astype("f8"), "dlpack"), 0, 10),
     ):
         comparer = _core.ElementComparer(p, backend=backend)
         with pytest.raises(_core.CoreError) as caught:
             comparer.update_device(array, new, first_element=first, element_count=count)
         assert caught.value.code == "invalid_argument"
-    assert wrap(values, "dlpack").taken == 0

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from device_arrays import CUDA_HOST, MANAGED, ROCM, CudaArray, DlpackArray, wrap
+from device_arrays import BACKEND, CUDA_HOST, MANAGED, ROCM, CudaArray, DlpackArray, wrap
 
 import ciwrap
 from ciwrap import _core, arrays
@@ -29,7 +29,7 @@ VALUES = np.random.default_rng(0).normal(size=(40, 25)).astype("f4")
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """The device source on the host plays the GPU."""
-    monkeypatch.setattr(arrays, "device_backend", lambda: "portable")
+    monkeypatch.setattr(arrays, "device_backend", lambda: BACKEND)
 
 
 @pytest.mark.parametrize("how", HOW)
