@@ -61,8 +61,12 @@ function(_ciwrap_build_kokkos source prefix)
         -DCMAKE_INSTALL_PREFIX=${prefix} -DCMAKE_INSTALL_LIBDIR=lib
         -DKokkos_ENABLE_DEPRECATED_CODE_4=OFF -DKokkos_ENABLE_LIBDL=OFF
         -DKokkos_ENABLE_TESTS=OFF -DKokkos_ENABLE_EXAMPLES=OFF ${options} ${CIWRAP_KOKKOS_OPTIONS})
+    set(jobs 2)
+    if(DEFINED ENV{CMAKE_BUILD_PARALLEL_LEVEL})
+        set(jobs $ENV{CMAKE_BUILD_PARALLEL_LEVEL})
+    endif()
     ciwrap_run("building Kokkos" "${prefix}.log"
-        "${CMAKE_COMMAND}" --build "${build}" --target install --parallel 2)
+        "${CMAKE_COMMAND}" --build "${build}" --target install --parallel ${jobs})
     file(REMOVE_RECURSE "${build}")
     file(TOUCH "${prefix}/complete")
 endfunction()
