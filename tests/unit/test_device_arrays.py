@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -220,3 +222,11 @@ def test_a_capsule_is_taken_once() -> None:
 def test_the_error_is_offered() -> None:
     assert issubclass(DeviceArrayError, RuntimeError)
     assert ciwrap.errors.all_errors()["device-array"] is DeviceArrayError
+
+
+@pytest.mark.usefixtures("gpu")
+def test_the_example_of_the_documentation() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "gpu.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    names = {"ciwrap": ciwrap, "cupy_array": CudaArray(VALUES), "torch_tensor": DlpackArray(VALUES)}
+    exec(compile(code, "gpu.md", "exec"), names)
