@@ -15,7 +15,7 @@ namespace {
 using level_kokkos::bits_as;
 
 constexpr std::uint32_t lanes = 4;           // as wide as the host's vectors: sums go by lanes
-constexpr std::uint32_t tiles_at_once = 64;  // of a team
+constexpr std::uint32_t tiles_at_once = 32;  // of a team
 constexpr double infinity = __builtin_inf();
 constexpr std::uint32_t padded_tile = compare_tile + 1;  // threads on one column: no bank twice
 
@@ -550,7 +550,7 @@ class KokkosComparer final : public DeviceComparer {
         return (static_cast<std::size_t>(bytes) + 63) / 64 * 64;
     }
 
-    static int team_size() { return std::is_same_v<Space, Kokkos::Serial> ? 1 : 128; }
+    static int team_size() { return std::is_same_v<Space, Kokkos::Serial> ? 1 : 64; }
 
     static const UnitTally& result(const Turn& turn, std::size_t unit) {
         return reinterpret_cast<const UnitTally*>(turn.results)[unit];
