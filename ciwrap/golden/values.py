@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ciwrap.errors import MaskError, from_core_error
+from ciwrap.core_errors import from_core_error
+from ciwrap.errors import MaskError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
