@@ -59,6 +59,8 @@ PyDeviceArray make_array(const void* data, std::vector<std::int64_t> shape,
     PyDeviceArray made;
     const auto item_bytes = static_cast<std::uint32_t>(DataType::parse(dtype).element_bytes());
     made.array = make_device_array(data, shape, strides, item_bytes);
+    if (data == nullptr && made.array.element_count > 0)
+        throw Error(ErrorCode::invalid_argument, "the array has elements, but no memory");
     made.dtype = dtype;
     made.shape = std::move(shape);
     made.strides = std::move(strides);

@@ -145,6 +145,7 @@ def test_the_producer_is_told_the_stream_and_gets_its_tensor_back() -> None:
         (CudaArray(VALUES, stream=0), DeviceArrayError, "stream 0"),
         (CudaArray(VALUES, mask=object()), DeviceArrayError, "mask"),
         (CudaArray(VALUES, data=None), DeviceArrayError, "cannot be followed"),
+        (CudaArray(VALUES, data=(0, True)), UnsupportedDtypeError, "no memory"),
         (CudaArray(VALUES, typestr="|V2"), UnsupportedDtypeError, "untyped"),
         (CudaArray(VALUES, typestr="<M8[s]"), UnsupportedDtypeError, "no defined"),
         (CudaArray(VALUES, strides=(4,)), UnsupportedDtypeError, "stride"),
