@@ -95,6 +95,40 @@ class Drift:
     leaf_max_level: NDArray[np.uint8]  # (leaf_count,), 255 for leaves that do not match
 
 @final
+class DeviceArray:
+    """An array of another library, held where it lies until this is gone; never copied, never written to.
+
+    dtype: as for TreeParameters. device_type, device_id: as DLPack numbers them (-1: not told).
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    device_type: int
+    device_id: int
+    is_contiguous: bool
+    @staticmethod
+    def from_dlpack(capsule: Any, *, stream: int = 0) -> DeviceArray:
+        """Takes a DLPack capsule over. stream: whose work makes the data, as CUDA numbers it; 0: they are there.
+
+        Raises CoreError("unsupported") for types without a comparison.
+        """
+    @staticmethod
+    def from_address(
+        address: int,
+        shape: Sequence[int],
+        strides: Sequence[int] | None,
+        dtype: str,
+        *,
+        stream: int = 0,
+        owner: Any = None,
+    ) -> DeviceArray:
+        """CUDA memory by its address; strides in bytes. owner: kept as long as this is."""
+    def host_view(self) -> NDArray[Any]:
+        """The memory as a read-only array, if it is the host's; bfloat16 as <u2."""
+    def read(self, first_element: int, count: int, *, backend: str) -> NDArray[np.uint8]:
+        """A copy of some elements' bytes in C order, on the host."""
+
+@final
 class TreeBuilder:
     """Builds a tree from a stream; memory is bounded by the slab, not by the array.
 
@@ -117,6 +151,8 @@ class TreeBuilder:
         self, path: str, offset: int, byte_count: int, *, engine: str = "auto", slab_bytes: int = 0
     ) -> str:
         """Streams a byte range of a file, reading and hashing overlapped; returns the engine used."""
+    def update_device(self, array: DeviceArray) -> None:
+        """All of the array, hashed on the device it lies on: `backend` has to be that device's."""
     def finish(self) -> Tree:
         """Raises CoreError("invalid_argument") unless exactly scalar_count scalars were given."""
     @property
@@ -183,6 +219,11 @@ class ElementComparer:
     ) -> None: ...
     def update(self, golden: Any, new: Any, *, first_element: int) -> None:
         """Two equally long pieces of whole elements; pieces in ascending order, gaps allowed."""
+    def update_device(
+        self, golden: Any, new: Any, *, first_element: int, element_count: int
+    ) -> None:
+        """The same where at least one is a DeviceArray (as a whole) of the backend's device, the other that or the
+        elements' bytes. What has no kernel on devices is brought over and compared on the host."""
     def update_files(
         self,
         golden_path: str,

@@ -1,8 +1,9 @@
 """The Python API: trees, comparisons and goldens of arrays in memory.
 
-Arrays are NumPy arrays, or anything that offers the buffer protocol, `__array__` or DLPack on the
-host. Wrong arguments raise UsageError (a ValueError); what cannot be compared raises, or is a
-result with the verdict `not_comparable`: never a match.
+Arrays are NumPy arrays, or anything that offers the buffer protocol, `__array__`, DLPack or
+`__cuda_array_interface__`; those on a GPU are hashed there (docs/how-to/gpu.md). Wrong arguments
+raise UsageError (a ValueError); what cannot be compared raises, or is a result with the verdict
+`not_comparable`: never a match.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ciwrap import _core
+from ciwrap.arrays import take_over
 from ciwrap.compare.pair import compare_variable
 from ciwrap.compare.variable import check_variable, golden_id
 from ciwrap.core_errors import from_core_error
@@ -24,18 +26,19 @@ from ciwrap.errors import (
     VariableMissingError,
     WriteFailedError,
 )
+from ciwrap.golden.capture import build_tree as stream_tree
 from ciwrap.golden.capture import capture, tree_parameters
 from ciwrap.golden.store import decode, read_golden_file
 from ciwrap.golden.values import ArrayValues, as_bytes
 from ciwrap.model import ErrorBound, EvidencePolicy, VariableId, VariableResult, VariableSettings
+from ciwrap.readers.dtypes import dtype_text
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from ciwrap._core import GoldenVariable, Tree
+    from ciwrap.golden.values import Values
 
 __all__ = [
     "Golden",
@@ -68,11 +71,13 @@ def build_tree(
     (uint8, packed). Raises UsageError for bounds, levels or sizes out of range,
     UnsupportedDtypeError for arrays without a defined comparison.
     """
-    values = ArrayValues(_as_array(array))
+    values = _values(array)
     settings = _settings(
         atol, rtol, ulps, equal_nan=equal_nan, fill_values=fill_values, chunk_bytes=chunk_bytes
     )
     parameters = tree_parameters(values.dtype, settings, residue_levels=residue_levels)
+    if values.device is not None:
+        return stream_tree(parameters, values)[0]
     try:
         return _core.build_tree(parameters, as_bytes(values.read(0, values.element_count)))
     except _core.CoreError as error:
@@ -99,7 +104,7 @@ def compare_arrays(
     defined comparison.
     """
     settings = _settings(atol, rtol, ulps, equal_nan=equal_nan, fill_values=fill_values)
-    ours, theirs = ArrayValues(_as_array(golden)), ArrayValues(_as_array(new))
+    ours, theirs = _values(golden), _values(new)
     return compare_variable(ours, theirs, settings, VariableId(name)).result
 
 
@@ -211,7 +216,7 @@ def make_golden(
         raise UsageError("a golden needs at least one array")
     variables = []
     for name, array in arrays.items():
-        values = ArrayValues(_as_array(array, name))
+        values = _values(array, name)
         variables.append(capture(values, settings, VariableId(name, iteration, rank)).variable)
     return Golden(tuple(sorted(variables, key=lambda one: golden_id(one).sort_key)))
 
@@ -230,7 +235,7 @@ def check_array(array: Any, golden: GoldenVariable) -> VariableResult:
     Another dtype or shape is `not_comparable`, not an exception. Raises UnsupportedDtypeError for
     arrays without a defined comparison.
     """
-    return check_variable(golden, ArrayValues(_as_array(array, golden.name)), None).result
+    return check_variable(golden, _values(array, golden.name), None).result
 
 
 def _settings(
@@ -258,35 +263,14 @@ def _settings(
     )
 
 
-def _as_array(array: Any, name: str | None = None) -> NDArray[Any]:
-    """A NumPy view of an array, copied only if it must be. Refuses what cannot be compared."""
-    from ciwrap.readers.dtypes import dtype_text
-
-    found = to_numpy(array, name)
+def _values(array: Any, name: str | None = None) -> Values:
+    """An array's values, copied only if they must be. Refuses what cannot be compared."""
+    found = take_over(array, name)
+    if not isinstance(found, np.ndarray):
+        return found
     if isinstance(found, np.ma.MaskedArray):
         raise UnsupportedDtypeError(
             "a masked array has two kinds of missing", variable=name, remedy="use .filled(...)"
         )
     dtype_text(found.dtype, variable=name)
-    return found
-
-
-def to_numpy(array: Any, name: str | None = None) -> NDArray[Any]:
-    """A NumPy view of an array of any dtype, copied only if it must be.
-
-    Raises UnsupportedDtypeError for what cannot be taken over.
-    """
-    if isinstance(array, np.ndarray):
-        found: NDArray[Any] = array
-    elif hasattr(array, "__dlpack__") and not hasattr(array, "__array__"):
-        try:
-            found = np.from_dlpack(array)
-        except (BufferError, RuntimeError, TypeError, ValueError) as error:
-            raise UnsupportedDtypeError(
-                f"the array cannot be taken over from DLPack: {error}",
-                variable=name,
-                remedy="copy it to the host as a type NumPy knows",
-            ) from error
-    else:
-        found = np.asarray(array)
-    return found
+    return ArrayValues(found)

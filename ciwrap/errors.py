@@ -329,6 +329,12 @@ class NotAvailableError(NotComparableError, RuntimeError):
     slug = "not-available"
 
 
+class DeviceArrayError(NotAvailableError):
+    """An array on a GPU, or another device, that this build cannot compare where it lies."""
+
+    slug = "device-array"
+
+
 class CommandFailedError(NotComparableError, RuntimeError):
     """The configured command could not be started, failed, or ran out of time."""
 

@@ -61,8 +61,12 @@ function(_ciwrap_build_kokkos source prefix)
         -DCMAKE_INSTALL_PREFIX=${prefix} -DCMAKE_INSTALL_LIBDIR=lib
         -DKokkos_ENABLE_DEPRECATED_CODE_4=OFF -DKokkos_ENABLE_LIBDL=OFF
         -DKokkos_ENABLE_TESTS=OFF -DKokkos_ENABLE_EXAMPLES=OFF ${options} ${CIWRAP_KOKKOS_OPTIONS})
+    set(jobs 2)
+    if(DEFINED ENV{CMAKE_BUILD_PARALLEL_LEVEL})
+        set(jobs $ENV{CMAKE_BUILD_PARALLEL_LEVEL})
+    endif()
     ciwrap_run("building Kokkos" "${prefix}.log"
-        "${CMAKE_COMMAND}" --build "${build}" --target install --parallel 2)
+        "${CMAKE_COMMAND}" --build "${build}" --target install --parallel ${jobs})
     file(REMOVE_RECURSE "${build}")
     file(TOUCH "${prefix}/complete")
 endfunction()
@@ -149,8 +153,9 @@ function(ciwrap_use_kokkos target)
     target_link_libraries(${target} PRIVATE Kokkos::kokkos)
     if("CUDA" IN_LIST Kokkos_DEVICES)
         # --fmad=false: device code rounds as host code does (compare -ffp-contract=off). What nvcc
-        # generates is not pedantic about line directives.
+        # generates is not pedantic about line directives. A device function that calls a host
+        # function compiles with a warning, and fails when it runs.
         target_compile_options(${target} PRIVATE
-            --fmad=false -include "${CIWRAP_CUDA_COMPAT}" -Wno-pedantic)
+            --fmad=false -Werror=cross-execution-space-call -include "${CIWRAP_CUDA_COMPAT}" -Wno-pedantic)
     endif()
 endfunction()

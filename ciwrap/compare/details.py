@@ -163,7 +163,8 @@ class _Scan:
         if g is None or v is None or g.dtype.kind == "c":
             self._is_number = False
             return
-        g, v = g.astype(np.float64), v.astype(np.float64)
+        with np.errstate(invalid="ignore"):  # a signalling NaN
+            g, v = g.astype(np.float64), v.astype(np.float64)
         self._is_zero &= bool(np.all(v == 0))
         self._is_nan &= bool(np.all(np.isnan(v)))
         with np.errstate(all="ignore"):

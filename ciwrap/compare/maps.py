@@ -194,7 +194,8 @@ def _drawable(values: NDArray[Any], dtype: str) -> NDArray[np.float64]:
     assert found is not None, "strings have no picture"
     if found.dtype.kind == "c":
         found = np.abs(found)
-    return found.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        return found.astype(np.float64)
 
 
 def _levels(values: NDArray[np.float64], low: float, high: float) -> bytes:

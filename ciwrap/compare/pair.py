@@ -45,6 +45,8 @@ ALWAYS_ELEMENTWISE_BYTES = 64 << 20
 _LARGEST_RESIDUES_BYTES = 1 << 30
 # From this share of suspect chunks on, reading everything in order beats reading here and there.
 _STREAM_FROM = 0.5
+# The core cuts what it is given into waves, two of which are under way at a time.
+_DEVICE_SLAB_BYTES = 1 << 30
 
 
 def compare_variable(
@@ -163,6 +165,13 @@ def _compare(
     return Compared(result, engine)
 
 
+def _side(values: Values, first: int, count: int) -> Any:
+    """An array on a device as a whole, or the bytes of some elements."""
+    if values.device is not None:
+        return values.device.array
+    return as_bytes(values.read(first, count))
+
+
 def _compare_elements(
     parameters: _core.TreeParameters,
     golden: Values,
@@ -170,15 +179,28 @@ def _compare_elements(
     leaves: NDArray[np.int64] | None,
     resources: Resources,
 ) -> _core.Comparison:
-    """Compares the chunks in `leaves` (None: all), read by the core where both lie in files."""
+    """Compares the chunks in `leaves` (None: all), read by the core where both lie in files.
+
+    Where one lies on a device, that compares them, and what of the other is on the host goes there.
+    """
     ours, theirs = golden.region, new.region
+    device = golden.device or new.device
     try:
         comparer = _core.ElementComparer(
             parameters,
             max_indices=MOST_INDICES,
-            backend=resources.backend,
+            backend=resources.backend if device is None else device.backend,
             threads=resources.threads,
         )
+        if device is not None:
+            for first, count in suspect_pieces(parameters, golden, leaves, _DEVICE_SLAB_BYTES):
+                comparer.update_device(
+                    _side(golden, first, count),
+                    _side(new, first, count),
+                    first_element=first,
+                    element_count=count,
+                )
+            return comparer.finish()
         if ours is not None and theirs is not None and ours.byte_count > 0:
             comparer.update_files(
                 ours.path,

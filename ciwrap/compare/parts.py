@@ -47,10 +47,13 @@ def runs_of(leaves: NDArray[np.int64]) -> list[tuple[int, int]]:
 
 
 def suspect_pieces(
-    parameters: _core.TreeParameters, values: Values, leaves: NDArray[np.int64] | None
+    parameters: _core.TreeParameters,
+    values: Values,
+    leaves: NDArray[np.int64] | None,
+    slab_bytes: int = DEFAULT_SLAB_BYTES,
 ) -> Iterator[tuple[int, int]]:
     """(first element, count) of the chunks in `leaves` (None: all), of at most a slab each."""
-    step = max(1, DEFAULT_SLAB_BYTES // max(1, values.item_bytes))
+    step = max(1, slab_bytes // max(1, values.item_bytes))
     if leaves is None:
         ranges = [(0, values.element_count)]
     else:

@@ -93,8 +93,13 @@ def feed(
 ) -> str | None:
     """Streams all values into a builder; memory is bounded.
 
-    Returns the read engine, if one was used.
+    What lies on a device is hashed there; the builder has to be of that device's backend. Returns
+    the read engine, if one was used.
     """
+    if values.device is not None:
+        builder.update_device(values.device.array)
+        progress.advance(values.byte_count)
+        return None
     region = values.region
     if region is None or region.byte_count == 0:
         for _, slab in values.slabs():
@@ -121,15 +126,17 @@ def build_tree(
 ) -> tuple[_core.Tree, _core.Drift | None, str | None]:
     """The tree of the values, the drift against `golden` if that has residues, and the engine used.
 
-    Raises the errors of `from_core_error` naming the file, and those of the reader.
+    An array on a device is hashed by that device, whatever `resources` say. Raises the errors of
+    `from_core_error` naming the file, and those of the reader.
     """
     region = values.region
+    device = values.device
     try:
         builder = _core.TreeBuilder(
             parameters,
             values.element_count * parameters.scalars_per_element,
             golden=golden,
-            backend=resources.backend,
+            backend=resources.backend if device is None else device.backend,
             threads=resources.threads,
         )
         engine = feed(builder, values, resources, progress)

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from ciwrap.core_errors import from_core_error
 from ciwrap.errors import MaskError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+    from ciwrap import _core
 
 DEFAULT_SLAB_BYTES = 4 << 20
 
@@ -29,6 +32,28 @@ class RegionLike(Protocol):
     def byte_count(self) -> int: ...
 
 
+class HeldOnDevice:
+    """An array in a device's memory, and the core's backend that computes there."""
+
+    def __init__(self, array: _core.DeviceArray, backend: str) -> None:
+        self.array = array
+        self.backend = backend
+        self.dtype = array.dtype
+        self.shape = tuple(array.shape)
+        self.item_bytes = 2 if array.dtype[1:] == "bf2" else np.dtype(array.dtype).itemsize
+
+    def read(self, first_element: int, count: int) -> NDArray[Any]:
+        """A copy of some elements on the host. Raises NotAvailableError."""
+        from ciwrap import _core
+
+        try:
+            copied = self.array.read(first_element, count, backend=self.backend)
+        except _core.CoreError as error:
+            raise from_core_error(error) from error
+        is_bfloat16 = self.dtype[1:] == "bf2"
+        return copied.view("<u2" if is_bfloat16 else self.dtype)
+
+
 class InfoLike(Protocol):
     """A variable before any of it is read (`ciwrap.readers.base.VariableInfo`)."""
 
@@ -40,6 +65,8 @@ class InfoLike(Protocol):
     def shape(self) -> tuple[int, ...]: ...
     @property
     def region(self) -> RegionLike | None: ...
+    @property
+    def device(self) -> Any: ...
     @property
     def item_bytes(self) -> int: ...
 
@@ -68,6 +95,11 @@ class Values(ABC):
     @property
     def region(self) -> RegionLike | None:
         """Where the bytes lie as they are; None if they have to be read through `read`."""
+        return None
+
+    @property
+    def device(self) -> HeldOnDevice | None:
+        """The array on a device that these values are; `read` then copies."""
         return None
 
     @abstractmethod
@@ -101,6 +133,11 @@ class SourceValues(Values):
     def region(self) -> RegionLike | None:
         return self._info.region
 
+    @property
+    def device(self) -> HeldOnDevice | None:
+        found: HeldOnDevice | None = self._info.device
+        return found
+
     def read(self, first_element: int, count: int) -> NDArray[Any]:
         return self._source.read(self._info.name, first_element, count)
 
@@ -116,6 +153,23 @@ class ArrayValues(Values):
 
     def read(self, first_element: int, count: int) -> NDArray[Any]:
         return self._flat[first_element : first_element + count]
+
+
+class DeviceValues(Values):
+    """An array in a device's memory, which stays there; `read` copies what it is asked for."""
+
+    def __init__(self, held: HeldOnDevice) -> None:
+        self._held = held
+        self.dtype = held.dtype
+        self.shape = held.shape
+        self.item_bytes = held.item_bytes
+
+    @property
+    def device(self) -> HeldOnDevice | None:
+        return self._held
+
+    def read(self, first_element: int, count: int) -> NDArray[Any]:
+        return self._held.read(first_element, count)
 
 
 class MaskedValues(Values):

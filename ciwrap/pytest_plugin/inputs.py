@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ciwrap.api import to_numpy
+import numpy as np
+
+from ciwrap.arrays import take_over
 from ciwrap.compare.outputs import Catalog
 from ciwrap.config import SettingsLayer, VariableRule
-from ciwrap.errors import DuplicateVariableError, UnsupportedDtypeError, UsageError
+from ciwrap.errors import CiwrapError, DuplicateVariableError, UnsupportedDtypeError, UsageError
 from ciwrap.model import ErrorBound, EvidencePolicy
 from ciwrap.readers.layout import find_in, name_fault
 from ciwrap.readers.memory import found_arrays
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from ciwrap.golden.values import Values
 
 BOUND_KEYS = ("atol", "rtol", "ulps")
 LAYER_KEYS = (
@@ -105,7 +109,7 @@ def catalog_of(
             "a string could be a path or a value",
             remedy="give a pathlib.Path for a file, or numpy.array(...) for text",
         )
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, NDArray[Any] | Values] = {}
     if isinstance(value, Mapping):
         _add_mapping(arrays, value, "")
         if not arrays:
@@ -117,7 +121,9 @@ def catalog_of(
     return Catalog(found_arrays(arrays))
 
 
-def _add_mapping(arrays: dict[str, NDArray[Any]], value: Mapping[Any, Any], prefix: str) -> None:
+def _add_mapping(
+    arrays: dict[str, NDArray[Any] | Values], value: Mapping[Any, Any], prefix: str
+) -> None:
     """Mappings in mappings become names with slashes."""
     for key, inner in value.items():
         name = f"{prefix}{key}"
@@ -137,7 +143,7 @@ def _add_mapping(arrays: dict[str, NDArray[Any]], value: Mapping[Any, Any], pref
         _add(arrays, name, _as_array(inner, name))
 
 
-def _add(arrays: dict[str, NDArray[Any]], name: str, array: NDArray[Any]) -> None:
+def _add(arrays: dict[str, NDArray[Any] | Values], name: str, array: NDArray[Any] | Values) -> None:
     if name in arrays:
         raise DuplicateVariableError(
             "comes from two keys",
@@ -152,7 +158,7 @@ def _is_table(value: Any) -> bool:
     return hasattr(value, "columns") and hasattr(value, "iloc") and hasattr(value, "index")
 
 
-def _add_table(arrays: dict[str, NDArray[Any]], value: Any) -> None:
+def _add_table(arrays: dict[str, NDArray[Any] | Values], value: Any) -> None:
     """The columns and the index: their names are part of what is checked."""
     for column in value.columns:
         _add(arrays, str(column), _as_array(value[column].to_numpy(), str(column)))
@@ -164,12 +170,14 @@ def _kind_words(value: Any) -> str:
     return f"{kind} of Python objects" if hasattr(value, "__len__") else f"a value of type {kind}"
 
 
-def _as_array(value: Any, name: str) -> NDArray[Any]:
+def _as_array(value: Any, name: str) -> NDArray[Any] | Values:
     try:
-        array = to_numpy(value, name)
+        array = take_over(value, name)
+    except CiwrapError:
+        raise
     except ValueError as error:
         raise UsageError(f"{name!r} is no array: {error}") from error
-    if array.dtype.hasobject:
+    if isinstance(array, np.ndarray) and array.dtype.hasobject:
         raise UnsupportedDtypeError(
             f"{_kind_words(value)} has no defined comparison",
             variable=name,

@@ -48,7 +48,8 @@ class VariableInfo:
     file ("step_10/x", "x[3]"), and `called` is what it is called in every iteration ("x").
     iteration and rank are None where the file says nothing of them. fault: why this variable
     cannot be read although the rest of the file can; reading it raises UnsupportedDtypeError with
-    this text, unless the configuration ignores it.
+    this text, unless the configuration ignores it. device: an array on a GPU that is the variable
+    (`ciwrap.golden.values.HeldOnDevice`), None for all that is read.
     """
 
     name: str
@@ -59,6 +60,7 @@ class VariableInfo:
     iteration: int | None = None
     rank: int | None = None
     fault: str | None = None
+    device: Any = None
 
     @property
     def element_count(self) -> int:

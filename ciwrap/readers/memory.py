@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -23,7 +23,22 @@ if TYPE_CHECKING:
 MEMORY = Path("<memory>")
 
 
-def found_arrays(arrays: Mapping[str, NDArray[Any]]) -> FoundOutputs:
+class HeldArray(Protocol):
+    """An array that NumPy has no type for, or that lies elsewhere (`ciwrap.golden.values.Values`).
+
+    device: as in VariableInfo.
+    """
+
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def device(self) -> Any: ...
+    def read(self, first_element: int, count: int) -> NDArray[Any]: ...
+
+
+def found_arrays(arrays: Mapping[str, NDArray[Any] | HeldArray]) -> FoundOutputs:
     """Arrays by name, as if they had been found in a file; they are neither copied nor kept."""
     return FoundOutputs((OutputFile(MEMORY, ArrayReader(arrays)),))
 
@@ -34,7 +49,7 @@ class ArrayReader(Reader):
     name = "memory"
     suffixes = ()
 
-    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def __init__(self, arrays: Mapping[str, NDArray[Any] | HeldArray]) -> None:
         self._arrays = arrays
 
     def open(
@@ -48,11 +63,16 @@ class ArrayReader(Reader):
 
 
 class ArraySource(Source):
-    def __init__(self, path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def __init__(self, path: Path, arrays: Mapping[str, NDArray[Any] | HeldArray]) -> None:
         self.path = path
         self._parts: dict[str, tuple[NDArray[Any], Field | None]] = {}
+        self._held: dict[str, HeldArray] = {}
         infos = []
         for name, array in arrays.items():
+            if not isinstance(array, np.ndarray):
+                infos.append(VariableInfo(name, array.dtype, array.shape, device=array.device))
+                self._held[name] = array
+                continue
             if isinstance(array, np.ma.MaskedArray):
                 raise UnsupportedDtypeError(
                     "a masked array has two kinds of missing",
@@ -73,6 +93,8 @@ class ArraySource(Source):
 
     def read(self, name: str, first_element: int, count: int) -> NDArray[Any]:
         self.checked_range(name, first_element, count)
+        if name in self._held:
+            return self._held[name].read(first_element, count)
         flat, field = self._parts[name]
         if field is None:
             return flat[first_element : first_element + count]

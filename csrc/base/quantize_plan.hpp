@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "base/host_device.hpp"
 #include "base/scalar_type.hpp"
 #include "base/tree_parameters.hpp"
 
@@ -43,9 +44,9 @@ struct QuantizePlan {
     double guaranteed_share = 1.0;
     double exact_above = 0.0;  // X as a magnitude; infinity where nothing is compared exactly
 
-    bool has_residues() const { return levels > 1; }
+    CIWRAP_HOST_DEVICE bool has_residues() const { return levels > 1; }
     // Packed residue bytes of a chunk of so many scalars.
-    std::uint64_t residue_bytes(std::uint64_t scalars) const {
+    CIWRAP_HOST_DEVICE std::uint64_t residue_bytes(std::uint64_t scalars) const {
         return has_residues() ? (scalars + packed - 1) / packed : 0;
     }
     // Packed residue bytes of a whole array.

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/host_device.hpp"
+
 namespace ciwrap {
 
 enum class ScalarType : std::uint8_t {
@@ -23,13 +25,13 @@ enum class ScalarType : std::uint8_t {
     raw,  // fixed-width bytes or unicode: compared byte by byte
 };
 
-constexpr bool is_float(ScalarType type) {
+CIWRAP_HOST_DEVICE constexpr bool is_float(ScalarType type) {
     return type <= ScalarType::float64;
 }
-constexpr bool is_integer(ScalarType type) {
+CIWRAP_HOST_DEVICE constexpr bool is_integer(ScalarType type) {
     return type >= ScalarType::int8 && type <= ScalarType::uint64;
 }
-constexpr bool is_unsigned(ScalarType type) {
+CIWRAP_HOST_DEVICE constexpr bool is_unsigned(ScalarType type) {
     return type >= ScalarType::uint8 && type <= ScalarType::uint64;
 }
 

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "bindings/py_device.hpp"
 #include "bindings/py_tree.hpp"
 
 namespace py = pybind11;
@@ -79,6 +80,13 @@ void register_builder(py::module_& module) {
             py::arg("data"))
         .def("update_file", &update_file, py::arg("path"), py::arg("offset"), py::arg("byte_count"),
              py::kw_only(), py::arg("engine") = "auto", py::arg("slab_bytes") = 0)
+        .def(
+            "update_device",
+            [](TreeBuilder& builder, const PyDeviceArray& held) {
+                const py::gil_scoped_release released;
+                builder.update_device(held.array);
+            },
+            py::arg("array"))
         .def("finish",
              [](TreeBuilder& builder) {
                  const py::gil_scoped_release released;

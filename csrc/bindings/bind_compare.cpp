@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "bindings/py_device.hpp"
 #include "bindings/py_tree.hpp"
 #include "core/element_compare.hpp"
 
@@ -37,6 +38,31 @@ void update(ElementComparer& comparer, const py::object& golden, const py::objec
     const PyBytes value_held(value);
     const py::gil_scoped_release released;
     comparer.update(golden_held.bytes(), value_held.bytes(), first_element);
+}
+
+// A side of a piece: a DeviceArray, or anything with the buffer protocol.
+class HeldSide {
+  public:
+    explicit HeldSide(const py::object& object) {
+        if (py::isinstance<PyDeviceArray>(object)) {
+            side_.array = &object.cast<const PyDeviceArray&>().array;
+        } else {
+            side_.bytes = bytes_.emplace(object).bytes();
+        }
+    }
+    const ComparedSide& side() const { return side_; }
+
+  private:
+    std::optional<PyBytes> bytes_;
+    ComparedSide side_;
+};
+
+void update_device(ElementComparer& comparer, const py::object& golden, const py::object& value,
+                   std::uint64_t first_element, std::uint64_t element_count) {
+    const HeldSide golden_held(golden);
+    const HeldSide value_held(value);
+    const py::gil_scoped_release released;
+    comparer.update_device(golden_held.side(), value_held.side(), first_element, element_count);
 }
 
 }  // namespace
@@ -82,6 +108,8 @@ void register_compare(py::module_& module) {
              py::arg("backend") = "auto", py::arg("threads") = 0)
         .def("update", &update, py::arg("golden"), py::arg("new"), py::kw_only(),
              py::arg("first_element"))
+        .def("update_device", &update_device, py::arg("golden"), py::arg("new"), py::kw_only(),
+             py::arg("first_element"), py::arg("element_count"))
         .def("update_files", &update_files, py::arg("golden_path"), py::arg("golden_offset"),
              py::arg("new_path"), py::arg("new_offset"), py::arg("byte_count"),
              py::arg("leaves") = py::none(), py::kw_only(), py::arg("engine") = "auto",

@@ -28,6 +28,7 @@ PYBIND11_MODULE(_core, module) {
     register_errors(module);
     ciwrap::register_parameters(module);
     ciwrap::register_tree(module);
+    ciwrap::register_device(module);
     ciwrap::register_builder(module);
     ciwrap::register_compare(module);
     ciwrap::register_stream(module);

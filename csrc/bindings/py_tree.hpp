@@ -73,6 +73,7 @@ void register_parameters(pybind11::module_& module);
 void register_tree(pybind11::module_& module);
 void register_builder(pybind11::module_& module);
 void register_compare(pybind11::module_& module);
+void register_device(pybind11::module_& module);
 void register_stream(pybind11::module_& module);
 void register_golden(pybind11::module_& module);
 void register_runtime(pybind11::module_& module);

@@ -25,8 +25,13 @@ using CompareFunction = void (*)(const TreeParameters& parameters, const Quantiz
 // Whatever the type and bound, element by element.
 CompareFunction choose_compare(const QuantizePlan& plan);
 
+class PieceTallies;
+
 // The same result; tiles of numbers by vector kernels where there is one for the type and bound.
+// `made`, if not null: a device has been over the piece that this block is `piece_element` elements
+// into; the kernel is then not run. If input.golden is null, elements come from there too.
 void compare_block(const TreeParameters& parameters, const QuantizePlan& plan, const DataType& type,
-                   const CompareInput& input, std::size_t max_indices, Comparison& result);
+                   const CompareInput& input, std::size_t max_indices, Comparison& result,
+                   const PieceTallies* made = nullptr, std::uint64_t piece_element = 0);
 
 }  // namespace ciwrap

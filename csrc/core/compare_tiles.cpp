@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/compare_block.hpp"
+#include "core/piece_tallies.hpp"
 #include "core/tile_staging.hpp"
 #include "kernels/compare_floats.hpp"
 #include "kernels/executor.hpp"
@@ -66,11 +67,51 @@ void compare_raw_tiles(const DataType& type, const CompareInput& input, const Ea
 
 }  // namespace
 
+bool has_compare_kernel(const TreeParameters& parameters, const DataType& type) {
+    return (type.scalar == ScalarType::float32 || type.scalar == ScalarType::float64) &&
+           !type.big_endian && parameters.fill_bits.empty() && parameters.ulps == 0;
+}
+
+void append_units(const TreeParameters& parameters, const DataType& type,
+                  std::uint64_t golden_offset, std::uint64_t value_offset,
+                  std::uint64_t element_count, std::vector<CompareUnit>& units) {
+    const std::uint64_t tile_elements = compare_tile / type.scalars_per_element;
+    for (std::uint64_t block = 0; block < element_count; block += compare_block_elements) {
+        const std::uint64_t tiles =
+            std::min(compare_block_elements, element_count - block) / tile_elements;
+        for (std::uint64_t first = 0; first < tiles; first += compare_tiles_per_block) {
+            const std::uint64_t at = (block + first * tile_elements) * type.element_bytes();
+            CompareUnit unit;
+            unit.golden_offset = golden_offset + at;
+            unit.value_offset = value_offset + at;
+            unit.atol = parameters.atol;
+            unit.rtol = parameters.rtol;
+            unit.tile_count = static_cast<std::uint32_t>(
+                std::min<std::uint64_t>(tiles - first, compare_tiles_per_block));
+            unit.scalar_bytes = type.scalar_bytes;
+            unit.scalars_per_element = type.scalars_per_element;
+            unit.equal_nan = parameters.equal_nan ? 1 : 0;
+            units.push_back(unit);
+        }
+    }
+}
+
+std::uint64_t first_unit_of(const DataType& type, std::uint64_t element) {
+    static_assert(compare_block_elements == compare_tile * compare_tiles_per_block);
+    return element / compare_block_elements * type.scalars_per_element;
+}
+
 void compare_block(const TreeParameters& parameters, const QuantizePlan& plan, const DataType& type,
-                   const CompareInput& input, std::size_t max_indices, Comparison& result) {
+                   const CompareInput& input, std::size_t max_indices, Comparison& result,
+                   const PieceTallies* made, std::uint64_t piece_element) {
     const level_kokkos::FloatingPointMode ieee;
     const CompareFunction compare_each = choose_compare(plan);
     const auto each = [&](std::uint64_t element, std::uint64_t count) {
+        if (input.golden == nullptr) {
+            CompareInput brought = made->elements(piece_element + element, count);
+            brought.first_element = input.first_element + element;
+            return compare_each(parameters, plan, type, brought, max_indices, result);
+        }
         const std::uint64_t at = element * type.element_bytes();
         compare_each(parameters, plan, type,
                      {input.golden + at, input.value + at, count, input.first_element + element},
@@ -88,9 +129,14 @@ void compare_block(const TreeParameters& parameters, const QuantizePlan& plan, c
         const std::uint64_t at = first * tile_elements * type.element_bytes();
         const auto count =
             static_cast<std::size_t>(std::min<std::uint64_t>(tiles - first, staging.most_tiles()));
-        FloatComparison scalars = staging.stage(input.golden + at, input.value + at, count);
-        tally = FloatTally{};
-        level_kernels().compare_floats(scalars, tally);
+        if (made != nullptr) {
+            made->tally(first_unit_of(type, piece_element) + first / compare_tiles_per_block,
+                        tally);
+        } else {
+            FloatComparison scalars = staging.stage(input.golden + at, input.value + at, count);
+            tally = FloatTally{};
+            level_kernels().compare_floats(scalars, tally);
+        }
         for (std::size_t tile = 0; tile < count; ++tile) {
             const std::uint64_t element = (first + tile) * tile_elements;
             if (tally.undecided[tile]) {

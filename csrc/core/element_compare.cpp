@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "core/compare_block.hpp"
+#include "core/piece_tallies.hpp"
 #include "io/input_file.hpp"
 
 namespace ciwrap {
@@ -68,8 +69,23 @@ ElementComparer::ElementComparer(TreeParameters parameters, std::size_t max_indi
       plan_(make_plan(parameters_)),
       type_(parameters_.data_type()),
       max_indices_(max_indices),
-      execution_(execution),
+      execution_(is_device(execution.backend) ? resolve_execution("auto", 0) : execution),
+      backend_(execution.backend),
+      is_on_device_(is_device(backend_) && has_compare_kernel(parameters_, type_)),
       interrupt_(std::move(interrupt)) {}
+
+DeviceComparer& ElementComparer::device() {
+    if (!device_)
+        device_ = make_device_comparer(backend_);
+    return *device_;
+}
+
+void ElementComparer::begin_piece(std::uint64_t first_element, std::uint64_t count) {
+    if (first_element < next_element_) {
+        throw Error(ErrorCode::invalid_argument, "pieces to compare must come in ascending order");
+    }
+    next_element_ = first_element + count;
+}
 
 void ElementComparer::update(std::span<const std::byte> golden, std::span<const std::byte> value,
                              std::uint64_t first_element) {
@@ -78,11 +94,29 @@ void ElementComparer::update(std::span<const std::byte> golden, std::span<const 
         throw Error(ErrorCode::invalid_argument,
                     "the two pieces to compare must be equally long and hold whole elements");
     }
-    if (first_element < next_element_) {
-        throw Error(ErrorCode::invalid_argument, "pieces to compare must come in ascending order");
-    }
     const std::uint64_t count = golden.size() / element_bytes;
-    next_element_ = first_element + count;
+    if (is_on_device_)
+        return update_device({golden, nullptr}, {value, nullptr}, first_element, count);
+    begin_piece(first_element, count);
+    compare_piece(reinterpret_cast<const std::uint8_t*>(golden.data()),
+                  reinterpret_cast<const std::uint8_t*>(value.data()), first_element, count,
+                  nullptr);
+}
+
+void ElementComparer::update(std::span<const std::byte> golden, std::span<const std::byte> value,
+                             std::uint64_t first_element, const PieceTallies& made) {
+    const std::uint64_t count = golden.size() / type_.element_bytes();
+    begin_piece(first_element, count);
+    compare_piece(reinterpret_cast<const std::uint8_t*>(golden.data()),
+                  reinterpret_cast<const std::uint8_t*>(value.data()), first_element, count, &made);
+}
+
+void ElementComparer::compare_piece(const std::uint8_t* golden, const std::uint8_t* value,
+                                    std::uint64_t first_element, std::uint64_t count,
+                                    const PieceTallies* made) {
+    const std::uint64_t element_bytes = type_.element_bytes();
+    // Elements that are brought over one after the other leave nothing to do side by side.
+    const Execution execution = golden == nullptr ? Execution{} : execution_;
     // Waves bound the memory for block results and the time between two looks for an interrupt.
     constexpr std::uint64_t blocks_per_wave = 1024;
     std::vector<Comparison> parts;
@@ -90,14 +124,16 @@ void ElementComparer::update(std::span<const std::byte> golden, std::span<const 
         const std::uint64_t in_wave = std::min(count - wave, blocks_per_wave * block_elements);
         const std::uint64_t blocks = (in_wave - 1) / block_elements + 1;
         parts.assign(blocks, Comparison{});
-        parallel_ranges(execution_, blocks, 8, [&](std::uint64_t first, std::uint64_t last, int) {
+        parallel_ranges(execution, blocks, 8, [&](std::uint64_t first, std::uint64_t last, int) {
             for (std::uint64_t block = first; block < last; ++block) {
                 const std::uint64_t element = wave + block * block_elements;
-                const CompareInput input{
-                    reinterpret_cast<const std::uint8_t*>(golden.data()) + element * element_bytes,
-                    reinterpret_cast<const std::uint8_t*>(value.data()) + element * element_bytes,
-                    std::min(block_elements, count - element), first_element + element};
-                compare_block(parameters_, plan_, type_, input, max_indices_, parts[block]);
+                const std::uint64_t at = element * element_bytes;
+                const CompareInput input{golden == nullptr ? nullptr : golden + at,
+                                         golden == nullptr ? nullptr : value + at,
+                                         std::min(block_elements, count - element),
+                                         first_element + element};
+                compare_block(parameters_, plan_, type_, input, max_indices_, parts[block], made,
+                              element);
             }
         });
         for (const Comparison& part : parts)

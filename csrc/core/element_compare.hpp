@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 #include "core/tree_builder.hpp"
 #include "io/read_engine.hpp"
 #include "kernels/compare_floats.hpp"
+#include "kernels/device_compare.hpp"
 #include "kernels/executor.hpp"
 
 namespace ciwrap {
@@ -45,8 +47,21 @@ struct Comparison {
     void append(const Comparison& later, std::size_t max_indices);
 };
 
+class PieceTallies;
+
+// One side of a piece: its bytes on the host, or the elements of an array on a device that the
+// piece is (as many, counted from the piece's first_element).
+struct ComparedSide {
+    std::span<const std::byte> bytes;
+    const DeviceArray* array = nullptr;
+};
+
 // Compares two streams of elements. The verdict on every element is exact (exact_bound.hpp). Not
 // thread safe.
+//
+// With a device backend, float32, float64 and complex numbers of them under absolute and relative
+// bounds are compared on the device; other types and bounds on the host, whatever the backend. The
+// result is the same to the bit.
 class ElementComparer {
   public:
     ElementComparer(TreeParameters parameters, std::size_t max_indices, Execution execution,
@@ -56,6 +71,16 @@ class ElementComparer {
     // ascending order, gaps allowed. Error(invalid_argument) otherwise.
     void update(std::span<const std::byte> golden, std::span<const std::byte> value,
                 std::uint64_t first_element);
+
+    // The same for a piece that a device has been over already.
+    void update(std::span<const std::byte> golden, std::span<const std::byte> value,
+                std::uint64_t first_element, const PieceTallies& made);
+
+    // The same for pieces of which at least one lies on the device of the backend. What has no
+    // kernel there is brought over, a few MiB at a time. Error(invalid_argument) for a host
+    // backend; not_available as require_here.
+    void update_device(const ComparedSide& golden, const ComparedSide& value,
+                       std::uint64_t first_element, std::uint64_t element_count);
 
     // The chunks `leaves` (ascending; nullptr: all) of two stored arrays of byte_count bytes:
     // scattered reads through two sets of buffers of memory_bytes in all, one being filled while
@@ -68,11 +93,19 @@ class ElementComparer {
     const Comparison& result() const { return result_; }
 
   private:
+    void begin_piece(std::uint64_t first_element, std::uint64_t count);
+    void compare_piece(const std::uint8_t* golden, const std::uint8_t* value,
+                       std::uint64_t first_element, std::uint64_t count, const PieceTallies* made);
+    DeviceComparer& device();
+
     TreeParameters parameters_;
     QuantizePlan plan_;
     DataType type_;
     std::size_t max_indices_;
-    Execution execution_;
+    Execution execution_;  // of a host
+    Backend backend_;
+    bool is_on_device_;
+    std::unique_ptr<DeviceComparer> device_;  // made when it is needed
     Interrupt interrupt_;
     std::uint64_t next_element_ = 0;
     Comparison result_;

@@ -5,7 +5,10 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <optional>
+#include <utility>
 
+#include "core/device_stage.hpp"
 #include "core/read_plan.hpp"
 
 namespace ciwrap {
@@ -73,6 +76,8 @@ struct Slice {
     std::vector<ReadRequest> requests;
     ReadBatch batch;
     std::uint64_t bytes = 0;
+    std::vector<bool> arrived;  // by piece
+    std::size_t turn = 0;       // of the device
 };
 
 class Streamer {
@@ -81,7 +86,8 @@ class Streamer {
              const Interrupt& interrupt, const DifferenceSink& sink)
         : jobs_(jobs),
           options_(options),
-          execution_(execution),
+          execution_(is_device(execution.backend) ? resolve_execution("auto", 0) : execution),
+          backend_(execution.backend),
           interrupt_(interrupt),
           sink_(sink),
           slice_bytes_(std::min(options.memory_bytes / fewest_slices, largest_slice) /
@@ -89,9 +95,6 @@ class Streamer {
         if (options_.memory_bytes < smallest_memory) {
             throw Error(ErrorCode::invalid_argument,
                         "at least 1 MiB of memory is needed for buffers");
-        }
-        if (is_device(execution_.backend)) {
-            throw Error(ErrorCode::unsupported, "elements are compared on the host");
         }
     }
 
@@ -106,12 +109,18 @@ class Streamer {
         std::deque<Slice> slices;
         std::vector<Slice*> idle;
         std::deque<Slice*> under_way;
+        Slice* held = nullptr;  // by the device, while the next one is waited for
+        std::optional<DeviceStage> stage;
+        if (is_device(backend_))
+            stage.emplace(backend_);
         const auto begin = [&](bool wait) {
             if (slices.size() < control.count() && idle.empty()) {
                 const std::size_t more = control.count() - slices.size();
                 memory.push_back(engine.make_buffers(more, slice_bytes_, is_long));
                 totals_.buffer_bytes += more * slice_bytes_;
                 for (std::size_t i = 0; i < more; ++i) {
+                    if (stage)
+                        stage->lock(memory.back()[i]);
                     slices.emplace_back().memory = memory.back()[i];
                     idle.push_back(&slices.back());
                 }
@@ -125,30 +134,50 @@ class Streamer {
             under_way.push_back(&slice);
             return true;
         };
+        const auto complete = [&](Slice& slice) {
+            if (stage)
+                stage->wait(slice.turn);
+            for (std::size_t i = 0; i < slice.pieces.size(); ++i) {
+                if (slice.arrived[i])
+                    compare(slice.pieces[i], stage ? stage->tallies(slice.turn, i) : nullptr);
+                jobs_.compared(2 * slice.pieces[i].length);
+                JobUnderWay& job = *slice.pieces[i].job;
+                --job.open_pieces;
+                finish(job);
+            }
+            slice.pieces.clear();
+            idle.push_back(&slice);
+        };
         auto last = Clock::now();
         for (;;) {
             // With none under way, false means that there are no more jobs.
-            while (under_way.size() < control.count() && begin(under_way.empty())) {
+            while (under_way.size() + (held != nullptr ? 1 : 0) < control.count() &&
+                   begin(under_way.empty() && held == nullptr)) {
             }
-            if (under_way.empty())
-                break;
+            if (under_way.empty()) {
+                if (held == nullptr)
+                    break;
+                complete(*std::exchange(held, nullptr));
+                continue;
+            }
             Slice& slice = *under_way.front();
             const auto before = Clock::now();
             const bool arrived = wait(slice);
             const auto now = Clock::now();
             control.note(slice.bytes, now - before, now - last);
             last = now;
-            for (Piece& piece : slice.pieces) {
-                if (arrived || read_alone(engine, slice, piece))
-                    compare(piece);
-                jobs_.compared(2 * piece.length);
-                JobUnderWay& job = *piece.job;
-                --job.open_pieces;
-                finish(job);
-            }
-            slice.pieces.clear();
+            slice.arrived.clear();
+            for (const Piece& piece : slice.pieces)
+                slice.arrived.push_back(arrived || read_alone(engine, slice, piece));
             under_way.pop_front();
-            idle.push_back(&slice);
+            if (!stage) {
+                complete(slice);
+                continue;
+            }
+            slice.turn = held == nullptr ? 0 : held->turn ^ 1;
+            stage->begin(slice.turn, slice.pieces, slice.arrived);
+            if (Slice* before_it = std::exchange(held, &slice))
+                complete(*before_it);
         }
         return totals_;
     }
@@ -202,7 +231,7 @@ class Streamer {
         }
     }
 
-    void compare(const Piece& piece) {
+    void compare(const Piece& piece, const PieceTallies* made) {
         JobUnderWay& job = *piece.job;
         if (job.outcome.error)
             return;
@@ -216,8 +245,13 @@ class Streamer {
         const Comparison& found = job.comparer->result();
         const std::uint64_t differing = found.differing_count;
         const std::size_t known = found.indices.size();
-        job.comparer->update({piece.golden, piece.length}, {piece.value, piece.length},
-                             piece.from / element_bytes);
+        const std::span golden(piece.golden, piece.length);
+        const std::span value(piece.value, piece.length);
+        if (made != nullptr) {
+            job.comparer->update(golden, value, piece.from / element_bytes, *made);
+        } else {
+            job.comparer->update(golden, value, piece.from / element_bytes);
+        }
         keep_values(piece, element_bytes, found.indices, known);
         if (sink_ && found.differing_count > differing)
             list(piece, element_bytes);
@@ -266,7 +300,8 @@ class Streamer {
 
     StreamJobs& jobs_;
     const StreamOptions& options_;
-    const Execution& execution_;
+    const Execution execution_;  // of a host
+    const Backend backend_;
     const Interrupt& interrupt_;
     const DifferenceSink& sink_;
     std::size_t slice_bytes_;

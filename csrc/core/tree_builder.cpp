@@ -73,29 +73,39 @@ TreeBuilder::TreeBuilder(TreeParameters parameters, std::uint64_t scalar_count,
     }
 }
 
-void TreeBuilder::hash(std::span<const std::byte> chunks) {
+// Leaves from `leaf` on and what belongs to them; the data are the caller's to fill in.
+ChunkBatch TreeBuilder::batch_at(std::uint64_t leaf, std::uint64_t scalar_count) {
     const std::uint64_t leaf_offset = shape_.offset(shape_.level_count() - 1);
     const std::uint64_t residue_stride = plan_.residue_bytes(plan_.chunk_scalars);
-    const bool against = golden_ && plan_.has_residues();
     ChunkBatch batch;
     batch.plan = &plan_;
-    batch.data = reinterpret_cast<const std::uint8_t*>(chunks.data());
-    batch.scalar_count = chunks.size() / plan_.scalar_bytes;
-    batch.leaves = tree_.digests.data() + leaf_offset + next_leaf_;
-    if (against) {
-        batch.golden_residues = golden_->residues.data() + next_leaf_ * residue_stride;
-        batch.golden_leaves = golden_->digests.data() + leaf_offset + next_leaf_;
-        batch.leaf_levels = drift_->leaf_max_level.data() + next_leaf_;
+    batch.scalar_count = scalar_count;
+    batch.leaves = tree_.digests.data() + leaf_offset + leaf;
+    if (golden_ && plan_.has_residues()) {
+        batch.golden_residues = golden_->residues.data() + leaf * residue_stride;
+        batch.golden_leaves = golden_->digests.data() + leaf_offset + leaf;
+        batch.leaf_levels = drift_->leaf_max_level.data() + leaf;
     } else if (plan_.has_residues()) {
-        batch.residues = tree_.residues.data() + next_leaf_ * residue_stride;
+        batch.residues = tree_.residues.data() + leaf * residue_stride;
     }
+    return batch;
+}
+
+std::uint64_t* TreeBuilder::device_histogram() {
+    return drift_ ? histograms_.front().data() : nullptr;
+}
+
+void TreeBuilder::hash(std::span<const std::byte> chunks) {
+    ChunkBatch batch = batch_at(next_leaf_, chunks.size() / plan_.scalar_bytes);
+    batch.data = reinterpret_cast<const std::uint8_t*>(chunks.data());
     const std::uint64_t count =
         batch.scalar_count == 0 ? 1 : (batch.scalar_count - 1) / plan_.chunk_scalars + 1;
     if (device_) {
-        device_->hash(batch, count, against ? histograms_.front().data() : nullptr);
+        device_->hash(batch, count, device_histogram());
         next_leaf_ += count;
         return;
     }
+    const bool against = drift_.has_value();
     const LevelKernels& kernels = level_kernels();
     parallel_ranges(execution_, count, std::max<std::uint64_t>(1, bytes_per_grain / chunk_bytes_),
                     [&](std::uint64_t first, std::uint64_t last, int worker) {
@@ -153,6 +163,34 @@ void TreeBuilder::update_file(ReadEngine& engine, const std::string& path, std::
     }
 }
 
+void TreeBuilder::update_device(const DeviceArray& array) {
+    if (!device_) {
+        throw Error(ErrorCode::invalid_argument,
+                    "an array on a device cannot be hashed by a host backend");
+    }
+    if (received_bytes_ != 0 || array.byte_count() != total_bytes_ ||
+        array.item_bytes % plan_.scalar_bytes != 0) {
+        throw Error(ErrorCode::invalid_argument,
+                    "an array on a device is hashed as a whole: " + std::to_string(total_bytes_) +
+                        " bytes, not " + std::to_string(array.byte_count()));
+    }
+    device_->accept(array);
+    const std::uint64_t step = std::max<std::uint64_t>(1, bytes_between_interrupts / chunk_bytes_);
+    const std::uint64_t scalar_count = total_bytes_ / plan_.scalar_bytes;
+    while (received_bytes_ < total_bytes_) {
+        const std::uint64_t first = next_leaf_ * plan_.chunk_scalars;
+        const std::uint64_t scalars = std::min(scalar_count - first, step * plan_.chunk_scalars);
+        const std::uint64_t count = (scalars - 1) / plan_.chunk_scalars + 1;
+        device_->hash_resident(array, first, batch_at(next_leaf_, scalars), count,
+                               device_histogram());
+        next_leaf_ += count;
+        received_bytes_ += scalars * plan_.scalar_bytes;
+        if (interrupt_)
+            interrupt_();
+    }
+    device_->finish();
+}
+
 std::shared_ptr<const MerkleTree> TreeBuilder::finish() {
     if (finished_)
         throw Error(ErrorCode::invalid_argument, "the tree is finished already");
@@ -164,7 +202,9 @@ std::shared_ptr<const MerkleTree> TreeBuilder::finish() {
     finished_ = true;
     if (!pending_.empty() || total_bytes_ == 0)
         hash(pending_);
-    ciwrap::build_upper_levels(shape_, execution_, tree_.digests);
+    if (device_)
+        device_->finish();
+    build_upper_levels(shape_, execution_, tree_.digests);
     if (drift_) {
         drift_->histogram.resize(static_cast<std::size_t>(plan_.half) + 1);
         for (const auto& counts : histograms_) {

@@ -50,6 +50,11 @@ class TreeBuilder {
     void update_file(ReadEngine& engine, const std::string& path, std::uint64_t offset,
                      std::uint64_t byte_count, std::size_t slab_bytes);
 
+    // All of the array, hashed where it lies on the builder's device; returns when it has been, so
+    // that the memory is its owner's again. Error(invalid_argument) for a host backend, another
+    // size, or after update; not_available if the array is on another device.
+    void update_device(const DeviceArray& array);
+
     // Error(invalid_argument) unless every scalar was given. Once.
     std::shared_ptr<const MerkleTree> finish();
 
@@ -58,7 +63,8 @@ class TreeBuilder {
 
   private:
     void hash(std::span<const std::byte> chunks);
-    void build_upper_levels();
+    ChunkBatch batch_at(std::uint64_t leaf, std::uint64_t scalar_count);
+    std::uint64_t* device_histogram();
 
     MerkleTree tree_;
     QuantizePlan plan_;

@@ -19,9 +19,28 @@ void finalise_ours() {
         Kokkos::finalize();
 }
 
+// Why Kokkos would not start here; empty if it would. One that was built for CUDA starts with a
+// device only, and takes its host backends with it.
+const std::string& obstacle() {
+    static const std::string why = [] {
+#if defined(KOKKOS_ENABLE_CUDA)
+        int devices = 0;
+        const cudaError_t status = cudaGetDeviceCount(&devices);
+        if (status != cudaSuccess)
+            return std::string("no CUDA device: ") + cudaGetErrorString(status);
+        if (devices == 0)
+            return std::string("no CUDA device found");
+#endif
+        return std::string();
+    }();
+    return why;
+}
+
 void ensure_initialised() {
     static std::once_flag once;
     std::call_once(once, [] {
+        if (!Kokkos::is_initialized() && !obstacle().empty())
+            throw Error(ErrorCode::not_available, obstacle());
         initialised_in = getpid();
         if (Kokkos::is_initialized())
             return;
@@ -54,6 +73,8 @@ void run_serially(int workers, void (*work)(void*, int), void* context) {
 
 int openmp_concurrency() {
 #if defined(KOKKOS_ENABLE_OPENMP)
+    if (!Kokkos::is_initialized() && !obstacle().empty())
+        return 0;
     ensure_initialised();
     return Kokkos::OpenMP().concurrency();
 #else
@@ -70,16 +91,19 @@ std::string kokkos_version() {
 
 std::vector<BackendReport> backend_report() {
     std::vector<BackendReport> report{{"serial", true, "", 1}};
+    const std::string reason = forked()                   ? "not usable in a forked process"
+                               : Kokkos::is_initialized() ? ""
+                                                          : obstacle();
 #if defined(KOKKOS_ENABLE_OPENMP)
-    report.push_back({"openmp", !forked(), forked() ? "not usable in a forked process" : "",
-                      openmp_concurrency()});
+    report.push_back({"openmp", reason.empty(), reason, openmp_concurrency()});
 #else
     report.push_back({"openmp", false, "not compiled in", 0});
 #endif
 #if defined(KOKKOS_ENABLE_CUDA)
-    const int devices = Kokkos::num_devices();
-    report.push_back({"cuda", devices > 0 && !forked(), devices > 0 ? "" : "no device found",
-                      devices > 0 ? Kokkos::Cuda().concurrency() : 0});
+    if (reason.empty())
+        ensure_initialised();
+    report.push_back(
+        {"cuda", reason.empty(), reason, reason.empty() ? Kokkos::Cuda().concurrency() : 0});
 #else
     report.push_back({"cuda", false, "not compiled in", 0});
 #endif
@@ -118,7 +142,9 @@ Execution resolve_execution(const std::string& backend, int threads) {
     }
     const int available = openmp_concurrency();
     if (available == 0 && backend == "openmp") {
-        throw Error(ErrorCode::not_available, "this build has no OpenMP backend (use 'serial')");
+        throw Error(ErrorCode::not_available,
+                    obstacle().empty() ? "this build has no OpenMP backend (use 'serial')"
+                                       : obstacle() + " (use 'serial')");
     }
     const int workers = threads == 0 || threads > available ? available : threads;
     return workers <= 1 && backend == "auto"

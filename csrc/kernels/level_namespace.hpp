@@ -3,6 +3,8 @@
 // set).
 #pragma once
 
+#include "base/host_device.hpp"
+
 #if defined(CIWRAP_CPU_LEVEL)
 #define CIWRAP_JOIN_(a, b) a##b
 #define CIWRAP_JOIN(a, b) CIWRAP_JOIN_(a, b)
@@ -12,7 +14,7 @@
 #endif
 
 #if defined(__CUDACC__) || defined(__HIPCC__)
-#define CIWRAP_FUNCTION __host__ __device__ inline
+#define CIWRAP_FUNCTION CIWRAP_HOST_DEVICE inline
 #elif defined(CIWRAP_CPU_LEVEL)
 #define CIWRAP_FUNCTION static inline  // no definition that a linker could share between levels
 #else

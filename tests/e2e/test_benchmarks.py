@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -91,3 +92,67 @@ def test_the_plugin_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         {"startup": {}, "small": small, "large": {"element_count": 1000, "cases": large}}
     )
     assert len(rows) == 4
+
+
+def test_the_benchmark_of_a_device_runs(tmp_path: Path) -> None:
+    """With the host in the device's place: the program works, its numbers mean nothing."""
+    results, table = tmp_path / "device.json", tmp_path / "device.md"
+    program = PROGRAM.replace('"benchmarks"', '"benchmarks.device"')
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            program,
+            str(ROOT),
+            "--quick",
+            "--backend",
+            "portable",
+            f"--json={results}",
+            f"--markdown={table}",
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    document = json.loads(results.read_text())
+    assert document["device"].startswith("none")
+    copies = {row["case"]: row for row in document["rows"] if row["case"].startswith("copy")}
+    assert len(copies) == 3
+    for row in document["rows"]:
+        assert row["gb_per_second"] > 0
+        assert row["beside"] is None or row["ratio"] > 0
+    assert len(table.read_text().splitlines()) == 2 + len(document["rows"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--phase", "build"], "no nvcc"),
+        (["--phase", "bench"], "nothing is built yet"),
+        (["--phase", "everything"], "invalid choice"),
+    ],
+)
+def test_the_gpu_script_says_what_is_missing(
+    arguments: list[str], words: str, tmp_path: Path
+) -> None:
+    """A copy of it in an empty folder, on a machine without a toolkit."""
+    script = tmp_path / "tools" / "gpu-check"
+    script.parent.mkdir()
+    shutil.copy(ROOT / "tools" / "gpu-check", script)
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    done = subprocess.run(
+        [sys.executable, str(script), *arguments],
+        env={"PATH": str(bin_folder), "CUDA_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode != 0
+    if words == "no nvcc" and Path("/usr/local/cuda/bin/nvcc").exists():
+        words = "no device"
+    assert words in done.stderr + done.stdout

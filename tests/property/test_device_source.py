@@ -1,4 +1,7 @@
-"""The device kernels' source, run on the host, gives the same bits as the host's vector code."""
+"""The device kernels' source gives the same bits as the host's vector code.
+
+It runs on the host, or on a GPU if CIWRAP_DEVICE_BACKEND=cuda (tools/gpu-check).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from device_arrays import BACKEND
 
 from ciwrap import _core
 
@@ -62,7 +66,7 @@ def test_device_source_gives_the_host_bits(dtype: str) -> None:
     for p in combinations:
         raw = raw_data(dtype, ELEMENTS * p.scalars_per_element, p.scalar_bytes)
         host = _core.build_tree(p, raw, backend="serial")
-        device = _core.build_tree(p, raw, backend="portable")
+        device = _core.build_tree(p, raw, backend=BACKEND)
         np.testing.assert_array_equal(host.digests, device.digests, err_msg=repr(p))
         if host.residues is None:
             assert device.residues is None
@@ -70,7 +74,7 @@ def test_device_source_gives_the_host_bits(dtype: str) -> None:
         np.testing.assert_array_equal(host.residues, device.residues, err_msg=repr(p))
         for run in (raw, raw[::-1].copy()):
             drifts = []
-            for backend in ("serial", "portable"):
+            for backend in ("serial", BACKEND):
                 builder = _core.TreeBuilder(p, host.scalar_count, golden=host, backend=backend)
                 builder.update(run)
                 tree = builder.finish()
@@ -79,3 +83,29 @@ def test_device_source_gives_the_host_bits(dtype: str) -> None:
                 drifts.append((tree.digests, drift.histogram, drift.leaf_max_level))
             for ours, theirs in zip(*drifts, strict=True):
                 np.testing.assert_array_equal(ours, theirs, err_msg=repr(p))
+
+
+LEVELS = [level["name"] for level in _core.cpu_levels() if level["usable"]]
+# Around what the hash and the kernels count in: stripes, blocks, short inputs, chunks.
+COUNTS = [0, 1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 59, 60, 61, 63, 64, 65, 127, 128, 129]
+COUNTS += [239, 240, 241, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 1031, 2047, 2049, 8193]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_size_on_every_cpu_level(dtype: str, level: str) -> None:
+    cases = [
+        one for one in parameters_for(dtype) if one.chunk_bytes == 4096 and not one.fill_values
+    ]
+    _core.set_cpu_level(level)
+    try:
+        for turn, count in enumerate(COUNTS):
+            for p in cases[turn % 5 :: 5]:
+                raw = raw_data(dtype, count * p.scalars_per_element, p.scalar_bytes)
+                host = _core.build_tree(p, raw, backend="serial")
+                device = _core.build_tree(p, raw, backend=BACKEND)
+                np.testing.assert_array_equal(host.digests, device.digests, err_msg=f"{p} {count}")
+                if host.residues is not None:
+                    np.testing.assert_array_equal(host.residues, device.residues)
+    finally:
+        _core.set_cpu_level("auto")

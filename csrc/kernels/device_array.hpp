@@ -1,0 +1,68 @@
+// Arrays of somebody else's that lie on a device: where, in which order, and what can be done with
+// them beside hashing. Kokkos stays behind this header.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "kernels/executor.hpp"
+
+namespace ciwrap {
+
+inline constexpr std::size_t max_array_dimensions = 32;
+
+// Elements in C order of `shape`, by strides in bytes. No dimensions: back to back.
+struct StridedLayout {
+    std::uint32_t dimension_count = 0;
+    std::uint64_t shape[max_array_dimensions] = {};
+    std::int64_t strides[max_array_dimensions] = {};
+
+    bool is_contiguous() const { return dimension_count == 0; }
+};
+
+// Memory that is not ours. Whoever made it keeps it until the call it was given to has returned.
+struct DeviceArray {
+    const std::uint8_t* data = nullptr;  // of the first element, in the device's memory
+    std::uint64_t element_count = 0;
+    std::uint32_t item_bytes = 1;  // of an element
+    StridedLayout layout;
+    int device_id = -1;  // -1: not told
+    // The stream whose work so far makes the data, as CUDA numbers them (1: the legacy default
+    // stream, 2: that of the thread); 0: the data are there.
+    std::uintptr_t stream = 0;
+
+    std::uint64_t byte_count() const { return element_count * item_bytes; }
+};
+
+// strides in bytes; empty for C order back to back. Dimensions that continue each other become one.
+// Throws Error(invalid_argument) for more dimensions than max_array_dimensions, or a size beyond
+// 2^60 bytes.
+DeviceArray make_device_array(const void* data, std::span<const std::int64_t> shape,
+                              std::span<const std::int64_t> strides, std::uint32_t item_bytes);
+
+// Throws Error(not_available) unless the array is memory of the device that `backend` computes on.
+void require_here(Backend backend, const DeviceArray& array);
+
+// `count` elements from `first` on, in C order, to host memory; waits for the array's stream and
+// for the copy.
+void copy_to_host(Backend backend, const DeviceArray& array, std::uint64_t first,
+                  std::uint64_t count, std::byte* to);
+
+// Host memory that a device copies from while the host goes on: locked as long as this lives, where
+// the device wants that and the system permits it. Move-only.
+class LockedMemory {
+  public:
+    LockedMemory() = default;
+    LockedMemory(Backend backend, std::span<std::byte> memory);
+    ~LockedMemory();
+    LockedMemory(LockedMemory&& other) noexcept;
+    LockedMemory& operator=(LockedMemory&& other) noexcept;
+    LockedMemory(const LockedMemory&) = delete;
+    LockedMemory& operator=(const LockedMemory&) = delete;
+
+  private:
+    void* locked_ = nullptr;
+};
+
+}  // namespace ciwrap
