@@ -271,8 +271,8 @@ class _Spread:
         return outcome
 
     def _end(self, code: int) -> None:
-        """Without MPI's own end, which would wait for the lost process. Aborting ends that one, too,
-        should it hang, and most mpiexecs then end with our exit code.
+        """Without MPI's own end, which would wait for the lost process. Aborting ends that one,
+        too, should it hang, and most mpiexecs then end with our exit code.
         """
         sys.stdout.flush()
         sys.stderr.flush()
