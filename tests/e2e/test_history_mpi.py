@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from e2e.cli_project import command, environment
+from e2e.cli_project import ROOT, command, environment
 
 from ciwrap.cli.main import run as run_cli
 
@@ -40,6 +40,13 @@ def compare(self, keys):
 comparer.Comparer.compare = compare
 from ciwrap.cli.main import run
 sys.exit(run(sys.argv[4:]))
+"""
+
+# The source tree is appended, so that an installed ciwrap comes before it.
+SCALING = """
+import runpy, sys
+sys.path.append(sys.argv.pop(1))
+runpy.run_module("benchmarks.mpi_scaling", run_name="__main__", alter_sys=True)
 """
 
 
@@ -126,3 +133,27 @@ def test_a_launcher_that_is_not_there(
     assert run_cli(["compare", "A", "B", "--mpi-launch", "no-such-mpiexec -n 2"]) == 3
     assert "no-such-mpiexec cannot be started" in capsys.readouterr().err
     assert run_cli(["compare", "A", "B", "--mpi-launch", ""]) == 2
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_scaling_runs(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [
+            *(sys.executable, "-c", SCALING, str(ROOT), "--folder", str(tmp_path)),
+            *("--gib", "0.002", "--repeats", "1", "--processes", "2", "--json", "found.json"),
+        ],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((tmp_path / "found.json").read_text())["rows"]
+    assert [(row["way"], row["cache"]) for row in rows] == [
+        (way, cache) for way in ("without MPI", "2 MPI processes") for cache in ("cold", "warm")
+    ]
+    assert sum(rows[-1]["checkpoints_by_process"]) == 20
+    assert all(0 < row["comparison_seconds"] < row["command_seconds"] for row in rows)
+    assert list(tmp_path.iterdir()) == [tmp_path / "found.json"]
