@@ -2,9 +2,12 @@
 
     python -m benchmarks.histories --folder /scratch [--gib 4] [--json FILE] [--markdown FILE]
 
-Two runs of 10 iterations and 2 ranks, seven float32 variables each, in five versions of the second
+Two runs of 10 iterations and 2 ranks, seven float32 variables each, in four versions of the second
 run. Every measurement begins with a cold page cache (POSIX_FADV_DONTNEED on every file); bytes are
-those asked of files, and those that came from the disk (/proc/self/io). Needs --gib x 4 of disk.
+those asked of files, and those that came from the disk (/proc/self/io). Small runs are compared
+right before, untimed: memory that was not touched for a second is slow to touch in some virtual
+machines. What is set beside each other is measured in rounds, one after the other, and medians over
+the rounds are given. Needs --gib x 4 of disk.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import argparse
 import json
 import os
 import shutil
+import statistics
 import subprocess
 import sys
 import time
@@ -114,10 +118,30 @@ class Cost:
 
 def cold(folder: Path, work: Callable[[], Any]) -> Cost:
     settle_to_disk(folder)
+    warm_up(folder)
     before = disk_bytes()
     started = time.perf_counter()
     result = work()
     return Cost(time.perf_counter() - started, disk_bytes() - before, result)
+
+
+def warm_folder(folder: Path) -> Path:
+    return folder.with_name(folder.name + "-warm")
+
+
+def make_warm_up(folder: Path) -> None:
+    """Runs of two chunks a variable, to be compared before every measurement."""
+    warm = warm_folder(folder)
+    write_first(warm / "A", CHUNK_BYTES // 2)
+    write_second(warm / "A", warm / "B", one_percent_of_chunks)
+    for run in ("A", "B"):
+        capture(warm / run, warm / f"{run}.tree")
+
+
+def warm_up(folder: Path) -> None:
+    warm = warm_folder(folder)
+    compare(warm / "A", warm / "B", None)
+    compare(warm / "A", warm / "B", (warm / "A.tree", warm / "B.tree"))
 
 
 def _aligned_reader(path: Path) -> int:
@@ -137,9 +161,14 @@ def _aligned_reader(path: Path) -> int:
         os.close(descriptor)
 
 
-def bandwidth(runs: list[Path]) -> float:
-    """Bytes a second of reading whole files past the cache, four at a time."""
-    files = [path for run in runs for path in files_of(run)]
+def bandwidth(run: Path) -> float:
+    """Bytes a second of reading whole files past the cache, four at a time; a GiB of them."""
+    files, total = [], 0
+    for path in files_of(run):
+        files.append(path)
+        total += path.stat().st_size
+        if total >= 1 << 30:
+            break
     started = time.perf_counter()
     with ThreadPoolExecutor(4) as pool:
         total = sum(pool.map(_aligned_reader, files))
@@ -246,10 +275,39 @@ def facts_of(result: CheckResult) -> dict[str, Any]:
     }
 
 
+def rounds(count: int, works: dict[str, Callable[[], Any]], folder: Path) -> dict[str, list[Cost]]:
+    """Each round does all of the work once, in this order."""
+    costs: dict[str, list[Cost]] = {name: [] for name in works}
+    for _ in range(count):
+        for name, work in works.items():
+            costs[name].append(cold(folder, work))
+    return costs
+
+
+def middle(costs: list[Cost]) -> Cost:
+    return sorted(costs, key=lambda cost: cost.seconds)[len(costs) // 2]
+
+
+def share(ours: list[Cost], theirs: list[float]) -> float:
+    """Median over the rounds of our seconds in units of theirs."""
+    return statistics.median(a.seconds / b for a, b in zip(ours, theirs, strict=True))
+
+
 def run_all(folder: Path, gib: float, others: bool) -> Iterator[dict[str, Any]]:
     elements = int(gib * (1 << 30)) // (ITERATIONS * RANKS * len(NAMES) * 4)
     first, second = folder / "A", folder / "B"
     trees = (folder / "A.tree", folder / "B.tree")
+
+    def direct() -> CheckResult:
+        return compare(first, second, None)
+
+    def by_captures() -> CheckResult:
+        return compare(first, second, trees)
+
+    def disk() -> float:
+        return bandwidth(first)
+
+    make_warm_up(folder)
     write_first(first, elements)
     made = cold(folder, lambda: capture(first, trees[0], residues=True))
     yield row(
@@ -258,31 +316,42 @@ def run_all(folder: Path, gib: float, others: bool) -> Iterator[dict[str, Any]]:
         capture_file_bytes=made.result.capture_bytes,
         data_bytes=made.result.bytes_read,
     )
-    for name, change in (
-        ("a: equal", equal),
-        ("b: 1 % of the chunks differ", one_percent_of_chunks),
-        ("c: noise of 10 % of the bound", noise),
-        ("d: everything differs", everything),
+    for name, change, count in (
+        ("a: equal", equal, 5),
+        ("b: 1 % of the chunks differ", one_percent_of_chunks, 9),
+        ("c: noise of 10 % of the bound", noise, 1),
+        ("d: everything differs", everything, 5),
     ):
         shutil.rmtree(second, ignore_errors=True)
         write_second(first, second, change)
-        against = trees[0] if change is noise else None
         capture(second, trees[1])
-        settle_to_disk(folder)
-        speed = bandwidth([first, second])
-        yield {"case": f"{name}: disk", "bytes_per_second": speed}
-        direct = cold(folder, lambda: compare(first, second, None))
-        yield row(f"{name}: direct", direct, **facts_of(direct.result))
-        ours = cold(folder, lambda: compare(first, second, trees))
-        yield row(f"{name}: captures", ours, **facts_of(ours.result))
-        if against is not None:
+        works = {"disk": disk, "direct": direct, "captures": by_captures}
+        if change is one_percent_of_chunks:
+            yield row(f"{name}: direct", once := cold(folder, direct), **facts_of(once.result))
+            del works["direct"]
+        costs = rounds(count, works, folder)
+        speeds = [cost.result for cost in costs["disk"]]
+        yield {"case": f"{name}: disk", "bytes_per_second": statistics.median(speeds)}
+        ours = middle(costs["captures"])
+        facts = facts_of(ours.result)
+        if "direct" in costs:
+            cost = middle(costs["direct"])
+            read = facts_of(cost.result)["data_bytes"]
+            pace = 1 / share(costs["direct"], [read / speed for speed in speeds])
+            yield row(f"{name}: direct", cost, of_disk=pace, **facts_of(cost.result))
+            theirs = [cost.seconds for cost in costs["direct"]]
+            beside = share(costs["captures"], theirs)
+            yield row(f"{name}: captures", ours, of_direct=beside, **facts)
+        else:
+            ideal = [facts["data_bytes"] / speed for speed in speeds]
+            yield row(
+                f"{name}: captures", ours, of_reading=share(costs["captures"], ideal), **facts
+            )
+        if change is noise:
             made = cold(folder, lambda: capture(second, trees[1], against=trees[0]))
             yield row(f"{name}: capture against A", made)
-            fine = cold(folder, lambda: compare(first, second, trees))
+            fine = middle(rounds(5, {"": by_captures}, folder)[""])
             yield row(f"{name}: captures against A", fine, **facts_of(fine.result))
-        if change is one_percent_of_chunks:
-            speed = bandwidth([first, second])
-            yield {"case": f"{name}: disk again", "bytes_per_second": speed}
         if others and change in (equal, everything):
             cost = cold(folder, lambda: numpy_allclose(first, second))
             yield row(f"{name}: NumPy allclose", cost)
@@ -291,14 +360,25 @@ def run_all(folder: Path, gib: float, others: bool) -> Iterator[dict[str, Any]]:
                 yield row(f"{name}: h5diff", diffed)
 
 
+def ratio_words(one: dict[str, Any]) -> str:
+    if "of_disk" in one:
+        return f"{one['of_disk']:.2f} of the disk's speed"
+    if "of_direct" in one:
+        times = one["of_direct"]
+        return f"{1 / times:.0f} times faster" if times < 0.1 else f"{times:.2f} of direct's time"
+    if "of_reading" in one:
+        return f"{one['of_reading']:.2f} of reading these data"
+    return ""
+
+
 def table(rows: list[dict[str, Any]]) -> str:
     lines = [
-        "| case | seconds | from disk, MiB | captures, KiB | data, MiB | suspect chunks |",
-        "|---|---|---|---|---|---|",
+        "| case | seconds | from disk, MiB | captures, KiB | data, MiB | suspect chunks | ratio |",
+        "|---|---|---|---|---|---|---|",
     ]
     for one in rows:
         if "bytes_per_second" in one:
-            lines.append(f"| {one['case']} | {one['bytes_per_second'] / 1e9:.2f} GB/s | | | | |")
+            lines.append(f"| {one['case']} | {one['bytes_per_second'] / 1e9:.2f} GB/s | | | | | |")
             continue
         cells = [
             one["case"],
@@ -307,6 +387,7 @@ def table(rows: list[dict[str, Any]]) -> str:
             f"{one['capture_bytes'] / 1024:.1f}" if "capture_bytes" in one else "",
             f"{one['data_bytes'] / 2**20:.1f}" if "data_bytes" in one else "",
             f"{one['suspect_chunks']} of {one['chunks']}" if one.get("chunks") else "",
+            ratio_words(one),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
@@ -329,6 +410,7 @@ def main() -> int:
             sys.stderr.write(json.dumps(one) + "\n")
     finally:
         shutil.rmtree(folder)
+        shutil.rmtree(warm_folder(folder), ignore_errors=True)
     document = {"machine": measure.machine(), "gib": options.gib, "rows": rows}
     if options.json:
         options.json.write_text(json.dumps(document, indent=1) + "\n")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 from ciwrap.errors import ConfigError
 
@@ -108,7 +109,7 @@ class PathPattern:
         head = self.text if special is None else self.text[: special.start()]
         return head[: head.rfind("/") + 1]
 
-    @property
+    @cached_property
     def stem(self) -> str:
         """The last component without fields, wild cards and suffix; 'data' if nothing is left."""
         last = _SPECIAL.sub("", self.text.rsplit("/", 1)[-1])

@@ -63,17 +63,23 @@ def bound_from(atol: float | None, rtol: float | None, ulps: int | None) -> Erro
 
 def make_rules(check: Check | None, bound: ErrorBound | None, ignore: tuple[str, ...]) -> Rules:
     from dataclasses import replace
+    from functools import cache
 
     from ciwrap.compare.check import arrangement_of
     from ciwrap.compare.runs import Rules
     from ciwrap.config import fit_to_dtype, name_matches
     from ciwrap.model import VariableId, VariableSettings
 
-    def settings_for(identity: VariableId, dtype: str) -> VariableSettings:
-        settings = VariableSettings() if check is None else check.settings_for(identity)
+    @cache
+    def with_bound(settings: VariableSettings, dtype: str) -> VariableSettings:
         if bound is not None:
             settings = replace(settings, bound=bound)
         return fit_to_dtype(settings, dtype)
+
+    default = VariableSettings()
+
+    def settings_for(identity: VariableId, dtype: str) -> VariableSettings:
+        return with_bound(default if check is None else check.settings_for(identity), dtype)
 
     def is_ignored(identity: VariableId) -> bool:
         if any(name_matches(pattern, identity) for pattern in ignore):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import cache
 from typing import TYPE_CHECKING
 
 from ciwrap import _core
@@ -69,6 +70,7 @@ _KNOWN_TO_TREES = frozenset(
 )
 
 
+@cache
 def has_own_tree(settings: VariableSettings) -> bool:
     """Whether the variable is compared number by number with its namesake, so that trees tell; not
     with a mask, and not in any other way that looks beyond the variable itself.

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ciwrap.errors import CorruptFileError
+from ciwrap.errors import CorruptFileError, UsageError
 from ciwrap.golden.capture import tree_parameters
 from ciwrap.history.index import by_identity
 from ciwrap.readers.base import FileRegion
 from ciwrap.readers.dtypes import storage_dtype
 
 if TYPE_CHECKING:
+    from ciwrap import _core
     from ciwrap.compare.outputs import Catalog
     from ciwrap.golden.values import RegionLike, Values
     from ciwrap.history.index import CapturedVariable, CheckpointKey, StoredTree
@@ -106,29 +108,33 @@ def fitting(
     """The captured variable if its trees were made with the bound that is now asked for."""
     if captured is None or captured.plain is None:
         return None
-    p = captured.plain.parameters
-    asked = tree_parameters(
-        captured.dtype,
-        settings,
-        chunk_bytes=p.chunk_bytes,
-        arity=p.arity,
-        variable=identity.text,
-    )
-    if asked != p:
+    if not _is_made_with(captured.plain.parameters, settings, identity):
         return None
     fine = captured.fine
-    if fine is not None:
-        wanted = tree_parameters(
-            captured.dtype,
-            settings,
-            residue_levels=fine.parameters.requested_residue_levels,
-            chunk_bytes=fine.parameters.chunk_bytes,
-            arity=fine.parameters.arity,
-            variable=identity.text,
-        )
-        if wanted != fine.parameters:
-            return replace(captured, fine=None)
+    if fine is not None and not _is_made_with(fine.parameters, settings, identity):
+        return replace(captured, fine=None)
     return captured
+
+
+def _is_made_with(
+    p: _core.TreeParameters, settings: VariableSettings, identity: VariableId
+) -> bool:
+    try:
+        asked = _asked_for(p.dtype, settings, p.requested_residue_levels, p.chunk_bytes, p.arity)
+    except UsageError as error:
+        error.variable = identity.text
+        raise
+    return asked == p
+
+
+# There are few kinds of variables, and many of each.
+@lru_cache(maxsize=1024)
+def _asked_for(
+    dtype: str, settings: VariableSettings, residue_levels: int, chunk_bytes: int, arity: int
+) -> _core.TreeParameters:
+    return tree_parameters(
+        dtype, settings, residue_levels=residue_levels, chunk_bytes=chunk_bytes, arity=arity
+    )
 
 
 def comparable_trees(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ciwrap import _core
@@ -35,6 +36,14 @@ class SourceFile:
     checksum: str | None = None
 
 
+@lru_cache(maxsize=4096)
+def _level_counts(leaves: int, arity: int) -> tuple[int, ...]:
+    counts = [leaves]
+    while counts[-1] > 1:
+        counts.append(-(-counts[-1] // arity))
+    return tuple(reversed(counts))
+
+
 @dataclass(frozen=True, slots=True)
 class StoredTree:
     """A tree in the file: all digests, root first. residues: only in one others are held against.
@@ -53,10 +62,7 @@ class StoredTree:
     def counts(self, scalar_count: int) -> tuple[int, ...]:
         """Nodes of each level, root first."""
         leaves = max(1, -(-scalar_count // self.parameters.chunk_scalars))
-        counts = [leaves]
-        while counts[-1] > 1:
-            counts.append(-(-counts[-1] // self.parameters.arity))
-        return tuple(reversed(counts))
+        return _level_counts(leaves, self.parameters.arity)
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,38 +145,14 @@ def _section(value: Any, what: str) -> Section:
     return Section(_whole(offset, what), _whole(count, what), bytes.fromhex(_hex(checksum, what)))
 
 
-@lru_cache(maxsize=1024)
-def _parameters_of(
-    dtype: str,
-    atol: float,
-    rtol: float,
-    ulps: int,
-    levels: int,
-    chunk_bytes: int,
-    arity: int,
-    equal_nan: bool,
-    fills: tuple[float, ...],
-) -> _core.TreeParameters:
-    """There are few of them in a capture, over and over."""
-    return _core.TreeParameters(
-        dtype,
-        atol=float(atol),
-        rtol=float(rtol),
-        ulps=ulps,
-        residue_levels=levels,
-        chunk_bytes=chunk_bytes,
-        arity=arity,
-        equal_nan=equal_nan,
-        fill_values=list(fills),
-    )
-
-
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _parameters(value: Any, dtype: str) -> _core.TreeParameters:
-    names = _list(value, "parameters", 9)
+@lru_cache(maxsize=1024)
+def _parameters(text: str, dtype: str) -> _core.TreeParameters:
+    """From their JSON; there are few of them in a capture, over and over."""
+    names = _list(json.loads(text), "parameters", 9)
     _need(names[0] == dtype, "a tree's dtype")
     _need(_is_number(names[1]) and _is_number(names[2]), "bounds")
     _need(all(map(_is_number, _list(names[8], "fill values"))), "fill values")
@@ -184,14 +160,24 @@ def _parameters(value: Any, dtype: str) -> _core.TreeParameters:
     for position, most in ((3, 1 << 62), (4, 255), (5, 1 << 40), (6, 256)):
         _need(_whole(names[position], "parameters") <= most, "parameters")
     try:
-        return _parameters_of(*names[:8], tuple(names[8]))
+        return _core.TreeParameters(
+            dtype,
+            atol=float(names[1]),
+            rtol=float(names[2]),
+            ulps=names[3],
+            residue_levels=names[4],
+            chunk_bytes=names[5],
+            arity=names[6],
+            equal_nan=names[7],
+            fill_values=names[8],
+        )
     except (_core.CoreError, TypeError, ValueError, OverflowError) as error:
         raise _MalformedError(str(error)) from error
 
 
 def _tree(row: Any, dtype: str, scalar_count_of: Callable[[Any], int]) -> StoredTree:
     _need(isinstance(row, dict), "a tree")
-    parameters = _parameters(row.get("parameters"), dtype)
+    parameters = _parameters(json.dumps(row.get("parameters")), dtype)
     share = row.get("max_share")
     _need(share is None or (isinstance(share, (int, float)) and 0 <= share <= 1), "max_share")
     residues, against = row.get("residues"), row.get("against")

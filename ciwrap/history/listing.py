@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,11 +39,12 @@ def source_files(run: Path, files: Sequence[OutputFile]) -> tuple[SourceFile, ..
     sources: dict[str, SourceFile] = {}
     for file in files:
         how = _how(file)
-        if file.path.is_dir():
+        status = _status(file.path)
+        if stat.S_ISDIR(status.st_mode):
             # A store of many files: each of them counts, and so does how they are read.
             sources.update({one.path: one for one in _inside(run, file.path, how)})
             continue
-        one = _source(run, file.path, how)
+        one = _described(run, file.path, how, status)
         sources[one.path] = one
         for companion in file.reader.companions(file.path):
             if companion.is_file():
@@ -72,13 +74,20 @@ def relative_path(run: Path, path: Path | str) -> str:
 
 
 def _source(run: Path, path: Path, how: str) -> SourceFile:
+    return _described(run, path, how, _status(path))
+
+
+def _described(run: Path, path: Path, how: str, status: os.stat_result) -> SourceFile:
+    return SourceFile(relative_path(run, path), status.st_size, status.st_mtime_ns, how)
+
+
+def _status(path: Path) -> os.stat_result:
     try:
-        status = path.stat()
+        return path.stat()
     except FileNotFoundError:
         raise OutputMissingError("has gone while it was looked at", file=path) from None
     except OSError as error:
         raise UnreadableFileError(error.strerror or str(error), file=path) from error
-    return SourceFile(relative_path(run, path), status.st_size, status.st_mtime_ns, how)
 
 
 def youngest_ns(files: Sequence[SourceFile]) -> int:

@@ -18,7 +18,7 @@ from ciwrap.errors import (
 )
 from ciwrap.model import VariableId
 from ciwrap.patterns import PathMatch, PathPattern
-from ciwrap.readers.registry import is_output_folder, knows_suffix, reader_for
+from ciwrap.readers.registry import is_known_suffix, is_output_folder, knows_suffix, reader_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -327,7 +327,8 @@ def _without_suffix(name: str) -> str:
     knows.
     """
     folder, slash, last = name.rpartition("/")
-    return folder + slash + Path(last).stem if knows_suffix(Path(last)) else name
+    stem, dot, suffix = last.rpartition(".")
+    return folder + slash + stem if stem and is_known_suffix(dot + suffix) else name
 
 
 def _exclusion(text: str) -> PathPattern:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 from functools import cache
 from importlib import import_module, metadata
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import ReaderPluginError, UnknownReaderError, one_line
@@ -18,7 +19,6 @@ from ciwrap.readers.base import Reader
 if TYPE_CHECKING:
     import os
     from importlib.metadata import EntryPoint
-    from pathlib import Path
 
 ENTRY_POINT_GROUP = "ciwrap.readers"
 
@@ -83,10 +83,15 @@ def reader_for(path: Path, format_name: str | None = None) -> Reader:
 
 def knows_suffix(path: Path) -> bool:
     """Whether some reader opens files of this suffix. Raises ReaderPluginError for a broken one."""
-    if path.suffix.lower() in _OWN_SUFFIXES:
+    return is_known_suffix(path.suffix)
+
+
+def is_known_suffix(suffix: str) -> bool:
+    """The same for a suffix with its dot, or ''."""
+    if suffix.lower() in _OWN_SUFFIXES:
         return True
     try:
-        reader_for(path)
+        reader_for(Path(f"name{suffix}"))
     except UnknownReaderError:
         return False
     return True
