@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from ciwrap import _core
+from ciwrap.closing import Closing
 from ciwrap.compare.parts import MOST_INDICES, suspect_pieces
 from ciwrap.core_errors import from_core_error
 from ciwrap.golden.capture import tree_parameters
@@ -15,8 +15,6 @@ from ciwrap.history.stage_two import Stream
 from ciwrap.model import Verdict
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -33,7 +31,7 @@ _STREAM_FROM = 0.5
 _ENOUGH_BYTES = 32 << 20
 
 
-class ByData(AbstractContextManager["ByData"]):
+class ByData(Closing):
     """Puts questions to the data of both runs; what is found goes to the outcome. Not thread safe.
 
     differences: takes every differing element.
@@ -142,10 +140,6 @@ class ByData(AbstractContextManager["ByData"]):
         self._outcome.data_bytes_read += facts.bytes_read
         self._outcome.engine = facts.engine or self._outcome.engine
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stream.__exit__(kind, error, trace)
+    def close(self) -> None:
+        """Gives up what has no answer yet."""
+        self._stream.close()

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from ciwrap import _core
+from ciwrap.closing import Closing
 from ciwrap.compare.parts import MOST_INDICES
 from ciwrap.core_errors import from_core_error
 from ciwrap.golden.progress import NO_PROGRESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import TracebackType
     from typing import Literal
 
     import numpy as np
@@ -56,7 +55,7 @@ Sink: TypeAlias = (
 )
 
 
-class Stream(AbstractContextManager["Stream"]):
+class Stream(Closing):
     """Answers questions about stored arrays, all in one stream that goes on while its user finds
     further ones; a question that fails does not stop the others.
 
@@ -168,12 +167,8 @@ class Stream(AbstractContextManager["Stream"]):
             totals["engine"],
         )
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Gives up what has no answer yet."""
         if self._session is not None:
             self._session.give_up()
             self._session = None
