@@ -29,21 +29,42 @@ def writer_lock(folder: Path, wait_seconds: float = DEFAULT_WAIT_SECONDS) -> Ite
     WriteFailedError if the folder cannot be written or its file system knows no locks.
     """
     path = folder / LOCK_NAME
+    descriptor = None
+    try:
+        descriptor = _acquire(path, wait_seconds)
+        # Only a help for the message of who waits; a full disk must not keep us from reading.
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"process {os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        if descriptor is None:
+            _remove_unless_held(path)
+        else:
+            # Unlinked while still held: whoever waits on this inode sees in `_acquire` that it is
+            # no longer the current one, and starts over.
+            with contextlib.suppress(OSError):
+                path.unlink()
+            os.close(descriptor)
+
+
+def _acquire(path: Path, wait_seconds: float) -> int:
+    """The descriptor that holds the lock; raises as `writer_lock` does."""
     deadline = time.monotonic() + wait_seconds
     while True:
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            descriptor = _open(path)
         except FileNotFoundError as error:
             # Another process has just cleared the folder away, as it does with empty ones.
             if time.monotonic() >= deadline:
                 raise _no_lock(path, error) from error
-            _make_folder(folder)
+            _make_folder(path.parent)
             continue
         except OSError as error:
             raise _no_lock(path, error) from error
         try:
             if _try_lock(descriptor) and _is_current(descriptor, path):
-                break
+                return descriptor
             holder = os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip()
         except OSError as error:
             os.close(descriptor)
@@ -56,22 +77,25 @@ def writer_lock(folder: Path, wait_seconds: float = DEFAULT_WAIT_SECONDS) -> Ite
             raise LockBusyError(
                 f"{holder or 'another process'} is writing goldens in this folder"
                 f" (waited {wait_seconds:g} s)",
-                file=folder,
+                file=path.parent,
                 remedy="let it finish, then try again",
             )
         time.sleep(_POLL_SECONDS)
-    try:
-        # Only a help for the message of who waits; a full disk must not keep us from reading.
-        with contextlib.suppress(OSError):
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"process {os.getpid()}\n".encode(), 0)
-        yield
-    finally:
-        # Unlinked while still held: whoever waits on this inode sees below that it is no longer the
-        # current one, and starts over.
-        with contextlib.suppress(OSError):
-            path.unlink()
-        os.close(descriptor)
+
+
+def _open(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+
+def _remove_unless_held(path: Path) -> None:
+    """Clears away the file of an attempt that was interrupted between creating and locking it."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            if _try_lock(descriptor) and _is_current(descriptor, path):
+                path.unlink()
+        finally:
+            os.close(descriptor)
 
 
 def _make_folder(folder: Path) -> None:

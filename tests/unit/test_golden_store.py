@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from ciwrap.errors import (
     UnreadableFileError,
     UsageError,
 )
+from ciwrap.golden import lock
 from ciwrap.golden.bounds import describe_bound, suspect_is_proof
 from ciwrap.golden.capture import capture
 from ciwrap.golden.environment import describe_environment
@@ -30,6 +32,9 @@ from ciwrap.golden.show import golden_document, golden_lines
 from ciwrap.golden.store import GoldenStore, read_golden_file
 from ciwrap.golden.values import ArrayValues
 from ciwrap.model import ErrorBound, EvidencePolicy, VariableId, VariableSettings
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 SMALL = np.linspace(0, 1, 100)
 DATA = EvidencePolicy.DATA
@@ -223,6 +228,42 @@ def test_the_lock_is_held_by_one_at_a_time(tmp_path: Path) -> None:
         thread.join()
     assert len(most) == 80
     assert max(most) == 1
+
+
+def _interrupted_at(line_number: int, folder: Path) -> bool:
+    """Takes the lock with Ctrl-C before the n-th line of doing so; False if there are fewer."""
+    lines = 0
+    taken = False
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal lines
+        if taken or frame.f_code.co_filename != lock.__file__:
+            return None
+        if event == "line" and not taken:
+            lines += 1
+            if lines == line_number:
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        with writer_lock(folder, 0.1):
+            taken = True
+            return False
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+
+
+def test_ctrl_c_while_the_lock_is_taken_leaves_nothing(tmp_path: Path) -> None:
+    line_number = 1
+    while _interrupted_at(line_number, tmp_path):
+        assert list(tmp_path.iterdir()) == [], f"interrupted at line {line_number}"
+        line_number += 1
+    assert line_number > 10
+    assert list(tmp_path.iterdir()) == []
 
 
 # --- capture
