@@ -77,7 +77,7 @@ class ByTrees:
         if pair is None or golden is None or new is None:
             return False
         a, b = pair
-        roots: dict[str, Any] = {"golden_root": a.root, "root": b.root}
+        roots: dict[str, Any] = {"golden_root": a.root.hex(), "root": b.root.hex()}
         if b.against is not None:
             roots["residue_levels"] = a.parameters.residue_levels
             roots["guaranteed_share"] = a.parameters.guaranteed_share

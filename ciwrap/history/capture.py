@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from ciwrap.compare.outputs import Catalog
 from ciwrap.errors import (
@@ -192,12 +194,13 @@ class _Session:
             for key in self._oldest_first(pending, groups):
                 try:
                     checkpoint = self._capture(writer, key, groups[key])
+                    row = encode_checkpoint(checkpoint, self.run)
                 except CiwrapError as error:
                     if error.exit_code is ExitCode.USAGE or isinstance(error, WriteFailedError):
                         raise
                     self.report.left_alone.append(error)
                     continue
-                section = writer.append_packed(encode_checkpoint(checkpoint))
+                section = writer.append_packed(row)
                 index.checkpoints[key] = Directory(key, section, checkpoint.digest)
                 self.report.captured.append(key)
                 self.report.variable_count += len(checkpoint.variables)

@@ -13,6 +13,7 @@ from ciwrap.golden.capture import Resources, tree_parameters
 from ciwrap.golden.values import as_bytes
 from ciwrap.history.index import (
     CapturedVariable,
+    MadeWith,
     StoredTree,
     by_identity,
     read_tree,
@@ -253,10 +254,10 @@ def _stored(
     drift = builder.drift
     residues = None if golden is not None or tree.residues is None else tree.residues
     return StoredTree(
-        tree.parameters,
-        tree.root.hex(),
+        MadeWith.of(tree.parameters),
+        tree.root,
         writer.append(tree.digests.tobytes()),
         None if residues is None else writer.append(residues.tobytes()),
-        None if golden is None else golden.root.hex(),
+        None if golden is None else golden.root,
         None if drift is None else float(drift.max_share),
     )

@@ -15,7 +15,10 @@ import os
 import struct
 import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from msgspec import Meta
 
 from ciwrap import _core
 from ciwrap.closing import Closing
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAGIC = b"\x89CWCAP\r\n"
-VERSION = 1
+VERSION = 2
 SLOT_OFFSETS = (64, 4096 + 64)
 HEAD_BYTES = 8192
 _HEAD = struct.Struct("<8sI52x")  # magic, version, zeros up to the first slot
@@ -46,13 +49,12 @@ MOST_INDEX_BYTES = 1 << 30
 _NEAR_BYTES = 16 << 10
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Where some bytes lie in the file, and their XXH3-128."""
 
-    offset: int
-    byte_count: int
-    checksum: bytes
+    offset: Annotated[int, Meta(ge=0, lt=1 << 62)]
+    byte_count: Annotated[int, Meta(ge=0, lt=1 << 62)]
+    checksum: Annotated[bytes, Meta(min_length=16, max_length=16)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,9 @@ def _newest(head: bytes, path: Path) -> _Slot:
     version = _HEAD.unpack_from(head)[1]
     if version != VERSION:
         raise UnsupportedFormatError(
-            f"is a capture of format {version}, this release reads {VERSION}", file=path
+            f"is a capture of format {version}, this release reads {VERSION}",
+            file=path,
+            remedy="capture the run again",
         )
     slots = [slot for slot in (_unpack_slot(head, at) for at in SLOT_OFFSETS) if slot is not None]
     if not slots:

@@ -1,4 +1,7 @@
-"""What a capture says of its run: checkpoints, their files, variables and trees."""
+"""What a capture says of its run: checkpoints, their files, variables and trees.
+
+These are also the rows of the capture's index: in this order, and in these types (index_codec).
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,28 @@ import json
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from msgspec import Meta
 
 from ciwrap import _core
 from ciwrap.errors import CorruptCaptureError
+from ciwrap.history.container import Section
 from ciwrap.model import ErrorBound, VariableId
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from ciwrap.history.container import CaptureFile, Section
+    from ciwrap.history.container import CaptureFile
 
-CheckpointKey = tuple["int | None", "int | None"]
+CheckpointKey = tuple[int | None, int | None]
+Whole = Annotated[int, Meta(ge=0, lt=1 << 62)]
+Digest = Annotated[bytes, Meta(min_length=16, max_length=16)]
 
 
-@dataclass(frozen=True, slots=True)
-class SourceFile:
+class SourceFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A file of the run as it was when it was captured.
 
     path: relative to the run, with '/'. how: reader, name and options it was read with, as text.
@@ -30,10 +38,54 @@ class SourceFile:
     """
 
     path: str
-    byte_count: int
+    byte_count: Whole
     mtime_ns: int
     how: str
-    checksum: str | None = None
+    checksum: Digest | None = None
+
+
+class MadeWith(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """`_core.TreeParameters`, as a row."""
+
+    dtype: str
+    atol: float
+    rtol: float
+    ulps: Whole
+    residue_levels: Annotated[int, Meta(ge=0, le=255)]
+    chunk_bytes: Annotated[int, Meta(ge=0, le=1 << 40)]
+    arity: Annotated[int, Meta(ge=0, le=256)]
+    equal_nan: bool
+    fill_values: tuple[float, ...]
+
+    @classmethod
+    def of(cls, p: _core.TreeParameters) -> MadeWith:
+        return cls(
+            p.dtype,
+            p.atol,
+            p.rtol,
+            p.ulps,
+            p.requested_residue_levels,
+            p.chunk_bytes,
+            p.arity,
+            p.equal_nan,
+            tuple(map(float, p.fill_values)),
+        )
+
+
+# There are few of them in a capture, over and over.
+@lru_cache(maxsize=1024)
+def _parameters(row: MadeWith) -> _core.TreeParameters:
+    return _core.TreeParameters(
+        row.dtype,
+        atol=row.atol,
+        rtol=row.rtol,
+        ulps=row.ulps,
+        residue_levels=row.residue_levels,
+        chunk_bytes=row.chunk_bytes,
+        arity=row.arity,
+        equal_nan=row.equal_nan,
+        fill_values=row.fill_values,
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -44,29 +96,33 @@ def _level_counts(leaves: int, arity: int) -> tuple[int, ...]:
     return tuple(reversed(counts))
 
 
-@dataclass(frozen=True, slots=True)
-class StoredTree:
+class StoredTree(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A tree in the file: all digests, root first. residues: only in one others are held against.
 
     against: root of the fine tree that this one was made against; None for a tree of its own.
     max_share: how much of the bound the values had moved from there, over matching chunks.
     """
 
-    parameters: _core.TreeParameters
-    root: str
+    made_with: MadeWith
+    root: Digest
     digests: Section
     residues: Section | None = None
-    against: str | None = None
-    max_share: float | None = None
+    against: Digest | None = None
+    max_share: Annotated[float, Meta(ge=0, le=1)] | None = None
+
+    @property
+    def parameters(self) -> _core.TreeParameters:
+        """Raises _core.CoreError for a row that cannot have been written by us."""
+        return _parameters(self.made_with)
 
     def counts(self, scalar_count: int) -> tuple[int, ...]:
         """Nodes of each level, root first."""
-        leaves = max(1, -(-scalar_count // self.parameters.chunk_scalars))
-        return _level_counts(leaves, self.parameters.arity)
+        parameters = self.parameters
+        leaves = max(1, -(-scalar_count // parameters.chunk_scalars))
+        return _level_counts(leaves, parameters.arity)
 
 
-@dataclass(frozen=True, slots=True)
-class CapturedVariable:
+class CapturedVariable(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A variable of a checkpoint.
 
     plain: the tree that may be compared with any other of the same bound. fine: the tree with
@@ -76,21 +132,20 @@ class CapturedVariable:
 
     identity: VariableId
     dtype: str
-    shape: tuple[int, ...]
+    shape: Annotated[tuple[Whole, ...], Meta(max_length=64)]
     plain: StoredTree | None = None
     fine: StoredTree | None = None
     relative: StoredTree | None = None
     reason: str | None = None
     # Where the bytes lie as they are: one of the checkpoint's files, and the first byte.
-    region: tuple[str, int] | None = None
+    region: tuple[str, Whole] | None = None
 
     @property
     def element_count(self) -> int:
         return math.prod(self.shape)
 
 
-@dataclass(frozen=True, slots=True)
-class CapturedCheckpoint:
+class CapturedCheckpoint(msgspec.Struct, frozen=True, array_like=True):
     """All variables of one (iteration, rank). digest: one for all, equal only if all are."""
 
     key: CheckpointKey
@@ -99,22 +154,19 @@ class CapturedCheckpoint:
 
     @property
     def digest(self) -> bytes:
-        text = json.dumps(
-            [
-                [list(v.identity.sort_key), v.dtype, list(v.shape), v.plain and v.plain.root]
-                for v in sorted(self.variables, key=lambda v: v.identity)
-            ]
+        rows = sorted(
+            (v.identity.sort_key, v.dtype, v.shape, None if v.plain is None else v.plain.root)
+            for v in self.variables
         )
-        return _core.xxh3_128(text.encode())
+        return _core.xxh3_128(msgspec.msgpack.encode(rows))
 
 
-@dataclass(frozen=True, slots=True)
-class Directory:
+class Directory(msgspec.Struct, frozen=True, array_like=True):
     """Where a checkpoint's own index lies, and its digest."""
 
     key: CheckpointKey
     section: Section
-    digest: bytes
+    digest: Digest
 
 
 @dataclass(slots=True)
@@ -166,7 +218,7 @@ def read_tree(capture: CaptureFile, variable: CapturedVariable, tree: StoredTree
         )
     except _core.CoreError as error:
         raise malformed(capture.path, str(error)) from error
-    if built.root.hex() != tree.root:
+    if built.root != tree.root:
         raise malformed(capture.path, "a tree's root")
     return built
 

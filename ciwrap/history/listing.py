@@ -94,7 +94,7 @@ def youngest_ns(files: Sequence[SourceFile]) -> int:
     return max((file.mtime_ns for file in files), default=0)
 
 
-def checksum_of(path: Path) -> str:
+def checksum_of(path: Path) -> bytes:
     """XXH3-128 of the XXH3-128 of each MiB, so that a file of any size is read in pieces.
 
     Raises as `InputFile` does.
@@ -107,7 +107,7 @@ def checksum_of(path: Path) -> str:
         ]
     finally:
         file.close()
-    return _core.xxh3_128(b"".join(parts)).hex()
+    return _core.xxh3_128(b"".join(parts))
 
 
 def why_stale(

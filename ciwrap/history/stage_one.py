@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ciwrap.history.index import CapturedVariable, StoredTree
     from ciwrap.model import VariableId
 
-_UNMATCHABLE = "ff" * 16
+_UNMATCHABLE = b"\xff" * 16
 # Neighbouring groups of leaves are read in one go across gaps up to this.
 _GAP_NODES = 256
 # From this share of suspect parents on, all leaves are read at once.

@@ -1,5 +1,6 @@
 // TreeBuilder, build_tree, Drift.
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 
 #include "base/error.hpp"
@@ -15,12 +16,12 @@ std::shared_ptr<const MerkleTree> tree_or_null(const std::optional<PyTree>& gold
     return golden ? golden->tree : nullptr;
 }
 
-std::string update_file(TreeBuilder& builder, const std::string& path, std::uint64_t offset,
-                        std::uint64_t byte_count, const std::string& engine_name,
-                        std::size_t slab_bytes) {
+std::string update_file(TreeBuilder& builder, const std::filesystem::path& path,
+                        std::uint64_t offset, std::uint64_t byte_count,
+                        const std::string& engine_name, std::size_t slab_bytes) {
     const py::gil_scoped_release released;
     ReadEngine engine({.kind = parse_engine_kind(engine_name)});
-    builder.update_file(engine, path, offset, byte_count, slab_bytes);
+    builder.update_file(engine, path.native(), offset, byte_count, slab_bytes);
     return std::string(engine.name());
 }
 

@@ -1,5 +1,6 @@
 // ElementComparer, compare_arrays, Comparison.
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 
 #include "bindings/py_device.hpp"
@@ -17,8 +18,8 @@ double mean(double sum, std::uint64_t count) {
     return count == 0 ? 0.0 : sum / static_cast<double>(count);
 }
 
-std::string update_files(ElementComparer& comparer, const std::string& golden_path,
-                         std::uint64_t golden_offset, const std::string& new_path,
+std::string update_files(ElementComparer& comparer, const std::filesystem::path& golden_path,
+                         std::uint64_t golden_offset, const std::filesystem::path& new_path,
                          std::uint64_t new_offset, std::uint64_t byte_count,
                          const std::optional<LeafArray>& leaves, const std::string& engine_name,
                          std::size_t memory_bytes) {
@@ -27,8 +28,8 @@ std::string update_files(ElementComparer& comparer, const std::string& golden_pa
         chunks.assign(leaves->data(), leaves->data() + leaves->size());
     const py::gil_scoped_release released;
     ReadEngine engine({.kind = parse_engine_kind(engine_name)});
-    comparer.update_files(engine, golden_path, golden_offset, new_path, new_offset, byte_count,
-                          leaves ? &chunks : nullptr, memory_bytes);
+    comparer.update_files(engine, golden_path.native(), golden_offset, new_path.native(),
+                          new_offset, byte_count, leaves ? &chunks : nullptr, memory_bytes);
     return std::string(engine.name());
 }
 

@@ -1,6 +1,4 @@
 // GoldenVariable; writing and reading golden files.
-#include <pybind11/stl/filesystem.h>
-
 #include <filesystem>
 #include <optional>
 #include <string>

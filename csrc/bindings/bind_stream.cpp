@@ -1,4 +1,5 @@
 // StreamSession.
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -48,13 +49,6 @@ DifferenceSink make_sink(const py::object& function) {
     };
 }
 
-py::object as_exception(const Error& error) {
-    const py::object type = py::module_::import("ciwrap._core").attr("CoreError");
-    py::object made = type(error.what());
-    made.attr("code") = error_code_name(error.code());
-    return made;
-}
-
 // Python's `StreamSession`. The session's thread may need the GIL for its sink, so it is not held
 // where that thread is waited for.
 class PyStreamSession {
@@ -71,13 +65,12 @@ class PyStreamSession {
         session_.reset();
     }
 
-    std::size_t add(const TreeParameters& parameters, std::string golden_path,
-                    std::uint64_t golden_offset, std::string new_path, std::uint64_t new_offset,
-                    std::uint64_t byte_count, const std::optional<LeafArray>& leaves) {
-        StreamJob job{parameters,    std::move(golden_path),
-                      golden_offset, std::move(new_path),
-                      new_offset,    byte_count,
-                      std::nullopt};
+    std::size_t add(const TreeParameters& parameters, const std::filesystem::path& golden_path,
+                    std::uint64_t golden_offset, const std::filesystem::path& new_path,
+                    std::uint64_t new_offset, std::uint64_t byte_count,
+                    const std::optional<LeafArray>& leaves) {
+        StreamJob job{parameters, golden_path.native(), golden_offset, new_path.native(),
+                      new_offset, byte_count,           std::nullopt};
         if (leaves)
             job.leaves.emplace(leaves->data(), leaves->data() + leaves->size());
         return session().add(std::move(job));

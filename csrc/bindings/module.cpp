@@ -1,26 +1,38 @@
 #include <pybind11/pybind11.h>
 
+#include <string_view>
+
 #include "base/error.hpp"
 #include "bindings/py_tree.hpp"
 
 namespace {
 
 void register_errors(pybind11::module_& module) {
-    static pybind11::exception<ciwrap::Error> core_error(module, "CoreError");
+    static const pybind11::exception<ciwrap::Error> core_error(module, "CoreError");
     pybind11::register_exception_translator([](std::exception_ptr pointer) {
         try {
             if (pointer)
                 std::rethrow_exception(pointer);
         } catch (const ciwrap::Error& error) {
-            const pybind11::handle type = core_error;
-            pybind11::object raised = type(error.what());
-            raised.attr("code") = ciwrap::error_code_name(error.code());
-            PyErr_SetObject(core_error.ptr(), raised.ptr());
+            PyErr_SetObject(core_error.ptr(), ciwrap::as_exception(error).ptr());
         }
     });
 }
 
 }  // namespace
+
+pybind11::object ciwrap::as_exception(const Error& error) {
+    namespace py = pybind11;
+    // Messages name files, whose names may be any bytes.
+    const std::string_view message = error.what();
+    const auto text = py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(
+        message.data(), static_cast<py::ssize_t>(message.size()), "backslashreplace"));
+    if (!text)
+        throw py::error_already_set();
+    py::object made = py::module_::import("ciwrap._core").attr("CoreError")(text);
+    made.attr("code") = error_code_name(error.code());
+    return made;
+}
 
 PYBIND11_MODULE(_core, module) {
     module.doc() = "Error-bounded Merkle trees: the compiled core of ciwrap.";

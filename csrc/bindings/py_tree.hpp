@@ -4,6 +4,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
 
 #include <cstddef>
 #include <memory>
@@ -14,6 +15,9 @@
 #include "core/tree_builder.hpp"
 
 namespace ciwrap {
+
+// Python's CoreError.
+pybind11::object as_exception(const Error& error);
 
 // Python's `Tree`: an immutable tree, shared.
 struct PyTree {

@@ -15,7 +15,16 @@ def test_the_hooks_load_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert "ciwrap.pytest_plugin.options" in loaded
-    assert not loaded & {"numpy", "pydantic", "yaml", "click", "rich", "jinja2", "ciwrap._core"}
+    assert not loaded & {
+        "numpy",
+        "pydantic",
+        "msgspec",
+        "yaml",
+        "click",
+        "rich",
+        "jinja2",
+        "ciwrap._core",
+    }
     assert {name for name in loaded if name.startswith("ciwrap")} == {
         "ciwrap",
         "ciwrap.pytest_plugin",

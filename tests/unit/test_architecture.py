@@ -49,6 +49,7 @@ ONLY_IN = {
     "click": {"cli"},
     "rich": {"cli", "report"},
     "jinja2": {"report"},
+    "msgspec": {"history"},
     "pydantic": {"config"},
     "pytest": {"testing", "pytest_plugin"},
     "hypothesis": {"testing"},

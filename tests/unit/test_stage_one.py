@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ciwrap import _core
 from ciwrap.history import stage_one
 from ciwrap.history.container import CaptureFile, CaptureWriter
-from ciwrap.history.index import CapturedVariable, StoredTree
+from ciwrap.history.index import CapturedVariable, MadeWith, StoredTree
 from ciwrap.model import VariableId
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def stored(path: Path, tree: _core.Tree) -> StoredTree:
     with CaptureWriter(path) as writer:
         section = writer.append(tree.digests.tobytes())
         writer.commit(b"{}")
-    return StoredTree(tree.parameters, tree.root.hex(), section)
+    return StoredTree(MadeWith.of(tree.parameters), tree.root, section)
 
 
 def suspects(folder: Path, golden: _core.Tree, new: _core.Tree) -> list[int]:
