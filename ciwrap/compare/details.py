@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ciwrap.compare.maps import chunk_share_maps, make_picture, share_maps
-from ciwrap.compare.parts import chunk_elements, judged_elements, runs_of
+from ciwrap.compare.parts import chunk_elements, judged_elements, read_each, runs_of
 from ciwrap.compare.shares import as_numbers, share_of_bound
 from ciwrap.details import MOST_RUNS, MOST_WORST, ChunkMap, IndexBox, Pattern, TreeLevel
 from ciwrap.model import Details
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     # (first element, golden, new) of the pieces that hold all differing elements, in order.
     Pieces = Callable[[], Iterator[tuple[int, NDArray[Any], NDArray[Any]]]]
     # Golden and new of `count` elements from `first` on.
-    ReadBoth = Callable[[int, int], tuple[NDArray[Any], NDArray[Any]]]
+    from ciwrap.compare.parts import ReadBoth
 
 # Elements that are looked at a second time for the samples: some seconds at most.
 _MOST_SCANNED = 1 << 23
@@ -104,7 +104,7 @@ def element_details(
             [flat for flat in worst if flat >= 0],
             parameters,
             shape,
-            [read(flat, 1) for flat in worst if flat >= 0],
+            read_each(read),
         ),
         share_maps=maps,
         picture=make_picture(parameters, shape, worst[0], found.get("differing_box"), read)

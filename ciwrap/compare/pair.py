@@ -12,7 +12,8 @@ from ciwrap.compare.convert import (
     held_by_float32,
     is_mixed_precision,
 )
-from ciwrap.compare.parts import MOST_INDICES, suspect_pieces
+from ciwrap.compare.details import element_details
+from ciwrap.compare.parts import MOST_INDICES, read_each, suspect_pieces
 from ciwrap.compare.periodic import compare_periodic
 from ciwrap.compare.variable import Compared, element_result, not_comparable, reason_of
 from ciwrap.core_errors import from_core_error
@@ -153,14 +154,13 @@ def _compare(
         suspects,
         golden_tree.leaf_count,
         all_compared=compare_all,
-        read_golden=lambda flat: golden.read(flat, 1),
-        read_new=lambda flat: new.read(flat, 1),
+        read_elements=read_each(read_both),
         root=new_tree.root.hex(),
         golden_root=golden_tree.root.hex(),
         drift=drift,
-        tree=golden_tree,
-        pieces=pieces,
-        read_both=read_both,
+        details=lambda: element_details(
+            comparison, suspects, golden_tree, tuple(golden.shape), pieces, read_both
+        ),
     )
     return Compared(result, engine)
 

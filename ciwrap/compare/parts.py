@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -21,10 +21,19 @@ if TYPE_CHECKING:
 MOST_RANGES = 20
 MOST_ELEMENTS = 10
 MOST_INDICES = 100
+# Up to about so many, a loop is faster than several calls of NumPy.
+_FEW = 64
+
+# Both sides' elements from a flat index on, and so many: one-dimensional arrays.
+ReadBoth: TypeAlias = "Callable[[int, int], tuple[NDArray[Any], NDArray[Any]]]"
+# Both sides' elements at these flat indices.
+ReadElements: TypeAlias = "Callable[[Sequence[int]], tuple[NDArray[Any], NDArray[Any]]]"
 
 
 def to_index(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     """An element's position in C order as its index in the variable's own dimensions."""
+    if len(shape) == 1:
+        return (int(flat),)
     index = []
     for size in reversed(shape):
         flat, position = divmod(int(flat), size)
@@ -38,8 +47,14 @@ def chunk_elements(parameters: _core.TreeParameters) -> int:
 
 def runs_of(leaves: NDArray[np.int64]) -> list[tuple[int, int]]:
     """Ascending leaves as runs of neighbours: (first, last), both included."""
-    if leaves.size == 0:
-        return []
+    if leaves.size < _FEW:
+        runs: list[tuple[int, int]] = []
+        for leaf in leaves.tolist():
+            if runs and leaf == runs[-1][1] + 1:
+                runs[-1] = (runs[-1][0], leaf)
+            else:
+                runs.append((leaf, leaf))
+        return runs
     breaks = np.flatnonzero(np.diff(leaves) != 1)
     firsts = leaves[np.concatenate(([0], breaks + 1))]
     lasts = leaves[np.concatenate((breaks, [leaves.size - 1]))]
@@ -99,58 +114,59 @@ def suspect_ranges(
     return tuple(ranges), len(runs), total
 
 
-def value_text(elements: NDArray[Any], dtype: str) -> str:
-    """One element as a text that reads back as the same value: `0.1`, `nan`, `b'ab'`."""
+def value_texts(elements: NDArray[Any], dtype: str) -> list[str]:
+    """Each element as a text that reads back as the same value: `0.1`, `nan`, `b'ab'`."""
     if is_bfloat16(dtype):
         elements = widen_bfloat16(elements)
-    element = elements.reshape(-1)[0]
     if elements.dtype.kind in "SU":
-        return repr(element.item())
-    return str(element)
+        return [repr(element.item()) for element in elements]
+    return [str(element) for element in elements]
 
 
-def differing_elements(
-    comparison: _core.Comparison,
-    parameters: _core.TreeParameters,
-    shape: tuple[int, ...],
-    read_golden: Callable[[int], NDArray[Any]],
-    read_new: Callable[[int], NDArray[Any]],
-) -> tuple[DifferingElement, ...]:
-    """The first differing elements with both values; each judged by the core itself."""
-    flats = comparison.indices[:MOST_ELEMENTS].tolist()
-    pairs = [(read_golden(flat).reshape(-1), read_new(flat).reshape(-1)) for flat in flats]
-    return judged_elements(flats, parameters, shape, pairs)
+def read_each(read: ReadBoth) -> ReadElements:
+    """Elements here and there, by a function that reads some in a row."""
+
+    def read_elements(flats: Sequence[int]) -> tuple[NDArray[Any], NDArray[Any]]:
+        golden, new = zip(*(read(flat, 1) for flat in flats), strict=True)
+        return _joined(golden), _joined(new)
+
+    return read_elements
+
+
+def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    # np.concatenate would turn the bytes of arrays that are stored in the other order.
+    data = b"".join(as_bytes(part).tobytes() for part in parts)
+    return np.frombuffer(data, dtype=parts[0].dtype)
 
 
 def judged_elements(
     flats: Sequence[int],
     parameters: _core.TreeParameters,
     shape: tuple[int, ...],
-    pairs: Sequence[tuple[NDArray[Any], NDArray[Any]]],
+    read: ReadElements,
 ) -> tuple[DifferingElement, ...]:
-    """Elements by flat index, with both values (arrays of one) and how far the core sees them
-    apart.
-    """
+    """Elements by flat index, with both values and how far the core sees them apart."""
     if not flats:
         return ()
-    judged = _core.compare_each(
-        parameters,
-        b"".join(as_bytes(golden).tobytes() for golden, _ in pairs),
-        b"".join(as_bytes(new).tobytes() for _, new in pairs),
+    golden, new = read(flats)
+    rows = zip(
+        flats,
+        value_texts(golden, parameters.dtype),
+        value_texts(new, parameters.dtype),
+        _core.compare_each(parameters, as_bytes(golden), as_bytes(new)),
+        strict=True,
     )
     return tuple(
         DifferingElement(
             index=to_index(flat, shape),
-            golden=value_text(golden, parameters.dtype),
-            new=value_text(new, parameters.dtype),
+            golden=one,
+            new=two,
             abs_difference=difference,
             bound_share=share,
             rel_difference=relative,
             ulps=ulps,
         )
-        for flat, (golden, new), (difference, share, relative, ulps) in zip(
-            flats, pairs, judged, strict=True
-        )
+        for flat, one, two, (difference, share, relative, ulps) in rows
     )
 
 

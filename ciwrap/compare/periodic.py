@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ciwrap import _core
-from ciwrap.compare.parts import MOST_ELEMENTS, MOST_INDICES, to_index, value_text
+from ciwrap.compare.parts import MOST_ELEMENTS, MOST_INDICES, read_each, to_index, value_texts
 from ciwrap.compare.variable import Compared, element_result
 from ciwrap.core_errors import from_core_error
 from ciwrap.errors import PeriodError
@@ -86,32 +86,30 @@ def compare_periodic(
         comparison,
         parameters,
         shape,
-        np.empty(0, dtype=np.int64),
+        None,
         0,
         all_compared=True,
-        read_golden=lambda flat: circle.differences(golden.read(flat, 1), new.read(flat, 1), flat)[
-            0
-        ],
-        read_new=lambda flat: circle.differences(golden.read(flat, 1), new.read(flat, 1), flat)[1],
+        read_elements=read_each(
+            lambda flat, count: circle.differences(
+                golden.read(flat, count), new.read(flat, count), flat
+            )
+        ),
     )
     elements = tuple(
         replace(
             one,
-            golden=value_text(golden.read(flat, 1), golden.dtype),
-            new=value_text(new.read(flat, 1), new.dtype),
+            golden=value_texts(golden.read(flat, 1).reshape(-1), golden.dtype)[0],
+            new=value_texts(new.read(flat, 1).reshape(-1), new.dtype)[0],
         )
         for one, flat in zip(
             result.first_differences, comparison.indices[:MOST_ELEMENTS].tolist(), strict=True
         )
     )
-    # Chunks were not looked at, and what is relative to the golden value means nothing here.
+    # What is relative to the golden value means nothing here.
     return Compared(
         replace(
             result,
             first_differences=_with_indices(elements, shape, comparison),
-            chunk_count=None,
-            suspect_chunks=None,
-            suspect_range_count=None,
             max_rel_difference=None,
             max_rel_index=None,
             mean_rel_difference=None,

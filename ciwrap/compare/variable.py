@@ -12,8 +12,10 @@ from ciwrap import _core
 from ciwrap.compare.convert import ConvertedValues
 from ciwrap.compare.details import element_details, suspect_details
 from ciwrap.compare.parts import (
+    MOST_ELEMENTS,
     MOST_INDICES,
-    differing_elements,
+    judged_elements,
+    read_each,
     statistics,
     suspect_pieces,
     suspect_ranges,
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ciwrap.compare.details import Pieces, ReadBoth
+    from ciwrap.compare.parts import ReadElements
     from ciwrap.golden.progress import Progress
     from ciwrap.golden.values import Values
     from ciwrap.model import VariableSettings
@@ -221,12 +223,11 @@ def _by_data(
         suspects,
         golden.tree.leaf_count,
         all_compared=True,
-        read_golden=lambda flat: read_both(flat, 1)[0],
-        read_new=lambda flat: read_both(flat, 1)[1],
+        read_elements=read_each(read_both),
         root=tree.root.hex(),
-        tree=golden.tree,
-        pieces=pieces,
-        read_both=read_both,
+        details=lambda: element_details(
+            comparison, suspects, golden.tree, tuple(golden.shape), pieces, read_both
+        ),
     )
     return Compared(result)
 
@@ -237,41 +238,46 @@ def element_result(
     comparison: _core.Comparison,
     parameters: _core.TreeParameters,
     shape: tuple[int, ...],
-    suspects: NDArray[np.int64],
+    suspects: NDArray[np.int64] | None,
     leaf_count: int,
     *,
     all_compared: bool,
-    read_golden: Callable[[int], NDArray[Any]],
-    read_new: Callable[[int], NDArray[Any]],
+    read_elements: ReadElements,
     drift: _core.Drift | None = None,
-    tree: _core.Tree | None = None,
-    pieces: Pieces | None = None,
-    read_both: ReadBoth | None = None,
+    details: Callable[[], Mapping[str, Any]] | None = None,
     **more: Any,
 ) -> VariableResult:
     """The result of an element comparison: exact counts and indices.
 
-    all_compared: whether every element was, or those of suspect chunks only; drift then tells of
-    the others, if it is known. tree, pieces, read_both: what samples and maps are made of
-    (ciwrap.compare.details), if the result is to have them. more: further fields of the result.
+    facts: further fields of the result, where the comparison does not know better. suspects: None
+    without trees. all_compared: whether every element was, or those of suspect chunks only; drift
+    then tells of the others, if it is known. details: makes the samples and maps of a variable that
+    differs (ciwrap.compare.details), if the result is to have them. more: further fields.
     """
     count = math.prod(shape)
     differing = int(comparison.differing_count)
-    ranges, range_count, _ = suspect_ranges(suspects, parameters, shape, count)
     elements = (
-        differing_elements(comparison, parameters, shape, read_golden, read_new)
+        judged_elements(
+            comparison.indices[:MOST_ELEMENTS].tolist(), parameters, shape, read_elements
+        )
         if differing
         else ()
     )
-    numbers = statistics(comparison, parameters, shape, all_compared=all_compared)
+    numbers = {**facts, **statistics(comparison, parameters, shape, all_compared=all_compared)}
+    if suspects is not None:
+        ranges, range_count, _ = suspect_ranges(suspects, parameters, shape, count)
+        numbers["chunk_count"] = leaf_count
+        numbers["suspect_chunks"] = int(suspects.size)
+        numbers["suspect_ranges"] = ranges
+        numbers["suspect_range_count"] = range_count
     if all_compared:
         numbers["max_drift_share"] = numbers["max_bound_share"]
     elif drift is not None:
         numbers["max_drift_share"] = float(drift.max_share)
         numbers["drift_histogram"] = tuple(int(number) for number in drift.histogram)
         numbers["residue_levels"] = parameters.residue_levels
-    if differing and tree is not None and pieces is not None and read_both is not None:
-        more.update(element_details(comparison, suspects, tree, shape, pieces, read_both))
+    if differing and details is not None:
+        more.update(details())
     return VariableResult(
         name=identity.name,
         iteration=identity.iteration,
@@ -281,13 +287,8 @@ def element_result(
         differing_count=differing,
         first_index=to_index(comparison.first_index, shape) if differing else None,
         first_differences=elements,
-        chunk_count=leaf_count,
-        suspect_chunks=int(suspects.size),
-        suspect_ranges=ranges,
-        suspect_range_count=range_count,
         **numbers,
         **more,
-        **facts,
     )
 
 

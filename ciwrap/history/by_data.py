@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ciwrap import _core
 from ciwrap.closing import Closing
-from ciwrap.compare.parts import MOST_INDICES, suspect_pieces
+from ciwrap.compare.parts import MOST_INDICES, read_each, suspect_pieces
 from ciwrap.core_errors import from_core_error
 from ciwrap.golden.capture import tree_parameters
 from ciwrap.golden.values import as_bytes
@@ -104,9 +104,10 @@ class ByData(Closing):
             comparison = comparer.finish()
         except _core.CoreError as error:
             raise from_core_error(error) from error
-        result = result_of(
-            question, comparison, lambda flat: mine.read(flat, 1), lambda flat: other.read(flat, 1)
+        read_elements = read_each(
+            lambda flat, count: (mine.read(flat, count), other.read(flat, count))
         )
+        result = result_of(question, comparison, read_elements)
         self._outcome.results.append(result)
         if result.verdict is Verdict.DIFFER and self._differences is not None:
             self._differences.add_values(question.identity, question.parameters, mine, other)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.compare.variable import element_result, not_comparable, reason_of
@@ -12,12 +12,13 @@ from ciwrap.model import Evidence, VariableResult, Verdict
 from ciwrap.readers.base import as_elements
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
     from ciwrap import _core
+    from ciwrap.compare.parts import ReadElements
     from ciwrap.history.stage_two import Streamed
     from ciwrap.model import VariableId
 
@@ -48,50 +49,38 @@ def streamed_result(question: Question, found: Streamed) -> VariableResult:
         assert found.error is not None
         facts = question.facts | question.roots
         return not_comparable(question.identity, reason_of(found.error), **facts)
-    positions = {flat: at for at, flat in enumerate(found.comparison.indices.tolist())}
-    golden, new = (as_elements(values, question.facts["dtype"]) for values in found.first_values)
 
-    def read(side: NDArray[Any], flat: int) -> NDArray[Any]:
-        at = positions[flat]
-        return side[at : at + 1]
+    def read_first(flats: Sequence[int]) -> tuple[NDArray[Any], NDArray[Any]]:
+        golden, new = found.first_values
+        dtype = question.facts["dtype"]
+        return as_elements(golden, dtype)[: len(flats)], as_elements(new, dtype)[: len(flats)]
 
-    return result_of(
-        question, found.comparison, lambda flat: read(golden, flat), lambda flat: read(new, flat)
-    )
+    return result_of(question, found.comparison, read_first)
 
 
 def result_of(
-    question: Question,
-    comparison: _core.Comparison,
-    read_golden: Callable[[int], NDArray[Any]],
-    read_new: Callable[[int], NDArray[Any]],
+    question: Question, comparison: _core.Comparison, read_elements: ReadElements
 ) -> VariableResult:
-    import numpy as np
+    """The comparison of the question's elements as a result.
 
+    read_elements: is asked for no others than the comparison's first few differing ones.
+    """
     byte_count = math.prod(question.shape) * question.item_bytes
     facts = question.facts | {"evidence": Evidence.DATA, "byte_count": byte_count}
-    suspects = question.suspects
     try:
-        result = element_result(
+        return element_result(
             question.identity,
-            facts,
+            facts | question.roots,
             comparison,
             question.parameters,
             question.shape,
-            np.empty(0, dtype=np.int64) if suspects is None else suspects,
+            question.suspects,
             question.leaf_count,
             all_compared=question.leaves is None,
-            read_golden=read_golden,
-            read_new=read_new,
+            read_elements=read_elements,
         )
     except CiwrapError as error:
         return not_comparable(question.identity, reason_of(error), **facts)
-    more = dict(question.roots)
-    if suspects is None:
-        more |= {"chunk_count": None, "suspect_chunks": None, "suspect_range_count": None}
-    if result.max_drift_share is not None:
-        more.pop("max_drift_share", None)
-    return replace(result, **more)
 
 
 def matching_result(
