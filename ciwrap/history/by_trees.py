@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ciwrap import _core
 from ciwrap.errors import CiwrapError, CorruptCaptureError
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from ciwrap.history.outcome import Outcome
     from ciwrap.model import VariableId, VariableSettings
 
+    _Open: TypeAlias = tuple[Descent, VariableSettings, Variables, Variables]
+    # Is told of a variable that cannot be compared: its identity, why, and its path.
+    Fail: TypeAlias = Callable[[VariableId, CiwrapError, str], None]
+
 
 class ByTrees:
     """Finds variables that match, and the suspect chunks of others, for which it turns to `data`.
@@ -38,7 +42,8 @@ class ByTrees:
         self._resources = resources
         self._progress = progress
         # Two captured variables whose roots differ: where, is still to be looked for.
-        self._open: list[tuple[Descent, VariableSettings, Variables, Variables]] = []
+        self._open: list[_Open] = []
+        self._fetched: list[_Open] = []  # their trees are on their way from the disk
 
     def compare(
         self,
@@ -151,23 +156,28 @@ class ByTrees:
         )
         return True
 
-    def descend(self, fail: Callable[[VariableId, CiwrapError, str], None]) -> None:
-        """Looks for the suspect chunks of all that is open, and has them compared.
-
-        fail: is told of a variable that cannot be compared: its identity, why, and its path.
+    def descend(self, fail: Fail) -> None:
+        """Has the trees of all that is open fetched, and looks meanwhile for the suspect chunks of
+        what was open the last time, to have them compared.
         """
-        found, self._open = self._open, []
-        prefetch_trees(descent for descent, *_ in found)
+        found, self._fetched, self._open = self._fetched, self._open, []
+        prefetch_trees(descent for descent, *_ in self._fetched)
         for position, (descent, settings, ours, theirs) in enumerate(found):
             try:
                 self._descend(descent, settings, ours, theirs)
             except CiwrapError as error:
                 fail(descent.identity, error, descent.facts["source_path"])
+            finally:
+                if position + 1 == len(found) or found[position + 1][2] is not ours:
+                    # Files that had to be opened: not those of many checkpoints at once.
+                    ours.close()
+                    theirs.close()
             self._data.take_answers()
-            if position + 1 == len(found) or found[position + 1][2] is not ours:
-                # Files that had to be opened: not those of many checkpoints at once.
-                ours.close()
-                theirs.close()
+
+    def finish(self, fail: Fail) -> None:
+        """The same for all that is open."""
+        while self._open or self._fetched:
+            self.descend(fail)
 
     def _descend(
         self, descent: Descent, settings: VariableSettings, ours: Variables, theirs: Variables

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from ciwrap.history.outcome import Outcome
     from ciwrap.history.side import Side
     from ciwrap.model import VariableId, VariableSettings
+    from ciwrap.readers.layout import OutputFile
 
 
 class Variables:
@@ -31,6 +33,7 @@ class Variables:
         self._key = key
         self._outcome = outcome
         self._catalog: Catalog | None = None
+        self._named: dict[str, OutputFile] | None = None  # files by the one variable they hold
         checkpoint, reason = side.captured(key)
         if reason is not None:
             outcome.stale.append((str(side.run), key, reason))
@@ -60,11 +63,12 @@ class Variables:
 
     def path_of(self, identity: VariableId) -> str:
         """The file that holds it; the checkpoint's folder where the file was not opened."""
-        files = self.side.groups[self._key]
         if self._catalog is not None and identity in self._catalog.entries:
             return str(self._catalog.entries[identity].file.path)
-        named = [one for one in files if not one.reader.names_inside and one.label == identity.name]
-        return str(named[0].path if named else files[0].path)
+        files = self.side.groups[self._key]
+        if self._named is None:
+            self._named = {one.label: one for one in files if not one.reader.names_inside}
+        return str(self._named.get(identity.name, files[0]).path)
 
     def region(self, identity: VariableId) -> RegionLike | None:
         """Where the variable's bytes lie, if back to back in a file. Raises CorruptFileError if it
@@ -75,7 +79,9 @@ class Variables:
             path, offset = captured.region
             item_bytes = storage_dtype(captured.dtype).itemsize
             return FileRegion(
-                str(self.side.run / path), offset, captured.element_count * item_bytes
+                os.path.join(self.side.run, path),  # noqa: PTH118 - for every variable of a run
+                offset,
+                captured.element_count * item_bytes,
             )
         self._refuse_change(identity)
         info = self.catalog.entries[identity].info

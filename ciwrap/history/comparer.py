@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from ciwrap.compare.runs import Rules
     from ciwrap.golden.progress import Progress
+    from ciwrap.history.by_trees import Fail
     from ciwrap.history.differences import DifferenceList
     from ciwrap.history.index import CheckpointKey
     from ciwrap.history.side import Side
@@ -75,6 +76,7 @@ class Comparer:
                 for side in (self._golden, self._new):
                     side.prefetch([*window, *coming] if window is windows[0] else coming)
                 self._checkpoints(window, keys_of, outcome, trees, data)
+            trees.finish(_noting(outcome))
             data.finish()
         if self._options.detail_bytes > 0:
             add_details(
@@ -98,14 +100,7 @@ class Comparer:
         data: ByData,
     ) -> None:
         """Compares a window's checkpoints, or begins to; notes the variables of both sides."""
-
-        def fail(identity: VariableId, error: CiwrapError, source_path: str) -> None:
-            if error.exit_code is ExitCode.USAGE:
-                raise error
-            outcome.results.append(
-                not_comparable(identity, reason_of(error), source_path=source_path)
-            )
-
+        fail = _noting(outcome)
         with ExitStack() as opened:
             for key in keys:
                 ours = Variables(self._golden, key, outcome)
@@ -121,7 +116,7 @@ class Comparer:
                 data.take_answers()
                 if ours.has_files_open or theirs.has_files_open:
                     # Not the files of a whole window at once.
-                    trees.descend(fail)
+                    trees.finish(fail)
                     opened.pop_all().close()
             trees.descend(fail)
 
@@ -214,6 +209,17 @@ class Comparer:
             if golden.dtype != new.dtype:
                 new = ConvertedValues(new, golden.dtype)
             self._differences.add_values(identity, parameters, golden, new)
+
+
+def _noting(outcome: Outcome) -> Fail:
+    """Takes down that a variable cannot be compared; raises a UsageError on."""
+
+    def fail(identity: VariableId, error: CiwrapError, source_path: str) -> None:
+        if error.exit_code is ExitCode.USAGE:
+            raise error
+        outcome.results.append(not_comparable(identity, reason_of(error), source_path=source_path))
+
+    return fail
 
 
 def _windows(keys: Iterable[CheckpointKey]) -> Iterator[list[CheckpointKey]]:
