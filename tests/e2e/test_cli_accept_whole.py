@@ -273,6 +273,8 @@ def test_ctrl_c_during_accept(project: Project) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A test run in the background inherits that SIGINT is ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     lock = project.folder / "golden" / ".ciwrap.lock"
     deadline = time.monotonic() + 60
