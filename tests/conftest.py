@@ -16,6 +16,11 @@ for folder in (HERE, HERE / "property"):
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
+# Helpers that assert say what was wrong as tests do.
+pytest.register_assert_rewrite(
+    "e2e.cli_project", "e2e.history_runs", "e2e.paired_runs", "unit.core_goldens"
+)
+
 LONG = os.environ.get("CIWRAP_LONG") == "1"
 
 _common = {

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ciwrap.closing import closed_on_error
 from ciwrap.errors import (
     CiwrapError,
     ConfigError,
@@ -20,10 +21,10 @@ from ciwrap.errors import (
     StillWrittenError,
 )
 from ciwrap.readers.apart import SourceApart, bytes_below
-from ciwrap.readers.base import Reader, Source, reading
+from ciwrap.readers.base import Source, reading
 from ciwrap.readers.boxes import FlatReader
 from ciwrap.readers.entries import EntrySource, Listing, guarded
-from ciwrap.readers.history import OPTION_NAMES, IterationRule
+from ciwrap.readers.history import HistoryReader, IterationRule
 from ciwrap.readers.optional import library
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ _DECORATION = re.compile(r"\x1b\[[0-9;]*m|\[[^]]*\d{4}\]|\[ADIOS2 EXCEPTION\]")
 _PARAMETERS = {"OpenTimeoutSecs": str(_WAIT_SECONDS)}
 
 
-class Adios2Reader(Reader):
+class Adios2Reader(HistoryReader):
     """Every variable by its name, its steps as iterations; local arrays by the blocks (ranks) that
     wrote them. Attributes are compared only if `attributes` asks for it. ADIOS2 crashes on most
     damage and waits without end for data that a file promises and does not hold, so it only ever
@@ -50,22 +51,12 @@ class Adios2Reader(Reader):
 
     name: ClassVar[str] = "adios2"
     suffixes: ClassVar[tuple[str, ...]] = (".bp", ".bp4", ".bp5")
-    option_names: ClassVar[tuple[str, ...]] = (*OPTION_NAMES, "attributes")
     is_folder: ClassVar[bool] = True
 
     def is_output(self, path: Path) -> bool:
         return path.suffix.lower() in self.suffixes or (path / "md.idx").is_file()
 
-    def open(
-        self,
-        path: Path,
-        *,
-        name: str | None = None,  # noqa: ARG002 - the file names its variables
-        options: Mapping[str, Any] | None = None,
-    ) -> Source:
-        given = dict(options or {})
-        self.check_options(given, path)
-        rule = IterationRule.of(given, path)
+    def open_history(self, path: Path, rule: IterationRule, *, has_attributes: bool) -> Source:
         if rule.axis not in ("auto", "none"):
             raise ConfigError("steps have no name here", file=path, key="options.iterations")
         with reading(path):
@@ -82,7 +73,6 @@ class Adios2Reader(Reader):
 
             check_is_file(path)
         adios2 = library("adios2", "adios2", file=path)
-        has_attributes = bool(given.get("attributes"))
         return SourceApart(
             path,
             lambda: _source(adios2, path, rule, has_attributes=has_attributes),
@@ -95,17 +85,12 @@ def _source(adios2: Any, path: Path, rule: IterationRule, *, has_attributes: boo
         io = adios2.Adios().declare_io("ciwrap")
         io.set_parameters(_PARAMETERS)
         file = adios2.FileReader(io, str(path))
-    try:
-        with guarded(path), _plain_errors():
-            listing = _Contents(adios2, file, path, rule).listing()
-            if has_attributes:
-                for name in file.available_attributes():
-                    listing.add_array(f"@{name}", file.read_attribute(name))
-        return EntrySource(path, listing.entries, file.close)
-    except BaseException:
-        with contextlib.suppress(Exception):  # the error at hand is the one to tell
-            file.close()
-        raise
+    with closed_on_error(file.close), guarded(path), _plain_errors():
+        listing = _Contents(adios2, file, path, rule).listing()
+        if has_attributes:
+            for name in file.available_attributes():
+                listing.add_array(f"@{name}", file.read_attribute(name))
+    return EntrySource(path, listing.entries, file.close)
 
 
 @contextlib.contextmanager

@@ -23,11 +23,11 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from ciwrap.closing import closed_on_error
 from ciwrap.errors import (
     CiwrapError,
     ConfigError,
     CorruptFileError,
-    UnsupportedDtypeError,
     all_errors,
     one_line,
 )
@@ -93,20 +93,15 @@ class SourceApart(Source):
         self._poll = select.poll()
         self._poll.register(self._answers, select.POLLIN)
         _open.add(self)
-        try:
+        with closed_on_error(self.close):
             with contextlib.suppress(OSError):  # an unprivileged user may have no more room
                 fcntl.fcntl(self._answers, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
             listing = self._answer(_LISTING, None)
             with guarded(path):
                 self.variables = tuple(_info(one) for one in json.loads(bytes(listing)))
-        except BaseException:
-            self.close()
-            raise
 
     def read(self, name: str, first_element: int, count: int) -> NDArray[Any]:
         info = self.checked_range(name, first_element, count)
-        if info.fault is not None:
-            raise UnsupportedDtypeError(info.fault, file=self.path, variable=name)
         dtype = storage_dtype(info.dtype)
         if count == 0:
             return np.empty(0, dtype=dtype)

@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ciwrap.closing import Closing
-from ciwrap.errors import CiwrapError, ConfigError, UnreadableFileError, VariableMissingError
+from ciwrap.errors import (
+    CiwrapError,
+    ConfigError,
+    UnreadableFileError,
+    UnsupportedDtypeError,
+    VariableMissingError,
+)
 from ciwrap.readers.dtypes import storage_dtype
 
 if TYPE_CHECKING:
@@ -111,12 +117,17 @@ class Source(Closing):
         return found
 
     def checked_range(self, name: str, first_element: int, count: int) -> VariableInfo:
-        """The variable of that name, once the range is known to lie in it; raises IndexError."""
+        """The variable of that name, once it is known that the range of it can be read.
+
+        Raises VariableMissingError, IndexError, and UnsupportedDtypeError for one with a fault.
+        """
         info = self.info(name)
         if first_element < 0 or count < 0 or first_element + count > info.element_count:
             raise IndexError(
                 f"elements {first_element} to {first_element + count} of {info.element_count}"
             )
+        if info.fault is not None:
+            raise UnsupportedDtypeError(info.fault, file=self.path, variable=name)
         return info
 
     def close(self) -> None:

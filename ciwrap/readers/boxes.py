@@ -38,6 +38,16 @@ def boxes_of(shape: Lengths, first: int, count: int) -> Iterator[tuple[Lengths, 
         count -= rows * inner
 
 
+def box_reader(array: Any) -> Callable[[Lengths, Lengths], NDArray[Any]]:
+    """Boxes of an array that takes slices, such as a dataset of h5py; a single number as it is."""
+
+    def read(start: Lengths, lengths: Lengths) -> NDArray[Any]:
+        box = tuple(slice(at, at + length) for at, length in zip(start, lengths, strict=True))
+        return np.asarray(array[box] if box else array[...])
+
+    return read
+
+
 def joined(parts: Iterator[NDArray[Any]], count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Pieces one after another, in a byte order that np.concatenate would not keep."""
     first = next(parts)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ciwrap.closing import closed_on_error
 from ciwrap.errors import CorruptFileError, UnsupportedFormatError
 from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo, as_elements
 from ciwrap.readers.entries import Entry, EntrySource, Listing
@@ -44,11 +45,8 @@ class DcdReader(Reader):
     ) -> Source:
         self.check_options(options or {}, path)
         file = InputFile(path)
-        try:
+        with closed_on_error(file.close):
             return EntrySource(path, _Dcd(path, file).entries(), file.close)
-        except BaseException:
-            file.close()
-            raise
 
 
 class _Dcd:

@@ -96,8 +96,6 @@ class EntrySource(Source):
 
     def read(self, name: str, first_element: int, count: int) -> NDArray[Any]:
         info = self.checked_range(name, first_element, count)
-        if info.fault is not None:
-            raise UnsupportedDtypeError(info.fault, file=self.path, variable=name)
         dtype = storage_dtype(info.dtype)
         if count == 0:
             return np.empty(0, dtype=dtype)

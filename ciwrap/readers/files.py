@@ -6,13 +6,17 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ciwrap.errors import CorruptFileError, OutputMissingError, UnreadableFileError
-from ciwrap.readers.base import reading
+from ciwrap.readers.base import as_elements, reading
+from ciwrap.readers.dtypes import storage_dtype
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
 _MOST_PER_CALL = 1 << 30
 
@@ -63,6 +67,13 @@ class InputFile:
                     )
                 done += got
         return data
+
+    def elements(self, offset: int, dtype: str) -> Callable[[int, int], NDArray[Any]]:
+        """Reads elements first .. first + count - 1 of those that lie back to back from offset."""
+        item = storage_dtype(dtype).itemsize
+        return lambda first, count: as_elements(
+            self.read_at(offset + first * item, count * item), dtype
+        )
 
     def read_some(self, offset: int, count: int) -> bytes:
         """Up to `count` bytes from `offset`; fewer only at the end of the file."""

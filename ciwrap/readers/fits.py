@@ -147,19 +147,11 @@ class _Fits:
         if at + count * np.dtype(dtype).itemsize > self._file.byte_count:
             raise CorruptFileError("ends before its last element", file=self._listing.path)
         scale = (header.get("BSCALE", 1.0), header.get("BZERO", 0.0), header.get("BLANK"))
-        read, target = _scaled(self._plain(at, dtype), np.dtype(dtype), *scale)
+        read, target = _scaled(self._file.elements(at, dtype), np.dtype(dtype), *scale)
         region = None
         if target == np.dtype(dtype) and scale[:2] == (1.0, 0.0):
             region = FileRegion(str(self._listing.path), at, count * target.itemsize)
         self._listing.add(name, target, shape, read, region=region)
-
-    def _plain(self, at: int, dtype: str) -> Callable[[int, int], NDArray[Any]]:
-        item = np.dtype(dtype).itemsize
-
-        def read(first: int, count: int) -> NDArray[Any]:
-            return np.frombuffer(self._file.read_at(at + first * item, count * item), dtype)
-
-        return read
 
     def _packed_image(self, hdu: Any, name: str) -> None:
         shape = tuple(int(length) for length in hdu.shape)
@@ -183,7 +175,7 @@ class _Fits:
                 name, f"has rows of {width} bytes, its columns {record.itemsize}"
             )
             return
-        raw = self._plain(at, f"V{width}")
+        raw = self._file.elements(at, f"V{width}")
         for column, field_name in zip(hdu.columns, record.names, strict=True):
             path = f"{name}.{column.name}"
             fields = fields_of(path, record.fields[field_name][0])

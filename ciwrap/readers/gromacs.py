@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ciwrap.closing import closed_on_error
 from ciwrap.errors import CorruptFileError, UnsupportedFormatError
 from ciwrap.readers.apart import SourceApart, bytes_below
 from ciwrap.readers.base import Reader, Source
@@ -66,13 +67,9 @@ def _refuse_double(path: Path) -> None:
 def _source(kind: Any, path: Path) -> Source:
     with guarded(path):
         file = kind(str(path))
-    try:
-        with guarded(path):
-            listing = _listing(file, path)
-        return EntrySource(path, listing.entries, file.close)
-    except BaseException:
-        file.close()
-        raise
+    with closed_on_error(file.close), guarded(path):
+        listing = _listing(file, path)
+    return EntrySource(path, listing.entries, file.close)
 
 
 def _listing(file: Any, path: Path) -> Listing:

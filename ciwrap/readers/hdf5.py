@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ciwrap.closing import closed_on_error
 from ciwrap.errors import CorruptFileError, FileLimitError
-from ciwrap.readers.base import FileRegion, Reader, Source
-from ciwrap.readers.boxes import FlatReader
+from ciwrap.readers.base import FileRegion, Source
+from ciwrap.readers.boxes import FlatReader, box_reader
 from ciwrap.readers.entries import EntrySource, Listing, guarded, is_plain
 from ciwrap.readers.files import InputFile
-from ciwrap.readers.history import OPTION_NAMES, IterationRule, Place, place_of
+from ciwrap.readers.history import HistoryReader, IterationRule, Place, place_of
 from ciwrap.readers.optional import library
 from ciwrap.readers.probe import look_first
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
-
-    from numpy.typing import NDArray
 
 MAX_DEPTH = 100
 # Texts of variable length are read whole, to learn how wide they are.
@@ -29,7 +27,7 @@ MAX_TEXTS = 1 << 20
 _CACHE_BYTES = 32 << 20
 
 
-class Hdf5Reader(Reader):
+class Hdf5Reader(HistoryReader):
     """Every dataset is a variable, named by its path in the file.
 
     Groups such as `iter_0010` and `rank_2` (also openPMD's numbered ones) give iteration and rank.
@@ -38,36 +36,20 @@ class Hdf5Reader(Reader):
 
     name: ClassVar[str] = "hdf5"
     suffixes: ClassVar[tuple[str, ...]] = (".h5", ".hdf5", ".he5", ".hdf")
-    option_names: ClassVar[tuple[str, ...]] = (*OPTION_NAMES, "attributes")
 
-    def open(
-        self,
-        path: Path,
-        *,
-        name: str | None = None,  # noqa: ARG002 - the file names its datasets
-        options: Mapping[str, Any] | None = None,
-    ) -> Source:
-        given = dict(options or {})
-        self.check_options(given, path)
-        rule = IterationRule.of(given, path)
+    def open_history(self, path: Path, rule: IterationRule, *, has_attributes: bool) -> Source:
         check_is_file(path)
         h5py = library("h5py", "hdf5", file=path)
-        has_attributes = bool(given.get("attributes"))
         look_first(path, lambda: _source(h5py, path, rule, has_attributes=has_attributes))
         return _source(h5py, path, rule, has_attributes=has_attributes)
 
 
 def _source(h5py: Any, path: Path, rule: IterationRule, *, has_attributes: bool) -> Source:
     file = open_file(h5py, path)
-    try:
-        listing = Listing(path)
-        with guarded(path):
-            _Walk(h5py, file, listing, rule, has_attributes=has_attributes).group(file, ())
-        return EntrySource(path, listing.entries, file.close)
-    except BaseException:
-        with contextlib.suppress(Exception):  # the error at hand is the one to tell
-            file.close()
-        raise
+    listing = Listing(path)
+    with closed_on_error(file.close), guarded(path):
+        _Walk(h5py, file, listing, rule, has_attributes=has_attributes).group(file, ())
+    return EntrySource(path, listing.entries, file.close)
 
 
 def check_is_file(path: Path) -> None:
@@ -111,7 +93,7 @@ class _Walk:
                 continue  # what it leads to is listed where it is
             if isinstance(link, self._h5py.ExternalLink):
                 self._listing.add_fault(
-                    path, "is a link to another file, which is not followed", **_facts(place)
+                    path, "is a link to another file, which is not followed", **place.facts
                 )
                 continue
             item = group[name]
@@ -145,13 +127,9 @@ def add_attributes(listing: Listing, attributes: Any, path: tuple[str, ...], pla
         if value.dtype.hasobject and not all(
             isinstance(one, (str, bytes)) for one in value.reshape(-1).tolist()
         ):
-            listing.add_fault(key, "is an attribute that is neither number nor text", **_facts(at))
+            listing.add_fault(key, "is an attribute that is neither number nor text", **at.facts)
         else:
-            listing.add_array(key, value, **_facts(at))
-
-
-def _facts(place: Place) -> dict[str, Any]:
-    return {"called": place.called, "iteration": place.iteration, "rank": place.rank}
+            listing.add_array(key, value, **at.facts)
 
 
 def add_dataset(
@@ -164,14 +142,14 @@ def add_dataset(
     steps: list[int] | None = None,
 ) -> None:
     """Lists an h5py dataset, by the iterations of its first axis where `steps` names them."""
-    facts = {**_facts(place), "steps": steps}
+    facts = {**place.facts, "steps": steps}
     dtype, shape = dataset.dtype, dataset.shape
     fault = _storage_fault(h5py, dataset)
     if fault is not None:
         facts.pop("steps")
         listing.add_fault(name, fault, **facts)
     elif shape is None:  # a null dataspace
-        listing.add(name, dtype, (0,), lambda *_: np.empty(0, dtype), **_facts(place))
+        listing.add(name, dtype, (0,), lambda *_: np.empty(0, dtype), **place.facts)
     elif h5py.check_string_dtype(dtype) is not None and dtype.hasobject:
         if dataset.size > MAX_TEXTS:
             facts.pop("steps")
@@ -186,7 +164,7 @@ def add_dataset(
         # Chunks may lack what was never written, and compress without limit.
         stored = dataset.id.get_storage_size()
         chunk_rows = dataset.chunks[0] if dataset.chunks and shape else 0
-        flat = FlatReader(shape, dtype, _box_reader(dataset), chunk_rows)
+        flat = FlatReader(shape, dtype, box_reader(dataset), chunk_rows)
         listing.add(
             name,
             dtype,
@@ -196,14 +174,6 @@ def add_dataset(
             stored_bytes=stored,
             **facts,
         )
-
-
-def _box_reader(dataset: Any) -> Any:
-    def read(start: tuple[int, ...], lengths: tuple[int, ...]) -> NDArray[Any]:
-        box = tuple(slice(at, at + length) for at, length in zip(start, lengths, strict=True))
-        return np.asarray(dataset[box])
-
-    return read
 
 
 def _storage_fault(h5py: Any, dataset: Any) -> str | None:

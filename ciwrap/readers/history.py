@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import re
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ciwrap.errors import ConfigError, CorruptFileError
+from ciwrap.readers.base import Reader, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
 OPTION_NAMES = ("iterations", "iteration_variable", "iteration_step")
@@ -91,6 +93,34 @@ class IterationRule:
             raise CorruptFileError("an iteration is negative", file=path, variable=variable)
         return numbers
 
+    def along(
+        self,
+        axis: str | None,
+        length: int,
+        values_of: Callable[[str], Any],
+        path: Path,
+        *,
+        kind: str = "variable",
+    ) -> list[int]:
+        """The iterations along an axis of that length.
+
+        values_of: the values of the variable of that name, None if there is none. kind: what the
+        format calls a variable. Raises ConfigError if there is not one value for each step, and as
+        `numbers` does.
+        """
+        name = self.variable
+        if name is None:
+            return list(range(length))
+        values = values_of(name)
+        if values is None or np.asarray(values).size != length:
+            raise ConfigError(
+                f"there is no {kind} {name!r} with one value for each of the {length} steps along"
+                f" {axis!r}",
+                file=path,
+                key="options.iteration_variable",
+            )
+        return self.numbers(values, path, name)
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -99,6 +129,37 @@ class Place:
     called: str
     iteration: int | None = None
     rank: int | None = None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """As `Listing.add` takes it."""
+        return {"called": self.called, "iteration": self.iteration, "rank": self.rank}
+
+
+class HistoryReader(Reader):
+    """A reader of files that name their variables and may hold a history of them.
+
+    How iterations are found, and whether attributes are compared, is asked for in the same way
+    whatever the format is.
+    """
+
+    option_names: ClassVar[tuple[str, ...]] = (*OPTION_NAMES, "attributes")
+
+    def open(
+        self,
+        path: Path,
+        *,
+        name: str | None = None,  # noqa: ARG002 - the file names its variables
+        options: Mapping[str, Any] | None = None,
+    ) -> Source:
+        given = dict(options or {})
+        self.check_options(given, path)
+        rule = IterationRule.of(given, path)
+        return self.open_history(path, rule, has_attributes=bool(given.get("attributes")))
+
+    @abstractmethod
+    def open_history(self, path: Path, rule: IterationRule, *, has_attributes: bool) -> Source:
+        """As `open`, once the options are known to be right."""
 
 
 def place_of(groups: Sequence[str], name: str, *, digits_after: Sequence[str] = ()) -> Place:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ciwrap.closing import closed_on_error
 from ciwrap.errors import ConfigError, UnsupportedFormatError
-from ciwrap.readers.base import Reader, Source, as_elements
-from ciwrap.readers.boxes import FlatReader
+from ciwrap.readers.boxes import FlatReader, box_reader
 from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import InputFile
 from ciwrap.readers.hdf5 import add_attributes, add_dataset, check_is_file, open_file
-from ciwrap.readers.history import OPTION_NAMES, IterationRule, Place, time_axis
+from ciwrap.readers.history import HistoryReader, IterationRule, Place, time_axis
 from ciwrap.readers.netcdf_classic import ClassicFile
 from ciwrap.readers.optional import library
 from ciwrap.readers.packed import Packing
@@ -23,10 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from ciwrap.readers.base import Source
+
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 
 
-class NetcdfReader(Reader):
+class NetcdfReader(HistoryReader):
     """Every variable is one, named by its path; the time dimension gives the iterations.
 
     Packed variables (scale_factor, add_offset) are unpacked. Attributes hold dates and versions
@@ -35,22 +36,11 @@ class NetcdfReader(Reader):
 
     name: ClassVar[str] = "netcdf"
     suffixes: ClassVar[tuple[str, ...]] = (".nc", ".nc4", ".cdf", ".netcdf")
-    option_names: ClassVar[tuple[str, ...]] = (*OPTION_NAMES, "attributes")
 
-    def open(
-        self,
-        path: Path,
-        *,
-        name: str | None = None,  # noqa: ARG002 - the file names its variables
-        options: Mapping[str, Any] | None = None,
-    ) -> Source:
-        given = dict(options or {})
-        self.check_options(given, path)
-        rule = IterationRule.of(given, path)
-        has_attributes = bool(given.get("attributes"))
+    def open_history(self, path: Path, rule: IterationRule, *, has_attributes: bool) -> Source:
         check_is_file(path)
         file = InputFile(path)
-        try:
+        with closed_on_error(file.close):
             start = file.read_some(0, len(_HDF5_MAGIC))
             if start.startswith(b"CDF"):
                 if start[3:4] not in (b"\x01", b"\x02", b"\x05"):
@@ -58,9 +48,6 @@ class NetcdfReader(Reader):
                         f"is classic NetCDF of the unknown version {start[3:4]!r}", file=path
                     )
                 return _classic(path, file, rule, has_attributes=has_attributes)
-        except BaseException:
-            file.close()
-            raise
         file.close()
         # Damaged or not, everything else is HDF5's to judge.
         look_first(path, lambda: _netcdf4(path, rule, has_attributes=has_attributes))
@@ -96,7 +83,7 @@ def _classic(path: Path, file: InputFile, rule: IterationRule, *, has_attributes
                         f"{one.name}[{record}]",
                         dtype,
                         one.shape[1:],
-                        _stretch(file, stretch.offset, one.dtype),
+                        file.elements(stretch.offset, one.dtype),
                         region=stretch,
                         called=one.name,
                         iteration=step,
@@ -110,13 +97,6 @@ def _classic(path: Path, file: InputFile, rule: IterationRule, *, has_attributes
     if has_attributes:
         add_attributes(listing, header.attributes, (), _place)
     return EntrySource(path, listing.entries, file.close)
-
-
-def _stretch(file: InputFile, offset: int, dtype: str) -> Any:
-    item = np.dtype(dtype).itemsize
-    return lambda first, count: as_elements(
-        file.read_at(offset + first * item, count * item), dtype
-    )
 
 
 def _whole(by_name: Mapping[str, Any], classic: ClassicFile, name: str) -> Any:
@@ -140,19 +120,7 @@ class _Numbers:
         self.steps: list[int] | None = None
 
     def find(self, length: int, values_of: Any) -> None:
-        name = self._rule.variable
-        if name is None:
-            self.steps = list(range(length))
-            return
-        values = values_of(name)
-        if values is None or np.asarray(values).size != length:
-            raise ConfigError(
-                f"there is no variable {name!r} with one value for each of the {length} steps along"
-                f" {self._axis!r}",
-                file=self._path,
-                key="options.iteration_variable",
-            )
-        self.steps = self._rule.numbers(values, self._path, name)
+        self.steps = self._rule.along(self._axis, length, values_of, self._path)
 
 
 def _axis(
@@ -178,23 +146,18 @@ def _packing(
 def _netcdf4(path: Path, rule: IterationRule, *, has_attributes: bool) -> Source:
     h5py, h5netcdf = (library(name, "netcdf", file=path) for name in ("h5py", "h5netcdf"))
     file = open_file(h5py, path)
-    try:
-        with guarded(path):
-            # Where this fails h5netcdf leaves half an object behind that complains on its own.
-            file.attrs.get("_nc3_strict")
-            netcdf = h5netcdf.File(file, "r", phony_dims="sort", decode_vlen_strings=True)
-            listing = Listing(path)
-            _group(h5py, listing, netcdf, (), rule, has_attributes=has_attributes)
+    with closed_on_error(file.close), guarded(path):
+        # Where this fails h5netcdf leaves half an object behind that complains on its own.
+        file.attrs.get("_nc3_strict")
+        netcdf = h5netcdf.File(file, "r", phony_dims="sort", decode_vlen_strings=True)
+        listing = Listing(path)
+        _group(h5py, listing, netcdf, (), rule, has_attributes=has_attributes)
 
-        def finish() -> None:
-            netcdf.close()  # leaves the HDF5 file open, and must live as long as its variables
-            file.close()
+    def finish() -> None:
+        netcdf.close()  # leaves the HDF5 file open, and must live as long as its variables
+        file.close()
 
-        return EntrySource(path, listing.entries, finish)
-    except BaseException:
-        with contextlib.suppress(Exception):  # the error at hand is the one to tell
-            file.close()
-        raise
+    return EntrySource(path, listing.entries, finish)
 
 
 def _group(
@@ -273,7 +236,7 @@ def _variable(
         listing.add_fault(name, "holds texts in records that were never written")
         return
     chunks = None if dataset is None else dataset.chunks
-    flat = FlatReader(shape, dtype, _box_reader(variable), chunks[0] if chunks and shape else 0)
+    flat = FlatReader(shape, dtype, box_reader(variable), chunks[0] if chunks and shape else 0)
     read = flat.read if packing is None else packing.reader(flat.read)
     listing.add(
         name,
@@ -292,14 +255,6 @@ def _dataset(group: Any, name: str) -> Any:
         if candidate in h5group:
             return h5group[candidate]
     return None
-
-
-def _box_reader(variable: Any) -> Any:
-    def read(start: tuple[int, ...], lengths: tuple[int, ...]) -> Any:
-        box = tuple(slice(at, at + length) for at, length in zip(start, lengths, strict=True))
-        return np.asarray(variable[box] if box else variable[...])
-
-    return read
 
 
 def _values(group: Any, name: str) -> Any:

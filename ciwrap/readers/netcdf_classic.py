@@ -106,9 +106,7 @@ class ClassicFile:
         """Reads elements first .. first + count - 1 of a variable."""
         item = np.dtype(one.dtype).itemsize
         if not one.is_record:
-            return lambda first, count: as_elements(
-                self._file.read_at(one.begin + first * item, count * item), one.dtype
-            )
+            return self._file.elements(one.begin, one.dtype)
         per_record = math.prod(one.shape[1:])
 
         def parts(first: int, count: int) -> Iterator[NDArray[Any]]:

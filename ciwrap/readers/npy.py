@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ciwrap.closing import closed_on_error
 from ciwrap.errors import CorruptFileError
 from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo
 from ciwrap.readers.files import InputFile
@@ -41,11 +42,8 @@ class NpySource(Source):
     def __init__(self, path: Path, name: str) -> None:
         self.path = path
         self._file = InputFile(path)
-        try:
+        with closed_on_error(self.close):
             self._open(name)
-        except BaseException:
-            self.close()
-            raise
 
     def _open(self, name: str) -> None:
         position = 0

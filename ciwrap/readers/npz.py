@@ -8,6 +8,7 @@ import zipfile
 import zlib
 from typing import IO, TYPE_CHECKING, Any, ClassVar
 
+from ciwrap.closing import closed_on_error
 from ciwrap.errors import (
     CorruptFileError,
     DuplicateVariableError,
@@ -62,11 +63,8 @@ class NpzSource(Source):
         self._file = InputFile(path)
         self._archive: zipfile.ZipFile | None = None
         self._members: list[_Member] = []
-        try:
+        with closed_on_error(self.close):
             self._open()
-        except BaseException:
-            self.close()
-            raise
 
     def _open(self) -> None:
         try:
@@ -232,14 +230,7 @@ class _Member:
         while self._position < target:
             if not self._take(min(_SKIP_BYTES, target - self._position)):
                 break
-        data = self._take(count)
-        if len(data) != count:
-            raise CorruptFileError(
-                "ends before its last element",
-                file=self._file.path,
-                variable=self._entry.filename,
-            )
-        return data
+        return self._whole(self._take(count), count)
 
     def _read_unpacked(self, offset: int, count: int) -> bytes:
         """For access in any order: the member is unpacked once, to disk when it is large."""
@@ -253,7 +244,9 @@ class _Member:
                     spool.write(data)
             self._unpacked = spool
         self._unpacked.seek(offset)
-        data = self._unpacked.read(count)
+        return self._whole(self._unpacked.read(count), count)
+
+    def _whole(self, data: bytes, count: int) -> bytes:
         if len(data) != count:
             raise CorruptFileError(
                 "ends before its last element",

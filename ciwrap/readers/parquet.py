@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ciwrap.closing import closed_on_error
 from ciwrap.errors import CorruptFileError
 from ciwrap.readers.base import Reader, Source
 from ciwrap.readers.entries import EntrySource, Listing, guarded
@@ -41,14 +42,10 @@ class ParquetReader(Reader):
         parquet = library("pyarrow.parquet", "parquet", file=path)
         with guarded(path):
             file = parquet.ParquetFile(str(path), memory_map=False)
-        try:
-            listing = Listing(path)
-            with guarded(path):
-                _list(arrow, file, listing)
-            return EntrySource(path, listing.entries, file.close)
-        except BaseException:
-            file.close()
-            raise
+        listing = Listing(path)
+        with closed_on_error(file.close), guarded(path):
+            _list(arrow, file, listing)
+        return EntrySource(path, listing.entries, file.close)
 
 
 def _list(arrow: Any, file: Any, listing: Listing) -> None:

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ciwrap.closing import closed_on_error
 from ciwrap.errors import CiwrapError, ConfigError, CorruptFileError
 from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo, as_elements
 from ciwrap.readers.dtypes import parse_dtype, storage_dtype
@@ -70,11 +71,8 @@ class RawSource(Source):
         dtype = _dtype(options, described_in)
         offset = _whole(options.get("offset", 0), "offset", described_in, 0)
         self._file = InputFile(path)
-        try:
+        with closed_on_error(self.close):
             shape = self._shape(options.get("shape", [-1]), dtype, offset, described_in)
-        except BaseException:
-            self.close()
-            raise
         region = FileRegion(str(path), offset, math.prod(shape) * storage_dtype(dtype).itemsize)
         self._offset = offset
         self.variables = (VariableInfo(name, dtype, shape, region),)

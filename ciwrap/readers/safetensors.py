@@ -6,10 +6,9 @@ import json
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
+from ciwrap.closing import closed_on_error
 from ciwrap.errors import CorruptFileError, FileLimitError
-from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo, as_elements
+from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo
 from ciwrap.readers.dtypes import storage_dtype
 from ciwrap.readers.entries import Entry, EntrySource, Listing
 from ciwrap.readers.files import InputFile
@@ -17,8 +16,6 @@ from ciwrap.readers.files import InputFile
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
-
-    from numpy.typing import NDArray
 
 _MAX_HEADER_BYTES = 100 << 20  # as the format's own library has it
 _DTYPES = {
@@ -43,11 +40,8 @@ class SafetensorsReader(Reader):
     ) -> Source:
         self.check_options(options or {}, path)
         file = InputFile(path)
-        try:
+        with closed_on_error(file.close):
             return EntrySource(path, _entries(path, file), file.close)
-        except BaseException:
-            file.close()
-            raise
 
 
 def _entries(path: Path, file: InputFile) -> list[Entry]:
@@ -77,7 +71,7 @@ def _entries(path: Path, file: InputFile) -> list[Entry]:
             )
         region = FileRegion(str(path), start + begin, end - begin)
         info = VariableInfo(name, known, shape, region)
-        listing.put(Entry(info, _reader(file, start + begin, known)))
+        listing.put(Entry(info, file.elements(start + begin, known)))
     at = 0
     for begin, end in sorted(stretches):
         if begin != at:
@@ -108,12 +102,3 @@ def _described(path: Path, name: str, tensor: Any) -> tuple[str, tuple[int, ...]
     if not isinstance(dtype, str) or not all(type(n) is int and n >= 0 for n in whole):
         raise CorruptFileError("is described wrongly", file=path, variable=name)
     return dtype, tuple(shape), begin, end
-
-
-def _reader(file: InputFile, offset: int, dtype: str) -> Any:
-    item = storage_dtype(dtype).itemsize
-
-    def read(first: int, count: int) -> NDArray[Any]:
-        return np.asarray(as_elements(file.read_at(offset + first * item, count * item), dtype))
-
-    return read

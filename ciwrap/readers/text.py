@@ -7,6 +7,7 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ciwrap.closing import closed_on_error
 from ciwrap.errors import ConfigError, CorruptFileError, DuplicateVariableError
 from ciwrap.readers.base import Reader, Source, VariableInfo, as_elements, reading
 from ciwrap.readers.files import InputFile
@@ -81,14 +82,11 @@ class TextSource(Source):
         self._file = InputFile(path)
         self._spool: IO[bytes] | None = None
         self._empty_is_nan = bool(options.get("empty_is_nan", False))
-        try:
+        with closed_on_error(self.close):
             self._rows = RowReader(self._file, self._dialect(options))
             header = options.get("header", "auto")
             words = {True: "yes", False: "no"}
             self._scan(words.get(header, header), options.get("types") or {})
-        except BaseException:
-            self.close()
-            raise
 
     # --- first pass: what there is ---------------------------------------------------------------
 

@@ -6,8 +6,9 @@ import math
 import struct
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ciwrap.closing import closed_on_error
 from ciwrap.errors import CiwrapError, ConfigError, CorruptFileError, FileLimitError
-from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo, as_elements
+from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo
 from ciwrap.readers.dtypes import parse_dtype, storage_dtype
 from ciwrap.readers.entries import MAX_VARIABLES, Entry, EntrySource, Listing
 from ciwrap.readers.files import InputFile
@@ -43,12 +44,9 @@ class VelocReader(Reader):
         if not isinstance(regions, dict):
             raise ConfigError("must be a mapping of ids", file=path, key="options.regions")
         file = InputFile(path)
-        try:
+        with closed_on_error(file.close):
             entries = _entries(path, file, {str(key): value for key, value in regions.items()})
             return EntrySource(path, entries, file.close)
-        except BaseException:
-            file.close()
-            raise
 
 
 def _entries(path: Path, file: InputFile, regions: dict[str, Any]) -> list[Entry]:
@@ -75,7 +73,7 @@ def _entries(path: Path, file: InputFile, regions: dict[str, Any]) -> list[Entry
             lengths = _shape(path, number, shape, byte_count, storage_dtype(dtype).itemsize)
             region = FileRegion(str(path), offset, byte_count)
             info = VariableInfo(name, dtype, lengths, region)
-            listing.put(Entry(info, _reader(file, offset, dtype)))
+            listing.put(Entry(info, file.elements(offset, dtype)))
         offset += byte_count
     if offset != file.byte_count:
         raise CorruptFileError(
@@ -122,10 +120,3 @@ def _shape(path: Path, number: int, given: Any, byte_count: int, item: int) -> t
             remedy="is the program still writing it, or are 'regions' wrong?",
         )
     return tuple(lengths)
-
-
-def _reader(file: InputFile, offset: int, dtype: str) -> Any:
-    item = storage_dtype(dtype).itemsize
-    return lambda first, count: as_elements(
-        file.read_at(offset + first * item, count * item), dtype
-    )

@@ -17,12 +17,12 @@ from ciwrap.errors import (
     OutputMissingError,
     UnreadableFileError,
 )
-from ciwrap.readers.base import FileRegion, Reader, Source, reading
-from ciwrap.readers.boxes import FlatReader
+from ciwrap.readers.base import FileRegion, Source, reading
+from ciwrap.readers.boxes import FlatReader, box_reader
 from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import InputFile
-from ciwrap.readers.hdf5 import MAX_DEPTH, MAX_TEXTS
-from ciwrap.readers.history import OPTION_NAMES, IterationRule, Place, place_of, time_axis
+from ciwrap.readers.hdf5 import MAX_DEPTH, MAX_TEXTS, add_attributes
+from ciwrap.readers.history import HistoryReader, IterationRule, Place, place_of, time_axis
 from ciwrap.readers.optional import library
 from ciwrap.readers.packed import Packing
 from ciwrap.readers.zarr_chunks import ChunkCheck, chunk_key
@@ -35,7 +35,7 @@ MARKERS = ("zarr.json", ".zgroup", ".zarray")
 _MAX_METADATA_BYTES = 64 << 20
 
 
-class ZarrReader(Reader):
+class ZarrReader(HistoryReader):
     """Every array is a variable, named by its path in the store.
 
     A dimension named `time` (or the only one named so) gives the iterations, and so do groups such
@@ -44,7 +44,6 @@ class ZarrReader(Reader):
 
     name: ClassVar[str] = "zarr"
     suffixes: ClassVar[tuple[str, ...]] = (".zarr",)
-    option_names: ClassVar[tuple[str, ...]] = (*OPTION_NAMES, "attributes")
     is_folder: ClassVar[bool] = True
 
     def is_output(self, path: Path) -> bool:
@@ -52,22 +51,13 @@ class ZarrReader(Reader):
             (path / marker).is_file() for marker in MARKERS
         )
 
-    def open(
-        self,
-        path: Path,
-        *,
-        name: str | None = None,  # noqa: ARG002 - the store names its arrays
-        options: Mapping[str, Any] | None = None,
-    ) -> Source:
-        given = dict(options or {})
-        self.check_options(given, path)
-        rule = IterationRule.of(given, path)
+    def open_history(self, path: Path, rule: IterationRule, *, has_attributes: bool) -> Source:
         _check_is_store(path)
         zarr = library("zarr", "zarr", file=path)
         listing = Listing(path)
         with guarded(path), _quiet():
             root = zarr.open(str(path), mode="r")
-            walk = _Walk(zarr, listing, rule, has_attributes=bool(given.get("attributes")))
+            walk = _Walk(zarr, listing, rule, has_attributes=has_attributes)
             walk.node(root, path.stem, ())
         if rule.axis not in ("auto", "none") and not walk.has_found_axis:
             raise ConfigError(
@@ -140,11 +130,7 @@ class _Walk:
     def _array(self, array: Any, above: tuple[str, ...], name: str, parent: Any) -> None:
         listing = self._listing
         place = self._place(above, name)
-        facts: dict[str, Any] = {
-            "called": place.called,
-            "iteration": place.iteration,
-            "rank": place.rank,
-        }
+        facts = place.facts
         path = "/".join([*above, name])
         attributes = dict(array.attrs)
         self._attributes(attributes, (*above, name))
@@ -188,47 +174,37 @@ class _Walk:
         if str(names[0]) != axis:
             return None
         length = int(array.shape[0])
-        variable = self._rule.variable
-        if variable is None:
-            return list(range(length))
-        if above not in self._steps:
-            holder = parent[variable] if parent is not None and variable in parent else None
+
+        def values_of(name: str) -> Any:
+            holder = parent[name] if parent is not None and name in parent else None
             if holder is None or tuple(holder.shape) != (length,):
-                raise ConfigError(
-                    f"there is no array {variable!r} with one value for each of the {length} steps"
-                    f" along {axis!r}",
-                    file=self._listing.path,
-                    key="options.iteration_variable",
-                )
-            self._steps[above] = self._rule.numbers(holder[...], self._listing.path, variable)
+                return None  # before it is read
+            return holder[...]
+
+        if self._rule.variable is None or above not in self._steps:
+            path = self._listing.path
+            self._steps[above] = self._rule.along(axis, length, values_of, path, kind="array")
         return self._steps[above]
 
     def _attributes(self, attributes: Mapping[str, Any], path: tuple[str, ...]) -> None:
         if not self._has_attributes:
             return
-        above, last = path[:-1], path[-1] if path else ""
-        for name, value in attributes.items():
-            if name == "_ARRAY_DIMENSIONS":
-                continue
-            place = self._place(above, f"{last}@{name}")
-            plain = value if isinstance(value, (str, bool, int, float)) else json.dumps(value)
-            self._listing.add_array(
-                "/".join([*above, f"{last}@{name}"]),
-                plain,
-                called=place.called,
-                iteration=place.iteration,
-                rank=place.rank,
-            )
+        plain = {
+            name: value if isinstance(value, (str, bool, int, float)) else json.dumps(value)
+            for name, value in attributes.items()
+            if name != "_ARRAY_DIMENSIONS"
+        }
+        add_attributes(self._listing, plain, path, self._place)
 
 
 def _box_reader(path: Path, array: Any) -> Any:
     check = ChunkCheck(path, array)
+    read_box = box_reader(array)
 
     def read(start: tuple[int, ...], lengths: tuple[int, ...]) -> Any:
-        box = tuple(slice(at, at + length) for at, length in zip(start, lengths, strict=True))
         check.look(start, lengths)
         with _quiet():
-            return np.asarray(array[box] if box else array[...])
+            return read_box(start, lengths)
 
     return read
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import jsonschema
 import numpy as np
+import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE = np.arange(600.0).reshape(20, 30) / 7
@@ -114,3 +115,28 @@ class Project:
             for path in sorted(self.folder.rglob("*"))
             if path.is_file() and "out" not in path.relative_to(self.folder).parts
         }
+
+
+def check_fails(
+    project: Project, code: int, *words: str, command: tuple[str, ...] = ("check",)
+) -> Outcome:
+    """Runs a command that must fail with that code, name every word, and write nothing."""
+    before = project.snapshot()
+    outcome = project.run(*command)
+    assert outcome.code == code, outcome
+    said = outcome.out + outcome.err
+    for word in words:
+        assert word in said, said
+    assert project.snapshot() == before
+    assert outcome.document["verdict"] == "not_comparable"
+    assert outcome.document["exit_code"] == code
+    return outcome
+
+
+def manifest_of(project: Project) -> dict:
+    return yaml.safe_load((project.folder / "golden" / "mesh.golden.yaml").read_text())
+
+
+def litter(project: Project) -> list[str]:
+    names = {path.name for path in (project.folder / "golden").iterdir()}
+    return sorted(names - {"mesh.golden", "mesh.golden.yaml"})

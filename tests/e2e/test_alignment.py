@@ -1,99 +1,15 @@
-"""Rows by id, circles, fill values, precision and duplicates, through the command line.
+"""Rows by id and frames by iteration, through the command line.
 
 Each case is laid out as a real program writes it; what must be found is known beforehand.
 """
 
 from __future__ import annotations
 
-import json
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from ciwrap.cli.main import run
-from ciwrap.compare.periodic import _Circle
-from ciwrap.model import ErrorBound, VariableSettings
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-BOX = 10.0
-ATOL = 1e-3
-
-
-class Case:
-    """Two runs `a` and `b` in a folder, and a check over whichever is in `out`."""
-
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, keys: str) -> None:
-        self.folder = folder
-        monkeypatch.chdir(folder)
-        (folder / "ciwrap.yaml").write_text(
-            f"version: 1\ndefaults: {{atol: {ATOL}}}\nchecks:\n  c:\n    outputs: out\n{keys}"
-        )
-
-    def save(self, run_name: str, path: str, array: Any) -> None:
-        target = self.folder / run_name / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        np.save(target, array)
-
-    def compare(self, code: int) -> dict[str, Any]:
-        return self._run(code, "compare", "a", "b", "--check", "c")
-
-    def check(self, code: int) -> dict[str, Any]:
-        return self._run(code, "check")
-
-    def accept(self, run_name: str, code: int = 0) -> None:
-        self.use(run_name)
-        assert run(["accept", "--reason", "test"]) == code
-
-    def use(self, run_name: str) -> None:
-        out = self.folder / "out"
-        if out.is_symlink():
-            out.unlink()
-        out.symlink_to(self.folder / run_name)
-
-    def _run(self, code: int, *arguments: str) -> dict[str, Any]:
-        found = run([*arguments, "--json", "result.json"])
-        document = json.loads((self.folder / "result.json").read_text())
-        assert found == code, document
-        variables: list[dict[str, Any]] = document["checks"][0]["variables"]
-        self.messages = [message["text"] for message in document["checks"][0]["messages"]]
-        return {
-            " / ".join(str(v[k]) for k in ("iteration", "rank", "name") if v.get(k) is not None): v
-            for v in variables
-        }
-
-
-def particles(seed: int, count: int = 500) -> dict[str, Any]:
-    draw = np.random.default_rng(seed)
-    return {
-        "id": draw.permutation(count).astype("<i8") * 7,
-        "x": draw.uniform(0, BOX, (count, 3)),
-        "mass": draw.normal(size=count).astype("<f4"),
-        "hit": draw.integers(0, 9, count).astype("<i4"),
-    }
-
-
-def shuffled(rows: dict[str, Any], seed: int) -> dict[str, Any]:
-    order = np.random.default_rng(seed).permutation(rows["id"].size)
-    return {name: array[order] for name, array in rows.items()}
-
-
-def save_ranks(case: Case, run_name: str, rows: dict[str, Any], ranks: int, step: int = 5) -> None:
-    """Rows dealt out to ranks by where the particles are, as domain decomposition does."""
-    owner = (rows["x"][:, 0] / BOX * ranks).astype(int).clip(0, ranks - 1)
-    for rank in range(ranks):
-        for name, array in rows.items():
-            case.save(run_name, f"iter_{step:04d}/rank_{rank}/{name}.npy", array[owner == rank])
-
-
-@pytest.fixture
-def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    return lambda keys: Case(tmp_path, monkeypatch, keys)
+from e2e.paired_runs import ATOL, BOX, particles, save_ranks, shuffled, wrapped
 
 
 def test_shuffled_rows(case: Any) -> None:
@@ -148,11 +64,6 @@ def test_migrated_rows_and_other_rank_counts(case: Any, ranks: int) -> None:
     assert found["5 / x"]["differing_count"] == int((truth > ATOL).sum()) > 0
     first = np.argwhere(truth > ATOL)[0].tolist()
     assert found["5 / x"]["first_index"] == first
-
-
-def wrapped(golden: Any, new: Any) -> Any:
-    raw = np.abs(new - golden)
-    return np.minimum(raw, BOX - raw)
 
 
 def test_a_lost_row_is_never_a_match(case: Any) -> None:
@@ -243,135 +154,6 @@ def test_a_golden_made_without_alignment(case: Any) -> None:
     it.accept("a")
     case("    align_by: id\n")
     assert "made without 'align_by'" in it.check(3)["x"]["reason"]
-
-
-# --- circles --------------------------------------------------------------------------------------
-
-
-def test_periodic_wrap(case: Any) -> None:
-    it = case("    variables: {x: {atol: 1e-3, period: 10}, angle: {atol: 1e-3, period: 360}}\n")
-    draw = np.random.default_rng(9)
-    for dtype in ("<f4", "<f8"):
-        x = draw.uniform(0, BOX, (300, 3)).astype(dtype)
-        x[0] = [0.0001, 9.9999, 5]
-        noise = draw.normal(size=x.shape) * 2e-4
-        noise[0] = [-2e-4, 2e-4, 0]
-        y = ((x + noise) % BOX).astype(dtype)
-        y[7, 2] = (x[7, 2] + 0.25) % BOX
-        it.save("a", "x.npy", x)
-        it.save("b", "x.npy", y)
-        it.save("a", "angle.npy", np.array([0.0, 359.9999, 180.0]))
-        it.save("b", "angle.npy", np.array([359.9999, 0.0, 180.0005]))
-        found = it.compare(1)
-        truth = wrapped(x.astype("f8"), y.astype("f8")) > ATOL
-        assert found["x"]["differing_count"] == truth.sum() == 1
-        assert found["x"]["first_index"] == [7, 2]
-        assert found["x"]["period"] == [10]
-        assert found["x"]["max_abs_difference"] == pytest.approx(0.25, abs=1e-5)
-        assert found["angle"]["verdict"] == "match"
-        # A golden with its data can do the same; one without cannot, and says so.
-        it.accept("a")
-        it.use("b")
-        assert it.check(1)["x"]["differing_count"] == 1
-
-
-def test_a_golden_without_data_and_a_period(case: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    it = case("    period: 10\n    evidence: residues\n")
-    it.save("a", "x.npy", np.linspace(0, 9, 50))
-    it.accept("a", code=3)
-    assert "modulo a period" in capsys.readouterr().err
-    case("    evidence: residues\n")
-    it.accept("a")
-    case("    period: 10\n    evidence: residues\n")
-    assert "keeps its residues alone" in it.check(3)["x"]["reason"]
-
-
-@pytest.mark.parametrize(
-    ("keys", "array", "words"),
-    [
-        ("{period: 10, rtol: 1e-3}", np.ones(3), "give 'atol' alone"),
-        ("{period: 10, atol: 5}", np.ones(3), "nothing could differ"),
-        ("{period: [1, 2], atol: 0.1}", np.ones((4, 3)), "2 periods"),
-        ("{period: 10, atol: 0.1}", np.ones(3, complex), "dtype <c16"),
-        ("{period: 10}", np.arange(3), "dtype <i8"),
-    ],
-)
-def test_periods_without_meaning(case: Any, keys: str, array: Any, words: str) -> None:
-    it = case(f"    variables: {{x: {keys}}}\n")
-    it.save("a", "x.npy", array)
-    it.save("b", "x.npy", array)
-    assert words in it.compare(3)["x"]["reason"]
-
-
-@given(
-    st.floats(-100, 100),
-    st.floats(-100, 100),
-    st.floats(0.1, 50),
-    st.floats(0, 1),
-    st.booleans(),
-)
-@settings(deadline=None)
-def test_circles_are_decided_exactly(
-    golden: float, new: float, period: float, share: float, on_the_bound: bool
-) -> None:
-    """Against exact fractions, also where the difference is the bound itself."""
-    raw = Fraction(new) - Fraction(golden)
-    truth = abs(raw - round(raw / Fraction(period)) * Fraction(period))
-    atol = float(truth) if on_the_bound else share * period / 4
-    if atol >= period / 2:
-        return
-    circle = _Circle("<f8", (1,), VariableSettings(bound=ErrorBound(atol), period=(period,)))
-    base, moved = circle.differences(np.array([golden]), np.array([new]), 0)
-    assert base[0] == 0
-    assert (abs(moved[0]) <= atol) == (truth <= Fraction(atol))
-
-
-# --- fill values, precision, frames, duplicates ---------------------------------------------------
-
-
-def test_fill_values_of_two_precisions(case: Any) -> None:
-    """-1e18 is another number in float32: 9.99999984306749e17 apart from it is 1.6e10."""
-    keys = "    fill_values: [-1e18]\n    mixed_precision: true\n"
-    values = np.linspace(0, 1, 100)
-    values[[3, 50]] = -1e18
-    it = case(keys)
-    it.save("a", "ssh.npy", values.astype("<f4"))
-    it.save("b", "ssh.npy", values)
-    assert it.compare(0)["ssh"]["verdict"] == "match"
-    values[50] = 0.5
-    it.save("b", "ssh.npy", values)
-    found = it.compare(1)["ssh"]
-    assert (found["differing_count"], found["missing_mismatch_count"]) == (1, 1)
-
-
-def test_mixed_precision_is_only_taken_when_asked_for(case: Any) -> None:
-    values = np.random.default_rng(1).normal(size=200)
-    for keys, code in (("", 3), ("    mixed_precision: true\n    atol: 0\n", 0)):
-        it = case(keys)
-        it.save("a", "x.npy", values.astype("<f4"))
-        it.save("b", "x.npy", values)
-        found = it.compare(code)["x"]
-        assert code == 0 or "dtype <f4 on one side, <f8 on the other" in found["reason"]
-    # By the bound of the coarser: one step of float32 is a difference.
-    values[5] = np.nextafter(np.float32(values[5]), np.float32(9))
-    it.save("b", "x.npy", values)
-    assert it.compare(1)["x"]["differing_count"] == 1
-
-
-def test_mixed_precision_and_goldens(case: Any) -> None:
-    values = np.random.default_rng(1).normal(size=200)
-    keys = "    mixed_precision: true\n    evidence: {}\n"
-    for evidence in ("data", "residues"):
-        it = case(keys.format(evidence))
-        it.save("a", "x.npy", values.astype("<f4"))
-        it.save("b", "x.npy", values)
-        it.accept("a")
-        it.use("b")
-        assert it.check(0)["x"]["verdict"] == "match"
-        it.accept("b")
-        it.use("a")
-        found = it.check(0 if evidence == "data" else 3)["x"]
-        assert evidence == "data" or "float64" in found["reason"]
 
 
 def test_one_frame_only(case: Any) -> None:

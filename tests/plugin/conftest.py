@@ -12,6 +12,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from plugin.review_suite import write
 
 # Before pytester remembers which modules were loaded: NumPy does not bear being loaded twice.
 import ciwrap.pytest_plugin.ending
@@ -135,6 +136,19 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     return Suite(pytester)
+
+
+@pytest.fixture
+def changed(suite: Suite) -> Suite:
+    """A repository with two goldens, and what both tests compute now beyond their bounds."""
+    write(suite)
+    suite.git("init", "-q")
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=2)
+    suite.git("add", ".")
+    suite.git("commit", "-qm", "first")
+    write(suite, 1.5, 2.5)
+    suite.run().assert_outcomes(failed=2)
+    return suite
 
 
 def summary(result: pytest.RunResult) -> str:

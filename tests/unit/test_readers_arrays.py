@@ -183,3 +183,41 @@ class TestZarrMetadata(ZarrSuite):
 
     def part(self, path: Path) -> Path:
         return path / "data" / "zarr.json"
+
+
+def attributes_in(reader: Reader, path: Path) -> dict[str, Any]:
+    with reader.open(path) as source:
+        assert [info.name for info in source.variables] == ["x"]
+    with reader.open(path, options={"attributes": True}) as source:
+        return {
+            info.name: info.fault or source.read(info.name, 0, info.element_count).tolist()
+            for info in source.variables
+            if "@" in info.name
+        }
+
+
+def test_attributes_of_hdf5_and_netcdf(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = [1.0, 2.0]
+        file["x"].attrs["units"] = "m"
+        file.attrs["sizes"] = [1, 2]
+    assert attributes_in(Hdf5Reader(), tmp_path / "a.h5") == {"@sizes": [1, 2], "x@units": ["m"]}
+    for kind, text in (("NETCDF3_CLASSIC", "m"), ("NETCDF4", b"m")):
+        path = tmp_path / f"{kind}.nc"
+        with netcdf4.Dataset(path, "w", format=kind) as file:
+            file.createDimension("n", 2)
+            file.createVariable("x", "f8", ("n",)).units = "m"
+            file.version = 3
+        assert attributes_in(NetcdfReader(), path) == {"@version": [3], "x@units": [text]}
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_attributes_of_zarr(tmp_path: Path, zarr_format: int) -> None:
+    path = tmp_path / "a.zarr"
+    group = zarr.open_group(str(path), mode="w", zarr_format=zarr_format)
+    group.attrs["is_done"] = True
+    array = group.create_array("x", shape=(2,), dtype="f8")
+    array.attrs.update({"units": "m", "deep": {"a": [1]}, "huge": 1 << 70})
+    found = attributes_in(ZarrReader(), path)
+    assert "neither number nor text" in found.pop("x@huge")
+    assert found == {"@is_done": [True], "x@deep": ['{"a": [1]}'], "x@units": ["m"]}

@@ -1,0 +1,133 @@
+"""Goldens and manifests that are missing, damaged, newer or at odds: told of, never written."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+import yaml
+from e2e.cli_project import BASE, Project, check_fails
+
+
+def test_a_missing_golden_is_never_made_by_check(project: Project) -> None:
+    check_fails(project, 3, "no golden for check 'mesh'", "ciwrap accept mesh")
+    assert not (project.folder / "golden").exists()
+
+
+def test_half_a_golden(accepted: Project) -> None:
+    manifest = accepted.golden.with_name("mesh.golden.yaml")
+    text = manifest.read_text()
+    manifest.unlink()
+    check_fails(accepted, 3, "manifest", "missing")
+    manifest.write_text(text)
+    accepted.golden.unlink()
+    check_fails(accepted, 3, "golden file is missing")
+    # Replacing half a golden takes a reason like any other.
+    assert accepted.run("accept").code == 2
+    accepted.accept("--reason", "lost its binary")
+    assert accepted.run("check").code == 0
+    assert len(yaml.safe_load(manifest.read_text())["accepted"]) == 2
+
+
+def test_truncated_golden(accepted: Project) -> None:
+    data = accepted.golden.read_bytes()
+    for length in (0, 4, 60, 80, 100, len(data) - 1):
+        accepted.golden.write_bytes(data[:length])
+        check_fails(accepted, 3, "mesh.golden")
+
+
+def test_bit_flips_in_the_golden(accepted: Project) -> None:
+    data = accepted.golden.read_bytes()
+    rng = np.random.default_rng(5)
+    for position in [0, 8, 20, 33, *rng.integers(80, len(data), 6).tolist()]:
+        flipped = bytearray(data)
+        flipped[position] ^= 1 << int(rng.integers(8))
+        accepted.golden.write_bytes(flipped)
+        check_fails(accepted, 3, "mesh.golden")
+    accepted.golden.write_bytes(data)
+    assert accepted.run("check").code == 0
+
+
+def with_version(data: bytes, version: int) -> bytes:
+    """The file with another version and a header digest that is right."""
+    import xxhash
+
+    head = bytearray(data[:64])
+    struct.pack_into("<I", head, 8, version)
+    return bytes(head) + xxhash.xxh3_128_digest(bytes(head)) + data[80:]
+
+
+def test_golden_of_a_newer_version(accepted: Project) -> None:
+    accepted.golden.write_bytes(with_version(accepted.golden.read_bytes(), 2))
+    check_fails(accepted, 3, "newer ciwrap (format 2)")
+    # Nobody overwrites what a newer ciwrap made.
+    check_fails(accepted, 3, "newer ciwrap", command=("accept", "--reason", "x"))
+
+
+def test_manifest_of_a_newer_version(accepted: Project) -> None:
+    manifest = accepted.golden.with_name("mesh.golden.yaml")
+    manifest.write_text(manifest.read_text().replace("format: 1", "format: 9"))
+    check_fails(accepted, 3, "format 9", "update ciwrap")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('dtype: "<f8"', 'dtype: "<f4"'),
+        ("shape: [20, 30]", "shape: [30, 20]"),
+        ("atol=1e-6", "atol=1e-3"),
+        ("evidence: data", "evidence: tree"),
+        ("name: temperature", "name: other"),
+        ("check: mesh", "check: other"),
+        ("file: mesh.golden", "file: other.golden"),
+        ("  bytes: ", "  bytes: 1"),
+    ],
+)
+def test_manifest_and_binary_at_odds(accepted: Project, old: str, new: str) -> None:
+    manifest = accepted.golden.with_name("mesh.golden.yaml")
+    text = manifest.read_text()
+    assert old in text
+    manifest.write_text(text.replace(old, new))
+    check_fails(accepted, 3, "mesh.golden")
+
+
+def test_manifest_of_another_golden(accepted: Project) -> None:
+    manifest = accepted.golden.with_name("mesh.golden.yaml")
+    old = manifest.read_text()
+    accepted.save("temperature", BASE + 1)
+    accepted.accept("--reason", "moved")
+    manifest.write_text(old)
+    check_fails(accepted, 3, "same commit")
+
+
+def test_merge_conflict_in_the_manifest(accepted: Project) -> None:
+    manifest = accepted.golden.with_name("mesh.golden.yaml")
+    manifest.write_text("<<<<<<< HEAD\n" + manifest.read_text())
+    check_fails(accepted, 3, "merge conflict")
+
+
+def test_git_lfs_pointer(accepted: Project) -> None:
+    accepted.golden.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
+    check_fails(accepted, 3, "git lfs pull")
+
+
+def test_golden_that_is_no_file(accepted: Project) -> None:
+    accepted.golden.unlink()
+    accepted.golden.mkdir()
+    check_fails(accepted, 3, "mesh.golden")
+
+
+@pytest.mark.parametrize(
+    "bound",
+    ["atol: 1e-5", "atol: 1e-7", "atol: 0", "rtol: 1e-6", "ulps: 3", "atol: 1e-6, rtol: 1e-9"],
+)
+def test_a_golden_made_with_another_bound(accepted: Project, bound: str) -> None:
+    accepted.configure(bound=bound)
+    outcome = check_fails(accepted, 3, "was made with atol=1e-6", "accept")
+    assert outcome.variable("temperature")["verdict"] == "not_comparable"
+
+
+def test_a_golden_made_with_other_fill_values(accepted: Project) -> None:
+    accepted.configure(bound="atol: 1e-6, fill_values: [-999]")
+    check_fails(accepted, 3, "fill_values")

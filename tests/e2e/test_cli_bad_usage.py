@@ -1,0 +1,111 @@
+"""Options, bounds and configurations without meaning: one clear line, and nothing written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from e2e.cli_project import Project, check_fails
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--atol", "-1"),
+        ("--atol", "nan"),
+        ("--rtol", "inf"),
+        ("--ulps", "-3"),
+        ("--atol", "x"),
+        ("--atol=1", "--ulps=2"),
+        ("--frobnicate",),
+    ],
+)
+def test_bounds_and_options_without_meaning(project: Project, option: tuple[str, ...]) -> None:
+    outcome = check_fails(project, 2, command=("compare", "out/ids.npy", "out/ids.npy", *option))
+    assert len(outcome.error_lines) == 1
+    assert outcome.error_lines[0].startswith("error: ")
+
+
+@pytest.mark.parametrize("bound", ["atol: -1", "atol: .nan", "rtol: .inf", "ulps: -1", "atol: x"])
+def test_bounds_without_meaning_in_the_configuration(project: Project, bound: str) -> None:
+    project.configure(bound=bound)
+    outcome = check_fails(project, 2, "ciwrap.yaml:2", bound[:4])
+    assert len(outcome.error_lines) == 1
+
+
+def test_unknown_keys_name_the_line_and_the_nearest(project: Project) -> None:
+    project.configure("    toleranse: 1\n")
+    check_fails(project, 2, "ciwrap.yaml:6", "toleranse")
+    project.configure("    ignor: [x]\n")
+    check_fails(project, 2, "ciwrap.yaml:6", "'ignore'")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("check", "mehs"), ("no check 'mehs'", "mesh")),
+        (("chekc",), ("no command 'chekc'", "check")),
+        (("check", "--config", "nowhere.yaml"), ("nowhere.yaml",)),
+        (("run",), ("no command",)),
+        (("accept", "--reason", "  "), ("--reason",)),
+        (("compare", "out", "out/ids.npy"), ("folder",)),
+        (("compare", "out/ids.npy"), ("Missing argument",)),
+        (("check", "--threads", "-1"), ("--threads",)),
+        (("check", "--engine", "mmap"), ("--engine",)),
+    ],
+)
+def test_wrong_usage(project: Project, arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
+    before = project.snapshot()
+    outcome = project.run(*arguments)
+    assert outcome.code == 2, outcome
+    assert len(outcome.error_lines) == 1
+    assert all(word in outcome.err for word in words), outcome.err
+    assert project.snapshot() == before
+
+
+def test_no_configuration(tmp_path: Path) -> None:
+    project = Project(tmp_path / "p")
+    (project.folder / ".git").mkdir()
+    (project.folder / "ciwrap.yaml").unlink()
+    outcome = project.run("check")
+    assert outcome.code == 2
+    assert "ciwrap init" in outcome.err
+
+
+def test_an_unknown_backend_is_an_error_not_another_one(accepted: Project) -> None:
+    outcome = accepted.run("check", "--backend", "quantum")
+    assert outcome.code == 2, outcome
+    assert outcome.document["verdict"] == "not_comparable"
+    assert "quantum" in outcome.out + outcome.err
+
+
+def test_everything_ignored_is_no_match(accepted: Project) -> None:
+    accepted.configure("    ignore: ['*']\n")
+    check_fails(accepted, 3, "nothing was compared")
+    check_fails(accepted, 3, "no variables", command=("accept", "--reason", "x"))
+
+
+def test_missing_sides_of_compare(project: Project) -> None:
+    for sides in (("out/no.npy", "out/ids.npy"), ("out/ids.npy", "out/no.npy")):
+        check_fails(project, 3, "no.npy", command=("compare", *sides))
+
+
+@pytest.mark.parametrize("option", ["--json", "--report"])
+def test_a_result_that_cannot_be_written_has_been_shown(accepted: Project, option: str) -> None:
+    outcome = accepted.run("check", option, "/nowhere/x", json_too=False)
+    assert outcome.code == 3
+    assert len(outcome.error_lines) == 1
+    assert "/nowhere/x: the " in outcome.err
+    assert "could not be written" in outcome.err
+    assert outcome.out.startswith("match")
+
+
+def test_names_in_case_variants_do_not_share_a_golden(accepted: Project) -> None:
+    path = accepted.folder / "ciwrap.yaml"
+    path.write_text(path.read_text().replace("  mesh:", "  MESH:"))
+    outcome = accepted.run("accept")
+    assert outcome.code == 2
+    assert "upper and lower case" in outcome.err

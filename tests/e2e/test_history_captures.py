@@ -1,0 +1,185 @@
+"""What a capture holds, keeps and is believed, whatever happens to the run or to itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from e2e.cli_project import command, environment
+from e2e.history_runs import (
+    ATOL,
+    SMALL,
+    capture,
+    change,
+    ciwrap,
+    counts_in,
+    oracle,
+    path_of,
+    write_run,
+)
+
+from ciwrap.cli.main import run as run_cli
+from ciwrap.history.container import CaptureFile
+from ciwrap.history.index_codec import read_checkpoint, read_index
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_capture_grows_and_keeps_what_is_there(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "A", iterations=(5, 10))
+    first = capture(tmp_path, run)
+    assert (len(first["captured"]), len(first["kept"])) == (4, 0)
+    write_run(run, iterations=(20,))
+    second = capture(tmp_path, run)
+    assert (len(second["captured"]), len(second["kept"])) == (2, 4)
+    assert second["bytes_read"] == first["bytes_read"] / 2
+    assert capture(tmp_path, run)["captured"] == []
+    change(path_of(run, 10, 1, "x"), (0, 0))
+    assert capture(tmp_path, run)["captured"] == [[10, 1]]
+    shutil.rmtree(run / "iter_0005")
+    assert capture(tmp_path, run)["dropped"] == [[5, 0], [5, 1]]
+    # Another bound is another capture.
+    assert len(capture(tmp_path, run, "--atol=1")["captured"]) == 4
+    root = capture(tmp_path, run, "--atol=1")["root"]
+    anew = capture(tmp_path, run, "--atol=1", "--rebuild")
+    assert anew["root"] == root
+    assert len(anew["captured"]) == 4
+
+
+def test_a_stale_capture_is_not_believed(tmp_path: Path, runs: tuple[Path, Path]) -> None:
+    a, b = runs
+    for run in runs:
+        capture(tmp_path, run, f"--atol={ATOL}")
+    change(path_of(b, 10, 0, "x"), (1, 1))
+    code, document = ciwrap(tmp_path, "compare", a, b)
+    assert code == 1
+    assert counts_in(document) == oracle(a, b)
+    assert any("stale" in one["text"] for one in document["checks"][0]["messages"])
+
+
+def test_checksums_see_what_times_do_not(tmp_path: Path, runs: tuple[Path, Path]) -> None:
+    a, b = runs
+    for run in runs:
+        capture(tmp_path, run, f"--atol={ATOL}", "--checksums")
+    path = path_of(b, 10, 0, "x")
+    times = path.stat()
+    change(path, (1, 1))
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert ciwrap(tmp_path, "compare", a, b)[0] == 0  # fooled, as every tool that trusts times
+    code, document = ciwrap(tmp_path, "compare", a, b, "--verify-checksums")
+    assert (code, counts_in(document)) == (1, oracle(a, b))
+
+
+def test_a_copy_with_other_times_is_known_by_its_checksums(
+    tmp_path: Path, runs: tuple[Path, Path]
+) -> None:
+    a, b = runs
+    for run in runs:
+        capture(tmp_path, run, f"--atol={ATOL}", "--checksums")
+    for path in b.rglob("*.npy"):
+        os.utime(path, ns=(7, 7))
+    code, document = ciwrap(tmp_path, "compare", a, b)
+    assert code == 0
+    assert {one["evidence"] for one in document["checks"][0]["variables"]} == {"tree"}
+
+
+def test_a_checkpoint_that_is_still_being_written_is_left_alone(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "A")
+    path = path_of(run, 20, 1, "x")
+    data = path.read_bytes()
+    path.write_bytes(data[:-100])  # cut: the program is in the middle of it
+    document = capture(tmp_path, run, code=3)
+    assert [20, 1] not in document["captured"]
+    assert len(document["captured"]) == 5
+    assert any(str(path) in one["text"] for one in document["left_alone"])
+    path.write_bytes(data)
+    assert capture(tmp_path, run)["captured"] == [[20, 1]]
+
+
+def test_a_file_that_grows_while_it_is_watched_is_left_alone(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "A")
+    path = path_of(run, 20, 1, "x")
+    writer = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            (
+                "import sys, time\n"
+                "for _ in range(200):\n"
+                "    open(sys.argv[1], 'r+b').write(b'\\x93')\n"
+                "    time.sleep(0.02)\n"
+            ),
+            str(path),
+        ]
+    )
+    try:
+        found, document = ciwrap(tmp_path, "capture", run, "--settle=0.3")
+    finally:
+        writer.terminate()
+        writer.wait()
+    assert found == 3
+    assert [one["slug"] for one in document["left_alone"]] == ["still-written"]
+    assert len(document["captured"]) == 5
+
+
+def test_killed_at_any_moment_the_capture_goes_on(tmp_path: Path) -> None:
+    run = tmp_path / "A"
+    write_run(run, iterations=tuple(range(40)))
+    target = tmp_path / "A.tree"
+    arguments = ["capture", str(run), "-o", str(target), "--residues", SMALL, "--settle=0"]
+    whole = tmp_path / "whole.tree"
+    assert run_cli(["capture", str(run), "-o", str(whole), "--residues", SMALL]) == 0
+    for delay in (0.2, 0.3, 0.45):
+        process = subprocess.Popen(
+            command(*arguments), env=environment(), stdout=subprocess.DEVNULL
+        )
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert run_cli(arguments) == 0
+    with CaptureFile(target) as found, CaptureFile(whole) as wanted:
+        assert read_index(found).root == read_index(wanted).root
+
+
+def test_a_damaged_capture_is_told_of_and_not_used(tmp_path: Path, runs: tuple[Path, Path]) -> None:
+    a, b = runs
+    for run in runs:
+        capture(tmp_path, run, f"--atol={ATOL}")
+    path = b / ".ciwrap.tree"
+    data = bytearray(path.read_bytes())
+    data[-20] ^= 1
+    path.write_bytes(data)
+    code, document = ciwrap(tmp_path, "compare", a, b)
+    assert code == 0
+    assert any("not used" in one["text"] for one in document["checks"][0]["messages"])
+    # Asked for by name it has to be sound.
+    assert ciwrap(tmp_path, "compare", a, b, "--capture-b", path)[0] == 3
+
+
+def test_a_damaged_tree_hides_nothing(tmp_path: Path, runs: tuple[Path, Path]) -> None:
+    a, b = runs
+    change(path_of(b, 10, 1, "x"), (3, 4), (30, 7))
+    for run in runs:
+        capture(tmp_path, run, f"--atol={ATOL}")
+    path = b / ".ciwrap.tree"
+    data = bytearray(path.read_bytes())
+    with CaptureFile(path) as opened:
+        index = read_index(opened)
+        (found,) = [
+            one
+            for one in read_checkpoint(opened, index.checkpoints[10, 1]).variables
+            if one.identity.name == "x"
+        ]
+    assert found.plain is not None
+    data[found.plain.digests.offset + found.plain.digests.byte_count - 5] ^= 1
+    path.write_bytes(data)
+    code, document = ciwrap(tmp_path, "compare", a, b)
+    assert code == 1
+    assert counts_in(document) == oracle(a, b)
+    assert any("not used" in one["text"] for one in document["checks"][0]["messages"])

@@ -1,0 +1,111 @@
+"""Where two runs first diverge, how each variable goes on, and the list of all differences."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from e2e.history_runs import ATOL, SHAPE, capture, change, ciwrap, oracle, path_of
+
+from ciwrap.cli.main import run as run_cli
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def timeline_of(document: Any, name: str) -> Any:
+    (found,) = [one for one in document["checks"][0]["history"]["timelines"] if one["name"] == name]
+    return found
+
+
+def states(document: Any, name: str, rank: int) -> list[str]:
+    return [
+        point["state"] for point in timeline_of(document, name)["points"] if point["rank"] == rank
+    ]
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_first_divergence_and_timelines(
+    tmp_path: Path, runs: tuple[Path, Path], captured: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = runs
+    change(path_of(b, 5, 1, "x"), (0, 3), by=0.5 * ATOL)
+    change(path_of(b, 10, 1, "x"), (2, 3), (2, 4), by=4 * ATOL)
+    change(path_of(b, 20, 0, "phi"), (0, 1), by=7.0)
+    shutil.rmtree(b / "iter_0020" / "rank_1")
+    if captured:
+        for run in runs:
+            capture(tmp_path, run, f"--atol={ATOL}")
+    code, document = ciwrap(tmp_path, "compare", a, b, f"--atol={ATOL}")
+    assert code == 3
+    history = document["checks"][0]["history"]
+    first = history["first_divergence"]
+    assert (first["iteration"], first["rank"], first["name"]) == (10, 1, "x")
+    assert first["index"] == [2, 3]
+    assert first["golden"] == str(np.load(path_of(a, 10, 1, "x"))[2, 3])
+    assert first["new"] == str(np.load(path_of(b, 10, 1, "x"))[2, 3])
+    assert first["bound_share"] == pytest.approx(4, rel=1e-2)
+    assert states(document, "x", 1) == ["within", "beyond", "first_only"]
+    assert states(document, "phi", 0) == ["match", "match", "beyond"]
+    assert timeline_of(document, "phi")["trend"] == "jumps"
+    assert timeline_of(document, "x")["trend"] == "comes_and_goes"
+    shown = capsys.readouterr().out
+    assert "first divergence: iter 10 / rank 1 / x [2, 3]: " in shown
+    assert "..#" in shown
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("captured", [False, True])
+def test_every_difference_is_listed(
+    tmp_path: Path, runs: tuple[Path, Path], suffix: str, captured: bool
+) -> None:
+    a, b = runs
+    rng = np.random.default_rng(0)
+    for iteration, rank, name in ((5, 0, "x"), (10, 1, "phi"), (20, 1, "x")):
+        array = np.load(path_of(b, iteration, rank, name))
+        array[rng.random(SHAPE) < 0.3] += 2.5
+        array[0, 0] = np.nan
+        # Column-major: not a stretch of the file, so it goes another way.
+        np.save(path_of(b, iteration, rank, name), np.asfortranarray(array))
+    change(path_of(b, 10, 0, "x"), (1, 2), (3, 4))
+    if captured:
+        for run in runs:
+            capture(tmp_path, run, f"--atol={ATOL}")
+    target = tmp_path / f"list.{suffix}"
+    code, _ = ciwrap(tmp_path, "compare", a, b, f"--atol={ATOL}", "--list", target)
+    assert code == 1
+    if suffix == "csv":
+        with target.open(newline="") as stream:
+            rows = [
+                {
+                    **row,
+                    "iteration": int(row["iteration"]),
+                    "rank": int(row["rank"]),
+                    "index": tuple(map(int, row["index"].split())),
+                    "difference": float(row["difference"]) if row["difference"] else None,
+                }
+                for row in csv.DictReader(stream)
+            ]
+    else:
+        rows = [{**row, "index": tuple(row["index"])} for row in pq.read_table(target).to_pylist()]
+    found = {(row["iteration"], row["rank"], row["variable"], *row["index"]): row for row in rows}
+    assert len(found) == len(rows) == sum(oracle(a, b).values())
+    for (iteration, rank, name, *index), row in found.items():
+        one = np.load(path_of(a, iteration, rank, name))[tuple(index)]
+        two = np.load(path_of(b, iteration, rank, name))[tuple(index)]
+        assert (row["golden"], row["new"]) == (str(one), str(two))
+        if np.isnan(two):
+            assert row["difference"] is None
+        else:
+            assert row["difference"] == float(two) - float(one)
+
+
+def test_a_list_that_cannot_be_written(tmp_path: Path, runs: tuple[Path, Path]) -> None:
+    a, b = runs
+    assert run_cli(["compare", str(a), str(b), "--list", str(tmp_path / "no" / "x.csv")]) == 3
+    assert run_cli(["compare", str(a), str(b), "--list", str(tmp_path / "x.txt")]) == 2
+    assert not list(tmp_path.glob("*.csv"))
