@@ -147,16 +147,25 @@ class TreeBuilder:
     ) -> None: ...
     def update(self, data: Any) -> None:
         """Takes the next bytes (any split is fine)."""
-    def update_file(
-        self, path: str, offset: int, byte_count: int, *, engine: str = "auto", slab_bytes: int = 0
-    ) -> str:
-        """Streams a byte range of a file, reading and hashing overlapped; returns the engine used."""
     def update_device(self, array: DeviceArray) -> None:
         """All of the array, hashed on the device it lies on: `backend` has to be that device's."""
     def finish(self) -> Tree:
         """Raises CoreError("invalid_argument") unless exactly scalar_count scalars were given."""
     @property
     def drift(self) -> Drift | None: ...  # after finish(), if golden has residues
+
+def update_builders(
+    builders: Sequence[TreeBuilder],
+    path: str,
+    offset: int,
+    byte_count: int,
+    *,
+    engine: str = "auto",
+    slab_bytes: int = 0,
+    direct: Literal["auto", "always", "never"] = "auto",
+) -> str:
+    """Gives all of them the next bytes from a file, which is read once, and ahead while they are hashed. Returns the
+    engine used."""
 
 def build_tree(
     parameters: TreeParameters,

@@ -15,6 +15,8 @@ from ciwrap.golden.values import as_bytes
 from ciwrap.model import EvidencePolicy
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ciwrap.golden.progress import Progress
     from ciwrap.golden.values import Values
     from ciwrap.model import VariableId, VariableSettings
@@ -86,31 +88,34 @@ def tree_parameters(
 
 
 def feed(
-    builder: _core.TreeBuilder,
+    builders: Sequence[_core.TreeBuilder],
     values: Values,
     resources: Resources,
     progress: Progress = NO_PROGRESS,
 ) -> str | None:
-    """Streams all values into a builder; memory is bounded.
+    """Streams all values, once, into several builders; memory is bounded.
 
-    What lies on a device is hashed there; the builder has to be of that device's backend. Returns
+    What lies on a device is hashed there; the builders have to be of that device's backend. Returns
     the read engine, if one was used.
     """
     if values.device is not None:
-        builder.update_device(values.device.array)
+        for builder in builders:
+            builder.update_device(values.device.array)
         progress.advance(values.byte_count)
         return None
     region = values.region
     if region is None or region.byte_count == 0:
         for _, slab in values.slabs():
-            builder.update(as_bytes(slab))
+            data = as_bytes(slab)
+            for builder in builders:
+                builder.update(data)
             progress.advance(slab.nbytes)
         return None
     engine = None
     for start in range(0, region.byte_count, _FILE_STEP_BYTES):
         count = min(_FILE_STEP_BYTES, region.byte_count - start)
-        engine = builder.update_file(
-            region.path, region.offset + start, count, engine=resources.engine
+        engine = _core.update_builders(
+            builders, region.path, region.offset + start, count, engine=resources.engine
         )
         progress.advance(count)
     return engine
@@ -139,7 +144,7 @@ def build_tree(
             backend=resources.backend if device is None else device.backend,
             threads=resources.threads,
         )
-        engine = feed(builder, values, resources, progress)
+        engine = feed([builder], values, resources, progress)
         tree = builder.finish()
         return tree, builder.drift, engine
     except _core.CoreError as error:

@@ -54,7 +54,6 @@ DEFAULT_CHUNK_BYTES = 64 * 1024
 DEFAULT_SETTLE_SECONDS = 1.0
 # So much work at most is lost to a crash.
 _COMMIT_SECONDS = 2.0
-_FILE_STEP_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)

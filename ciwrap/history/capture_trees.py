@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from ciwrap import _core
 from ciwrap.core_errors import from_core_error
 from ciwrap.errors import UsageError
-from ciwrap.golden.capture import Resources, tree_parameters
-from ciwrap.golden.values import as_bytes
+from ciwrap.golden.capture import Resources, feed, tree_parameters
 from ciwrap.history.index import (
     CapturedVariable,
     MadeWith,
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from ciwrap.history.container import CaptureFile, CaptureWriter
     from ciwrap.model import VariableId
     from ciwrap.readers.base import VariableInfo
-
-_FILE_STEP_BYTES = 256 << 20
 
 
 class Against:
@@ -223,22 +220,7 @@ class TreeMaker:
                 )
                 for name, parameters in plan.items()
             }
-            if region is None or region.byte_count == 0:
-                for _, slab in values.slabs():
-                    for builder in builders.values():
-                        builder.update(as_bytes(slab))
-                    self._progress.advance(slab.nbytes)
-            else:
-                for start in range(0, region.byte_count, _FILE_STEP_BYTES):
-                    count = min(_FILE_STEP_BYTES, region.byte_count - start)
-                    for builder in builders.values():
-                        builder.update_file(
-                            region.path,
-                            region.offset + start,
-                            count,
-                            engine=self._resources.engine,
-                        )
-                    self._progress.advance(count)
+            feed(list(builders.values()), values, self._resources, self._progress)
             return {
                 name: _stored(writer, builder, golden if name == "relative" else None)
                 for name, builder in builders.items()

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <vector>
 
 #include "base/error.hpp"
 #include "bindings/py_device.hpp"
@@ -16,12 +17,16 @@ std::shared_ptr<const MerkleTree> tree_or_null(const std::optional<PyTree>& gold
     return golden ? golden->tree : nullptr;
 }
 
-std::string update_file(TreeBuilder& builder, const std::filesystem::path& path,
-                        std::uint64_t offset, std::uint64_t byte_count,
-                        const std::string& engine_name, std::size_t slab_bytes) {
+std::string update_builders(const std::vector<TreeBuilder*>& builders,
+                            const std::filesystem::path& path, std::uint64_t offset,
+                            std::uint64_t byte_count, const std::string& engine_name,
+                            std::size_t slab_bytes, const std::string& direct) {
+    SlabOptions options{.direct = parse_direct_reads(direct)};
+    if (slab_bytes != 0)
+        options.slab_bytes = slab_bytes;
     const py::gil_scoped_release released;
     ReadEngine engine({.kind = parse_engine_kind(engine_name)});
-    builder.update_file(engine, path.native(), offset, byte_count, slab_bytes);
+    update_from_file(builders, engine, path.native(), offset, byte_count, options, check_signals);
     return std::string(engine.name());
 }
 
@@ -79,8 +84,6 @@ void register_builder(py::module_& module) {
                 builder.update(held.bytes());
             },
             py::arg("data"))
-        .def("update_file", &update_file, py::arg("path"), py::arg("offset"), py::arg("byte_count"),
-             py::kw_only(), py::arg("engine") = "auto", py::arg("slab_bytes") = 0)
         .def(
             "update_device",
             [](TreeBuilder& builder, const PyDeviceArray& held) {
@@ -95,6 +98,9 @@ void register_builder(py::module_& module) {
              })
         .def_property_readonly("drift", &TreeBuilder::drift);
 
+    module.def("update_builders", &update_builders, py::arg("builders"), py::arg("path"),
+               py::arg("offset"), py::arg("byte_count"), py::kw_only(), py::arg("engine") = "auto",
+               py::arg("slab_bytes") = 0, py::arg("direct") = "auto");
     module.def("build_tree", &build, py::arg("parameters"), py::arg("data"), py::kw_only(),
                py::arg("golden") = py::none(), py::arg("backend") = "auto", py::arg("threads") = 0);
 }

@@ -15,17 +15,6 @@ namespace {
 
 using LeafArray = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
 
-DirectReads parse_direct(const std::string& name) {
-    if (name == "auto")
-        return DirectReads::automatic;
-    if (name == "always")
-        return DirectReads::always;
-    if (name == "never")
-        return DirectReads::never;
-    throw Error(ErrorCode::invalid_argument,
-                "unknown kind of direct reads '" + name + "'; known: auto, always, never");
-}
-
 py::array_t<std::uint8_t> copied(std::span<const std::byte> bytes) {
     return py::array_t<std::uint8_t>(static_cast<py::ssize_t>(bytes.size()),
                                      reinterpret_cast<const std::uint8_t*>(bytes.data()));
@@ -135,7 +124,7 @@ std::unique_ptr<PyStreamSession> make_session(const std::string& engine, unsigne
     options.engine.kind = parse_engine_kind(engine);
     options.engine.queue_depth = queue_depth;
     options.memory_bytes = memory_bytes;
-    options.direct = parse_direct(direct);
+    options.direct = parse_direct_reads(direct);
     options.max_indices = max_indices;
     return std::make_unique<PyStreamSession>(options, resolve_execution(backend, threads),
                                              std::move(sink));

@@ -8,66 +8,13 @@
 namespace ciwrap {
 namespace {
 
-constexpr std::uint64_t round_down(std::uint64_t x) {
-    return x / direct_alignment * direct_alignment;
-}
 constexpr std::uint64_t round_up(std::uint64_t x) {
-    return round_down(x + direct_alignment - 1);
+    return (x + direct_alignment - 1) / direct_alignment * direct_alignment;
 }
-// Less than this is not worth a second descriptor.
-constexpr std::uint64_t smallest_direct_range = std::uint64_t{1} << 20;
 // No piece is longer, so that there are many to read while one is compared.
 constexpr std::size_t longest_piece = std::size_t{4} << 20;
 
-std::optional<InputFile> open_direct(const InputFile& cached, std::uint64_t offset,
-                                     std::uint64_t byte_count, DirectReads direct) {
-    if (direct == DirectReads::never)
-        return std::nullopt;
-    if (direct == DirectReads::automatic &&
-        (byte_count < smallest_direct_range || cached.is_mostly_cached(offset, byte_count))) {
-        return std::nullopt;
-    }
-    try {
-        return InputFile(cached.path(), ReadMode::direct);
-    } catch (const Error& error) {
-        if (error.code() == ErrorCode::not_available)
-            return std::nullopt;
-        throw;
-    }
-}
-
 }  // namespace
-
-SideFile::SideFile(const std::string& path, std::uint64_t offset, std::uint64_t byte_count,
-                   DirectReads direct, bool is_scattered)
-    : cached_(path), offset_(offset) {
-    cached_.require_range(offset, byte_count);
-    if (is_scattered)
-        cached_.expect_scattered_reads();
-    direct_ = open_direct(cached_, offset, byte_count, direct);
-}
-
-const std::byte* SideFile::plan(std::uint64_t from, std::size_t length, std::byte* memory,
-                                std::vector<ReadRequest>& requests) const {
-    const std::uint64_t begin = offset_ + from;
-    const std::uint64_t end = begin + length;
-    if (!direct_) {
-        requests.push_back({&cached_, begin, length, memory});
-        return memory;
-    }
-    // The block at the end of a file is not whole, so it comes through the cache.
-    const std::uint64_t first = round_down(begin);
-    const std::uint64_t last = std::min(round_up(end), round_down(direct_->size()));
-    const auto at = [&](std::uint64_t byte) { return memory + (byte - first); };
-    if (last > first) {
-        requests.push_back({&*direct_, first, static_cast<std::size_t>(last - first), at(first)});
-    }
-    if (end > std::max(last, begin)) {
-        const std::uint64_t rest = std::max(last, begin);
-        requests.push_back({&cached_, rest, static_cast<std::size_t>(end - rest), at(rest)});
-    }
-    return at(begin);
-}
 
 ReadPlan::ReadPlan(StreamJobs& jobs, DirectReads direct,
                    std::function<void(JobUnderWay&)> on_planned)
@@ -110,11 +57,10 @@ void ReadPlan::open_job() {
             }
         }
     }
+    const Access access = job.leaves ? Access::scattered : Access::in_order;
     files_ = std::make_shared<JobFiles>(
-        JobFiles{SideFile(job.golden_path, job.golden_offset, job.byte_count, direct_,
-                          job.leaves.has_value()),
-                 SideFile(job.value_path, job.value_offset, job.byte_count, direct_,
-                          job.leaves.has_value())});
+        JobFiles{StoredRange(job.golden_path, job.golden_offset, job.byte_count, direct_, access),
+                 StoredRange(job.value_path, job.value_offset, job.byte_count, direct_, access)});
 }
 
 std::uint64_t ReadPlan::job_bytes() const {
@@ -163,7 +109,7 @@ bool ReadPlan::next(std::span<std::byte> memory, std::vector<Piece>& pieces,
         }
         // Both sides of a piece lie one behind the other, each from an aligned address on.
         const std::size_t left = memory.size() - used;
-        const std::size_t overhead = 2 * (SideFile::room_for(0) + direct_alignment);
+        const std::size_t overhead = 2 * (StoredRange::room_for(0) + direct_alignment);
         std::size_t most = left > overhead ? (left - overhead) / 2 : 0;
         most = std::min(most, longest_piece);
         std::uint64_t length = to_ - from_;
@@ -180,7 +126,7 @@ bool ReadPlan::next(std::span<std::byte> memory, std::vector<Piece>& pieces,
         }
         Piece piece{job_,    files_,  from_,           static_cast<std::size_t>(length),
                     nullptr, nullptr, requests.size(), 0};
-        const auto room = static_cast<std::size_t>(round_up(SideFile::room_for(piece.length)));
+        const auto room = static_cast<std::size_t>(round_up(StoredRange::room_for(piece.length)));
         piece.golden = files_->golden.plan(from_, piece.length, memory.data() + used, requests);
         piece.value =
             files_->value.plan(from_, piece.length, memory.data() + used + room, requests);

@@ -10,38 +10,13 @@
 #include <vector>
 
 #include "core/stream_compare.hpp"
-#include "io/input_file.hpp"
+#include "io/stored_range.hpp"
 
 namespace ciwrap {
 
-// One side's file: read through the cache, or past it but for the bytes behind the last whole
-// block.
-class SideFile {
-  public:
-    // Throws Error as InputFile does, and corrupt_file if the range exceeds the file.
-    SideFile(const std::string& path, std::uint64_t offset, std::uint64_t byte_count,
-             DirectReads direct, bool is_scattered);
-
-    // Memory that reading [from, from + length) of the array may need, wherever it is put.
-    static std::size_t room_for(std::size_t length) { return length + 2 * direct_alignment; }
-
-    // Adds the reads that bring [from, from + length) of the array to `memory` (aligned to
-    // direct_alignment, room_for(length) bytes); returns where its first byte will be.
-    const std::byte* plan(std::uint64_t from, std::size_t length, std::byte* memory,
-                          std::vector<ReadRequest>& requests) const;
-
-    bool is_direct() const { return direct_.has_value(); }
-    const InputFile* direct_file() const { return direct_ ? &*direct_ : nullptr; }
-
-  private:
-    InputFile cached_;
-    std::optional<InputFile> direct_;
-    std::uint64_t offset_;
-};
-
 struct JobFiles {
-    SideFile golden;
-    SideFile value;
+    StoredRange golden;
+    StoredRange value;
 };
 
 // A job on its way through the comparison.

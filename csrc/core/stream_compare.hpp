@@ -41,9 +41,6 @@ struct StreamOutcome {
     std::vector<std::byte> first_value;
 };
 
-// `automatic` reads past the system's cache where most of a file is not in it.
-enum class DirectReads : std::uint8_t { automatic, always, never };
-
 struct StreamOptions {
     EngineOptions engine;
     std::size_t memory_bytes = std::size_t{256} << 20;  // for buffers; at least 1 MiB

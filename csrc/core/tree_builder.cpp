@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "base/error.hpp"
-#include "io/slab_reader.hpp"
 
 namespace ciwrap {
 namespace {
@@ -146,23 +145,6 @@ void TreeBuilder::update(std::span<const std::byte> data) {
     pending_.insert(pending_.end(), data.begin(), data.end());
 }
 
-void TreeBuilder::update_file(ReadEngine& engine, const std::string& path, std::uint64_t offset,
-                              std::uint64_t byte_count, std::size_t slab_bytes) {
-    const InputFile file(path);
-    SlabOptions options;
-    if (slab_bytes != 0)
-        options.slab_bytes = slab_bytes;
-    SlabReader reader(engine, file, offset, byte_count, options);
-    for (;;) {
-        const std::span<const std::byte> slab = reader.next();
-        if (slab.empty())
-            return;
-        update(slab);
-        if (interrupt_)
-            interrupt_();
-    }
-}
-
 void TreeBuilder::update_device(const DeviceArray& array) {
     if (!device_) {
         throw Error(ErrorCode::invalid_argument,
@@ -219,6 +201,21 @@ std::shared_ptr<const MerkleTree> TreeBuilder::finish() {
         drift_->max_share = drift_->max_level / (plan_.half + 1.0);
     }
     return std::make_shared<const MerkleTree>(std::move(tree_));
+}
+
+void update_from_file(std::span<TreeBuilder* const> builders, ReadEngine& engine,
+                      const std::string& path, std::uint64_t offset, std::uint64_t byte_count,
+                      const SlabOptions& options, const Interrupt& interrupt) {
+    SlabReader reader(engine, path, offset, byte_count, options);
+    for (;;) {
+        const std::span<const std::byte> slab = reader.next();
+        if (slab.empty())
+            return;
+        for (TreeBuilder* const builder : builders)
+            builder->update(slab);
+        if (interrupt)
+            interrupt();
+    }
 }
 
 void build_upper_levels(const TreeShape& shape, const Execution& execution,

@@ -12,7 +12,7 @@
 
 #include "base/merkle_tree.hpp"
 #include "base/quantize_plan.hpp"
-#include "io/read_engine.hpp"
+#include "io/slab_reader.hpp"
 #include "kernels/device_hasher.hpp"
 #include "kernels/executor.hpp"
 
@@ -46,10 +46,6 @@ class TreeBuilder {
     // The next bytes, split anywhere. Error(invalid_argument) beyond scalar_count.
     void update(std::span<const std::byte> data);
 
-    // The next byte_count bytes from a file, read ahead while hashing.
-    void update_file(ReadEngine& engine, const std::string& path, std::uint64_t offset,
-                     std::uint64_t byte_count, std::size_t slab_bytes);
-
     // All of the array, hashed where it lies on the builder's device; returns when it has been, so
     // that the memory is its owner's again. Error(invalid_argument) for a host backend, another
     // size, or after update; not_available if the array is on another device.
@@ -82,6 +78,12 @@ class TreeBuilder {
     std::optional<Drift> drift_;
     bool finished_ = false;
 };
+
+// The next byte_count bytes of several trees, from a file that is read once for all of them, ahead
+// while they are hashed.
+void update_from_file(std::span<TreeBuilder* const> builders, ReadEngine& engine,
+                      const std::string& path, std::uint64_t offset, std::uint64_t byte_count,
+                      const SlabOptions& options = {}, const Interrupt& interrupt = {});
 
 // Fills the levels above the leaves.
 void build_upper_levels(const TreeShape& shape, const Execution& execution,

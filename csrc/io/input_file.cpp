@@ -131,8 +131,9 @@ bool InputFile::is_mostly_cached(std::uint64_t offset, std::uint64_t length) con
     return 2 * cached >= samples;
 }
 
-void InputFile::expect_scattered_reads() const {
-    (void)::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_RANDOM);
+void InputFile::expect(Access access, std::uint64_t offset, std::uint64_t length) const {
+    (void)::posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(length),
+                          access == Access::in_order ? POSIX_FADV_SEQUENTIAL : POSIX_FADV_RANDOM);
 }
 
 }  // namespace ciwrap

@@ -10,6 +10,7 @@ namespace ciwrap {
 // How a file is read: through the system's cache, or past it (O_DIRECT), when offsets, lengths and
 // addresses must be multiples of direct_alignment.
 enum class ReadMode { cached, direct };
+enum class Access { in_order, scattered };
 inline constexpr std::size_t direct_alignment = 4096;
 
 // Owns the descriptor; move-only. Thread safe: reading through the descriptor moves no file offset.
@@ -39,8 +40,8 @@ class InputFile {
     // nothing from the disk. True where the system cannot say.
     bool is_mostly_cached(std::uint64_t offset, std::uint64_t length) const;
 
-    // Tells the system that reads will be scattered. Advice only.
-    void expect_scattered_reads() const;
+    // Tells the system how the range will be read. Advice only.
+    void expect(Access access, std::uint64_t offset, std::uint64_t length) const;
 
   private:
     std::string path_;

@@ -7,22 +7,25 @@
 #include <vector>
 
 #include "io/read_engine.hpp"
+#include "io/stored_range.hpp"
 
 namespace ciwrap {
 
 struct SlabOptions {
-    std::size_t slab_bytes = std::size_t{4} << 20;
-    unsigned buffer_count = 2;  // at least 2: one to compute on, the others being filled
+    std::size_t slab_bytes = std::size_t{2} << 20;
+    unsigned buffer_count = 4;  // at least 2: one to compute on, the others being filled
+    DirectReads direct = DirectReads::automatic;
 };
 
-// Memory: buffer_count * slab_bytes, whatever the length. One consumer. Engine and file must
-// outlive it.
+// Memory: buffer_count * slab_bytes, whatever the length. One consumer. The engine must outlive it.
 class SlabReader {
   public:
-    // Begins to read. Throws Error(corrupt_file) if the file is shorter than offset + length,
-    // Error(invalid_argument) for slabs of no bytes or fewer than two buffers.
-    SlabReader(ReadEngine& engine, const InputFile& file, std::uint64_t offset,
+    // Begins to read. Throws Error as InputFile does, corrupt_file if the file is shorter than
+    // offset + length, invalid_argument for slabs of no bytes or fewer than two buffers.
+    SlabReader(ReadEngine& engine, const std::string& path, std::uint64_t offset,
                std::uint64_t length, const SlabOptions& options = {});
+    SlabReader(const SlabReader&) = delete;
+    SlabReader& operator=(const SlabReader&) = delete;
 
     // The next bytes: slab_bytes of them, fewer in the last slab, none (an empty span) after it.
     // Valid until the next call. Throws what ReadBatch::wait throws.
@@ -30,16 +33,16 @@ class SlabReader {
 
   private:
     struct Slab {
-        std::size_t bytes = 0;
+        std::span<const std::byte> bytes;
         ReadBatch batch;
     };
     void fill(std::size_t index);
 
     ReadEngine& engine_;
-    const InputFile& file_;
-    std::uint64_t position_;  // of the first byte not yet asked for
-    std::uint64_t end_;
+    StoredRange range_;
+    std::uint64_t position_ = 0;  // in the range, of the first byte not yet asked for
     std::size_t slab_bytes_;
+    std::vector<ReadRequest> requests_;
     ReadBuffers buffers_;
     std::vector<Slab> slabs_;  // after buffers_: its batches end first
     std::size_t current_ = 0;

@@ -349,13 +349,13 @@ TEST_P(StreamOn, ASessionCanBeGivenUpAndInterrupted) {
 
 TEST_F(StreamTest, DirectReadsStayInsideTheFileAndBringTheRightBytes) {
     const std::string path = make_file("a.bin", 1'000'003);
-    const SideFile side(path, 100, 999'903, DirectReads::always, true);
+    const StoredRange side(path, 100, 999'903, DirectReads::always, Access::scattered);
     ReadEngine engine;
     for (const std::uint64_t from : {0UL, 1UL, 3996UL, 4095UL, 990'000UL, 999'000UL, 999'902UL}) {
         for (const std::size_t length : {1UL, 4096UL, 9903UL}) {
             if (from + length > 999'903)
                 continue;
-            const std::size_t room = (SideFile::room_for(length) + 4095) / 4096 * 4096;
+            const std::size_t room = (StoredRange::room_for(length) + 4095) / 4096 * 4096;
             ReadBuffers buffers = engine.make_buffers(1, room);
             std::vector<ReadRequest> requests;
             const std::byte* at = side.plan(from, length, buffers[0].data(), requests);

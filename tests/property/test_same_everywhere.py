@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 from core_side import parameters
@@ -115,9 +115,14 @@ def test_backends_threads_and_cpu_levels(
 
 
 @pytest.mark.parametrize("slab_bytes", [0, 4096, 100_000])
+@pytest.mark.parametrize("direct", ["always", "never"])
 @pytest.mark.parametrize("engine", ["io_uring", "pread", "auto"])
 def test_engines_at_odd_offsets(
-    prepared: list[Prepared], tmp_path: Path, engine: str, slab_bytes: int
+    prepared: list[Prepared],
+    tmp_path: Path,
+    engine: str,
+    direct: Literal["always", "never"],
+    slab_bytes: int,
 ) -> None:
     if engine != "auto":
         usable(_core.io_engines(), engine)
@@ -129,11 +134,19 @@ def test_engines_at_odd_offsets(
             path.write_bytes(bytes(offset) + data + b"behind the end")
             against = built[0] if golden else None
             builder = _core.TreeBuilder(one.params, COUNT, golden=against)
-            used = builder.update_file(
-                str(path), offset, len(data), engine=engine, slab_bytes=slab_bytes
+            beside = _core.TreeBuilder(one.params, COUNT, golden=against)
+            used = _core.update_builders(
+                [builder, beside],
+                str(path),
+                offset,
+                len(data),
+                engine=engine,
+                slab_bytes=slab_bytes,
+                direct=direct,
             )
             assert used == engine or engine == "auto"
             built.append(builder.finish())
+            assert beside.finish().root == built[-1].root
         one.check(built[0], built[1])
 
 
@@ -145,7 +158,7 @@ def test_files_and_memory_mixed(prepared: list[Prepared], tmp_path: Path) -> Non
         first, second = 1001, len(data) - 3333
         builder = _core.TreeBuilder(one.params, COUNT)
         builder.update(data[:first])
-        builder.update_file(str(path), 7 + first, second - first)
+        _core.update_builders([builder], str(path), 7 + first, second - first)
         builder.update(data[second:])
         golden = builder.finish()
         one.check(golden, _core.build_tree(one.params, one.new, golden=golden))
@@ -169,6 +182,6 @@ def test_a_file_that_ends_early_is_an_error(prepared: list[Prepared], tmp_path: 
             continue
         builder = _core.TreeBuilder(one.params, COUNT)
         with pytest.raises(_core.CoreError) as caught:
-            builder.update_file(str(path), 0, len(one.golden), engine=engine)
+            _core.update_builders([builder], str(path), 0, len(one.golden), engine=engine)
         assert caught.value.code in ("io", "corrupt_file")
         assert "short.bin" in str(caught.value)
