@@ -233,20 +233,6 @@ class ElementComparer:
     ) -> None:
         """The same where at least one is a DeviceArray (as a whole) of the backend's device, the other that or the
         elements' bytes. What has no kernel on devices is brought over and compared on the host."""
-    def update_files(
-        self,
-        golden_path: str,
-        golden_offset: int,
-        new_path: str,
-        new_offset: int,
-        byte_count: int,
-        leaves: NDArray[np.int64] | None = None,
-        *,
-        engine: str = "auto",
-        memory_bytes: int = 0,
-    ) -> str:
-        """Compares the chunks in `leaves` (ascending; None: all) of two stored arrays, read scattered,
-        many reads in flight, double-buffered. Returns the engine used."""
     def finish(self) -> Comparison: ...
 
 def compare_arrays(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ciwrap.cli.options import json_option, resource_options, verbose_option
-from ciwrap.cli.rules import bound_from, configured, make_rules, rule_options
+from ciwrap.cli.rules import RuleOptions, rule_options
 from ciwrap.cli.session import Session, quiet_pipe
 from ciwrap.errors import ExitCode, UsageError
 
@@ -66,15 +66,7 @@ def command(
     chunk_bytes: int | None,
     settle: float,
     rebuild: bool,
-    atol: float | None,
-    rtol: float | None,
-    ulps: int | None,
-    check_name: str | None,
-    config_path: str | None,
-    layout: str | None,
-    format_name: str | None,
-    exclude: tuple[str, ...],
-    ignore: tuple[str, ...],
+    chosen: RuleOptions,
 ) -> int:
     """Capture the run in folder RUN: every checkpoint's variables as error-bounded trees.
 
@@ -86,21 +78,13 @@ def command(
     from ciwrap.cli.progress import progress_bar
     from ciwrap.history.capture import DEFAULT_CHUNK_BYTES, CaptureOptions, capture_run
     from ciwrap.history.listing import DEFAULT_INSIDE
-    from ciwrap.readers.layout import find_in
 
     folder = Path(run)
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{run} is no folder", remedy="give the run's folder")
-    check = configured(check_name, config_path)
-    rules = make_rules(check, bound_from(atol, rtol, ulps), ignore)
+    rules = chosen.make_rules()
     target = folder / DEFAULT_INSIDE if output is None else Path(output)
-    found = find_in(
-        folder,
-        layout=layout or (check.layout if check else None),
-        format_name=format_name or (check.format if check else None),
-        options=check.options if check else None,
-        exclude=(*exclude, *(check.exclude if check else ()), *own_files(folder, target)),
-    )
+    found = chosen.outputs_of(folder, leave_out=own_files(folder, target))
     with progress_bar() as progress:
         report = capture_run(
             folder,

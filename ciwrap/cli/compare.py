@@ -21,7 +21,7 @@ from ciwrap.cli.options import (
     resource_options,
     verbose_option,
 )
-from ciwrap.cli.rules import bound_from, configured, make_rules, rule_options
+from ciwrap.cli.rules import RuleOptions, rule_options
 from ciwrap.errors import UsageError
 
 if TYPE_CHECKING:
@@ -45,15 +45,7 @@ def command(
     /,
     golden: str,
     new: str,
-    atol: float | None,
-    rtol: float | None,
-    ulps: int | None,
-    check_name: str | None,
-    config_path: str | None,
-    layout: str | None,
-    format_name: str | None,
-    exclude: tuple[str, ...],
-    ignore: tuple[str, ...],
+    chosen: RuleOptions,
     **history: Any,
 ) -> int:
     """Compare file or folder A with B, element by element where trees leave any doubt.
@@ -71,16 +63,13 @@ def command(
     from ciwrap.golden.environment import describe_environment
     from ciwrap.history.timelines import with_history
     from ciwrap.model import RunResult
-    from ciwrap.readers.layout import find_in
     from ciwrap.readers.registry import is_output_folder
 
-    check = configured(check_name, config_path)
-    bound = bound_from(atol, rtol, ulps)
-    rules = make_rules(check, bound, ignore)
+    rules = chosen.make_rules()
     started = time.monotonic()
     ours, theirs = Path(golden), Path(new)
     is_folder = [
-        path.is_dir() and not is_output_folder(path, format_name) for path in (ours, theirs)
+        path.is_dir() and not is_output_folder(path, chosen.format_name) for path in (ours, theirs)
     ]
     if ours.exists() and theirs.exists() and is_folder[0] != is_folder[1]:
         raise UsageError(
@@ -88,15 +77,8 @@ def command(
             remedy="give two files or two folders",
         )
     sides = [
-        find_in(
-            path,
-            layout=layout or (check.layout if check else None),
-            format_name=format_name or (check.format if check else None),
-            options=check.options if check else None,
-            exclude=(*exclude, *(check.exclude if check else ()), *captures_in(path, history)),
-            # Two single arrays are held against each other whatever their files are called.
-            name=ours.stem,
-        )
+        # Two single arrays are held against each other whatever their files are called.
+        chosen.outputs_of(path, leave_out=captures_in(path, history), name=ours.stem)
         for path in (ours, theirs)
     ]
     with progress_bar() as progress:
@@ -106,7 +88,7 @@ def command(
                 (sides[0], sides[1]),
                 rules,
                 history,
-                bounds_from_captures=check is None and bound is None,
+                bounds_from_captures=chosen.check is None and chosen.bound is None,
                 arguments=session.arguments,
                 resources=session.resources,
                 progress=progress,

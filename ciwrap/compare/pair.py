@@ -15,6 +15,7 @@ from ciwrap.compare.convert import (
 from ciwrap.compare.details import element_details
 from ciwrap.compare.parts import MOST_INDICES, read_each, suspect_pieces
 from ciwrap.compare.periodic import compare_periodic
+from ciwrap.compare.stream import compare_stored, fits_stream
 from ciwrap.compare.variable import Compared, element_result, not_comparable, reason_of
 from ciwrap.core_errors import from_core_error
 from ciwrap.errors import (
@@ -179,12 +180,15 @@ def _compare_elements(
     leaves: NDArray[np.int64] | None,
     resources: Resources,
 ) -> _core.Comparison:
-    """Compares the chunks in `leaves` (None: all), read by the core where both lie in files.
+    """Compares the chunks in `leaves` (None: all), in a stream where both sides lie in files.
 
     Where one lies on a device, that compares them, and what of the other is on the host goes there.
     """
     ours, theirs = golden.region, new.region
     device = golden.device or new.device
+    is_stored = device is None and golden.byte_count > 0 and fits_stream(parameters)
+    if is_stored and ours is not None and theirs is not None:
+        return compare_stored(parameters, ours, theirs, leaves, resources)
     try:
         comparer = _core.ElementComparer(
             parameters,
@@ -201,23 +205,12 @@ def _compare_elements(
                     element_count=count,
                 )
             return comparer.finish()
-        if ours is not None and theirs is not None and ours.byte_count > 0:
-            comparer.update_files(
-                ours.path,
-                ours.offset,
-                theirs.path,
-                theirs.offset,
-                ours.byte_count,
-                leaves,
-                engine=resources.engine,
+        for first, count in suspect_pieces(parameters, golden, leaves):
+            comparer.update(
+                as_bytes(golden.read(first, count)),
+                as_bytes(new.read(first, count)),
+                first_element=first,
             )
-        else:
-            for first, count in suspect_pieces(parameters, golden, leaves):
-                comparer.update(
-                    as_bytes(golden.read(first, count)),
-                    as_bytes(new.read(first, count)),
-                    first_element=first,
-                )
         return comparer.finish()
     except _core.CoreError as error:
         raise from_core_error(error) from error

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from ciwrap import _core
 from ciwrap.closing import Closing
 from ciwrap.compare.parts import MOST_INDICES, read_each, suspect_pieces
+from ciwrap.compare.stream import Stream, fits_stream
 from ciwrap.core_errors import from_core_error
 from ciwrap.golden.capture import tree_parameters
 from ciwrap.golden.values import as_bytes
 from ciwrap.history.question import Question, result_of, streamed_result
-from ciwrap.history.stage_two import Stream
 from ciwrap.model import Verdict
 
 if TYPE_CHECKING:
@@ -50,7 +50,9 @@ class ByData(Closing):
         self._differences = differences
         sink = None if differences is None else self._list
         self._progress = progress
-        self._stream = Stream(resources, memory_bytes, sink=sink, progress=progress)
+        self._stream: Stream[Question] = Stream(
+            resources, memory_bytes, sink=sink, progress=progress
+        )
 
     def all_elements(
         self,
@@ -86,7 +88,7 @@ class ByData(Closing):
     def _ask(self, question: Question, ours: Variables, theirs: Variables) -> None:
         """Into the stream where both arrays lie in files as they are, else by readers, at once."""
         golden, new = ours.region(question.identity), theirs.region(question.identity)
-        if golden is not None and new is not None:
+        if golden is not None and new is not None and fits_stream(question.parameters):
             self._stream.ask(question, golden, new)
             return
         mine, other = ours.values(question.identity), theirs.values(question.identity)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
-from ciwrap.history.stage_two import DEFAULT_MEMORY_BYTES
+from ciwrap.compare.stream import DEFAULT_MEMORY_BYTES
 
 if TYPE_CHECKING:
     from ciwrap.errors import CiwrapError

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ciwrap import _core
     from ciwrap.compare.parts import ReadElements
-    from ciwrap.history.stage_two import Streamed
+    from ciwrap.compare.stream import Streamed
     from ciwrap.model import VariableId
 
 

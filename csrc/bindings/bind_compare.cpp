@@ -1,6 +1,5 @@
 // ElementComparer, compare_arrays, Comparison.
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 
 #include "bindings/py_device.hpp"
@@ -12,25 +11,8 @@ namespace py = pybind11;
 namespace ciwrap {
 namespace {
 
-using LeafArray = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
-
 double mean(double sum, std::uint64_t count) {
     return count == 0 ? 0.0 : sum / static_cast<double>(count);
-}
-
-std::string update_files(ElementComparer& comparer, const std::filesystem::path& golden_path,
-                         std::uint64_t golden_offset, const std::filesystem::path& new_path,
-                         std::uint64_t new_offset, std::uint64_t byte_count,
-                         const std::optional<LeafArray>& leaves, const std::string& engine_name,
-                         std::size_t memory_bytes) {
-    std::vector<std::uint64_t> chunks;
-    if (leaves)
-        chunks.assign(leaves->data(), leaves->data() + leaves->size());
-    const py::gil_scoped_release released;
-    ReadEngine engine({.kind = parse_engine_kind(engine_name)});
-    comparer.update_files(engine, golden_path.native(), golden_offset, new_path.native(),
-                          new_offset, byte_count, leaves ? &chunks : nullptr, memory_bytes);
-    return std::string(engine.name());
 }
 
 void update(ElementComparer& comparer, const py::object& golden, const py::object& value,
@@ -111,10 +93,6 @@ void register_compare(py::module_& module) {
              py::arg("first_element"))
         .def("update_device", &update_device, py::arg("golden"), py::arg("new"), py::kw_only(),
              py::arg("first_element"), py::arg("element_count"))
-        .def("update_files", &update_files, py::arg("golden_path"), py::arg("golden_offset"),
-             py::arg("new_path"), py::arg("new_offset"), py::arg("byte_count"),
-             py::arg("leaves") = py::none(), py::kw_only(), py::arg("engine") = "auto",
-             py::arg("memory_bytes") = 0)
         .def("finish", &ElementComparer::result);
 
     module.def(

@@ -9,7 +9,6 @@
 #include "base/error.hpp"
 #include "core/compare_block.hpp"
 #include "core/piece_tallies.hpp"
-#include "io/input_file.hpp"
 
 namespace ciwrap {
 namespace {
@@ -140,79 +139,6 @@ void ElementComparer::compare_piece(const std::uint8_t* golden, const std::uint8
             result_.append(part, max_indices_);
         if (interrupt_)
             interrupt_();
-    }
-}
-
-void ElementComparer::update_files(ReadEngine& engine, const std::string& golden_path,
-                                   std::uint64_t golden_offset, const std::string& value_path,
-                                   std::uint64_t value_offset, std::uint64_t byte_count,
-                                   const std::vector<std::uint64_t>* leaves,
-                                   std::size_t memory_bytes) {
-    const InputFile golden(golden_path);
-    const InputFile value(value_path);
-    golden.require_range(golden_offset, byte_count);
-    value.require_range(value_offset, byte_count);
-    const std::uint64_t chunk_bytes = plan_.chunk_scalars * plan_.scalar_bytes;
-    if (chunk_bytes % type_.element_bytes() != 0) {
-        throw Error(ErrorCode::invalid_argument,
-                    "a chunk must hold whole elements to be compared in place");
-    }
-    const std::uint64_t chunk_count = byte_count == 0 ? 0 : (byte_count - 1) / chunk_bytes + 1;
-    const std::uint64_t wanted = leaves == nullptr ? chunk_count : leaves->size();
-    if (memory_bytes == 0)
-        memory_bytes = std::size_t{64} << 20;
-    // Two slices, each with both sides' chunks.
-    const std::uint64_t slice_chunks = std::max<std::uint64_t>(1, memory_bytes / (4 * chunk_bytes));
-
-    struct Slice {
-        std::vector<std::uint64_t> chunks;
-        std::vector<ReadRequest> requests;
-        ReadBatch batch;
-    };
-    ReadBuffers buffers = engine.make_buffers(
-        4, static_cast<std::size_t>(std::min(slice_chunks, std::max<std::uint64_t>(wanted, 1)) *
-                                    chunk_bytes));
-    Slice slices[2];
-    std::uint64_t asked = 0;
-    const auto begin = [&](std::size_t which) {
-        Slice& slice = slices[which];
-        slice.chunks.clear();
-        slice.requests.clear();
-        for (; asked < wanted && slice.chunks.size() < slice_chunks; ++asked) {
-            const std::uint64_t chunk = leaves == nullptr ? asked : (*leaves)[asked];
-            if (chunk >= chunk_count || (!slice.chunks.empty() && chunk <= slice.chunks.back())) {
-                throw Error(ErrorCode::invalid_argument,
-                            "chunks to compare must be ascending and inside the array");
-            }
-            const std::uint64_t from = chunk * chunk_bytes;
-            const auto length = static_cast<std::size_t>(std::min(chunk_bytes, byte_count - from));
-            const std::size_t at = slice.chunks.size() * static_cast<std::size_t>(chunk_bytes);
-            slice.requests.push_back(
-                {&golden, golden_offset + from, length, buffers[2 * which].data() + at});
-            slice.requests.push_back(
-                {&value, value_offset + from, length, buffers[2 * which + 1].data() + at});
-            slice.chunks.push_back(chunk);
-        }
-        slice.batch = engine.submit(slice.requests);
-    };
-    begin(0);
-    for (std::size_t which = 0; !slices[which].chunks.empty(); which ^= 1) {
-        Slice& slice = slices[which];
-        begin(which ^ 1);
-        slice.batch.wait();
-        // Neighbouring chunks stand back to back and are compared in one go.
-        for (std::size_t i = 0; i < slice.chunks.size();) {
-            std::size_t end = i + 1;
-            while (end < slice.chunks.size() && slice.chunks[end] == slice.chunks[end - 1] + 1)
-                ++end;
-            const std::uint64_t from = slice.chunks[i] * chunk_bytes;
-            const auto length =
-                static_cast<std::size_t>(std::min((end - i) * chunk_bytes, byte_count - from));
-            const std::size_t at = i * static_cast<std::size_t>(chunk_bytes);
-            update({buffers[2 * which].data() + at, length},
-                   {buffers[2 * which + 1].data() + at, length}, from / type_.element_bytes());
-            i = end;
-        }
     }
 }
 

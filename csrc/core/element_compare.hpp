@@ -7,13 +7,11 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "base/quantize_plan.hpp"
 #include "base/tree_parameters.hpp"
 #include "core/tree_builder.hpp"
-#include "io/read_engine.hpp"
 #include "kernels/compare_floats.hpp"
 #include "kernels/device_compare.hpp"
 #include "kernels/executor.hpp"
@@ -81,14 +79,6 @@ class ElementComparer {
     // backend; not_available as require_here.
     void update_device(const ComparedSide& golden, const ComparedSide& value,
                        std::uint64_t first_element, std::uint64_t element_count);
-
-    // The chunks `leaves` (ascending; nullptr: all) of two stored arrays of byte_count bytes:
-    // scattered reads through two sets of buffers of memory_bytes in all, one being filled while
-    // the other is compared.
-    void update_files(ReadEngine& engine, const std::string& golden_path,
-                      std::uint64_t golden_offset, const std::string& value_path,
-                      std::uint64_t value_offset, std::uint64_t byte_count,
-                      const std::vector<std::uint64_t>* leaves, std::size_t memory_bytes);
 
     const Comparison& result() const { return result_; }
 

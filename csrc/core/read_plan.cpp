@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/quantize_plan.hpp"
+#include "core/compare_block.hpp"
 
 namespace ciwrap {
 namespace {
@@ -43,7 +44,8 @@ void ReadPlan::open_job() {
     const std::uint64_t element_bytes = job.parameters.data_type().element_bytes();
     chunk_bytes_ = plan.chunk_scalars * plan.scalar_bytes;
     chunk_count_ = job.byte_count == 0 ? 0 : (job.byte_count - 1) / chunk_bytes_ + 1;
-    unit_bytes_ = std::lcm(element_bytes, std::uint64_t{direct_alignment});
+    units_ = {std::lcm(element_bytes * compare_block_elements, std::uint64_t{direct_alignment}),
+              std::lcm(element_bytes, std::uint64_t{direct_alignment}), element_bytes};
     if (job.byte_count % element_bytes != 0 || (job.leaves && chunk_bytes_ % element_bytes != 0)) {
         throw Error(ErrorCode::invalid_argument,
                     "arrays and chunks to compare must hold whole elements");
@@ -74,6 +76,11 @@ void ReadPlan::end_job() {
     const std::shared_ptr<JobUnderWay> ended = std::move(job_);
     files_.reset();
     on_planned_(*ended);
+}
+
+std::uint64_t ReadPlan::cut(std::uint64_t most) const {
+    const auto unit = std::ranges::find_if(units_, [=](std::uint64_t one) { return one <= most; });
+    return unit == units_.end() ? 0 : most / *unit * *unit;
 }
 
 bool ReadPlan::next_stretch() {
@@ -114,7 +121,7 @@ bool ReadPlan::next(std::span<std::byte> memory, std::vector<Piece>& pieces,
         most = std::min(most, longest_piece);
         std::uint64_t length = to_ - from_;
         if (length > most) {
-            length = most / unit_bytes_ * unit_bytes_;
+            length = cut(most);
             if (length == 0 || (!pieces.empty() && length < to_ - from_ && most < longest_piece &&
                                 length < longest_piece / 4)) {
                 if (pieces.empty()) {

@@ -1,6 +1,7 @@
 // Cuts the jobs of a streaming comparison into slices that fit a buffer. Internal to csrc/core.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -63,6 +64,8 @@ class ReadPlan {
     bool take_job(bool wait);
     void open_job();
     void end_job();
+    // Bytes of a piece, as many as fit into `most`; 0 if that does not hold one element.
+    std::uint64_t cut(std::uint64_t most) const;
     // The next stretch of neighbouring chunks of the current job; false at its end.
     bool next_stretch();
 
@@ -74,9 +77,12 @@ class ReadPlan {
     std::shared_ptr<const JobFiles> files_;
     std::uint64_t chunk_bytes_ = 0;
     std::uint64_t chunk_count_ = 0;
-    std::uint64_t unit_bytes_ = 1;  // stretches are cut at multiples of this
-    std::size_t leaf_ = 0;          // position in leaves
-    std::uint64_t from_ = 0;        // of the rest of the current stretch
+    // A stretch is cut at multiples of the first of these that fits: blocks of elements, so that
+    // sums run over the same ones as in an array that is compared in one go; elements that begin
+    // where reads past the cache may; elements.
+    std::array<std::uint64_t, 3> units_{1, 1, 1};
+    std::size_t leaf_ = 0;    // position in leaves
+    std::uint64_t from_ = 0;  // of the rest of the current stretch
     std::uint64_t to_ = 0;
 };
 

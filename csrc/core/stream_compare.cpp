@@ -18,7 +18,8 @@ constexpr std::size_t smallest_memory = std::size_t{1} << 20;
 // Fresh memory is slow to touch, what a slice brings should still be in the cache when it is
 // compared, and whoever else reads from the disk waits for what is on its way: slices are small,
 // and there are more of them where that brings anything.
-constexpr std::size_t largest_slice = std::size_t{1} << 20;
+// 512 KiB of each run, which are whole blocks of numbers of any size, and what alignment takes.
+constexpr std::size_t largest_slice = (std::size_t{1} << 20) + (std::size_t{32} << 10);
 // One slice being compared, the others on their way.
 constexpr std::size_t fewest_slices = 4;
 constexpr std::size_t most_slices = 128;

@@ -112,6 +112,8 @@ def test_ctrl_c_ends_the_command_and_its_children(project: Project) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A test run in the background inherits that SIGINT is ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     pid_file = project.folder / "pid"
     deadline = time.monotonic() + 30

@@ -239,3 +239,22 @@ def test_compressed_files_are_compared_chunk_by_suspect_chunk(
     assert len(target.read_text().splitlines()) == 2
     by_captures = document["checks"][0]["history"].get("by_captures", 0)
     assert by_captures == (2 if captured else 0)
+
+
+@pytest.mark.parametrize("width", [999, 20_000])
+def test_texts_of_any_width(tmp_path: Path, width: int) -> None:
+    """An odd width, and one of which few would fit in a buffer of the stream."""
+    for run in ("A", "B"):
+        folder = tmp_path / run / "iter_1"
+        folder.mkdir(parents=True)
+        names = np.full((2 << 20) // width, "abc", dtype=f"<U{width}" if width > 999 else "S999")
+        if run == "B":
+            names[7] = "abd"
+        np.save(folder / "names.npy", names)
+    code, document = ciwrap(tmp_path, "compare", tmp_path / "A", tmp_path / "B", "--memory=1M")
+    assert code == 1
+    (one,) = document["checks"][0]["variables"]
+    assert (one["differing_count"], one["first_index"]) == (1, [7])
+    file = "iter_1/names.npy"
+    code, document = ciwrap(tmp_path, "compare", tmp_path / "A" / file, tmp_path / "B" / file)
+    assert (code, document["checks"][0]["variables"][0]["first_index"]) == (1, [7])

@@ -158,7 +158,7 @@ def test_pieces_with_gaps(case: Case, threads: int) -> None:
 
 
 @pytest.mark.parametrize("engine", ["io_uring", "pread", "auto"])
-@pytest.mark.parametrize("memory_bytes", [0, 65536])
+@pytest.mark.parametrize("memory_bytes", [1 << 20, 64 << 20])
 @pytest.mark.parametrize("case", PIECES, ids=str)
 def test_scattered_chunks_of_files(
     case: Case, engine: str, memory_bytes: int, tmp_path: Path
@@ -182,18 +182,20 @@ def test_scattered_chunks_of_files(
         np.array([count - 1]),
         np.flatnonzero(rng.random(count) < 0.3),
     ):
-        comparer = _core.ElementComparer(parameters(case), max_indices=10**6)
-        used = comparer.update_files(
+        session = _core.StreamSession(engine=engine, memory_bytes=memory_bytes, max_indices=10**6)
+        session.add(
+            parameters(case),
             str(tmp_path / "golden"),
             13,
             str(tmp_path / "new"),
             511,
             len(golden),
             leaves,
-            engine=engine,
-            memory_bytes=memory_bytes,
         )
-        assert used == engine or engine == "auto"
+        ((_, got, error, _),) = session.take_done(wait=True)
+        assert error is None
+        assert got is not None
+        assert session.close()["engine"] == engine or engine == "auto"
         chosen = range(count) if leaves is None else leaves
         pieces = [
             b"".join(data[int(i) * chunk : (int(i) + 1) * chunk] for i in chosen)
@@ -207,7 +209,7 @@ def test_scattered_chunks_of_files(
         want = elements.compare(case.dtype, pieces[0], pieces[1], case.contract())
         want.differing = index[want.differing]
         want.max_abs_elements = index[want.max_abs_elements]
-        assert_as_expected(comparer.finish(), want, max_indices=10**6)
+        assert_as_expected(got, want, max_indices=10**6)
 
 
 def test_pieces_out_of_order_or_of_unequal_length_are_refused() -> None:

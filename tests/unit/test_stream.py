@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import signal
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from ciwrap import _core
-from ciwrap.errors import UnreadableFileError
+from ciwrap.compare.stream import Stream, compare_stored, fits_stream
+from ciwrap.errors import CorruptFileError, UnreadableFileError
 from ciwrap.golden.capture import Resources
 from ciwrap.history.question import Question
-from ciwrap.history.stage_two import Stream
 from ciwrap.model import VariableId
 from ciwrap.readers.base import FileRegion
 
@@ -133,3 +135,94 @@ def test_it_can_be_left_at_any_moment(
 
     with pytest.raises(KeyboardInterrupt):
         begin_and_leave()
+
+
+# --- two arrays alone -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["<f4", "<f8", ">f8", "<c16", "<i2"])
+@pytest.mark.parametrize("leaves", [None, [0, 1, 2, 100, 150]])
+def test_two_arrays_alone_are_as_in_memory(
+    tmp_path: Path, dtype: str, leaves: list[int] | None
+) -> None:
+    """To the last bit of the means: sums run over the same blocks, however much is read at once."""
+    rng = np.random.default_rng(3)
+    golden = (rng.normal(size=400_000) * 100).astype(dtype)
+    new = (golden * rng.choice([1, 1 + 1e-3], golden.size)).astype(dtype)
+    parameters = _core.TreeParameters(dtype, atol=0.05 if golden.dtype.kind in "fc" else 1)
+    chosen = None if leaves is None else np.array(leaves, dtype=np.int64)
+    comparer = _core.ElementComparer(parameters, max_indices=100)
+    per_chunk = parameters.chunk_scalars // parameters.scalars_per_element
+    spans = (
+        [(0, golden.size)]
+        if leaves is None
+        else [(0, 3 * per_chunk), *((n * per_chunk, (n + 1) * per_chunk) for n in leaves[3:])]
+    )
+    for first, last in spans:
+        comparer.update(golden[first:last], new[first:last], first_element=first)
+    want = comparer.finish()
+    for engine in ("auto", "pread"):
+        got = compare_stored(
+            parameters, *regions(tmp_path, "x", golden, new), chosen, Resources(engine=engine)
+        )
+        assert got.indices.tolist() == want.indices.tolist()
+        assert got.histogram.tolist() == want.histogram.tolist()
+        for name in (
+            *("element_count", "differing_count", "max_abs_index", "max_abs_difference"),
+            *("max_rel_difference", "mean_abs_difference", "mean_rel_difference"),
+        ):
+            assert getattr(got, name) == getattr(want, name), name
+
+
+@pytest.mark.parametrize("dtype", ["|S999", "<U1021", "|S65536"])
+def test_elements_of_any_width(tmp_path: Path, dtype: str) -> None:
+    """Few of them fit where reads past the cache may begin, and none in whole blocks."""
+    golden = np.full((3 << 20) // np.dtype(dtype).itemsize, "abc", dtype=dtype)
+    new = golden.copy()
+    new[[3, golden.size - 1]] = "abd"
+    parameters = _core.TreeParameters(dtype)
+    assert fits_stream(parameters)
+    places = regions(tmp_path, "x", golden, new)
+    for memory_bytes in (1 << 20, 64 << 20):
+        with Stream(Resources(), memory_bytes, direct="always") as stream:
+            asked = Question(VariableId("x"), parameters, golden.shape, None, None, 0, {}, {})
+            stream.ask(asked, *places)
+            ((_, found),) = stream.answers(wait=True)
+        assert found.error is None
+        assert found.comparison is not None
+        assert found.comparison.indices.tolist() == [3, golden.size - 1]
+        assert found.first_values[1] == new[[3, -1]].tobytes()
+
+
+def test_what_cannot_be_read_alone(tmp_path: Path) -> None:
+    golden = np.zeros(1000, dtype=np.float32)
+    one, two = regions(tmp_path, "x", golden, golden)
+    gone = FileRegion(str(tmp_path / "gone"), 0, golden.nbytes)
+    with pytest.raises(UnreadableFileError, match="gone"):
+        compare_stored(PARAMETERS, one, gone, None, Resources())
+    short = FileRegion(two.path, 8, golden.nbytes)
+    with pytest.raises(CorruptFileError):
+        compare_stored(PARAMETERS, one, short, None, Resources())
+
+
+def test_ctrl_c_ends_it_at_once(tmp_path: Path) -> None:
+    places = []
+    for side in "ab":
+        path = tmp_path / side
+        with path.open("wb") as file:
+            file.truncate(64 << 30)  # sparse
+        places.append(FileRegion(str(path), 0, 64 << 30))
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    started = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            compare_stored(PARAMETERS, *places, None, Resources())
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - started < 5

@@ -1,9 +1,9 @@
-"""Stage two: the elements of suspect chunks, read from both runs while others are compared."""
+"""Stage two: the elements of suspect chunks, read from both sides while others are compared."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from ciwrap import _core
 from ciwrap.closing import Closing
@@ -22,9 +22,13 @@ if TYPE_CHECKING:
     from ciwrap.golden.capture import Resources
     from ciwrap.golden.progress import Progress
     from ciwrap.golden.values import RegionLike
-    from ciwrap.history.question import Question
 
 DEFAULT_MEMORY_BYTES = 256 << 20
+# Of buffers for two arrays alone. What is not filled would be touched for nothing.
+_LEAST_ALONE_BYTES = 8 << 20
+_MOST_ALONE_BYTES = 64 << 20
+# The smallest buffers hold one such element of each side, whatever surrounds it.
+_LARGEST_ELEMENT_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +53,25 @@ class StreamFacts:
     engine: str | None = None
 
 
-# Of one question: flat indices of differing elements, and both sides' elements.
-Sink: TypeAlias = (
-    "Callable[[Question, NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8]], None]"
-)
+class Asked(Protocol):
+    """What a question has to say: the chunks `leaves` of an array, ascending; None: all."""
+
+    @property
+    def parameters(self) -> _core.TreeParameters: ...
+    @property
+    def leaves(self) -> NDArray[np.int64] | None: ...
 
 
-class Stream(Closing):
+_Question = TypeVar("_Question", bound=Asked)
+
+
+class Stream(Closing, Generic[_Question]):
     """Answers questions about stored arrays, all in one stream that goes on while its user finds
     further ones; a question that fails does not stop the others.
 
-    sink: is handed every differing element, as they are found, on another thread. All calls raise
-    NotAvailableError for an engine that is missing, and what the sink raises.
+    sink: is handed every differing element, as they are found, on another thread: the question,
+    flat indices, and both sides' elements. All calls raise NotAvailableError for an engine that is
+    missing, and what the sink raises.
     """
 
     def __init__(
@@ -69,7 +80,8 @@ class Stream(Closing):
         memory_bytes: int,
         *,
         direct: Literal["auto", "always", "never"] = "auto",
-        sink: Sink | None = None,
+        sink: Callable[[_Question, NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8]], None]
+        | None = None,
         progress: Progress = NO_PROGRESS,
     ) -> None:
         self._resources = resources
@@ -79,7 +91,7 @@ class Stream(Closing):
         self._progress = progress
         self._told_bytes = 0
         self.asked_bytes = 0  # of both sides, what there is to compare
-        self._questions: dict[int, Question] = {}  # those that have no answer yet, by number
+        self._questions: dict[int, _Question] = {}  # those that have no answer yet, by number
         self._asked = 0
         self._session: _core.StreamSession | None = None
 
@@ -104,7 +116,7 @@ class Stream(Closing):
         assert self._sink is not None
         self._sink(self._questions[number], indices, golden, new)
 
-    def ask(self, question: Question, golden: RegionLike, new: RegionLike) -> None:
+    def ask(self, question: _Question, golden: RegionLike, new: RegionLike) -> None:
         """Both regions hold the question's array, and are of one size."""
         try:
             # Not before there is something to read: threads, memory and a ring come with it.
@@ -125,7 +137,7 @@ class Stream(Closing):
         except _core.CoreError as error:
             raise from_core_error(error) from error
 
-    def answers(self, *, wait: bool = False) -> Iterator[tuple[Question, Streamed]]:
+    def answers(self, *, wait: bool = False) -> Iterator[tuple[_Question, Streamed]]:
         """What has been found out since the last call. wait: all that has been asked."""
         if self._session is None:
             return
@@ -174,7 +186,39 @@ class Stream(Closing):
             self._session = None
 
 
-def _bytes_to_compare(question: Question, byte_count: int) -> int:
+@dataclass(frozen=True, slots=True)
+class _Alone:
+    parameters: _core.TreeParameters
+    leaves: NDArray[np.int64] | None
+
+
+def fits_stream(parameters: _core.TreeParameters) -> bool:
+    """Whether elements are small enough for the buffers of any stream."""
+    return parameters.scalar_bytes * parameters.scalars_per_element <= _LARGEST_ELEMENT_BYTES
+
+
+def compare_stored(
+    parameters: _core.TreeParameters,
+    golden: RegionLike,
+    new: RegionLike,
+    leaves: NDArray[np.int64] | None,
+    resources: Resources,
+) -> _core.Comparison:
+    """Compares the chunks `leaves` (None: all) of two stored arrays of one size.
+
+    Memory: at most 64 MiB, whatever their size. Raises CiwrapError for what cannot be read.
+    """
+    memory = min(_MOST_ALONE_BYTES, max(_LEAST_ALONE_BYTES, golden.byte_count // 4))
+    with Stream[_Alone](resources, memory) as stream:
+        stream.ask(_Alone(parameters, leaves), golden, new)
+        ((_, found),) = stream.answers(wait=True)
+    if found.error is not None:
+        raise found.error
+    assert found.comparison is not None
+    return found.comparison
+
+
+def _bytes_to_compare(question: Asked, byte_count: int) -> int:
     """Of both sides."""
     if question.leaves is None or question.leaves.size == 0:
         return 2 * byte_count if question.leaves is None else 0
