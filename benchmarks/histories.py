@@ -1,6 +1,7 @@
 """Measures whole runs: captures, stage two, and what others need for the same.
 
-    python -m benchmarks.histories --folder /scratch [--gib 4] [--json FILE] [--markdown FILE]
+    python -m benchmarks.histories --folder /scratch [--gib 4] [--rounds 9] [--no-others]
+        [--json FILE] [--markdown FILE]
 
 Two runs of 10 iterations and 2 ranks, seven float32 variables each, in four versions of the second
 run. Every measurement begins with a cold page cache (POSIX_FADV_DONTNEED on every file); bytes are
@@ -20,7 +21,6 @@ import statistics
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks import measure
+from benchmarks.disk import bandwidth, disk_bytes, settle_to_disk
+from benchmarks.history_runs import (
+    ATOL,
+    CHUNK_BYTES,
+    elements_of,
+    equal,
+    everything,
+    files_of,
+    noise,
+    one_percent_of_chunks,
+    write_first,
+    write_second,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,78 +48,7 @@ if TYPE_CHECKING:
     from ciwrap.history.capture import CaptureReport
     from ciwrap.model import CheckResult
 
-ITERATIONS, RANKS = 10, 2
-NAMES = ("x", "y", "z", "vx", "vy", "vz", "phi")
-ATOL = 1e-3
-CHUNK_BYTES = 64 * 1024
-_BLOCK = 4 << 20
-
-
-# --- data -----------------------------------------------------------------------------------------
-
-
-def files_of(run: Path) -> list[Path]:
-    return sorted(run.rglob("*.npy"))
-
-
-def write_first(run: Path, elements: int) -> None:
-    """Positions in a box of 256, velocities of some hundreds, a potential: particles in space."""
-    for iteration in range(ITERATIONS):
-        for rank in range(RANKS):
-            rng = np.random.default_rng([iteration, rank])
-            folder = run / f"iter_{iteration:03d}" / f"rank_{rank}"
-            folder.mkdir(parents=True)
-            for name in NAMES:
-                values = rng.random(elements, dtype=np.float32)
-                scale = 256 if name in "xyz" else 600 if name != "phi" else 20
-                values -= 0 if name in "xyz" else 0.5
-                np.save(folder / f"{name}.npy", values * np.float32(scale))
-
-
-def write_second(first: Path, second: Path, change: Callable[[np.ndarray, Any], None]) -> None:
-    for number, path in enumerate(files_of(first)):
-        values = np.load(path)
-        change(values, np.random.default_rng(number))
-        target = second / path.relative_to(first)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        np.save(target, values)
-
-
-def equal(values: np.ndarray, _: Any) -> None:
-    pass
-
-
-def one_percent_of_chunks(values: np.ndarray, rng: Any) -> None:
-    per_chunk = CHUNK_BYTES // 4
-    chunks = rng.choice(values.size // per_chunk, max(1, values.size // per_chunk // 100), False)
-    values[chunks * per_chunk + rng.integers(0, per_chunk, chunks.size)] += 1
-
-
-def noise(values: np.ndarray, rng: Any) -> None:
-    moved = rng.random(values.size, dtype=np.float32)
-    moved -= 0.5
-    values += moved * np.float32(0.2 * ATOL)
-
-
-def everything(values: np.ndarray, _: Any) -> None:
-    values += np.float32(0.5)
-
-
-def settle_to_disk(folder: Path) -> None:
-    os.sync()
-    for path in folder.rglob("*"):
-        if path.is_file():
-            descriptor = os.open(path, os.O_RDONLY)
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-            os.close(descriptor)
-
-
 # --- measuring ------------------------------------------------------------------------------------
-
-
-def disk_bytes() -> int:
-    text = Path("/proc/self/io").read_text()
-    return int(next(line for line in text.splitlines() if line.startswith("read_bytes")).split()[1])
 
 
 @dataclass
@@ -144,37 +86,6 @@ def warm_up(folder: Path) -> None:
     compare(warm / "A", warm / "B", (warm / "A.tree", warm / "B.tree"))
 
 
-def _aligned_reader(path: Path) -> int:
-    """Reads a file past the cache, one block after the other."""
-    import mmap
-
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT)
-    try:
-        buffer = mmap.mmap(-1, _BLOCK)  # page-aligned
-        at = 0
-        while count := os.preadv(descriptor, [buffer], at):
-            at += count
-            if count % 4096:
-                break
-        return at
-    finally:
-        os.close(descriptor)
-
-
-def bandwidth(run: Path) -> float:
-    """Bytes a second of reading whole files past the cache, four at a time; a GiB of them."""
-    files, total = [], 0
-    for path in files_of(run):
-        files.append(path)
-        total += path.stat().st_size
-        if total >= 1 << 30:
-            break
-    started = time.perf_counter()
-    with ThreadPoolExecutor(4) as pool:
-        total = sum(pool.map(_aligned_reader, files))
-    return total / (time.perf_counter() - started)
-
-
 def rules() -> Any:
     from ciwrap.cli.rules import make_rules
     from ciwrap.model import ErrorBound
@@ -183,6 +94,8 @@ def rules() -> Any:
 
 
 def compare(first: Path, second: Path, captures: tuple[Path, Path] | None) -> CheckResult:
+    """Without what reports of small runs show besides."""
+    from ciwrap.history.outcome import HistoryOptions
     from ciwrap.history.runs import compare_histories
     from ciwrap.history.side import open_side
     from ciwrap.readers.layout import find_in
@@ -195,7 +108,8 @@ def compare(first: Path, second: Path, captures: tuple[Path, Path] | None) -> Ch
         for run, capture in pairs
     ]
     try:
-        return compare_histories("runs", *sides, rules(), golden_path="A", source_path="B")
+        options = HistoryOptions(detail_bytes=0)
+        return compare_histories("runs", *sides, rules(), options, golden_path="A", source_path="B")
     finally:
         for side in sides:
             side.close()
@@ -263,6 +177,19 @@ def row(name: str, cost: Cost, **more: Any) -> dict[str, Any]:
     return {"case": name, "seconds": cost.seconds, "from_disk": cost.from_disk, **more}
 
 
+def capture_row(name: str, costs: dict[str, list[Cost]]) -> dict[str, Any]:
+    made = middle(costs["capture"])
+    read = made.result.bytes_read
+    ideal = [read / cost.result for cost in costs["disk"]]
+    return row(
+        name,
+        made,
+        data_bytes=read,
+        capture_file_bytes=made.result.capture_bytes,
+        of_disk=1 / share(costs["capture"], ideal),
+    )
+
+
 def facts_of(result: CheckResult) -> dict[str, Any]:
     assert result.history is not None
     return {
@@ -293,8 +220,10 @@ def share(ours: list[Cost], theirs: list[float]) -> float:
     return statistics.median(a.seconds / b for a, b in zip(ours, theirs, strict=True))
 
 
-def run_all(folder: Path, gib: float, others: bool) -> Iterator[dict[str, Any]]:
-    elements = int(gib * (1 << 30)) // (ITERATIONS * RANKS * len(NAMES) * 4)
+def run_all(
+    folder: Path, gib: float, *, others: bool, most_rounds: int
+) -> Iterator[dict[str, Any]]:
+    elements = elements_of(gib)
     first, second = folder / "A", folder / "B"
     trees = (folder / "A.tree", folder / "B.tree")
 
@@ -305,17 +234,20 @@ def run_all(folder: Path, gib: float, others: bool) -> Iterator[dict[str, Any]]:
         return compare(first, second, trees)
 
     def disk() -> float:
-        return bandwidth(first)
+        return bandwidth(files_of(first))
 
     make_warm_up(folder)
     write_first(first, elements)
-    made = cold(folder, lambda: capture(first, trees[0], residues=True))
-    yield row(
-        "capture with residues",
-        made,
-        capture_file_bytes=made.result.capture_bytes,
-        data_bytes=made.result.bytes_read,
-    )
+    for name, residues in (("capture", False), ("capture with residues", True)):
+        costs = rounds(
+            min(3, most_rounds),
+            {
+                "disk": disk,
+                "capture": lambda residues=residues: capture(first, trees[0], residues=residues),
+            },
+            folder,
+        )
+        yield capture_row(name, costs)
     for name, change, count in (
         ("a: equal", equal, 5),
         ("b: 1 % of the chunks differ", one_percent_of_chunks, 9),
@@ -329,7 +261,7 @@ def run_all(folder: Path, gib: float, others: bool) -> Iterator[dict[str, Any]]:
         if change is one_percent_of_chunks:
             yield row(f"{name}: direct", once := cold(folder, direct), **facts_of(once.result))
             del works["direct"]
-        costs = rounds(count, works, folder)
+        costs = rounds(min(count, most_rounds), works, folder)
         speeds = [cost.result for cost in costs["disk"]]
         yield {"case": f"{name}: disk", "bytes_per_second": statistics.median(speeds)}
         ours = middle(costs["captures"])
@@ -348,9 +280,11 @@ def run_all(folder: Path, gib: float, others: bool) -> Iterator[dict[str, Any]]:
                 f"{name}: captures", ours, of_reading=share(costs["captures"], ideal), **facts
             )
         if change is noise:
-            made = cold(folder, lambda: capture(second, trees[1], against=trees[0]))
-            yield row(f"{name}: capture against A", made)
-            fine = middle(rounds(5, {"": by_captures}, folder)[""])
+            work = {"disk": disk, "capture": lambda: capture(second, trees[1], against=trees[0])}
+            yield capture_row(
+                f"{name}: capture against A", rounds(min(3, most_rounds), work, folder)
+            )
+            fine = middle(rounds(min(5, most_rounds), {"": by_captures}, folder)[""])
             yield row(f"{name}: captures against A", fine, **facts_of(fine.result))
         if others and change in (equal, everything):
             cost = cold(folder, lambda: numpy_allclose(first, second))
@@ -398,6 +332,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, required=True, help="on the disk to measure")
     parser.add_argument("--gib", type=float, default=4.0, help="of each run")
     parser.add_argument("--no-others", action="store_true", help="neither NumPy nor h5diff")
+    parser.add_argument("--rounds", type=int, default=9, help="at most so many of each case")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()
@@ -405,7 +340,9 @@ def main() -> int:
     folder.mkdir()
     rows = []
     try:
-        for one in run_all(folder, options.gib, not options.no_others):
+        for one in run_all(
+            folder, options.gib, others=not options.no_others, most_rounds=options.rounds
+        ):
             rows.append(one)
             sys.stderr.write(json.dumps(one) + "\n")
     finally:

@@ -21,11 +21,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks import histories, measure
+from benchmarks import disk, history_runs, measure
 
 
 def command(run: Path, target: Path) -> list[str]:
-    options = [f"--atol={histories.ATOL}", "--no-captures", "--threads=1", "--json", str(target)]
+    options = [f"--atol={history_runs.ATOL}", "--no-captures", "--threads=1", "--json", str(target)]
     first, second = str(run / "A"), str(run / "B")
     return [sys.executable, "-m", "ciwrap", "compare", first, second, *options]
 
@@ -61,7 +61,7 @@ def measure_all(
         for name, arguments in every_way.items():
             for cache in ("cold", "warm"):
                 if cache == "cold":
-                    histories.settle_to_disk(run)
+                    disk.settle_to_disk(run)
                 whole, inner, document = timed(arguments, target)
                 if number:  # the first round fills caches of programs and libraries
                     seconds.setdefault((name, cache), []).append((whole, inner))
@@ -114,12 +114,10 @@ def main() -> None:
     options = parser.parse_args()
     run = options.folder / "mpi-scaling"
     shutil.rmtree(run, ignore_errors=True)
-    elements = int(
-        options.gib * 2**30 / 4 / len(histories.NAMES) / histories.ITERATIONS / histories.RANKS
-    )
+    elements = history_runs.elements_of(options.gib)
     try:
-        histories.write_first(run / "A", elements)
-        histories.write_second(run / "A", run / "B", histories.noise)
+        history_runs.write_first(run / "A", elements)
+        history_runs.write_second(run / "A", run / "B", history_runs.noise)
         rows = measure_all(run, options.mpiexec.split(), options.processes, options.repeats)
     finally:
         shutil.rmtree(run, ignore_errors=True)

@@ -78,6 +78,41 @@ def test_unknown_sections_are_refused(tmp_path: Path) -> None:
     assert "tree-building" in done.stderr
 
 
+def test_whole_runs_read_what_is_promised(tmp_path: Path) -> None:
+    results = tmp_path / "runs.json"
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            PROGRAM.replace('"benchmarks"', '"benchmarks.histories"'),
+            str(ROOT),
+            *("--folder", str(tmp_path), "--gib", "0.01", "--rounds", "1", "--no-others"),
+            f"--json={results}",
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.iterdir()) == [results]
+    rows = {row["case"]: row for row in json.loads(results.read_text())["rows"]}
+    equal = rows["a: equal: captures"]
+    assert (equal["verdict"], equal["data_bytes"]) == ("match", 0)
+    assert equal["capture_bytes"] <= 2 * 64 * 1024
+    some = rows["b: 1 % of the chunks differ: captures"]
+    assert some["suspect_chunks"] == some["differing"] == 140  # one chunk of each variable
+    noise = "c: noise of 10 % of the bound: captures"
+    assert rows[noise]["suspect_chunks"] > 0.95 * rows[noise]["chunks"]
+    assert rows[noise]["verdict"] == "match"
+    against = rows[f"{noise} against A"]
+    assert (against["suspect_chunks"], against["data_bytes"]) == (0, 0)
+    everything = rows["d: everything differs: captures"]
+    assert everything["suspect_chunks"] == everything["chunks"]
+    assert everything["differing"] == rows["d: everything differs: direct"]["differing"]
+
+
 def test_the_plugin_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     import pytest_plugin
