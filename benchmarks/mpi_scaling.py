@@ -60,8 +60,7 @@ def measure_all(
     for number in range(repeats + 1):
         for name, arguments in every_way.items():
             for cache in ("cold", "warm"):
-                if cache == "cold":
-                    disk.settle_to_disk(run)
+                disk.settle_to_disk(run) if cache == "cold" else disk.fill_cache(run)
                 whole, inner, document = timed(arguments, target)
                 if number:  # the first round fills caches of programs and libraries
                     seconds.setdefault((name, cache), []).append((whole, inner))

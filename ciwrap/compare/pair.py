@@ -129,9 +129,16 @@ def _compare(
         )
         if golden.element_count * fine.scalars_per_element <= _LARGEST_RESIDUES_BYTES:
             parameters = fine
-    golden_tree, _, engine = build_tree(parameters, golden, resources=resources, progress=progress)
+    golden_tree, _, engine = build_tree(
+        parameters, golden, resources=resources, progress=progress, read_again=is_small
+    )
     new_tree, drift, _ = build_tree(
-        parameters, new, resources=resources, golden=golden_tree, progress=progress
+        parameters,
+        new,
+        resources=resources,
+        golden=golden_tree,
+        progress=progress,
+        read_again=is_small,
     )
     suspects = _core.diff_trees(golden_tree, new_tree)
     compare_all = is_small or suspects.size >= _STREAM_FROM * golden_tree.leaf_count

@@ -92,11 +92,14 @@ def feed(
     values: Values,
     resources: Resources,
     progress: Progress = NO_PROGRESS,
+    *,
+    read_again: bool = False,
 ) -> str | None:
     """Streams all values, once, into several builders; memory is bounded.
 
-    What lies on a device is hashed there; the builders have to be of that device's backend. Returns
-    the read engine, if one was used.
+    What lies on a device is hashed there; the builders have to be of that device's backend.
+    read_again: the values will be, so a file is read through the system's cache. Returns the read
+    engine, if one was used.
     """
     if values.device is not None:
         for builder in builders:
@@ -115,7 +118,12 @@ def feed(
     for start in range(0, region.byte_count, _FILE_STEP_BYTES):
         count = min(_FILE_STEP_BYTES, region.byte_count - start)
         engine = _core.update_builders(
-            builders, region.path, region.offset + start, count, engine=resources.engine
+            builders,
+            region.path,
+            region.offset + start,
+            count,
+            engine=resources.engine,
+            direct="never" if read_again else "auto",
         )
         progress.advance(count)
     return engine
@@ -128,11 +136,12 @@ def build_tree(
     resources: Resources = DEFAULT_RESOURCES,
     golden: _core.Tree | None = None,
     progress: Progress = NO_PROGRESS,
+    read_again: bool = False,
 ) -> tuple[_core.Tree, _core.Drift | None, str | None]:
     """The tree of the values, the drift against `golden` if that has residues, and the engine used.
 
-    An array on a device is hashed by that device, whatever `resources` say. Raises the errors of
-    `from_core_error` naming the file, and those of the reader.
+    read_again: as for `feed`. An array on a device is hashed by that device, whatever `resources`
+    say. Raises the errors of `from_core_error` naming the file, and those of the reader.
     """
     region = values.region
     device = values.device
@@ -144,7 +153,7 @@ def build_tree(
             backend=resources.backend if device is None else device.backend,
             threads=resources.threads,
         )
-        engine = feed([builder], values, resources, progress)
+        engine = feed([builder], values, resources, progress, read_again=read_again)
         tree = builder.finish()
         return tree, builder.drift, engine
     except _core.CoreError as error:
