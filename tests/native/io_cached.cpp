@@ -28,7 +28,7 @@ TEST_F(CachedTest, IsAskedWithoutReading) {
         ASSERT_FALSE(file.is_mostly_cached(5001, 3'000'000)) << i;
     }
     // No reading ahead, which goes as far as the system likes.
-    file.expect_scattered_reads();
+    file.expect(Access::scattered, 0, file.size());
     std::vector<char> half(2'600'000);
     ASSERT_EQ(::pread(file.descriptor(), half.data(), half.size(), 0),
               static_cast<ssize_t>(half.size()));
