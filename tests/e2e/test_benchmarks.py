@@ -16,21 +16,26 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 import runpy, sys
 sys.path.append(sys.argv[1])
-del sys.argv[1]
-runpy.run_module("benchmarks", run_name="__main__", alter_sys=True)
+module = sys.argv[2]
+del sys.argv[1:3]
+runpy.run_module(module, run_name="__main__", alter_sys=True)
 """
 
 
-def run_benchmarks(folder: Path, *arguments: str) -> dict[str, Any]:
-    target = folder / "results.json"
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(ROOT), "--quick", "--json", str(target), *arguments],
+def run_module(module: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(ROOT), module, *arguments],
         cwd=folder,
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
+
+
+def run_benchmarks(folder: Path, *arguments: str, module: str = "benchmarks") -> dict[str, Any]:
+    target = folder / "results.json"
+    done = run_module(module, folder, f"--json={target}", *arguments)
     assert done.returncode == 0, done.stderr
     document: dict[str, Any] = json.loads(target.read_text())
     return document
@@ -41,6 +46,7 @@ def test_sections_run_and_keep_their_promises(tmp_path: Path) -> None:
     markdown = tmp_path / "results.md"
     document = run_benchmarks(
         tmp_path,
+        "--quick",
         "--repeats",
         "1",
         "--markdown",
@@ -66,38 +72,18 @@ def test_sections_run_and_keep_their_promises(tmp_path: Path) -> None:
 
 
 def test_unknown_sections_are_refused(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(ROOT), "--only", "speed-of-light"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run_module("benchmarks", tmp_path, "--only", "speed-of-light")
     assert done.returncode == 2
     assert "tree-building" in done.stderr
 
 
 def test_whole_runs_read_what_is_promised(tmp_path: Path) -> None:
-    results = tmp_path / "runs.json"
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            PROGRAM.replace('"benchmarks"', '"benchmarks.histories"'),
-            str(ROOT),
-            *("--folder", str(tmp_path), "--gib", "0.01", "--rounds", "1", "--no-others"),
-            f"--json={results}",
-        ],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert list(tmp_path.iterdir()) == [results]
-    rows = {row["case"]: row for row in json.loads(results.read_text())["rows"]}
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    options = (f"--folder={runs}", "--gib=0.01", "--rounds=1", "--no-others")
+    document = run_benchmarks(tmp_path, *options, module="benchmarks.histories")
+    assert list(runs.iterdir()) == []
+    rows = {row["case"]: row for row in document["rows"]}
     equal = rows["a: equal: captures"]
     assert (equal["verdict"], equal["data_bytes"]) == ("match", 0)
     assert equal["capture_bytes"] <= 2 * 64 * 1024
@@ -131,28 +117,9 @@ def test_the_plugin_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_the_benchmark_of_a_device_runs(tmp_path: Path) -> None:
     """With the host in the device's place: the program works, its numbers mean nothing."""
-    results, table = tmp_path / "device.json", tmp_path / "device.md"
-    program = PROGRAM.replace('"benchmarks"', '"benchmarks.device"')
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            program,
-            str(ROOT),
-            "--quick",
-            "--backend",
-            "portable",
-            f"--json={results}",
-            f"--markdown={table}",
-        ],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    document = json.loads(results.read_text())
+    table = tmp_path / "device.md"
+    options = ("--quick", "--backend=portable", f"--markdown={table}")
+    document = run_benchmarks(tmp_path, *options, module="benchmarks.device")
     assert document["device"].startswith("none")
     copies = {row["case"]: row for row in document["rows"] if row["case"].startswith("copy")}
     assert len(copies) == 3
