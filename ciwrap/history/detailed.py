@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ciwrap.closing import Closing
 from ciwrap.compare.pair import compare_variable
 from ciwrap.errors import CiwrapError
 from ciwrap.history.checkpoint import Variables
@@ -34,29 +35,53 @@ def add_details(
     keys_of: the checkpoint of each variable.
     """
     results = []
-    for result in sorted(outcome.results, key=lambda one: one.id.sort_key):
-        size = 2 * (result.byte_count or 0)
-        is_wanted = result.verdict is Verdict.DIFFER and result.details is None
-        if is_wanted and size <= most_bytes and result.id in keys_of:
-            most_bytes -= size
-            found = _details(result, sides, keys_of[result.id], rules, resources)
-            outcome.data_bytes_read += size
-            results.append(replace(result, **found))
-        else:
-            results.append(result)
+    with _Checkpoint(sides) as checkpoint:
+        for result in sorted(outcome.results, key=lambda one: one.id.sort_key):
+            size = 2 * (result.byte_count or 0)
+            is_wanted = result.verdict is Verdict.DIFFER and result.details is None
+            if is_wanted and size <= most_bytes and result.id in keys_of:
+                most_bytes -= size
+                golden, new = checkpoint.at(keys_of[result.id])
+                found = _details(result, golden, new, rules, resources)
+                outcome.data_bytes_read += size
+                results.append(replace(result, **found))
+            else:
+                results.append(result)
     outcome.results = results
+
+
+class _Checkpoint(Closing):
+    """Both sides of one checkpoint, open until another is asked for: to open all its files for each
+    of its variables would take time that grows with the square of their number.
+    """
+
+    def __init__(self, sides: tuple[Side, Side]) -> None:
+        self._sides = sides
+        self._key: CheckpointKey | None = None
+        self._open: tuple[Variables, ...] = ()
+
+    def at(self, key: CheckpointKey) -> tuple[Variables, ...]:
+        if key != self._key:
+            self.close()
+            unheard = Outcome()  # whatever is wrong has been told of the first time
+            self._open = tuple(Variables(side, key, unheard) for side in self._sides)
+            self._key = key
+        return self._open
+
+    def close(self) -> None:
+        for one in self._open:
+            one.close()
+        self._open, self._key = (), None
 
 
 def _details(
     result: VariableResult,
-    sides: tuple[Side, Side],
-    key: CheckpointKey,
+    golden: Variables,
+    new: Variables,
     rules: Rules,
     resources: Resources,
 ) -> dict[str, Any]:
     """The fields of the result that only a second look can tell."""
-    unheard = Outcome()  # whatever is wrong has been told of the first time
-    golden, new = (Variables(side, key, unheard) for side in sides)
     try:
         settings = rules.settings_for(result.id, result.dtype or "")
         if result.bound is not None:
@@ -78,6 +103,3 @@ def _details(
             "pattern": found.pattern,
             "pattern_value": found.pattern_value,
         }
-    finally:
-        golden.close()
-        new.close()

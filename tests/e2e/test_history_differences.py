@@ -12,6 +12,7 @@ import pytest
 from e2e.history_runs import ATOL, SHAPE, capture, change, ciwrap, oracle, path_of
 
 from ciwrap.cli.main import run as run_cli
+from ciwrap.readers.npy import NpyReader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,3 +110,31 @@ def test_a_list_that_cannot_be_written(tmp_path: Path, runs: tuple[Path, Path]) 
     assert run_cli(["compare", str(a), str(b), "--list", str(tmp_path / "no" / "x.csv")]) == 3
     assert run_cli(["compare", str(a), str(b), "--list", str(tmp_path / "x.txt")]) == 2
     assert not list(tmp_path.glob("*.csv"))
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_files_are_opened_a_few_times_however_many_differ(
+    tmp_path: Path, captured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count, most_opened = 30, 4  # to capture or compare each, and to look at what differs
+    runs = [tmp_path / name for name in "AB"]
+    for number, run in enumerate(runs):
+        (run / "iter_1").mkdir(parents=True)
+        for position in range(count):
+            np.save(run / "iter_1" / f"v{position}.npy", np.arange(50.0) + number)
+        if captured:
+            capture(tmp_path, run, "--atol=0.5")
+    opened: list[Path] = []
+    wrapped = NpyReader.open
+
+    def opening(reader: NpyReader, path: Path, **options: Any) -> Any:
+        opened.append(path)
+        return wrapped(reader, path, **options)
+
+    monkeypatch.setattr(NpyReader, "open", opening)
+    code, document = ciwrap(tmp_path, "compare", *runs, "--atol=0.5")
+    assert code == 1
+    variables = document["checks"][0]["variables"]
+    assert len(variables) == count
+    assert all(one["details"] is not None for one in variables)
+    assert len(opened) <= most_opened * count
