@@ -21,6 +21,8 @@ std::string update_builders(const std::vector<TreeBuilder*>& builders,
                             const std::filesystem::path& path, std::uint64_t offset,
                             std::uint64_t byte_count, const std::string& engine_name,
                             std::size_t slab_bytes, const std::string& direct) {
+    if (std::ranges::find(builders, nullptr) != builders.end())
+        throw py::type_error("None is no TreeBuilder");
     SlabOptions options{.direct = parse_direct_reads(direct)};
     if (slab_bytes != 0)
         options.slab_bytes = slab_bytes;
