@@ -49,12 +49,17 @@ MOST_INDEX_BYTES = 1 << 30
 _NEAR_BYTES = 16 << 10
 
 
+# As they stand in an index.
+Whole = Annotated[int, Meta(ge=0, lt=1 << 62)]
+Digest = Annotated[bytes, Meta(min_length=16, max_length=16)]
+
+
 class Section(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Where some bytes lie in the file, and their XXH3-128."""
 
-    offset: Annotated[int, Meta(ge=0, lt=1 << 62)]
-    byte_count: Annotated[int, Meta(ge=0, lt=1 << 62)]
-    checksum: Annotated[bytes, Meta(min_length=16, max_length=16)]
+    offset: Whole
+    byte_count: Whole
+    checksum: Digest
 
 
 @dataclass(frozen=True, slots=True)

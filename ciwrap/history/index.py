@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from ciwrap import _core
 from ciwrap.errors import CorruptCaptureError
-from ciwrap.history.container import Section
+from ciwrap.history.container import Digest, Section, Whole
 from ciwrap.model import ErrorBound, VariableId
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from ciwrap.history.container import CaptureFile
 
 CheckpointKey = tuple[int | None, int | None]
-Whole = Annotated[int, Meta(ge=0, lt=1 << 62)]
-Digest = Annotated[bytes, Meta(min_length=16, max_length=16)]
 
 
 class SourceFile(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -98,6 +99,19 @@ class Project:
             validator().validate(document)
         assert "Traceback" not in done.stderr, done.stderr
         return Outcome(done.returncode, done.stdout, done.stderr, document)
+
+    def begin(self, *arguments: str) -> subprocess.Popen[str]:
+        """Starts a command, to be interrupted."""
+        return subprocess.Popen(
+            command(*arguments),
+            cwd=self.folder,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            # A test run in the background inherits that SIGINT is ignored.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
 
     def accept(self, *arguments: str) -> Outcome:
         outcome = self.run("accept", *arguments)

@@ -266,16 +266,7 @@ def test_ctrl_c_during_accept(project: Project) -> None:
     project.accept()
     before = project.snapshot()
     project.save("temperature", np.random.default_rng(1).normal(size=(3000, 3000)))
-    process = subprocess.Popen(
-        command("accept", "--reason", "x"),
-        cwd=project.folder,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # A test run in the background inherits that SIGINT is ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    process = project.begin("accept", "--reason", "x")
     lock = project.folder / "golden" / ".ciwrap.lock"
     deadline = time.monotonic() + 60
     while not lock.exists() and time.monotonic() < deadline:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from e2e.cli_project import Project, command, environment
+
+if TYPE_CHECKING:
+    from e2e.cli_project import Project
 
 WRITE = "import numpy as np; np.save('out/temperature.npy', np.load('out/temperature.npy'))"
 WRITE_ALL = WRITE + "; np.save('out/ids.npy', np.load('out/ids.npy'))"
@@ -105,16 +107,7 @@ def test_ctrl_c_ends_the_command_and_its_children(project: Project) -> None:
         "import os, time; open('pid', 'w').write(str(os.getpid())); print(flush=True);"
         " time.sleep(60)",
     )
-    process = subprocess.Popen(
-        command("run"),
-        cwd=project.folder,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # A test run in the background inherits that SIGINT is ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    process = project.begin("run")
     pid_file = project.folder / "pid"
     deadline = time.monotonic() + 30
     while not (pid_file.exists() and pid_file.read_text()) and time.monotonic() < deadline:
