@@ -1,7 +1,8 @@
 """The compiled core: quantising, hashing, trees, golden files, streaming comparison.
 
 Arrays go in as anything with the buffer protocol (C-contiguous) and come out as NumPy arrays. Long calls release
-the GIL and stop at Ctrl-C. Errors are `CoreError` with a `code` from the list below.
+the GIL and stop at Ctrl-C. Errors are those of `ciwrap.errors`, made by `ciwrap.core_errors` from these codes:
+invalid_argument, io, corrupt_file, unsupported, too_large, not_available, interrupted.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,12 +11,11 @@ from typing import Any, Literal, TypedDict, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ciwrap.errors import CiwrapError
+
 __version__: str
 
-class CoreError(Exception):
-    code: Literal[
-        "invalid_argument", "io", "corrupt_file", "unsupported", "not_available", "interrupted"
-    ]
+CoreError = CiwrapError  # the common base of all that the core raises
 
 @final
 class TreeParameters:
@@ -287,7 +287,7 @@ class StreamSession:
         None: all. Returns the job's number: 0, 1, ..."""
     def take_done(
         self, wait: bool = False, tick: Callable[[], object] | None = None
-    ) -> list[tuple[int, Comparison | None, CoreError | None, tuple[bytes, bytes]]]:
+    ) -> list[tuple[int, Comparison | None, CiwrapError | None, tuple[bytes, bytes]]]:
         """Jobs that are done since the last call: number, comparison or error, both sides' bytes of the first 10 of
         its indices. wait: for at least one, unless all are done. tick: called now and then meanwhile."""
     @property

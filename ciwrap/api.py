@@ -16,29 +16,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ciwrap import _core
-from ciwrap.arrays import take_over
+from ciwrap.arrays.dtypes import dtype_text
+from ciwrap.arrays.intake import take_over
+from ciwrap.arrays.values import ArrayValues, as_bytes
 from ciwrap.compare.pair import compare_variable
 from ciwrap.compare.variable import check_variable, golden_id
-from ciwrap.core_errors import from_core_error
 from ciwrap.errors import (
+    CiwrapError,
+    UnreadableFileError,
     UnsupportedDtypeError,
     UsageError,
     VariableMissingError,
     WriteFailedError,
 )
-from ciwrap.golden.capture import build_tree as stream_tree
-from ciwrap.golden.capture import capture, tree_parameters
+from ciwrap.golden.capture import capture
 from ciwrap.golden.store import decode, read_golden_file
-from ciwrap.golden.values import ArrayValues, as_bytes
 from ciwrap.model import ErrorBound, EvidencePolicy, VariableId, VariableResult, VariableSettings
-from ciwrap.readers.dtypes import dtype_text
+from ciwrap.trees.build import build_tree as stream_tree
+from ciwrap.trees.build import tree_parameters
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping, Sequence
 
     from ciwrap._core import GoldenVariable, Tree
-    from ciwrap.golden.values import Values
+    from ciwrap.arrays.values import Values
 
 __all__ = [
     "Golden",
@@ -78,10 +80,7 @@ def build_tree(
     parameters = tree_parameters(values.dtype, settings, residue_levels=residue_levels)
     if values.device is not None:
         return stream_tree(parameters, values)[0]
-    try:
-        return _core.build_tree(parameters, as_bytes(values.read(0, values.element_count)))
-    except _core.CoreError as error:
-        raise from_core_error(error) from error
+    return _core.build_tree(parameters, as_bytes(values.read(0, values.element_count)))
 
 
 def compare_arrays(
@@ -151,10 +150,7 @@ class Golden:
 
         Raises UsageError for a variable that is there twice.
         """
-        try:
-            return _core.encode_golden(self.variables)
-        except _core.CoreError as error:
-            raise from_core_error(error) from error
+        return _core.encode_golden(self.variables)
 
     @staticmethod
     def from_bytes(data: bytes) -> Golden:
@@ -168,10 +164,11 @@ class Golden:
         """
         try:
             return _core.write_golden(str(path), self.variables).hex()
-        except _core.CoreError as error:
-            if error.code == "io":
-                raise WriteFailedError(str(error).removeprefix(f"{path}: "), file=path) from error
-            raise from_core_error(error, file=path) from error
+        except UnreadableFileError as error:
+            raise WriteFailedError(error.message.removeprefix(f"{path}: "), file=path) from error
+        except CiwrapError as error:
+            error.blame(file=path)
+            raise
 
 
 def make_golden(

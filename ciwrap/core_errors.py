@@ -1,13 +1,15 @@
-"""Our errors for those of the compiled core, without loading the core."""
+"""What the compiled core raises: one of our own errors for each of its error codes.
+
+The bindings call `core_error`, so no Python code ever sees an error of the core that is not one of
+`ciwrap.errors`.
+"""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING, Protocol
 
 from ciwrap.errors import (
     CiwrapError,
     CorruptFileError,
-    CorruptGoldenError,
+    FileLimitError,
     InterruptedCallError,
     NotAvailableError,
     NotComparableError,
@@ -16,44 +18,22 @@ from ciwrap.errors import (
     UsageError,
 )
 
-if TYPE_CHECKING:
-    import os
-
-
-class CoreErrorLike(Protocol):
-    """What `from_core_error` needs of `ciwrap._core.CoreError`, without loading the core."""
-
-    @property
-    def code(self) -> str: ...
-
-
-_CORE_CODES: dict[str, type[CiwrapError]] = {
+_KINDS: dict[str, type[CiwrapError]] = {
     "invalid_argument": UsageError,
     "io": UnreadableFileError,
     "corrupt_file": CorruptFileError,
     "unsupported": UnsupportedFormatError,
+    "too_large": FileLimitError,
     "not_available": NotAvailableError,
     "interrupted": InterruptedCallError,
 }
 
 
-def from_core_error(
-    error: CoreErrorLike,
-    *,
-    file: str | os.PathLike[str] | None = None,
-    variable: str | None = None,
-    golden: bool = False,
-) -> CiwrapError:
-    """Our error for one of the core's; the caller raises it `from` the core's.
+def core_error(code: str, message: str) -> CiwrapError:
+    """The error for one of the core's codes (csrc/base/error.hpp), to be raised by the bindings.
 
-    golden: `file` is a golden, so "corrupt_file" becomes CorruptGoldenError. A file that the core's
-    message already begins with is not named twice. A code that is not known gives
-    NotComparableError.
+    A code that is not known gives NotComparableError: it must never pass for a match.
     """
-    kind = _CORE_CODES.get(error.code, NotComparableError)
-    if golden and kind is CorruptFileError:
-        kind = CorruptGoldenError
-    message = str(error)
-    if file is not None:
-        message = message.removeprefix(f"{file}: ")
-    return kind(message, file=file, variable=variable)
+    error = _KINDS.get(code, NotComparableError)(message)
+    error.code = code
+    return error

@@ -49,6 +49,7 @@ class CiwrapError(Exception):
     exit_code: ClassVar[ExitCode] = ExitCode.NOT_COMPARABLE
     slug: ClassVar[str] = "error"
     os_errno: ClassVar[int | None] = None
+    code: str | None = None  # the core's own, where the error is from there
 
     message: str
     file: str | None
@@ -72,6 +73,23 @@ class CiwrapError(Exception):
         if isinstance(mixed, OSError):
             mixed.errno = self.os_errno
             mixed.filename = self.file
+
+    def blame(
+        self, *, file: str | os.PathLike[str] | None = None, variable: str | None = None
+    ) -> None:
+        """Names the file and the variable at fault, where the error names none yet.
+
+        Who knows them catches the error, calls this, and raises it on. A message that begins with
+        the file's name loses that beginning.
+        """
+        if file is not None and self.file is None:
+            self.file = str(file)
+            self.message = self.message.removeprefix(f"{file}: ")
+            mixed: Any = self
+            if isinstance(mixed, OSError):
+                mixed.filename = self.file
+        if self.variable is None:
+            self.variable = variable
 
     @property
     def where(self) -> str:
@@ -139,6 +157,23 @@ class ConfigError(UsageError):
         self.column = column
         self.key = key
         self.suggestion = suggestion
+
+    def blame(
+        self, *, file: str | os.PathLike[str] | None = None, variable: str | None = None
+    ) -> None:
+        """Names the file and the variable at fault, where the error names none yet.
+
+        Who knows them catches the error, calls this, and raises it on. A message that begins with
+        the file's name loses that beginning.
+        """
+        if file is not None and self.file is None:
+            self.file = str(file)
+            self.message = self.message.removeprefix(f"{file}: ")
+            mixed: Any = self
+            if isinstance(mixed, OSError):
+                mixed.filename = self.file
+        if self.variable is None:
+            self.variable = variable
 
     @property
     def where(self) -> str:

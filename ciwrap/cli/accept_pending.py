@@ -11,9 +11,9 @@ from ciwrap.cli.acceptance import DRY_RUN, acceptance_document, render_acceptanc
 from ciwrap.cli.proposals import Proposed, Workplace, accept_one, demand_reason, proposed
 from ciwrap.cli.session import quiet_pipe
 from ciwrap.compare.proposed import named_for_people
+from ciwrap.environment import DIRTY, git_commit
 from ciwrap.errors import ArtifactError, PendingConflictError, UsageError
 from ciwrap.golden.artifact import opened
-from ciwrap.golden.environment import DIRTY, git_commit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -127,7 +127,7 @@ def make_result(
     """All results as one."""
     from importlib.metadata import version
 
-    from ciwrap.golden.environment import describe_environment
+    from ciwrap.environment import describe_environment
     from ciwrap.model import RunResult, Verdict
 
     return RunResult(

@@ -60,7 +60,7 @@ def command(
 
     from ciwrap.cli.progress import progress_bar
     from ciwrap.compare.runs import compare_runs
-    from ciwrap.golden.environment import describe_environment
+    from ciwrap.environment import describe_environment
     from ciwrap.history.timelines import with_history
     from ciwrap.model import RunResult
     from ciwrap.readers.registry import is_output_folder

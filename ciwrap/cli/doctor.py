@@ -37,7 +37,7 @@ def command(session: Session) -> int:
 def examine() -> dict[str, Any]:
     """Everything doctor knows, as JSON values."""
     from ciwrap import _core
-    from ciwrap.golden.environment import describe_environment
+    from ciwrap.environment import describe_environment
     from ciwrap.readers.optional import lacking
     from ciwrap.readers.registry import reader_names
 

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ciwrap.compare.runs import Rules
-    from ciwrap.golden.capture import Resources
-    from ciwrap.golden.progress import Progress
     from ciwrap.history.index import CheckpointKey
     from ciwrap.history.outcome import Outcome
     from ciwrap.history.runs import Spread
     from ciwrap.model import CheckResult
+    from ciwrap.progress import Progress
     from ciwrap.readers.layout import FoundOutputs
+    from ciwrap.trees.build import Resources
 
 _F = TypeVar("_F", bound="Callable[..., Any]")
 _SMALLEST_MEMORY_BYTES = 1 << 20

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from ciwrap.golden.progress import NO_PROGRESS
+from ciwrap.progress import NO_PROGRESS
 from ciwrap.report.text import safe_name
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
 
-    from ciwrap.golden.progress import Progress
+    from ciwrap.progress import Progress
 
 _PATIENCE_SECONDS = 1.0
 

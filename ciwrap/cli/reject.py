@@ -63,7 +63,7 @@ def command(
 
 def reject_one(place: Workplace, golden: PendingGolden, reason: str | None) -> None:
     """Raises WriteFailedError, LockBusyError."""
-    from ciwrap.golden.environment import git_user
+    from ciwrap.environment import git_user
 
     entry = {
         "when": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),

@@ -115,7 +115,7 @@ class _Interview:
     def _show(self, one: Proposed) -> None:
         from ciwrap.cli.acceptance import render_acceptance
         from ciwrap.compare.proposed import named_for_people
-        from ciwrap.golden.environment import DIRTY
+        from ciwrap.environment import DIRTY
         from ciwrap.report.text import safe_text
 
         candidate = named_for_people(one.candidate, one.golden.check)

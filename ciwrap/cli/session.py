@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from ciwrap.golden.capture import Resources
     from ciwrap.model import RunResult
+    from ciwrap.trees.build import Resources
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class Session:
 
     @property
     def resources(self) -> Resources:
-        from ciwrap.golden.capture import Resources
+        from ciwrap.trees.build import Resources
 
         return Resources(backend=self.backend, threads=self.threads, engine=self.engine)
 

@@ -11,27 +11,28 @@ from ciwrap import _core
 from ciwrap.compare.outputs import Catalog
 from ciwrap.compare.special import check_arranged
 from ciwrap.compare.variable import check_variable, golden_id
-from ciwrap.core_errors import from_core_error
+from ciwrap.environment import describe_environment, git_commit, git_user
 from ciwrap.errors import (
+    CiwrapError,
     CorruptGoldenError,
     GoldenMissingError,
     NotComparableError,
     PeriodError,
 )
-from ciwrap.golden.bounds import bound_of
-from ciwrap.golden.capture import DEFAULT_RESOURCES, Resources, capture
-from ciwrap.golden.environment import describe_environment, git_commit, git_user
+from ciwrap.golden.capture import capture
 from ciwrap.golden.manifest import Acceptance, Manifest, VariableRow
-from ciwrap.golden.progress import NO_PROGRESS
 from ciwrap.model import ErrorBound, VariableId, VariableResult, Verdict
+from ciwrap.progress import NO_PROGRESS
+from ciwrap.trees.bounds import bound_of
+from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from ciwrap.config import Check
-    from ciwrap.golden.progress import Progress
     from ciwrap.golden.store import GoldenStore, StoredGolden
+    from ciwrap.progress import Progress
 
 FIRST_REASON = "first golden"
 
@@ -221,8 +222,9 @@ def prepare_catalog(
     try:
         encoded = _core.encode_golden(variables)
         root = _core.golden_root(encoded).hex()
-    except _core.CoreError as error:
-        raise from_core_error(error, file=store.path(check.name)) from error
+    except CiwrapError as error:
+        error.blame(file=store.path(check.name))
+        raise
     is_same = old is not None and old.root == root
     changes = () if is_same else _changes(old, variables, catalog, check, resources)
     return Candidate(

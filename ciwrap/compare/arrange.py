@@ -15,8 +15,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from ciwrap.arrays.values import Values
 from ciwrap.errors import AlignmentError
-from ciwrap.golden.values import Values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ciwrap import _core
+from ciwrap.arrays.values import as_bytes
 from ciwrap.compare.arrange import Arrangement, refuse_other_ids
 from ciwrap.compare.outputs import Catalog, Entry
 from ciwrap.compare.special import check_arranged
 from ciwrap.compare.tally import Tally, failed_check
 from ciwrap.compare.variable import golden_id, not_comparable, reason_of
 from ciwrap.errors import AlignmentError, CiwrapError, ExitCode
-from ciwrap.golden.bounds import bound_of
-from ciwrap.golden.capture import DEFAULT_RESOURCES, Resources
-from ciwrap.golden.progress import NO_PROGRESS
-from ciwrap.golden.values import as_bytes
 from ciwrap.model import CheckResult, Evidence, VariableId
+from ciwrap.progress import NO_PROGRESS
 from ciwrap.readers.layout import find_outputs
+from ciwrap.trees.bounds import bound_of
+from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ciwrap.compare.arrange import RowOrder
     from ciwrap.config import Check
-    from ciwrap.golden.progress import Progress
     from ciwrap.golden.store import GoldenStore, StoredGolden
+    from ciwrap.progress import Progress
     from ciwrap.readers.layout import FoundOutputs
 
 

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ciwrap.arrays.values import MaskedValues, Values
 from ciwrap.closing import Closing
 from ciwrap.compare.arrange import AlignedValues, RowOrders
 from ciwrap.errors import (
@@ -19,8 +20,8 @@ from ciwrap.errors import (
     UnsupportedFormatError,
     VariableMissingError,
 )
-from ciwrap.golden.values import MaskedValues, SourceValues, Values
 from ciwrap.model import VariableId
+from ciwrap.readers.base import SourceValues
 
 if TYPE_CHECKING:
     from ciwrap.compare.arrange import Arrangement, RowOrder

@@ -6,28 +6,27 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ciwrap import _core
-from ciwrap.compare.convert import (
+from ciwrap.arrays.convert import (
     ConvertedValues,
     RoundedValues,
     held_by_float32,
     is_mixed_precision,
 )
+from ciwrap.arrays.values import as_bytes
 from ciwrap.compare.details import element_details
 from ciwrap.compare.parts import MOST_INDICES, read_each, suspect_pieces
 from ciwrap.compare.periodic import compare_periodic
 from ciwrap.compare.stream import compare_stored, fits_stream
 from ciwrap.compare.variable import Compared, element_result, not_comparable, reason_of
-from ciwrap.core_errors import from_core_error
 from ciwrap.errors import (
     CiwrapError,
     DtypeMismatchError,
     ExitCode,
     ShapeMismatchError,
 )
-from ciwrap.golden.capture import DEFAULT_RESOURCES, Resources, build_tree, tree_parameters
-from ciwrap.golden.progress import NO_PROGRESS
-from ciwrap.golden.values import as_bytes
 from ciwrap.model import Evidence
+from ciwrap.progress import NO_PROGRESS
+from ciwrap.trees.build import DEFAULT_RESOURCES, Resources, build_tree, tree_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,9 +34,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ciwrap.golden.progress import Progress
-    from ciwrap.golden.values import Values
+    from ciwrap.arrays.values import Values
     from ciwrap.model import VariableId, VariableSettings
+    from ciwrap.progress import Progress
 
 # Up to here every element is compared whatever the trees say: it takes no time, and means and
 # histograms then speak of all elements.
@@ -196,28 +195,25 @@ def _compare_elements(
     is_stored = device is None and golden.byte_count > 0 and fits_stream(parameters)
     if is_stored and ours is not None and theirs is not None:
         return compare_stored(parameters, ours, theirs, leaves, resources)
-    try:
-        comparer = _core.ElementComparer(
-            parameters,
-            max_indices=MOST_INDICES,
-            backend=resources.backend if device is None else device.backend,
-            threads=resources.threads,
-        )
-        if device is not None:
-            for first, count in suspect_pieces(parameters, golden, leaves, _DEVICE_SLAB_BYTES):
-                comparer.update_device(
-                    _side(golden, first, count),
-                    _side(new, first, count),
-                    first_element=first,
-                    element_count=count,
-                )
-            return comparer.finish()
-        for first, count in suspect_pieces(parameters, golden, leaves):
-            comparer.update(
-                as_bytes(golden.read(first, count)),
-                as_bytes(new.read(first, count)),
+    comparer = _core.ElementComparer(
+        parameters,
+        max_indices=MOST_INDICES,
+        backend=resources.backend if device is None else device.backend,
+        threads=resources.threads,
+    )
+    if device is not None:
+        for first, count in suspect_pieces(parameters, golden, leaves, _DEVICE_SLAB_BYTES):
+            comparer.update_device(
+                _side(golden, first, count),
+                _side(new, first, count),
                 first_element=first,
+                element_count=count,
             )
         return comparer.finish()
-    except _core.CoreError as error:
-        raise from_core_error(error) from error
+    for first, count in suspect_pieces(parameters, golden, leaves):
+        comparer.update(
+            as_bytes(golden.read(first, count)),
+            as_bytes(new.read(first, count)),
+            first_element=first,
+        )
+    return comparer.finish()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ciwrap import _core
-from ciwrap.compare.convert import is_bfloat16, widen_bfloat16
-from ciwrap.golden.values import DEFAULT_SLAB_BYTES, as_bytes
+from ciwrap.arrays.convert import is_bfloat16, widen_bfloat16
+from ciwrap.arrays.values import DEFAULT_SLAB_BYTES, as_bytes
 from ciwrap.model import ChunkRange, DifferingElement
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ciwrap.golden.values import Values
+    from ciwrap.arrays.values import Values
 
 MOST_RANGES = 20
 MOST_ELEMENTS = 10

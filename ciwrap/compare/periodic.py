@@ -14,23 +14,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ciwrap import _core
+from ciwrap.arrays.values import as_bytes
 from ciwrap.compare.parts import MOST_ELEMENTS, MOST_INDICES, read_each, to_index, value_texts
 from ciwrap.compare.variable import Compared, element_result
-from ciwrap.core_errors import from_core_error
-from ciwrap.errors import PeriodError
-from ciwrap.golden.capture import DEFAULT_RESOURCES, Resources, tree_parameters
-from ciwrap.golden.progress import NO_PROGRESS
-from ciwrap.golden.values import as_bytes
+from ciwrap.errors import CiwrapError, PeriodError
 from ciwrap.model import DifferingElement, ErrorBound, VariableSettings
+from ciwrap.progress import NO_PROGRESS
+from ciwrap.trees.build import DEFAULT_RESOURCES, Resources, tree_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from ciwrap.golden.progress import Progress
-    from ciwrap.golden.values import Values
+    from ciwrap.arrays.values import Values
     from ciwrap.model import VariableId
+    from ciwrap.progress import Progress
 
 _EXACT_IN_DOUBLE = {"f2", "f4", "f8", "i1", "i2", "i4", "u1", "u2", "u4"}
 _SLAB_BYTES = 4 << 20
@@ -77,8 +76,9 @@ def compare_periodic(
             comparer.update(as_bytes(base), as_bytes(moved), first_element=first)
             progress.advance(count * golden.item_bytes)
         comparison = comparer.finish()
-    except _core.CoreError as error:
-        raise from_core_error(error, variable=identity.text) from error
+    except CiwrapError as error:
+        error.blame(variable=identity.text)
+        raise
     shape = tuple(golden.shape)
     result = element_result(
         identity,

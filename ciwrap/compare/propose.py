@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from ciwrap.compare.accept import origin_here, prepare
 from ciwrap.errors import CiwrapError, LockBusyError, WriteFailedError
-from ciwrap.golden.capture import DEFAULT_RESOURCES, Resources
 from ciwrap.golden.pending import propose
 from ciwrap.golden.places import Place
+from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

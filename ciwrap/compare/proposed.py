@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ciwrap.arrays.values import ArrayValues
 from ciwrap.compare.accept import Candidate, Status, VariableChange, old_golden
 from ciwrap.compare.variable import check_variable, golden_id
 from ciwrap.config import Check
-from ciwrap.golden.values import ArrayValues
 from ciwrap.readers.base import as_elements
 
 if TYPE_CHECKING:

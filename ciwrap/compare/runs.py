@@ -11,15 +11,15 @@ from ciwrap.compare.pair import compare_variable
 from ciwrap.compare.tally import Tally, failed_check
 from ciwrap.compare.variable import not_comparable, reason_of
 from ciwrap.errors import CiwrapError, ExitCode
-from ciwrap.golden.capture import DEFAULT_RESOURCES, Resources
-from ciwrap.golden.progress import NO_PROGRESS
+from ciwrap.progress import NO_PROGRESS
+from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ciwrap.compare.arrange import Arrangement
-    from ciwrap.golden.progress import Progress
     from ciwrap.model import CheckResult, VariableId, VariableSettings
+    from ciwrap.progress import Progress
     from ciwrap.readers.layout import FoundOutputs
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ciwrap.compare.convert import is_bfloat16, widen_bfloat16
+from ciwrap.arrays.convert import is_bfloat16, widen_bfloat16
 from ciwrap.details import BOUND_CLASS, SHARE_CLASSES
 
 if TYPE_CHECKING:

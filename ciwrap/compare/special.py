@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ciwrap.compare.convert import RoundedValues, is_mixed_precision
+from ciwrap.arrays.convert import RoundedValues, is_mixed_precision
+from ciwrap.arrays.dtypes import storage_dtype
+from ciwrap.arrays.values import ArrayValues
 from ciwrap.compare.pair import compare_variable
 from ciwrap.compare.variable import (
     Compared,
@@ -21,13 +23,11 @@ from ciwrap.compare.variable import (
     refuse_other_parameters,
 )
 from ciwrap.errors import CiwrapError, DtypeMismatchError, ExitCode, PeriodError
-from ciwrap.golden.values import ArrayValues
 from ciwrap.model import Evidence
-from ciwrap.readers.dtypes import storage_dtype
 
 if TYPE_CHECKING:
     from ciwrap import _core
-    from ciwrap.golden.values import Values
+    from ciwrap.arrays.values import Values
     from ciwrap.model import VariableSettings
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from ciwrap import _core
 from ciwrap.closing import Closing
 from ciwrap.compare.parts import MOST_INDICES
-from ciwrap.core_errors import from_core_error
-from ciwrap.golden.progress import NO_PROGRESS
+from ciwrap.progress import NO_PROGRESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,10 +17,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ciwrap.arrays.values import FileRegion
     from ciwrap.errors import CiwrapError
-    from ciwrap.golden.capture import Resources
-    from ciwrap.golden.progress import Progress
-    from ciwrap.golden.values import RegionLike
+    from ciwrap.progress import Progress
+    from ciwrap.trees.build import Resources
 
 DEFAULT_MEMORY_BYTES = 256 << 20
 # Of buffers for two arrays alone. What is not filled would be touched for nothing.
@@ -116,40 +115,33 @@ class Stream(Closing, Generic[_Question]):
         assert self._sink is not None
         self._sink(self._questions[number], indices, golden, new)
 
-    def ask(self, question: _Question, golden: RegionLike, new: RegionLike) -> None:
+    def ask(self, question: _Question, golden: FileRegion, new: FileRegion) -> None:
         """Both regions hold the question's array, and are of one size."""
-        try:
-            # Not before there is something to read: threads, memory and a ring come with it.
-            self._session = self._session or self._begin()
-            # Numbers are given in order, so the sink finds the question whenever it is called.
-            self._questions[self._asked] = question
-            self._asked += 1
-            self.asked_bytes += _bytes_to_compare(question, golden.byte_count)
-            self._session.add(
-                question.parameters,
-                golden.path,
-                golden.offset,
-                new.path,
-                new.offset,
-                golden.byte_count,
-                question.leaves,
-            )
-        except _core.CoreError as error:
-            raise from_core_error(error) from error
+        # Not before there is something to read: threads, memory and a ring come with it.
+        self._session = self._session or self._begin()
+        # Numbers are given in order, so the sink finds the question whenever it is called.
+        self._questions[self._asked] = question
+        self._asked += 1
+        self.asked_bytes += _bytes_to_compare(question, golden.byte_count)
+        self._session.add(
+            question.parameters,
+            golden.path,
+            golden.offset,
+            new.path,
+            new.offset,
+            golden.byte_count,
+            question.leaves,
+        )
 
     def answers(self, *, wait: bool = False) -> Iterator[tuple[_Question, Streamed]]:
         """What has been found out since the last call. wait: all that has been asked."""
         if self._session is None:
             return
         while True:
-            try:
-                done = self._session.take_done(wait, self._tell)
-            except _core.CoreError as error:
-                raise from_core_error(error) from error
+            done = self._session.take_done(wait, self._tell)
             self._tell()
             for number, comparison, failure, values in done:
-                why = None if failure is None else from_core_error(failure)
-                yield self._questions.pop(number), Streamed(comparison, why, values)
+                yield self._questions.pop(number), Streamed(comparison, failure, values)
             if not (wait and done):
                 return
 
@@ -168,10 +160,7 @@ class Stream(Closing, Generic[_Question]):
         """Ends the stream, all of whose answers have been taken."""
         if self._session is None:
             return StreamFacts()
-        try:
-            totals = self._session.close()
-        except _core.CoreError as error:
-            raise from_core_error(error) from error
+        totals = self._session.close()
         return StreamFacts(
             totals["bytes_read"],
             totals["direct_bytes_read"],
@@ -199,8 +188,8 @@ def fits_stream(parameters: _core.TreeParameters) -> bool:
 
 def compare_stored(
     parameters: _core.TreeParameters,
-    golden: RegionLike,
-    new: RegionLike,
+    golden: FileRegion,
+    new: FileRegion,
     leaves: NDArray[np.int64] | None,
     resources: Resources,
 ) -> _core.Comparison:

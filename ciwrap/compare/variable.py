@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ciwrap import _core
-from ciwrap.compare.convert import ConvertedValues
+from ciwrap.arrays.convert import ConvertedValues
+from ciwrap.arrays.values import as_bytes
 from ciwrap.compare.details import element_details, suspect_details
 from ciwrap.compare.parts import (
     MOST_ELEMENTS,
@@ -21,7 +22,6 @@ from ciwrap.compare.parts import (
     suspect_ranges,
     to_index,
 )
-from ciwrap.core_errors import from_core_error
 from ciwrap.errors import (
     CiwrapError,
     DtypeMismatchError,
@@ -30,21 +30,20 @@ from ciwrap.errors import (
     ShapeMismatchError,
     one_line,
 )
-from ciwrap.golden.bounds import bound_of, describe_bound, suspect_is_proof
-from ciwrap.golden.capture import DEFAULT_RESOURCES, Resources, build_tree, tree_parameters
-from ciwrap.golden.progress import NO_PROGRESS
-from ciwrap.golden.values import as_bytes
 from ciwrap.model import Evidence, VariableId, VariableResult, Verdict
+from ciwrap.progress import NO_PROGRESS
+from ciwrap.trees.bounds import bound_of, describe_bound, suspect_is_proof
+from ciwrap.trees.build import DEFAULT_RESOURCES, Resources, build_tree, tree_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
+    from ciwrap.arrays.values import Values
     from ciwrap.compare.parts import ReadElements
-    from ciwrap.golden.progress import Progress
-    from ciwrap.golden.values import Values
     from ciwrap.model import VariableSettings
+    from ciwrap.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,31 +178,28 @@ def _by_data(
     parameters = golden.tree.parameters
     assert golden.data is not None
     data = np.frombuffer(golden.data, dtype=np.uint8)
-    try:
-        builder = _core.TreeBuilder(
-            parameters,
-            golden.tree.scalar_count,
-            golden=golden.tree,
-            backend=resources.backend,
-            threads=resources.threads,
-        )
-        comparer = _core.ElementComparer(
-            parameters,
-            max_indices=MOST_INDICES,
-            backend=resources.backend,
-            threads=resources.threads,
-        )
-        for first, slab in values.slabs():
-            new = as_bytes(slab)
-            begin = first * values.item_bytes
-            builder.update(new)
-            comparer.update(data[begin : begin + new.size], new, first_element=first)
-            progress.advance(new.size)
-        tree = builder.finish()
-        comparison = comparer.finish()
-        suspects = _core.diff_trees(golden.tree, tree)
-    except _core.CoreError as error:
-        raise from_core_error(error) from error
+    builder = _core.TreeBuilder(
+        parameters,
+        golden.tree.scalar_count,
+        golden=golden.tree,
+        backend=resources.backend,
+        threads=resources.threads,
+    )
+    comparer = _core.ElementComparer(
+        parameters,
+        max_indices=MOST_INDICES,
+        backend=resources.backend,
+        threads=resources.threads,
+    )
+    for first, slab in values.slabs():
+        new = as_bytes(slab)
+        begin = first * values.item_bytes
+        builder.update(new)
+        comparer.update(data[begin : begin + new.size], new, first_element=first)
+        progress.advance(new.size)
+    tree = builder.finish()
+    comparison = comparer.finish()
+    suspects = _core.diff_trees(golden.tree, tree)
 
     def read_both(first: int, count: int) -> tuple[NDArray[Any], NDArray[Any]]:
         new = values.read(first, count).reshape(-1)

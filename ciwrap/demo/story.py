@@ -14,10 +14,10 @@ from ciwrap.compare.check import check_outputs
 from ciwrap.config import CONFIG_NAME, load_config
 from ciwrap.demo.simulation import RANK_COUNT, Settings, run_simulation
 from ciwrap.errors import GoldenMissingError
-from ciwrap.golden.capture import DEFAULT_RESOURCES, Resources
 from ciwrap.golden.store import GoldenStore
 from ciwrap.model import RunResult, Verdict
 from ciwrap.report.wording import headline
+from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
     from collections.abc import Callable

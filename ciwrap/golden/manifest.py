@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
 
-from ciwrap.golden.bounds import describe_bound
 from ciwrap.golden.yaml_text import quoted, scalar
+from ciwrap.trees.bounds import describe_bound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

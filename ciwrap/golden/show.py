@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ciwrap.golden.bounds import bound_of, describe_bound
 from ciwrap.golden.manifest import VariableRow, describe_evidence
 from ciwrap.model import VariableId
+from ciwrap.trees.bounds import bound_of, describe_bound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap import _core
-from ciwrap.core_errors import from_core_error
 from ciwrap.errors import (
+    CiwrapError,
+    CorruptFileError,
     CorruptGoldenError,
     FileLimitError,
     GoldenMissingError,
@@ -186,7 +187,7 @@ class GoldenStore:
             flush_folder(self.folder)
             next_path.replace(path)
             flush_folder(self.folder)
-        except _core.CoreError as error:
+        except UnreadableFileError as error:
             raise WriteFailedError(
                 f"the golden could not be written: {error}",
                 file=path,
@@ -309,14 +310,17 @@ def decode(data: bytes, source: Path) -> list[_core.GoldenVariable]:
     limit = _largest_decoded()
     try:
         return _core.decode_golden(data, source=str(source), max_decoded_bytes=limit)
-    except _core.CoreError as error:
-        if error.code == "unsupported" and f"more than {limit} bytes" in str(error):
-            raise FileLimitError(
-                f"would unpack to more than the {limit} bytes that this machine may take",
-                file=source,
-                remedy="keep less in it (evidence: residues or tree), or use a larger machine",
-            ) from error
-        raise from_core_error(error, file=source, golden=True) from error
+    except FileLimitError as error:
+        raise FileLimitError(
+            f"would unpack to more than the {limit} bytes that this machine may take",
+            file=source,
+            remedy="keep less in it (evidence: residues or tree), or use a larger machine",
+        ) from error
+    except CorruptFileError as error:
+        raise CorruptGoldenError(error.message.removeprefix(f"{source}: "), file=source) from error
+    except CiwrapError as error:
+        error.blame(file=source)
+        raise
 
 
 def _verify_rows(
@@ -350,7 +354,7 @@ def _matches(data: bytes, manifest: Manifest) -> bool:
         return False
     try:
         return _core.golden_root(data).hex() == manifest.binary_root
-    except _core.CoreError:
+    except CiwrapError:
         return False
 
 
@@ -358,7 +362,7 @@ def root_of(path: Path) -> str | None:
     """The root that a golden file states, unverified; None if it is missing or no golden."""
     try:
         return _core.golden_root(read_regular(path, _largest_decoded())).hex()
-    except (FileNotFoundError, UnreadableFileError, FileLimitError, _core.CoreError):
+    except (FileNotFoundError, CiwrapError):
         return None
 
 

@@ -5,25 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ciwrap import _core
+from ciwrap.arrays.values import as_bytes
 from ciwrap.closing import Closing
 from ciwrap.compare.parts import MOST_INDICES, read_each, suspect_pieces
 from ciwrap.compare.stream import Stream, fits_stream
-from ciwrap.core_errors import from_core_error
-from ciwrap.golden.capture import tree_parameters
-from ciwrap.golden.values import as_bytes
 from ciwrap.history.question import Question, result_of, streamed_result
 from ciwrap.model import Verdict
+from ciwrap.trees.build import tree_parameters
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ciwrap.golden.capture import Resources
-    from ciwrap.golden.progress import Progress
     from ciwrap.history.checkpoint import Variables
     from ciwrap.history.differences import DifferenceList
     from ciwrap.history.outcome import Outcome
     from ciwrap.model import VariableId, VariableSettings
+    from ciwrap.progress import Progress
+    from ciwrap.trees.build import Resources
 
 # From this share of suspect chunks on, reading everything in order beats reading here and there.
 _STREAM_FROM = 0.5
@@ -92,20 +91,17 @@ class ByData(Closing):
             self._stream.ask(question, golden, new)
             return
         mine, other = ours.values(question.identity), theirs.values(question.identity)
-        try:
-            comparer = _core.ElementComparer(
-                question.parameters,
-                max_indices=MOST_INDICES,
-                backend=self._resources.backend,
-                threads=self._resources.threads,
-            )
-            for first, count in suspect_pieces(question.parameters, mine, question.leaves):
-                one, two = as_bytes(mine.read(first, count)), as_bytes(other.read(first, count))
-                comparer.update(one, two, first_element=first)
-                self._outcome.data_bytes_read += one.nbytes + two.nbytes
-            comparison = comparer.finish()
-        except _core.CoreError as error:
-            raise from_core_error(error) from error
+        comparer = _core.ElementComparer(
+            question.parameters,
+            max_indices=MOST_INDICES,
+            backend=self._resources.backend,
+            threads=self._resources.threads,
+        )
+        for first, count in suspect_pieces(question.parameters, mine, question.leaves):
+            one, two = as_bytes(mine.read(first, count)), as_bytes(other.read(first, count))
+            comparer.update(one, two, first_element=first)
+            self._outcome.data_bytes_read += one.nbytes + two.nbytes
+        comparison = comparer.finish()
         read_elements = read_each(
             lambda flat, count: (mine.read(flat, count), other.read(flat, count))
         )

@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ciwrap import _core
 from ciwrap.errors import CiwrapError, CorruptCaptureError
-from ciwrap.golden.capture import build_tree
 from ciwrap.history.checkpoint import comparable_trees, fitting
 from ciwrap.history.index import read_tree
 from ciwrap.history.question import matching_result
 from ciwrap.history.stage_one import Descent, prefetch_trees, roots_match, suspect_leaves
+from ciwrap.trees.build import build_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ciwrap.golden.capture import Resources
-    from ciwrap.golden.progress import Progress
     from ciwrap.history.by_data import ByData
     from ciwrap.history.checkpoint import Variables
     from ciwrap.history.index import CapturedVariable
     from ciwrap.history.outcome import Outcome
     from ciwrap.model import VariableId, VariableSettings
+    from ciwrap.progress import Progress
+    from ciwrap.trees.build import Resources
 
     _Open: TypeAlias = tuple[Descent, VariableSettings, Variables, Variables]
     # Is told of a variable that cannot be compared: its identity, why, and its path.

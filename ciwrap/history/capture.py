@@ -19,8 +19,6 @@ from ciwrap.errors import (
     UnsupportedFormatError,
     WriteFailedError,
 )
-from ciwrap.golden.capture import DEFAULT_RESOURCES, Resources
-from ciwrap.golden.progress import NO_PROGRESS
 from ciwrap.history.capture_trees import Against, TreeMaker
 from ciwrap.history.container import CaptureFile, CaptureWriter
 from ciwrap.history.index import (
@@ -36,16 +34,18 @@ from ciwrap.history.listing import (
     why_stale,
     youngest_ns,
 )
+from ciwrap.progress import NO_PROGRESS
 from ciwrap.readers.layout import FoundOutputs
+from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from ciwrap.compare.runs import Rules
-    from ciwrap.golden.progress import Progress
     from ciwrap.history.index import CheckpointKey, SourceFile
     from ciwrap.model import VariableId
+    from ciwrap.progress import Progress
     from ciwrap.readers.layout import OutputFile
 
 # Large enough for scattered reads at nearly the speed of a stream, and for trees of 1/4000 of the

@@ -7,9 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from ciwrap import _core
-from ciwrap.core_errors import from_core_error
-from ciwrap.errors import UsageError
-from ciwrap.golden.capture import Resources, feed, tree_parameters
+from ciwrap.errors import CiwrapError, UsageError
 from ciwrap.history.index import (
     CapturedVariable,
     MadeWith,
@@ -20,16 +18,17 @@ from ciwrap.history.index import (
 from ciwrap.history.index_codec import read_checkpoint, read_index
 from ciwrap.history.listing import relative_path
 from ciwrap.model import VariableSettings
+from ciwrap.trees.build import Resources, feed, tree_parameters
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ciwrap.arrays.values import Values
     from ciwrap.compare.outputs import Catalog
     from ciwrap.compare.runs import Rules
-    from ciwrap.golden.progress import Progress
-    from ciwrap.golden.values import Values
     from ciwrap.history.container import CaptureFile, CaptureWriter
     from ciwrap.model import VariableId
+    from ciwrap.progress import Progress
     from ciwrap.readers.base import VariableInfo
 
 
@@ -225,8 +224,9 @@ class TreeMaker:
                 name: _stored(writer, builder, golden if name == "relative" else None)
                 for name, builder in builders.items()
             }
-        except _core.CoreError as error:
-            raise from_core_error(error, file=None if region is None else region.path) from error
+        except CiwrapError as error:
+            error.blame(file=None if region is None else region.path)
+            raise
 
 
 def _stored(

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from ciwrap.arrays.dtypes import storage_dtype
 from ciwrap.errors import CorruptFileError, UsageError
-from ciwrap.golden.capture import tree_parameters
 from ciwrap.history.index import by_identity
 from ciwrap.readers.base import FileRegion
-from ciwrap.readers.dtypes import storage_dtype
+from ciwrap.trees.build import tree_parameters
 
 if TYPE_CHECKING:
     from ciwrap import _core
+    from ciwrap.arrays.values import Values
     from ciwrap.compare.outputs import Catalog
-    from ciwrap.golden.values import RegionLike, Values
     from ciwrap.history.index import CapturedVariable, CheckpointKey, StoredTree
     from ciwrap.history.outcome import Outcome
     from ciwrap.history.side import Side
@@ -70,7 +70,7 @@ class Variables:
             self._named = {one.label: one for one in files if not one.reader.names_inside}
         return str(self._named.get(identity.name, files[0]).path)
 
-    def region(self, identity: VariableId) -> RegionLike | None:
+    def region(self, identity: VariableId) -> FileRegion | None:
         """Where the variable's bytes lie, if back to back in a file. Raises CorruptFileError if it
         is not what it was in the capture.
         """

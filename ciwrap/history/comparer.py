@@ -8,12 +8,10 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ciwrap.compare.convert import ConvertedValues
+from ciwrap.arrays.convert import ConvertedValues
 from ciwrap.compare.pair import compare_variable
 from ciwrap.compare.variable import not_comparable, reason_of
 from ciwrap.errors import CiwrapError, ExitCode
-from ciwrap.golden.capture import DEFAULT_RESOURCES, Resources, tree_parameters
-from ciwrap.golden.progress import NO_PROGRESS
 from ciwrap.history.by_data import ByData
 from ciwrap.history.by_trees import ByTrees
 from ciwrap.history.capture_trees import has_own_tree
@@ -22,17 +20,19 @@ from ciwrap.history.detailed import add_details
 from ciwrap.history.index import bound_of_tree
 from ciwrap.history.outcome import HistoryOptions, Outcome
 from ciwrap.model import Verdict
+from ciwrap.progress import NO_PROGRESS
+from ciwrap.trees.build import DEFAULT_RESOURCES, Resources, tree_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ciwrap.compare.runs import Rules
-    from ciwrap.golden.progress import Progress
     from ciwrap.history.by_trees import Fail
     from ciwrap.history.differences import DifferenceList
     from ciwrap.history.index import CheckpointKey
     from ciwrap.history.side import Side
     from ciwrap.model import VariableId, VariableSettings
+    from ciwrap.progress import Progress
 
 # Checkpoints are looked at so many at a time, and what their captures say is fetched from the disk
 # all at once. Few at first: their data are on their way then while others are looked at.

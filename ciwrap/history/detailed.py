@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ciwrap.compare.runs import Rules
-    from ciwrap.golden.capture import Resources
     from ciwrap.history.index import CheckpointKey
     from ciwrap.history.side import Side
     from ciwrap.model import VariableId, VariableResult
+    from ciwrap.trees.build import Resources
 
 
 def add_details(

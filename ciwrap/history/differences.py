@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ciwrap import _core
-from ciwrap.compare.convert import is_bfloat16, widen_bfloat16
-from ciwrap.core_errors import from_core_error
-from ciwrap.errors import NotAvailableError, UsageError, WriteFailedError, escape
-from ciwrap.golden.values import DEFAULT_SLAB_BYTES, as_bytes
+from ciwrap.arrays.convert import is_bfloat16, widen_bfloat16
+from ciwrap.arrays.values import DEFAULT_SLAB_BYTES, as_bytes
+from ciwrap.errors import CiwrapError, NotAvailableError, UsageError, WriteFailedError, escape
 from ciwrap.readers.base import as_elements
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ciwrap.golden.values import Values
+    from ciwrap.arrays.values import Values
     from ciwrap.model import VariableId
 
 COLUMNS = ("iteration", "rank", "variable", "index", "golden", "new", "difference")
@@ -104,8 +103,9 @@ class DifferenceList:
                 found = _core.compare_arrays(
                     parameters, as_bytes(ours), as_bytes(theirs), max_indices=count
                 )
-            except _core.CoreError as error:
-                raise from_core_error(error, variable=identity.text) from error
+            except CiwrapError as error:
+                error.blame(variable=identity.text)
+                raise
             if found.indices.size:
                 self.add(
                     identity,

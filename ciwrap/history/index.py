@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from ciwrap import _core
-from ciwrap.errors import CorruptCaptureError
+from ciwrap.errors import CiwrapError, CorruptCaptureError
 from ciwrap.history.container import Digest, Section, Whole
 from ciwrap.model import ErrorBound, VariableId
 
@@ -110,7 +110,7 @@ class StoredTree(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def parameters(self) -> _core.TreeParameters:
-        """Raises _core.CoreError for a row that cannot have been written by us."""
+        """Raises UsageError for a row that cannot have been written by us."""
         return _parameters(self.made_with)
 
     def counts(self, scalar_count: int) -> tuple[int, ...]:
@@ -214,7 +214,7 @@ def read_tree(capture: CaptureFile, variable: CapturedVariable, tree: StoredTree
             digests[-counts[-1] :],
             residues,
         )
-    except _core.CoreError as error:
+    except CiwrapError as error:
         raise malformed(capture.path, str(error)) from error
     if built.root != tree.root:
         raise malformed(capture.path, "a tree's root")

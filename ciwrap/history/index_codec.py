@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ciwrap import _core
-from ciwrap.errors import UnsupportedFormatError
+from ciwrap.errors import CiwrapError, UnsupportedFormatError
 from ciwrap.history.index import (
     CapturedCheckpoint,
     CapturedVariable,
@@ -58,7 +57,7 @@ class _MalformedError(ValueError):
     pass
 
 
-_UNDECODABLE = (_MalformedError, msgspec.DecodeError, UnicodeDecodeError, _core.CoreError)
+_UNDECODABLE = (_MalformedError, msgspec.DecodeError, UnicodeDecodeError, CiwrapError)
 
 
 def _need(condition: bool, what: str) -> None:
@@ -67,7 +66,7 @@ def _need(condition: bool, what: str) -> None:
 
 
 def _check_variable(variable: CapturedVariable) -> None:
-    """Raises _MalformedError, _core.CoreError."""
+    """Raises _MalformedError, and the core's errors."""
     _check_key((variable.identity.iteration, variable.identity.rank))
     element_count = variable.element_count
     _need(element_count < 1 << 60, "a shape")

@@ -11,24 +11,24 @@ from ciwrap.compare.runs import compare_runs
 from ciwrap.compare.tally import Tally
 from ciwrap.compare.variable import Compared
 from ciwrap.errors import CiwrapError, NotComparableError, UnsupportedFormatError, UsageError
-from ciwrap.golden.capture import DEFAULT_RESOURCES, Resources
-from ciwrap.golden.progress import NO_PROGRESS
 from ciwrap.history.checkpoint import Variables
 from ciwrap.history.comparer import Comparer
 from ciwrap.history.index import key_order
 from ciwrap.history.outcome import HistoryOptions, Outcome
 from ciwrap.history.timelines import history_facts, with_history
+from ciwrap.progress import NO_PROGRESS
+from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from ciwrap.compare.runs import Rules
-    from ciwrap.golden.progress import Progress
     from ciwrap.history.differences import DifferenceList
     from ciwrap.history.index import CheckpointKey
     from ciwrap.history.side import Side
     from ciwrap.model import CheckResult
+    from ciwrap.progress import Progress
     from ciwrap.readers.layout import OutputFile
 
     # Has every checkpoint compared by somebody and adds up what they found.

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ciwrap.environment import describe_environment
 from ciwrap.errors import CiwrapError
-from ciwrap.golden.environment import describe_environment
 from ciwrap.model import Message, MessageLevel, RunResult, Verdict
 from ciwrap.pytest_plugin.options import unused_mode
 from ciwrap.pytest_plugin.project import Project, find_project

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ciwrap.arrays import take_over
+from ciwrap.arrays.intake import take_over
 from ciwrap.compare.outputs import Catalog
 from ciwrap.config import SettingsLayer, VariableRule
 from ciwrap.errors import CiwrapError, DuplicateVariableError, UnsupportedDtypeError, UsageError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ciwrap.golden.values import Values
+    from ciwrap.arrays.values import Values
 
 BOUND_KEYS = ("atol", "rtol", "ulps")
 LAYER_KEYS = (

@@ -15,13 +15,13 @@ from ciwrap.compare.accept import (
 )
 from ciwrap.compare.check import check_catalog
 from ciwrap.compare.tally import failed_check
+from ciwrap.environment import git_user
 from ciwrap.errors import CiwrapError, ExitCode, GoldenMissingError
-from ciwrap.golden.capture import Resources
-from ciwrap.golden.environment import git_user
 from ciwrap.golden.pending import propose
 from ciwrap.golden.store import GoldenStore
 from ciwrap.model import CheckResult, Message, MessageLevel, RunResult, Verdict
 from ciwrap.report.document import document_text, to_document
+from ciwrap.trees.build import Resources
 
 if TYPE_CHECKING:
     from pathlib import Path

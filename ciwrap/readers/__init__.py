@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ciwrap.arrays.dtypes import storage_dtype
 from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo
-from ciwrap.readers.dtypes import storage_dtype
 from ciwrap.readers.layout import (
     FoundOutputs,
     OutputFile,

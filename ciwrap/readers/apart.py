@@ -23,6 +23,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from ciwrap.arrays.dtypes import storage_dtype
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import (
     CiwrapError,
@@ -32,7 +33,6 @@ from ciwrap.errors import (
     one_line,
 )
 from ciwrap.readers.base import Source, VariableInfo
-from ciwrap.readers.dtypes import storage_dtype
 from ciwrap.readers.entries import guarded
 from ciwrap.readers.probe import be_quiet, crash_error, endless_error
 

@@ -14,6 +14,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ciwrap.arrays.dtypes import storage_dtype
+
+# FileRegion is part of what readers are written against, so it is offered here, too.
+from ciwrap.arrays.values import DEFAULT_SLAB_BYTES, HeldOnDevice, Values
+from ciwrap.arrays.values import FileRegion as FileRegion
 from ciwrap.closing import Closing
 from ciwrap.errors import (
     CiwrapError,
@@ -22,24 +27,12 @@ from ciwrap.errors import (
     UnsupportedDtypeError,
     VariableMissingError,
 )
-from ciwrap.readers.dtypes import storage_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
-
-DEFAULT_SLAB_BYTES = 4 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class FileRegion:
-    """Where a variable's bytes lie in a file, back to back in C order."""
-
-    path: str
-    offset: int
-    byte_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +48,7 @@ class VariableInfo:
     iteration and rank are None where the file says nothing of them. fault: why this variable
     cannot be read although the rest of the file can; reading it raises UnsupportedDtypeError with
     this text, unless the configuration ignores it. device: an array on a GPU that is the variable
-    (`ciwrap.golden.values.HeldOnDevice`), None for all that is read.
+    (`ciwrap.arrays.values.HeldOnDevice`), None for all that is read.
     """
 
     name: str
@@ -66,7 +59,7 @@ class VariableInfo:
     iteration: int | None = None
     rank: int | None = None
     fault: str | None = None
-    device: Any = None
+    device: HeldOnDevice | None = None
 
     @property
     def element_count(self) -> int:
@@ -132,6 +125,28 @@ class Source(Closing):
 
     def close(self) -> None:
         """Gives up the file; harmless when repeated. Default: there is nothing to give up."""
+
+
+class SourceValues(Values):
+    """A variable of an open file; the file has to stay open as long as this is used."""
+
+    def __init__(self, source: Source, info: VariableInfo) -> None:
+        self._source = source
+        self._info = info
+        self.dtype = info.dtype
+        self.shape = info.shape
+        self.item_bytes = info.item_bytes
+
+    @property
+    def region(self) -> FileRegion | None:
+        return self._info.region
+
+    @property
+    def device(self) -> HeldOnDevice | None:
+        return self._info.device
+
+    def read(self, first_element: int, count: int) -> NDArray[Any]:
+        return self._source.read(self._info.name, first_element, count)
 
 
 class Reader(ABC):

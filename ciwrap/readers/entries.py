@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ciwrap.arrays.dtypes import Field, dtype_text, extract, fields_of, storage_dtype
 from ciwrap.errors import (
     CiwrapError,
     CorruptFileError,
@@ -20,7 +21,6 @@ from ciwrap.errors import (
     one_line,
 )
 from ciwrap.readers.base import FileRegion, Source, VariableInfo, reading
-from ciwrap.readers.dtypes import Field, dtype_text, extract, fields_of, storage_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

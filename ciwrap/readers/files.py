@@ -8,9 +8,9 @@ import os
 import stat
 from typing import TYPE_CHECKING, Any
 
+from ciwrap.arrays.dtypes import storage_dtype
 from ciwrap.errors import CorruptFileError, OutputMissingError, UnreadableFileError
 from ciwrap.readers.base import as_elements, reading
-from ciwrap.readers.dtypes import storage_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable

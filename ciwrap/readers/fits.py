@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ciwrap.arrays.dtypes import extract, fields_of
 from ciwrap.errors import CorruptFileError
 from ciwrap.readers.base import FileRegion, Reader, Source, reading
 from ciwrap.readers.boxes import FlatReader
-from ciwrap.readers.dtypes import extract, fields_of
 from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import InputFile
 from ciwrap.readers.hdf5 import check_is_file

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from ciwrap.arrays.dtypes import dtype_text, extract, fields_of
 from ciwrap.errors import UnsupportedDtypeError
 from ciwrap.readers.base import Reader, Source, VariableInfo
-from ciwrap.readers.dtypes import dtype_text, extract, fields_of
 from ciwrap.readers.layout import FoundOutputs, OutputFile
 
 if TYPE_CHECKING:
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ciwrap.readers.dtypes import Field
+    from ciwrap.arrays.dtypes import Field
 
 MEMORY = Path("<memory>")
 
 
 class HeldArray(Protocol):
-    """An array that NumPy has no type for, or that lies elsewhere (`ciwrap.golden.values.Values`).
+    """An array that NumPy has no type for, or that lies elsewhere (`ciwrap.arrays.values.Values`).
 
     device: as in VariableInfo.
     """

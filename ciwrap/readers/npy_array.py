@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ciwrap.arrays.dtypes import extract
 from ciwrap.readers.base import FileRegion, VariableInfo
-from ciwrap.readers.dtypes import extract
 from ciwrap.readers.fortran import FortranOrder
 
 if TYPE_CHECKING:

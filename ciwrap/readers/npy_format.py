@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.format import MAGIC_PREFIX, descr_to_dtype
 
+from ciwrap.arrays.dtypes import Field, fields_of
 from ciwrap.errors import CorruptFileError, PickledArrayError, UnsupportedFormatError
-from ciwrap.readers.dtypes import Field, fields_of
 
 if TYPE_CHECKING:
     import os

@@ -7,10 +7,10 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ciwrap.arrays.dtypes import parse_dtype, storage_dtype
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import CiwrapError, ConfigError, CorruptFileError
 from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo, as_elements
-from ciwrap.readers.dtypes import parse_dtype, storage_dtype
 from ciwrap.readers.files import InputFile
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ import json
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ciwrap.arrays.dtypes import storage_dtype
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import CorruptFileError, FileLimitError
 from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo
-from ciwrap.readers.dtypes import storage_dtype
 from ciwrap.readers.entries import Entry, EntrySource, Listing
 from ciwrap.readers.files import InputFile
 

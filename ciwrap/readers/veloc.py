@@ -6,10 +6,10 @@ import math
 import struct
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ciwrap.arrays.dtypes import parse_dtype, storage_dtype
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import CiwrapError, ConfigError, CorruptFileError, FileLimitError
 from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo
-from ciwrap.readers.dtypes import parse_dtype, storage_dtype
 from ciwrap.readers.entries import MAX_VARIABLES, Entry, EntrySource, Listing
 from ciwrap.readers.files import InputFile
 

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ciwrap.arrays.dtypes import storage_dtype
 from ciwrap.errors import (
     CiwrapError,
     CorruptFileError,
@@ -26,7 +27,6 @@ from ciwrap.errors import (
     VariableMissingError,
 )
 from ciwrap.readers.base import Reader, Source, VariableInfo
-from ciwrap.readers.dtypes import storage_dtype
 from ciwrap.testing.damage import MUTATIONS, mutate, ordinary_user, remove
 from ciwrap.testing.samples import ALL_DTYPES, ALL_SHAPES, Arrays, same_values, sample
 

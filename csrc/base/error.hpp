@@ -15,6 +15,7 @@ enum class ErrorCode {
     io,                // the operating system refused or failed; the message quotes its reason
     corrupt_file,      // bytes that are not what their format or checksum promises
     unsupported,       // well-formed, but of a kind or version that this build does not know
+    too_large,         // more than the caller allows (the limit is the caller's own)
     not_available,     // a backend, engine or device that this machine or build does not have
     interrupted,       // a signal asked a long call to stop
 };

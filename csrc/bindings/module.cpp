@@ -8,13 +8,15 @@
 namespace {
 
 void register_errors(pybind11::module_& module) {
-    static const pybind11::exception<ciwrap::Error> core_error(module, "CoreError");
+    // Whatever the core raises is an error of ciwrap.errors; this is their common base.
+    module.attr("CoreError") = pybind11::module_::import("ciwrap.errors").attr("CiwrapError");
     pybind11::register_exception_translator([](std::exception_ptr pointer) {
         try {
             if (pointer)
                 std::rethrow_exception(pointer);
         } catch (const ciwrap::Error& error) {
-            PyErr_SetObject(core_error.ptr(), ciwrap::as_exception(error).ptr());
+            const pybind11::object made = ciwrap::as_exception(error);
+            PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
         }
     });
 }
@@ -29,9 +31,8 @@ pybind11::object ciwrap::as_exception(const Error& error) {
         message.data(), static_cast<py::ssize_t>(message.size()), "backslashreplace"));
     if (!text)
         throw py::error_already_set();
-    py::object made = py::module_::import("ciwrap._core").attr("CoreError")(text);
-    made.attr("code") = error_code_name(error.code());
-    return made;
+    return py::module_::import("ciwrap.core_errors")
+        .attr("core_error")(error_code_name(error.code()), text);
 }
 
 PYBIND11_MODULE(_core, module) {

@@ -16,7 +16,7 @@
 
 namespace ciwrap {
 
-// Python's CoreError.
+// The error as one of Python's ciwrap.errors, made but not raised.
 pybind11::object as_exception(const Error& error);
 
 // Python's `Tree`: an immutable tree, shared.
@@ -47,7 +47,7 @@ inline pybind11::bytes digest_bytes(const Digest& digest) {
     return {reinterpret_cast<const char*>(digest.bytes.data()), digest.bytes.size()};
 }
 
-// As CoreError.code says it.
+// The `code` of errors in Python.
 inline const char* error_code_name(ErrorCode code) {
     switch (code) {
         case ErrorCode::invalid_argument:
@@ -58,6 +58,8 @@ inline const char* error_code_name(ErrorCode code) {
             return "corrupt_file";
         case ErrorCode::unsupported:
             return "unsupported";
+        case ErrorCode::too_large:
+            return "too_large";
         case ErrorCode::not_available:
             return "not_available";
         case ErrorCode::interrupted:

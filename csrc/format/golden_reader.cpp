@@ -64,7 +64,7 @@ void check_limit(const Directory& directory, std::uint64_t max_decoded_bytes,
              {one, sizes.residue_bytes, entry.data_digest ? sizes.data_bytes : 0}) {
             if (__builtin_add_overflow(total, part, &total) || total > max_decoded_bytes) {
                 throw Error(
-                    ErrorCode::unsupported,
+                    ErrorCode::too_large,
                     printable(source + ": would take more than " +
                               std::to_string(max_decoded_bytes) + " bytes decoded, first at " +
                               variable_label(entry.name, entry.iteration, entry.rank) +

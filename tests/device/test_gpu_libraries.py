@@ -13,9 +13,9 @@ import pytest
 
 from ciwrap import _core
 from ciwrap.api import build_tree, compare_arrays, make_golden
-from ciwrap.arrays import take_over
+from ciwrap.arrays.intake import take_over
+from ciwrap.arrays.values import DeviceValues
 from ciwrap.errors import DeviceArrayError
-from ciwrap.golden.values import DeviceValues
 from ciwrap.model import Verdict
 
 VALUES = np.random.default_rng(0).normal(size=(123, 457)).astype("f4")

@@ -12,7 +12,7 @@ from . import golden_format as gf
 from .golden_cases import variable_of
 from .trees import digest
 
-CORRUPT, UNSUPPORTED = "corrupt_file", "unsupported"
+CORRUPT, UNSUPPORTED, TOO_LARGE = "corrupt_file", "unsupported", "too_large"
 
 
 @dataclass(frozen=True, slots=True)

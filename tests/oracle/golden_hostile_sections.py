@@ -12,7 +12,7 @@ import zstandard
 from . import golden_format as gf
 from .golden_blocks import BLOCK_BYTES, SHUFFLED
 from .golden_cases import variable_of
-from .golden_hostile import UNSUPPORTED, Unsound, flipped, rebuilt, reseal_header
+from .golden_hostile import TOO_LARGE, Unsound, flipped, rebuilt, reseal_header
 from .trees import digest
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def bombs() -> Iterator[Unsound]:
         "16 MiB of zeros in a kilobyte, with a limit of 1 MiB",
         gf.encode([whole]),
         ("more than 1048576 bytes", "variable 'zeros'"),
-        UNSUPPORTED,
+        TOO_LARGE,
         1 << 20,
     )
     huge = replace(zeros, shape=(1 << 33,), leaves=leaf * 512, data=b"")

@@ -11,35 +11,46 @@ PACKAGE = Path(__file__).resolve().parents[2] / "ciwrap"
 MOST_LINES = 500
 
 # Small, and with nothing of ours behind them but errors: any part may use them.
-TOOLS = {"errors", "closing", "core_errors", "archive", "patterns"}
+TOOLS = {"errors", "closing", "archive", "patterns", "progress"}
 MAY_IMPORT = {
     "errors": set(),
     "closing": set(),
     "core_errors": {"errors"},
     "archive": {"errors"},
     "patterns": {"errors"},
+    "progress": set(),
+    "environment": {"errors", "_core"},
     "details": set(),
     "timeline": set(),
     "model": {"errors", "details", "timeline"},
     "config": {*TOOLS, "model"},
-    "readers": {*TOOLS, "model"},
-    "golden": {*TOOLS, "model", "_core"},
+    "arrays": {*TOOLS, "_core"},
+    "trees": {*TOOLS, "model", "arrays", "_core"},
+    "readers": {*TOOLS, "model", "arrays"},
+    "golden": {*TOOLS, "model", "arrays", "trees", "_core"},
     "report": {*TOOLS, "details", "model", "timeline"},
-    "compare": {*TOOLS, "details", "model", "config", "readers", "golden", "_core"},
-    "history": {*TOOLS, "model", "timeline", "readers", "golden", "compare", "_core"},
-    "arrays": {*TOOLS, "readers", "golden", "_core"},
-    "api": {*TOOLS, "model", "readers", "golden", "compare", "arrays", "_core"},
+    "compare": {
+        *TOOLS,
+        *("details", "model", "config", "arrays", "trees", "readers", "golden", "_core"),
+        "environment",
+    },
+    "history": {
+        *TOOLS,
+        *("model", "timeline", "arrays", "trees", "readers", "golden", "compare", "_core"),
+    },
+    "api": {*TOOLS, "model", "arrays", "trees", "readers", "golden", "compare", "_core"},
     "pytest_plugin": {
         *TOOLS,
-        *("model", "config", "readers", "golden", "compare", "report", "arrays"),
+        *("model", "config", "arrays", "trees", "readers", "golden", "compare", "report"),
+        "environment",
     },
-    "testing": {"errors", "readers"},
-    "demo": {*TOOLS, "model", "config", "golden", "compare", "report", "_demo"},
+    "testing": {"errors", "arrays", "readers"},
+    "demo": {*TOOLS, "model", "config", "trees", "golden", "compare", "report", "_demo"},
     "action": {*TOOLS, "model", "config", "report"},
     "cli": {
         *TOOLS,
-        *("model", "config", "readers", "golden", "report", "compare", "history"),
-        *("demo", "_core"),
+        *("model", "config", "trees", "readers", "golden", "report", "compare", "history"),
+        *("demo", "environment", "_core"),
     },
     "__init__": {"errors", "model", "api"},
     "__main__": {"cli"},

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciwrap import _core
+from ciwrap.arrays.convert import ConvertedValues, convert_exactly
+from ciwrap.arrays.values import ArrayValues, MaskedValues
 from ciwrap.compare import pair
-from ciwrap.compare.convert import ConvertedValues, convert_exactly
 from ciwrap.compare.pair import compare_variable
 from ciwrap.compare.parts import runs_of, suspect_ranges, to_index
 from ciwrap.compare.variable import check_variable
 from ciwrap.errors import DtypeMismatchError, MaskError, UsageError
 from ciwrap.golden.capture import capture
-from ciwrap.golden.values import ArrayValues, MaskedValues
 from ciwrap.model import (
     ErrorBound,
     Evidence,

@@ -12,15 +12,16 @@ import pytest
 from device_arrays import BACKEND, CUDA_HOST, MANAGED, ROCM, CudaArray, DlpackArray, wrap
 
 import ciwrap
-from ciwrap import _core, arrays
+from ciwrap import _core
+from ciwrap.arrays import intake
 from ciwrap.api import build_tree, check_array, compare_arrays, make_golden
+from ciwrap.arrays.values import ArrayValues, DeviceValues
 from ciwrap.errors import (
     CiwrapError,
     DeviceArrayError,
     ExitCode,
     UnsupportedDtypeError,
 )
-from ciwrap.golden.values import ArrayValues, DeviceValues
 from ciwrap.model import Evidence, Verdict
 from ciwrap.pytest_plugin.inputs import catalog_of
 
@@ -31,7 +32,7 @@ VALUES = np.random.default_rng(0).normal(size=(40, 25)).astype("f4")
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """The device source on the host plays the GPU."""
-    monkeypatch.setattr(arrays, "device_backend", lambda: BACKEND)
+    monkeypatch.setattr(intake, "device_backend", lambda: BACKEND)
 
 
 @pytest.mark.parametrize("how", HOW)
@@ -174,7 +175,7 @@ def test_managed_memory_empty_arrays_and_offsets() -> None:
 
 def test_locked_host_memory_is_viewed_in_place() -> None:
     array = DlpackArray(VALUES, CUDA_HOST)
-    view = arrays.take_over(array)
+    view = intake.take_over(array)
     assert isinstance(view, np.ndarray)
     assert np.shares_memory(view, VALUES)
     assert not view.flags.writeable
@@ -187,7 +188,7 @@ def test_bfloat16() -> None:
     """NumPy has none, so it goes as two bytes under the core's own name."""
     bits = (VALUES.view("u4") >> 16).astype("<u2")
     array = DlpackArray(bits, CUDA_HOST, code=4)
-    values = arrays.take_over(array)
+    values = intake.take_over(array)
     assert isinstance(values, ArrayValues)
     assert (values.dtype, values.shape) == ("<bf2", (40, 25))
     parameters = _core.TreeParameters("<bf2", atol=1e-2)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ciwrap import errors
-from ciwrap.core_errors import from_core_error
+from ciwrap.core_errors import core_error
 from ciwrap.errors import CiwrapError, ConfigError, ExitCode
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "reference" / "errors.md"
@@ -82,12 +82,6 @@ def test_config_error_names_line_column_key_and_suggestion() -> None:
     assert str(error) == "c.yaml:3:5: checks.a.atoll: unknown key; did you mean 'atol'?"
 
 
-class FakeCoreError(Exception):
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-
 @pytest.mark.parametrize(
     ("code", "kind"),
     [
@@ -95,20 +89,18 @@ class FakeCoreError(Exception):
         ("io", errors.UnreadableFileError),
         ("corrupt_file", errors.CorruptFileError),
         ("unsupported", errors.UnsupportedFormatError),
+        ("too_large", errors.FileLimitError),
         ("not_available", errors.NotAvailableError),
         ("interrupted", errors.InterruptedCallError),
         ("a code of the future", errors.NotComparableError),
     ],
 )
 def test_core_errors_become_ours(code: str, kind: type[CiwrapError]) -> None:
-    error = from_core_error(FakeCoreError(code, "a/x.npy: broken"), file="a/x.npy", variable="x")
-    assert type(error) is kind
+    error = core_error(code, "a/x.npy: broken")
+    assert (type(error), error.code, str(error)) == (kind, code, "a/x.npy: broken")
+    error.blame(file="a/x.npy", variable="x")
+    error.blame(file="another", variable="y")
     assert str(error) == "a/x.npy: x: broken"
-
-
-def test_a_corrupt_golden_is_told_apart() -> None:
-    error = from_core_error(FakeCoreError("corrupt_file", "bad magic"), file="g", golden=True)
-    assert type(error) is errors.CorruptGoldenError
 
 
 def test_every_error_is_documented() -> None:

@@ -123,7 +123,7 @@ def test_the_limit_covers_all_that_is_decoded() -> None:
     assert _core.decode_golden(file, max_decoded_bytes=needed)
     with pytest.raises(_core.CoreError, match=f"more than {needed - 1} bytes") as caught:
         _core.decode_golden(file, max_decoded_bytes=needed - 1)
-    assert caught.value.code == "unsupported"
+    assert caught.value.code == "too_large"
 
 
 def test_residues_keep_their_size_budget() -> None:

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from ciwrap import _core
+from ciwrap.arrays.values import ArrayValues
+from ciwrap.environment import describe_environment
 from ciwrap.errors import (
     CorruptGoldenError,
     FileLimitError,
@@ -22,16 +24,14 @@ from ciwrap.errors import (
     UsageError,
 )
 from ciwrap.golden import lock
-from ciwrap.golden.bounds import describe_bound, suspect_is_proof
 from ciwrap.golden.capture import capture
-from ciwrap.golden.environment import describe_environment
 from ciwrap.golden.lock import writer_lock
 from ciwrap.golden.manifest import Acceptance, Manifest, VariableRow
 from ciwrap.golden.paths import LOCK_NAME
 from ciwrap.golden.show import golden_document, golden_lines
 from ciwrap.golden.store import GoldenStore, read_golden_file
-from ciwrap.golden.values import ArrayValues
 from ciwrap.model import ErrorBound, EvidencePolicy, VariableId, VariableSettings
+from ciwrap.trees.bounds import describe_bound, suspect_is_proof
 
 if TYPE_CHECKING:
     from types import FrameType

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ciwrap.cli import progress
-from ciwrap.golden.progress import NO_PROGRESS
+from ciwrap.progress import NO_PROGRESS
 
 
 class Terminal(io.StringIO):

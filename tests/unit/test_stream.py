@@ -12,10 +12,10 @@ import pytest
 from ciwrap import _core
 from ciwrap.compare.stream import Stream, compare_stored, fits_stream
 from ciwrap.errors import CorruptFileError, UnreadableFileError
-from ciwrap.golden.capture import Resources
 from ciwrap.history.question import Question
 from ciwrap.model import VariableId
 from ciwrap.readers.base import FileRegion
+from ciwrap.trees.build import Resources
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ciwrap import _core
-from ciwrap.errors import DeviceArrayError, UnsupportedDtypeError
-from ciwrap.golden.values import ArrayValues, DeviceValues, HeldOnDevice
-from ciwrap.readers.dtypes import dtype_text
+from ciwrap.arrays.dtypes import dtype_text
+from ciwrap.arrays.values import ArrayValues, DeviceValues, HeldOnDevice
+from ciwrap.errors import CiwrapError, DeviceArrayError, UnsupportedDtypeError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from ciwrap.golden.values import Values
+    from ciwrap.arrays.values import Values
 
 # As DLPack numbers devices.
 _HOST = (1, 3, 11)  # plain; locked for CUDA; locked for ROCm
@@ -89,9 +89,9 @@ def _on_host(array: Any, name: str | None, *, has_dlpack: bool) -> NDArray[Any] 
     try:
         held = _core.DeviceArray.from_dlpack(array.__dlpack__())
         view = held.host_view()
-    except _core.CoreError as error:
+    except CiwrapError as error:
         raise UnsupportedDtypeError(
-            str(error), variable=name, remedy="give it as a type that NumPy knows"
+            error.message, variable=name, remedy="give it as a type that NumPy knows"
         ) from error
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise UnsupportedDtypeError(
@@ -117,8 +117,8 @@ def _from_dlpack_on_cuda(array: Any, device: tuple[int, int], name: str | None) 
         except TypeError:  # a library older than versions
             capsule = array.__dlpack__(stream=_LEGACY_STREAM)
         held = _core.DeviceArray.from_dlpack(capsule, stream=_LEGACY_STREAM)
-    except _core.CoreError as error:
-        raise UnsupportedDtypeError(str(error), variable=name, remedy=_TO_HOST) from error
+    except CiwrapError as error:
+        raise UnsupportedDtypeError(error.message, variable=name, remedy=_TO_HOST) from error
     except (AssertionError, BufferError, RuntimeError, TypeError, ValueError) as error:
         raise DeviceArrayError(
             f"the array on CUDA device {device[1]} cannot be taken over from DLPack: {error}",
@@ -152,8 +152,8 @@ def _from_cuda_interface(array: Any, interface: Mapping[str, Any], name: str | N
             stream=int(stream),
             owner=array,
         )
-    except _core.CoreError as error:
-        raise UnsupportedDtypeError(str(error), variable=name, remedy=_TO_HOST) from error
+    except UsageError as error:
+        raise UnsupportedDtypeError(error.message, variable=name, remedy=_TO_HOST) from error
     except (IndexError, KeyError, TypeError, ValueError) as error:
         if isinstance(error, UnsupportedDtypeError):
             raise

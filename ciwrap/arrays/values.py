@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ciwrap.core_errors import from_core_error
 from ciwrap.errors import MaskError
 
 if TYPE_CHECKING:
@@ -21,15 +21,13 @@ if TYPE_CHECKING:
 DEFAULT_SLAB_BYTES = 4 << 20
 
 
-class RegionLike(Protocol):
-    """Where bytes lie in a file, back to back in C order (`ciwrap.readers.base.FileRegion`)."""
+@dataclass(frozen=True, slots=True)
+class FileRegion:
+    """Where a variable's bytes lie in a file, back to back in C order."""
 
-    @property
-    def path(self) -> str: ...
-    @property
-    def offset(self) -> int: ...
-    @property
-    def byte_count(self) -> int: ...
+    path: str
+    offset: int
+    byte_count: int
 
 
 class HeldOnDevice:
@@ -44,37 +42,9 @@ class HeldOnDevice:
 
     def read(self, first_element: int, count: int) -> NDArray[Any]:
         """A copy of some elements on the host. Raises NotAvailableError."""
-        from ciwrap import _core
-
-        try:
-            copied = self.array.read(first_element, count, backend=self.backend)
-        except _core.CoreError as error:
-            raise from_core_error(error) from error
+        copied = self.array.read(first_element, count, backend=self.backend)
         is_bfloat16 = self.dtype[1:] == "bf2"
         return copied.view("<u2" if is_bfloat16 else self.dtype)
-
-
-class InfoLike(Protocol):
-    """A variable before any of it is read (`ciwrap.readers.base.VariableInfo`)."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-    @property
-    def region(self) -> RegionLike | None: ...
-    @property
-    def device(self) -> Any: ...
-    @property
-    def item_bytes(self) -> int: ...
-
-
-class SourceLike(Protocol):
-    """An open file (`ciwrap.readers.base.Source`)."""
-
-    def read(self, name: str, first_element: int, count: int) -> NDArray[Any]: ...
 
 
 class Values(ABC):
@@ -93,7 +63,7 @@ class Values(ABC):
         return self.element_count * self.item_bytes
 
     @property
-    def region(self) -> RegionLike | None:
+    def region(self) -> FileRegion | None:
         """Where the bytes lie as they are; None if they have to be read through `read`."""
         return None
 
@@ -117,29 +87,6 @@ class Values(ABC):
 
     def read_all(self) -> bytes:
         return b"".join(slab.tobytes() for _, slab in self.slabs())
-
-
-class SourceValues(Values):
-    """A variable of an open file; the file has to stay open as long as this is used."""
-
-    def __init__(self, source: SourceLike, info: InfoLike) -> None:
-        self._source = source
-        self._info = info
-        self.dtype = info.dtype
-        self.shape = info.shape
-        self.item_bytes = info.item_bytes
-
-    @property
-    def region(self) -> RegionLike | None:
-        return self._info.region
-
-    @property
-    def device(self) -> HeldOnDevice | None:
-        found: HeldOnDevice | None = self._info.device
-        return found
-
-    def read(self, first_element: int, count: int) -> NDArray[Any]:
-        return self._source.read(self._info.name, first_element, count)
 
 
 class ArrayValues(Values):

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ciwrap.arrays.values import Values
 from ciwrap.errors import DtypeMismatchError
-from ciwrap.golden.values import Values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

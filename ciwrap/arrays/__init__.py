@@ -1,0 +1,1 @@
+"""Values, wherever they lie: taken over, read in stretches, masked and converted."""

@@ -1,0 +1,1 @@
+"""Error-bounded trees of values: made by the core, in the words of the model."""
