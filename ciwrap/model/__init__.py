@@ -4,18 +4,8 @@ No behaviour beyond validation and text forms, and nothing heavy to import. Ever
 numbers are plain Python numbers, never NumPy scalars.
 """
 
-from ciwrap.model.results import (
-    CheckResult,
-    ChunkRange,
-    CommandOutcome,
-    Details,
-    DifferingElement,
-    Message,
-    MessageLevel,
-    RunResult,
-    VariableResult,
-    Verdict,
-)
+from ciwrap.model.coverage import Coverage
+from ciwrap.model.results import CheckResult, CommandOutcome, Message, MessageLevel, RunResult
 from ciwrap.model.rules import (
     DEFAULT_CHUNK_BYTES,
     DEFAULT_DATA_BUDGET_BYTES,
@@ -28,6 +18,8 @@ from ciwrap.model.rules import (
     VariableSettings,
     number_text,
 )
+from ciwrap.model.variable_result import ChunkRange, Details, DifferingElement, VariableResult
+from ciwrap.model.verdict import Verdict
 
 __all__ = [
     # what is asked
@@ -45,6 +37,7 @@ __all__ = [
     "CheckResult",
     "ChunkRange",
     "CommandOutcome",
+    "Coverage",
     "Details",
     "DifferingElement",
     "Message",

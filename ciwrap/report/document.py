@@ -16,7 +16,7 @@ import tempfile
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, asdict, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -24,7 +24,7 @@ from typing import Any, Union, get_args, get_origin
 
 from ciwrap import details, model, timeline
 from ciwrap.errors import WriteFailedError
-from ciwrap.model import CheckResult, ErrorBound, RunResult, VariableResult
+from ciwrap.model import CheckResult, Coverage, ErrorBound, RunResult, VariableResult
 
 SCHEMA_VERSION = 1
 
@@ -73,8 +73,22 @@ def to_document(result: RunResult, *, exit_code: int | None = None) -> dict[str,
         "verdict_counts": {
             verdict.value: count for verdict, count in result.verdict_counts.items()
         },
+        "coverage": _coverage(result.coverage),
     }
+    body["checks"] = [
+        _check(check, encoded) for check, encoded in zip(result.checks, body["checks"], strict=True)
+    ]
     return {**head, **body}
+
+
+def _check(check: CheckResult, encoded: dict[str, Any]) -> dict[str, Any]:
+    """A check's fields, and what is worked out of them."""
+    first = {name: encoded.pop(name) for name in ("name", "verdict")}
+    return {**first, "coverage": _coverage(check.coverage), **encoded}
+
+
+def _coverage(coverage: Coverage) -> dict[str, Any]:
+    return {"text": coverage.text, **asdict(coverage)}
 
 
 def from_document(document: object) -> RunResult:
@@ -88,7 +102,7 @@ def from_document(document: object) -> RunResult:
     if version != SCHEMA_VERSION or isinstance(version, bool):
         has = "no schema version" if version is None else f"schema version {version!r}"
         raise DocumentError(f"the document has {has}, this ciwrap reads {SCHEMA_VERSION}")
-    derived = ("schema_version", "exit_code", "verdict_counts")
+    derived = ("schema_version", "exit_code", "verdict_counts", "coverage")
     body = {key: value for key, value in document.items() if key not in derived}
     result: RunResult = _decode(RunResult, body, "document")
     return result

@@ -66,6 +66,8 @@ def full_result() -> RunResult:
         golden_dtype="<f4",
         shape=(4, 5),
         golden_shape=(20,),
+        labels=(("units", "kg/m3"), ("dims", "y, x")),
+        golden_labels=(("units", "g/cm3"), ("dims", "y, x")),
         bound=ErrorBound(1e-6),
         mask="land",
         aligned_by="id",
@@ -75,6 +77,8 @@ def full_result() -> RunResult:
         root="f" * 32,
         byte_count=160,
         element_count=20,
+        masked_count=4,
+        filled_count=1,
         differing_count=2,
         first_index=(0, 3),
         first_differences=(
@@ -144,6 +148,10 @@ def full_result() -> RunResult:
         missing_variables=(VariableId("y"),),
         extra_variables=(VariableId("z", 1, 2),),
         ignored_variables=(VariableId("t", 0),),
+        left_out_variables=(VariableId("t", 0),),
+        excluded_files=2,
+        hidden_links=("/other/file.h5",),
+        attributes="none",
         messages=(Message(MessageLevel.ERROR, "bad", "corrupt-file", "a.npy", "y"),),
         golden_root="0" * 32,
         root="1" * 32,
@@ -180,7 +188,11 @@ def test_every_field_fits_the_schema_and_comes_back() -> None:
 def test_full_result_uses_every_field_of_the_model() -> None:
     check = full_result().checks[0]
     for name in VariableResult.__dataclass_fields__:
-        assert any(getattr(variable, name) is not None for variable in check.variables), name
+        values = [getattr(variable, name) for variable in check.variables]
+        assert any(value not in (None, ()) for value in values), name
+    for name in CheckResult.__dataclass_fields__:
+        if name not in ("test_id", "variant", "history"):
+            assert getattr(check, name) not in (None, (), {}), name
 
 
 def test_the_fields_every_reader_asks_for_are_always_there() -> None:
@@ -233,6 +245,8 @@ def test_a_usage_error_keeps_its_exit_code() -> None:
         (("checks", 0, "variables", 2, "reason"), ""),
         (("environment",), {"cpu": 1}),
         (("checks", 0, "variables", 3, "differing_count"), 1),
+        (("checks", 0, "variables", 3, "masked_count"), 10),
+        (("checks", 0, "variables", 0, "labels"), [["units", 1]]),
     ],
 )
 def test_malformed_documents_are_refused(path: tuple[Any, ...], value: Any) -> None:

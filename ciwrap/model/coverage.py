@@ -1,0 +1,105 @@
+"""What a verdict covers: how much was compared, and what was not, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+from ciwrap.model.verdict import Verdict
+
+if TYPE_CHECKING:
+    from ciwrap.model.results import CheckResult
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Counts of what was compared and of what was not. Two of them add up. The names are in the
+    result that it is made of.
+
+    compared_elements: of the compared variables, without those that are masked or filled.
+    not_comparable: variables that both sides hold, and that could not be compared. missing: on the
+    golden side only. extra: on the new side only. ignored: what `ignore` names, on either side.
+    left_out: what the golden side holds and the configuration left out, by `ignore` or because
+    strict variables are off; each of them is also counted under ignored or missing.
+    masked_unknown: compared variables that have a mask of unknown extent. excluded_files: what
+    `exclude` names. attributes: checks of files whose attributes were not compared.
+    """
+
+    compared_variables: int = 0
+    compared_elements: int = 0
+    not_comparable: int = 0
+    missing: int = 0
+    extra: int = 0
+    ignored: int = 0
+    left_out: int = 0
+    masked_elements: int = 0
+    masked_unknown: int = 0
+    filled_elements: int = 0
+    excluded_files: int = 0
+    hidden_links: int = 0
+    attributes: int = 0
+
+    def __add__(self, other: Coverage) -> Coverage:
+        sums = {
+            one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)
+        }
+        return Coverage(**sums)
+
+    @property
+    def text(self) -> str:
+        """One line: `compared 12 variables, 1,203 elements; not compared: 40 elements masked`."""
+        said = "compared nothing"
+        if self.compared_variables:
+            variables = _counted(self.compared_variables, "variable")
+            said = f"compared {variables}, {_counted(self.compared_elements, 'element')}"
+        parts = self.not_compared
+        return f"{said}; not compared: {', '.join(parts)}" if parts else said
+
+    @property
+    def not_compared(self) -> tuple[str, ...]:
+        """What was not compared, in words, a part for each reason."""
+        counted = (
+            (self.not_comparable, "variable", "not comparable"),
+            (self.missing, "variable", "missing"),
+            (self.extra, "variable", "extra"),
+            (self.ignored, "variable", "by ignore"),
+            (self.masked_elements, "element", "masked"),
+            (self.masked_unknown, "variable", "in part by a mask"),
+            (self.filled_elements, "element", "with fill values"),
+            (self.excluded_files, "file", "by exclude"),
+            (self.hidden_links, "link", "not followed"),
+        )
+        parts = [f"{_counted(count, noun)} {why}" for count, noun, why in counted if count]
+        return (*parts, "attributes") if self.attributes else tuple(parts)
+
+
+def coverage_of(check: CheckResult) -> Coverage:
+    """What one check covers; the only place where it is counted."""
+    compared = [one for one in check.variables if one.verdict is not Verdict.NOT_COMPARABLE]
+    judged = {one.id for one in check.variables}
+    one_sided = {*check.missing_variables, *check.extra_variables}
+    # What is gone from the run and has no verdict of its own was let go, whoever says so.
+    let_go = {one for one in check.missing_variables if one not in judged}
+    filled = sum(one.filled_count or 0 for one in compared)
+    return Coverage(
+        compared_variables=len(compared),
+        compared_elements=sum(one.compared_elements for one in compared) - filled,
+        not_comparable=sum(
+            one.verdict is Verdict.NOT_COMPARABLE and one.id not in one_sided
+            for one in check.variables
+        ),
+        missing=len(check.missing_variables),
+        extra=len(check.extra_variables),
+        ignored=len(check.ignored_variables),
+        left_out=len({*check.left_out_variables, *let_go}),
+        masked_elements=sum(one.masked_count or 0 for one in compared),
+        masked_unknown=sum(one.mask is not None and one.masked_count is None for one in compared),
+        filled_elements=filled,
+        excluded_files=check.excluded_files,
+        hidden_links=len(check.hidden_links),
+        attributes=int(check.attributes == "none"),
+    )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
