@@ -17,6 +17,7 @@ import numpy as np
 
 from ciwrap.arrays.values import Values
 from ciwrap.errors import AlignmentError
+from ciwrap.model import NO_ALIGNMENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from ciwrap.model import VariableId, VariableSettings
 
-NO_ALIGNMENT = "none"
 # Rows of a variable up to this size are sorted in memory, of larger ones in a temporary file.
 _MEMORY_BYTES = 256 << 20
 _STEP_ROWS_BYTES = 8 << 20

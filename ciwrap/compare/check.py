@@ -45,7 +45,7 @@ def outputs_of(check: Check) -> FoundOutputs:
 
 def arrangement_of(check: Check) -> Arrangement | None:
     """How the rows of the check's variables are aligned; None if they are taken as they are."""
-    if not check.is_arranged:
+    if not check.aligns_rows:
         return None
     return Arrangement(check.settings_for, check.duplicates)
 

@@ -88,15 +88,7 @@ def compare_variable(
             raise ShapeMismatchError(
                 f"shape {tuple(golden.shape)} on one side, {tuple(new.shape)} on the other"
             )
-        if settings.mixed_precision and is_mixed_precision(golden.dtype, new.dtype):
-            settings = replace(settings, fill_values=held_by_float32(settings.fill_values))
-            golden, new = RoundedValues(golden), RoundedValues(new)
-        if golden.dtype != new.dtype:
-            if settings.strict_dtype:
-                raise DtypeMismatchError(
-                    f"dtype {golden.dtype} on one side, {new.dtype} on the other"
-                )
-            new = ConvertedValues(new, golden.dtype)
+        golden, new, settings = in_one_dtype(golden, new, settings)
         if settings.period:
             return compare_periodic(
                 golden, new, settings, identity, facts, resources=resources, progress=progress
@@ -106,6 +98,20 @@ def compare_variable(
         if error.exit_code is ExitCode.USAGE:
             raise
         return Compared(not_comparable(identity, reason_of(error), **facts))
+
+
+def in_one_dtype(
+    golden: Values, new: Values, settings: VariableSettings
+) -> tuple[Values, Values, VariableSettings]:
+    """Both sides as they are compared, and the settings for that. Raises DtypeMismatchError."""
+    if settings.mixed_precision and is_mixed_precision(golden.dtype, new.dtype):
+        settings = replace(settings, fill_values=held_by_float32(settings.fill_values))
+        return RoundedValues(golden), RoundedValues(new), settings
+    if golden.dtype != new.dtype:
+        if settings.strict_dtype:
+            raise DtypeMismatchError(f"dtype {golden.dtype} on one side, {new.dtype} on the other")
+        new = ConvertedValues(new, golden.dtype)
+    return golden, new, settings
 
 
 def _compare(

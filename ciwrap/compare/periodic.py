@@ -52,14 +52,8 @@ def compare_periodic(
 
     Raises PeriodError for dtypes, bounds or shapes that a period has no meaning for.
     """
-    circle = _Circle(golden.dtype, tuple(golden.shape), settings)
-    plain = VariableSettings(
-        bound=ErrorBound(settings.bound.atol),
-        equal_nan=settings.equal_nan,
-        fill_values=(_MISSING,),
-        chunk_bytes=settings.chunk_bytes,
-    )
-    parameters = tree_parameters("<f8", plain, variable=identity.text)
+    circle = Circle(golden.dtype, tuple(golden.shape), settings)
+    parameters = circle.parameters
     try:
         comparer = _core.ElementComparer(
             parameters,
@@ -126,8 +120,12 @@ def _with_indices(
     )
 
 
-class _Circle:
-    """Differences modulo a period: of each element, or of each component along the last axis."""
+class Circle:
+    """Differences modulo a period: of each element, or of each component along the last axis.
+
+    parameters: for the core's comparison of what `differences` gives. Raises PeriodError for
+    dtypes, bounds or shapes that a period has no meaning for.
+    """
 
     def __init__(self, dtype: str, shape: tuple[int, ...], settings: VariableSettings) -> None:
         periods = settings.period
@@ -149,6 +147,13 @@ class _Circle:
             )
         self._periods = np.asarray(periods, dtype=np.float64)
         self._settings = settings
+        plain = VariableSettings(
+            bound=ErrorBound(settings.bound.atol),
+            equal_nan=settings.equal_nan,
+            fill_values=(_MISSING,),
+            chunk_bytes=settings.chunk_bytes,
+        )
+        self.parameters = tree_parameters("<f8", plain)
 
     def differences(
         self, golden: NDArray[Any], new: NDArray[Any], first: int

@@ -15,7 +15,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.errors import ConfigError
-from ciwrap.model import ErrorBound, EvidencePolicy, VariableId, VariableSettings
+from ciwrap.model import (
+    NO_ALIGNMENT,
+    ErrorBound,
+    EvidencePolicy,
+    VariableId,
+    VariableSettings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -135,11 +141,15 @@ class Check:
     duplicates: str = "error"
 
     @property
-    def is_arranged(self) -> bool:
-        """Whether anything is to be aligned, compared on a circle, or taken once of two."""
+    def aligns_rows(self) -> bool:
+        """Whether rows of some variable are aligned by ids, or one of two copies is taken.
+
+        What concerns one variable alone (`period`, `mixed_precision`, `mask`) does not count: it is
+        in that variable's settings.
+        """
         layers = (*self.layers, *(rule.settings for rule in self.rules))
         return self.duplicates != "error" or any(
-            layer.align_by or layer.period or layer.mixed_precision for layer in layers
+            layer.align_by not in (None, NO_ALIGNMENT) for layer in layers
         )
 
     def is_ignored(self, variable: VariableId) -> bool:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ciwrap.arrays.convert import ConvertedValues
-from ciwrap.compare.pair import compare_variable
+from ciwrap.compare.pair import compare_variable, in_one_dtype
+from ciwrap.compare.periodic import Circle
 from ciwrap.compare.variable import not_comparable, reason_of
 from ciwrap.errors import CiwrapError, ExitCode
 from ciwrap.history.by_data import ByData
@@ -205,10 +205,14 @@ class Comparer:
         if compared.result.verdict is not Verdict.NOT_COMPARABLE:
             outcome.data_bytes_read += golden.byte_count + new.byte_count
         if compared.result.verdict is Verdict.DIFFER and self._differences is not None:
-            parameters = tree_parameters(golden.dtype, settings, variable=identity.text)
-            if golden.dtype != new.dtype:
-                new = ConvertedValues(new, golden.dtype)
-            self._differences.add_values(identity, parameters, golden, new)
+            golden, new, settings = in_one_dtype(golden, new, settings)
+            circle = Circle(golden.dtype, golden.shape, settings) if settings.period else None
+            parameters = (
+                tree_parameters(golden.dtype, settings, variable=identity.text)
+                if circle is None
+                else circle.parameters
+            )
+            self._differences.add_values(identity, parameters, golden, new, circle)
 
 
 def _noting(outcome: Outcome) -> Fail:

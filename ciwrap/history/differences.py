@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ciwrap.arrays.values import Values
+    from ciwrap.compare.periodic import Circle
     from ciwrap.model import VariableId
 
 COLUMNS = ("iteration", "rank", "variable", "index", "golden", "new", "difference")
@@ -92,16 +93,21 @@ class DifferenceList:
         parameters: _core.TreeParameters,
         golden: Values,
         new: Values,
+        circle: Circle | None = None,
     ) -> None:
-        """Whatever differs between two variables that no stream went through."""
+        """Whatever differs between two variables that no stream went through.
+
+        circle: for a variable with a period, whose own values are listed all the same.
+        """
         step = max(1, DEFAULT_SLAB_BYTES // max(1, golden.item_bytes))
         for first in range(0, golden.element_count, step):
             count = min(step, golden.element_count - first)
             ours = np.ascontiguousarray(golden.read(first, count)).reshape(-1)
             theirs = np.ascontiguousarray(new.read(first, count)).reshape(-1)
+            compared = (ours, theirs) if circle is None else circle.differences(ours, theirs, first)
             try:
                 found = _core.compare_arrays(
-                    parameters, as_bytes(ours), as_bytes(theirs), max_indices=count
+                    parameters, *map(as_bytes, compared), max_indices=count
                 )
             except CiwrapError as error:
                 error.blame(variable=identity.text)

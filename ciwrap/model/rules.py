@@ -11,6 +11,8 @@ from functools import total_ordering
 
 from ciwrap.errors import InvalidBoundError
 
+# What `align_by` says of a variable whose rows stay in the file's order.
+NO_ALIGNMENT = "none"
 DEFAULT_CHUNK_BYTES = 4096
 DEFAULT_RESIDUE_LEVELS = 15
 # Compressed bytes a golden may spend on one variable. The data themselves are the best evidence:

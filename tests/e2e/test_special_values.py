@@ -14,7 +14,7 @@ from e2e.paired_runs import ATOL, BOX, wrapped
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ciwrap.compare.periodic import _Circle
+from ciwrap.compare.periodic import Circle
 from ciwrap.model import ErrorBound, VariableSettings
 
 
@@ -90,7 +90,7 @@ def test_circles_are_decided_exactly(
     atol = float(truth) if on_the_bound else share * period / 4
     if atol >= period / 2:
         return
-    circle = _Circle("<f8", (1,), VariableSettings(bound=ErrorBound(atol), period=(period,)))
+    circle = Circle("<f8", (1,), VariableSettings(bound=ErrorBound(atol), period=(period,)))
     base, moved = circle.differences(np.array([golden]), np.array([new]), 0)
     assert base[0] == 0
     assert (abs(moved[0]) <= atol) == (truth <= Fraction(atol))
