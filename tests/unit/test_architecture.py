@@ -11,12 +11,13 @@ PACKAGE = Path(__file__).resolve().parents[2] / "ciwrap"
 MOST_LINES = 500
 
 # Small, and with nothing of ours behind them but errors: any part may use them.
-TOOLS = {"errors", "closing", "core_errors", "archive", "patterns"}
+TOOLS = {"errors", "closing", "core_errors", "archive", "documents", "patterns"}
 MAY_IMPORT = {
     "errors": set(),
     "closing": set(),
     "core_errors": {"errors"},
     "archive": {"errors"},
+    "documents": set(),
     "patterns": {"errors"},
     "details": set(),
     "timeline": set(),
@@ -49,7 +50,7 @@ ONLY_IN = {
     "click": {"cli"},
     "rich": {"cli", "report"},
     "jinja2": {"report"},
-    "msgspec": {"history"},
+    "msgspec": {"history", "documents"},
     "pydantic": {"config"},
     "pytest": {"testing", "pytest_plugin"},
     "hypothesis": {"testing"},
