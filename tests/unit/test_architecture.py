@@ -11,12 +11,13 @@ PACKAGE = Path(__file__).resolve().parents[2] / "ciwrap"
 MOST_LINES = 500
 
 # Small, and with nothing of ours behind them but errors: any part may use them.
-TOOLS = {"errors", "closing", "archive", "patterns", "progress"}
+TOOLS = {"errors", "closing", "archive", "documents", "patterns", "progress"}
 MAY_IMPORT = {
     "errors": set(),
     "closing": set(),
     "core_errors": {"errors"},
     "archive": {"errors"},
+    "documents": set(),
     "patterns": {"errors"},
     "progress": set(),
     "environment": {"errors", "_core"},
@@ -60,7 +61,7 @@ ONLY_IN = {
     "click": {"cli"},
     "rich": {"cli", "report"},
     "jinja2": {"report"},
-    "msgspec": {"history"},
+    "msgspec": {"history", "documents"},
     "pydantic": {"config"},
     "pytest": {"testing", "pytest_plugin"},
     "hypothesis": {"testing"},

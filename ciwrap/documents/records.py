@@ -1,0 +1,178 @@
+"""Plain values (dictionaries, lists, texts, numbers) as typed records, strictly.
+
+The types are dataclasses and msgspec's Structs; msgspec checks every value against them. Here, and
+only here, its errors become ours.
+"""
+
+from __future__ import annotations
+
+import re
+from numbers import Real
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Step = str | int
+_T = TypeVar("_T")
+
+# JSON has no NaN and no infinities: documents write them as these texts.
+NOT_FINITE = frozenset({"nan", "inf", "-inf"})
+
+_PLACE = re.compile(r"(?P<message>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`)?", re.DOTALL)
+_OUT_OF_RANGE = "Number out of range"
+_STEP = re.compile(r"\.(?P<name>[^.\[]+)|\[(?P<number>\d+)\]|(?P<any>\[\.\.\.\])")
+_EXPECTED = re.compile(
+    r"Expected (?P<wanted>`[^`]*`)(?P<limits>.*?)(?:, got (?P<found>`[^`]*`|\d+))?"
+)
+_FIELD = re.compile(
+    r"Object (?P<how>missing required|contains unknown) field `(?P<name>.*)`", re.DOTALL
+)
+_WORDS = {
+    "int": "an integer",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+    "null": "null",
+}
+# A mapping's own keys are tried one by one to find the one at fault, in a message; so many at most.
+_MOST_TRIED = 1000
+
+
+class DocumentError(ValueError):
+    """What is wrong with a document, in one line without its file.
+
+    message: what is wrong. path: the keys and positions that lead to it, () for the whole document.
+    """
+
+    def __init__(self, message: str, path: tuple[Step, ...] = ()) -> None:
+        super().__init__(message, path)
+        self.message = message
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"`{path_text(self.path)}` {self.message}" if self.path else f"it {self.message}"
+
+
+def path_text(path: tuple[Step, ...]) -> str:
+    """`variables[0].shape`."""
+    parts = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return "".join(parts).removeprefix(".")
+
+
+def to_record(value: object, kind: type[_T]) -> _T:
+    """The record of type `kind` that plain values state.
+
+    Types are not converted, but for an integer where a float is asked for. A field of type
+    `numbers.Real` is a float that may also be written as "nan", "inf" or "-inf". Raises
+    DocumentError.
+    """
+    try:
+        return msgspec.convert(value, kind, dec_hook=decode_custom)
+    except msgspec.ValidationError as error:
+        raise _located(error, value, kind) from None
+
+
+def decode_custom(kind: type, value: object) -> object:
+    """What msgspec calls for types it does not know."""
+    if kind is not Real:
+        raise NotImplementedError(f"documents hold no {kind.__name__}")
+    if isinstance(value, str) and value in NOT_FINITE:
+        return float(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError("Expected `float`")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(_OUT_OF_RANGE) from None
+
+
+def _located(error: msgspec.ValidationError, value: object, kind: Any) -> DocumentError:
+    message, steps, is_key = _parts(str(error))
+    path = tuple(_keys_found(steps, value, kind, str(error)))
+    field = _FIELD.fullmatch(message)
+    if field is not None:
+        words = "is missing" if field["how"].startswith("missing") else "is not known here"
+        return DocumentError(words, (*path, field["name"]))
+    if is_key:
+        return DocumentError("has a key that is not text", path)
+    return DocumentError(_in_our_words(message), path)
+
+
+def _parts(text: str) -> tuple[str, tuple[Step | None, ...], bool]:
+    """The message, the path, and whether the fault is in a key.
+
+    A step of the path is None where msgspec does not tell which of a mapping's values it means.
+    """
+    found = _PLACE.fullmatch(text)
+    assert found is not None
+    steps = tuple(
+        step["name"] if step["name"] else int(step["number"]) if step["number"] else None
+        for step in _STEP.finditer(found["path"] or "")
+    )
+    return found["message"], steps, found["key"] is not None
+
+
+def _keys_found(
+    path: tuple[Step | None, ...], value: object, kind: Any, text: str
+) -> Iterator[Step]:
+    """The path with the keys of mappings, as far as they can be found out."""
+    for position, step in enumerate(path):
+        if step is not None:
+            yield step
+        elif (key := _key_at_fault(path[:position], value, kind, text)) is not None:
+            path = (*path[:position], key, *path[position + 1 :])
+            yield key
+        else:
+            return
+
+
+def _key_at_fault(path: tuple[Any, ...], value: object, kind: Any, text: str) -> str | None:
+    inner: Any = value
+    for step in path:
+        inner = inner[step]
+    for key in list(inner)[:_MOST_TRIED]:
+        if _fault_of(_with(value, path, {key: inner[key]}), kind) == text:
+            return str(key)
+    return None
+
+
+def _fault_of(value: object, kind: Any) -> str | None:
+    try:
+        msgspec.convert(value, kind, dec_hook=decode_custom)
+    except msgspec.ValidationError as error:
+        return str(error)
+    return None
+
+
+def _with(value: Any, path: tuple[Any, ...], inner: object) -> Any:
+    """A copy of nested values in which `inner` stands at `path`."""
+    if not path:
+        return inner
+    copy = value.copy()
+    copy[path[0]] = _with(value[path[0]], path[1:], inner)
+    return copy
+
+
+def _in_our_words(message: str) -> str:
+    enum = re.fullmatch(r"Invalid enum value (.*)", message, re.DOTALL)
+    if enum is not None:
+        return f"cannot be {enum[1]}"
+    found = _EXPECTED.fullmatch(message)
+    if message == _OUT_OF_RANGE or message == "Integer value out of range":
+        return "is out of range"
+    if found is None:
+        # What a record said when it was made of values of the right types.
+        return f"does not hold together: {message}"
+    kinds = [_WORDS.get(kind, kind) for kind in found["wanted"].strip("`").split(" | ")]
+    got = found["found"]
+    if got is None or not got.startswith("`"):
+        tail = "" if got is None else f", not {got}"
+    else:
+        tail = f", not {_WORDS.get(got.strip('`'), got)}"
+    wanted = " or ".join(kind for kind in kinds if kind != "null") or "null"
+    return f"must be {wanted}{found['limits']}{tail}"
