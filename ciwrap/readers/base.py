@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DEFAULT_SLAB_BYTES = 4 * 1024 * 1024
+Labels = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,11 @@ class VariableInfo:
     cannot be read although the rest of the file can; reading it raises UnsupportedDtypeError with
     this text, unless the configuration ignores it. device: an array on a GPU that is the variable
     (`ciwrap.golden.values.HeldOnDevice`), None for all that is read.
+
+    labels: what the file says about the variable that belongs to its identity as its dtype and its
+    shape do, as (key, text) pairs in the order of their keys (`labels_of` makes them): "dims" names
+    the dimensions ("x y"), other keys are attributes ("units"). A file that does not say it has no
+    such key.
     """
 
     name: str
@@ -67,6 +73,7 @@ class VariableInfo:
     rank: int | None = None
     fault: str | None = None
     device: Any = None
+    labels: Labels = ()
 
     @property
     def element_count(self) -> int:
