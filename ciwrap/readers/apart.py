@@ -217,12 +217,15 @@ def _serve(open_source: Callable[[], Source], questions: IO[bytes], out: IO[byte
 
 def _as_list(info: VariableInfo) -> list[Any]:
     place = [info.called, info.iteration, info.rank, info.fault]
-    return [info.name, info.dtype, [int(length) for length in info.shape], *place]
+    return [info.name, info.dtype, [int(length) for length in info.shape], *place, info.labels]
 
 
 def _info(told: Any) -> VariableInfo:
-    name, dtype, shape, called, iteration, rank, fault = told
-    return VariableInfo(name, dtype, tuple(shape), None, called, iteration, rank, fault)
+    name, dtype, shape, called, iteration, rank, fault, pairs = told
+    labels = tuple((str(key), str(text)) for key, text in pairs)
+    return VariableInfo(
+        name, dtype, tuple(shape), None, called, iteration, rank, fault, labels=labels
+    )
 
 
 def _as_fields(error: CiwrapError) -> dict[str, Any]:

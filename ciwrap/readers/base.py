@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+Labels = tuple[tuple[str, str], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class VariableInfo:
@@ -49,6 +51,11 @@ class VariableInfo:
     cannot be read although the rest of the file can; reading it raises UnsupportedDtypeError with
     this text, unless the configuration ignores it. device: an array on a GPU that is the variable
     (`ciwrap.arrays.values.HeldOnDevice`), None for all that is read.
+
+    labels: what the file says about the variable that belongs to its identity as its dtype and its
+    shape do, as (key, text) pairs in the order of their keys (`labels_of` makes them): "dims" names
+    the dimensions ("x y"), other keys are attributes ("units"). A file that does not say it has no
+    such key.
     """
 
     name: str
@@ -60,6 +67,7 @@ class VariableInfo:
     rank: int | None = None
     fault: str | None = None
     device: HeldOnDevice | None = None
+    labels: Labels = ()
 
     @property
     def element_count(self) -> int:

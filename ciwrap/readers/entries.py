@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ciwrap.readers.base import Labels
+
     ReadFlat = Callable[[int, int], NDArray[Any]]
 
 MAX_VARIABLES = 1_000_000
@@ -138,15 +140,17 @@ class Listing:
         iteration: int | None = None,
         rank: int | None = None,
         steps: Sequence[int] | None = None,
+        labels: Labels = (),
     ) -> None:
         """An array of that dtype and shape; a record array gives one variable per field.
 
         region: where its bytes lie as they are. stored_bytes: how many the file really holds.
         steps: the iterations that its first axis goes through; it then gives one variable for each.
+        labels: as in VariableInfo.
         What has no defined comparison is listed with its fault.
         """
         lengths = tuple(int(length) for length in shape)
-        facts = {"called": called, "iteration": iteration, "rank": rank}
+        facts = {"called": called, "iteration": iteration, "rank": rank, "labels": labels}
         if math.prod(lengths) > MAX_ELEMENTS or any(length < 0 for length in lengths):
             self.add_fault(name, f"claims the shape {lengths}", **facts)
             return
@@ -170,6 +174,7 @@ class Listing:
                 _called(called, name, field.name),
                 iteration,
                 rank,
+                labels=labels,
             )
             self._add(info, _field_reader(read, dtype, field), steps)
 

@@ -33,7 +33,14 @@ def opened(read: Callable[[int, int], Any] | None = None) -> EntrySource:
     listing = Listing(PATH)
     x = np.arange(12.0).reshape(2, 6)
     listing.add(
-        "x[0]", x.dtype, (2, 3), lambda n, c: x[0, n : n + c], called="x", iteration=4, rank=1
+        "x[0]",
+        x.dtype,
+        (2, 3),
+        lambda n, c: x[0, n : n + c],
+        called="x",
+        iteration=4,
+        rank=1,
+        labels=(("dims", "x y"), ("units", "K")),
     )
     listing.add("x[1]", x.dtype, (6,), read or (lambda n, c: x[1, n : n + c]), iteration=5)
     listing.add_array("text", np.array(["a", "\udcff"]))
@@ -45,6 +52,7 @@ def test_it_is_what_was_opened() -> None:
     here = opened()
     with SourceApart(PATH, opened, 0) as source:
         assert source.variables == here.variables
+        assert source.info("x[0]").labels == (("dims", "x y"), ("units", "K"))
         for info in here.variables[:3]:
             wanted = here.read(info.name, 0, info.element_count)
             found = source.read(info.name, 0, info.element_count)
