@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from command_line import call
 
 from ciwrap.details import IndexBox
 from ciwrap.model import (
@@ -76,17 +75,9 @@ def run_wave(folder: Path, wave: Wave) -> None:
 
 
 def ciwrap(folder: Path, *arguments: str, codes: tuple[int, ...] = (0,)) -> str:
-    """The real command line; returns its stdout."""
+    """Runs a command line; returns its stdout."""
     keep = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "CIWRAP_"))}
-    done = subprocess.run(
-        [sys.executable, "-m", "ciwrap", *arguments],
-        cwd=folder,
-        env=keep,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    done = call(*arguments, folder=folder, environment=keep)
     assert done.returncode in codes, (done.returncode, done.stdout, done.stderr)
     return done.stdout
 

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import jsonschema
 import numpy as np
 import yaml
+from command_line import call, call_apart, command
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE = np.arange(600.0).reshape(20, 30) / 7
@@ -53,10 +53,6 @@ def environment(**more: str) -> dict[str, str]:
     return {**keep, "COLUMNS": "200", **more}
 
 
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "ciwrap", *arguments]
-
-
 class Project:
     """A folder with outputs in `out/` and a ciwrap.yaml; every JSON document is validated."""
 
@@ -80,18 +76,15 @@ class Project:
         np.save(path, array, allow_pickle=True)
         return path
 
-    def run(self, *arguments: str, json_too: bool = True, **env: str) -> Outcome:
+    def run(
+        self, *arguments: str, json_too: bool = True, apart: bool = False, **env: str
+    ) -> Outcome:
+        """Runs a command line. apart: in a process of its own."""
         target = self.folder.parent / f"{self.folder.name}-result.json"
         target.unlink(missing_ok=True)
         extra = ("--json", str(target)) if json_too else ()
-        done = subprocess.run(
-            command(*arguments, *extra),
-            cwd=self.folder,
-            env=environment(**env),
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
+        done = (call_apart if apart else call)(
+            *arguments, *extra, folder=self.folder, environment=environment(**env)
         )
         document = None
         if target.exists():

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from command_line import call
 
 from ciwrap.compare.check import check_outputs
 from ciwrap.config import CONFIG_NAME, load_config
@@ -20,21 +20,15 @@ from ciwrap.golden.store import GoldenStore
 from ciwrap.model import Evidence, Verdict
 
 if TYPE_CHECKING:
+    import subprocess
+
     from ciwrap.model import CheckResult, RunResult
 
 
 def ciwrap(
     *arguments: str, folder: Path, environment: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "ciwrap", *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return call(*arguments, folder=folder, environment=environment or os.environ)
 
 
 def check_run(folder: Path, settings: Settings) -> CheckResult:

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command_line import call
+from e2e.cli_project import environment
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "openmm"
 BOUNDS = {"positions": 5e-5, "velocities": 2e-3, "forces": 2.0}
@@ -37,14 +39,8 @@ class Workspace:
         """Runs a command; its exit code and JSON document."""
         target = self.folder / "result.json"
         target.unlink(missing_ok=True)
-        done = subprocess.run(
-            [sys.executable, "-m", "ciwrap", *arguments, "--json", str(target)],
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        more = ("--json", str(target))
+        done = call(*arguments, *more, folder=self.folder, environment=environment())
         assert target.exists(), done.stdout + done.stderr
         return done.returncode, json.loads(target.read_text())
 

@@ -10,6 +10,8 @@ from typing import Any
 import jsonschema
 import pytest
 import report_scenarios as scenarios
+from command_line import call
+from e2e.cli_project import environment
 from report_scenarios import DEFECT_FROM, DEFECT_RANK, ciwrap
 
 from ciwrap.details import Pattern
@@ -178,16 +180,6 @@ def test_a_missing_result_and_a_folder_are_refused(tmp_path: Path) -> None:
 
 
 def run_failing(folder: Path, *arguments: str) -> tuple[int, str]:
-    import subprocess
-    import sys
-
-    done = subprocess.run(
-        [sys.executable, "-m", "ciwrap", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = call(*arguments, folder=folder, environment=environment())
     assert done.returncode == 3, done
     return done.returncode, done.stderr

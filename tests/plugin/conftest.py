@@ -12,6 +12,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from command_line import call
 from plugin.review_suite import write
 
 # Before pytester remembers which modules were loaded: NumPy does not bear being loaded twice.
@@ -76,7 +77,7 @@ class Suite:
         return self.call(self.command(*arguments), **env)
 
     def cli(self, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-        done = self.call([sys.executable, "-m", "ciwrap", *arguments], **env)
+        done = call(*arguments, folder=self.root, environment=self.environment(**env))
         assert "Traceback" not in done.stderr, done.stderr
         return done
 
