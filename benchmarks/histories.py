@@ -45,7 +45,7 @@ from benchmarks.history_runs import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ciwrap.history.capture import CaptureReport
+    from ciwrap.captures.capture import CaptureReport
     from ciwrap.model import CheckResult
 
 # --- measuring ------------------------------------------------------------------------------------
@@ -95,9 +95,9 @@ def rules() -> Any:
 
 def compare(first: Path, second: Path, captures: tuple[Path, Path] | None) -> CheckResult:
     """Without what reports of small runs show besides."""
-    from ciwrap.history.outcome import HistoryOptions
-    from ciwrap.history.runs import compare_histories
-    from ciwrap.history.side import open_side
+    from ciwrap.captures.side import open_side
+    from ciwrap.compare.histories import compare_histories
+    from ciwrap.compare.outcome import HistoryOptions
     from ciwrap.readers.layout import find_in
 
     pairs = [(first, None), (second, None)]
@@ -116,7 +116,7 @@ def compare(first: Path, second: Path, captures: tuple[Path, Path] | None) -> Ch
 
 
 def capture(run: Path, target: Path, **options: Any) -> CaptureReport:
-    from ciwrap.history.capture import CaptureOptions, capture_run
+    from ciwrap.captures.capture import CaptureOptions, capture_run
     from ciwrap.readers.layout import find_in
 
     return capture_run(

@@ -29,7 +29,7 @@ from ciwrap.errors import (
     VariableMissingError,
     WriteFailedError,
 )
-from ciwrap.golden.capture import capture
+from ciwrap.golden.evidence import capture
 from ciwrap.golden.store import decode, read_golden_file
 from ciwrap.model import ErrorBound, EvidencePolicy, VariableId, VariableResult, VariableSettings
 from ciwrap.trees.build import build_tree as stream_tree

@@ -15,7 +15,7 @@ from ciwrap.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from typing import Any
 
-    from ciwrap.history.capture import CaptureReport
+    from ciwrap.captures.capture import CaptureReport
 
 
 @click.command(name="capture", short_help="Capture a whole run as trees.")
@@ -75,9 +75,9 @@ def command(
 
     Exit codes: 0 all captured, 2 usage, 3 something was left out.
     """
+    from ciwrap.captures.capture import DEFAULT_CHUNK_BYTES, CaptureOptions, capture_run
+    from ciwrap.captures.listing import DEFAULT_INSIDE
     from ciwrap.cli.progress import progress_bar
-    from ciwrap.history.capture import DEFAULT_CHUNK_BYTES, CaptureOptions, capture_run
-    from ciwrap.history.listing import DEFAULT_INSIDE
 
     folder = Path(run)
     if folder.exists() and not folder.is_dir():

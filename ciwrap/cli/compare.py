@@ -60,8 +60,8 @@ def command(
 
     from ciwrap.cli.progress import progress_bar
     from ciwrap.compare.runs import compare_runs
+    from ciwrap.compare.timelines import with_history
     from ciwrap.environment import describe_environment
-    from ciwrap.history.timelines import with_history
     from ciwrap.model import RunResult
     from ciwrap.readers.registry import is_output_folder
 

@@ -20,10 +20,10 @@ from ciwrap.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ciwrap.compare.runs import Rules
-    from ciwrap.history.index import CheckpointKey
-    from ciwrap.history.outcome import Outcome
-    from ciwrap.history.runs import Spread
+    from ciwrap.captures.index import CheckpointKey
+    from ciwrap.catalog.rules import Rules
+    from ciwrap.compare.histories import Spread
+    from ciwrap.compare.outcome import Outcome
     from ciwrap.model import CheckResult
     from ciwrap.progress import Progress
     from ciwrap.readers.layout import FoundOutputs
@@ -157,16 +157,16 @@ def compare_folders(
     progress: Progress,
 ) -> Ending:
     """arguments: of this call, for the processes that --mpi-launch starts."""
-    from ciwrap.history.differences import DifferenceList
-    from ciwrap.history.outcome import HistoryOptions
-    from ciwrap.history.runs import compare_histories
-    from ciwrap.history.side import open_side
+    from ciwrap.captures.side import open_side
+    from ciwrap.compare.differences import DifferenceList
+    from ciwrap.compare.histories import compare_histories
+    from ciwrap.compare.outcome import HistoryOptions
 
     if rules.arrangement is not None:
         refuse_captures(history)
     comm = None
     if history["mpi"]:
-        from ciwrap.history.mpi import world
+        from ciwrap.compare.mpi import world
 
         comm = world()
     with contextlib.ExitStack() as stack:
@@ -211,7 +211,7 @@ def compare_folders(
 
 def _launched(launcher: str, arguments: Sequence[str]) -> Spread:
     """Has an MPI job of its own do the work."""
-    from ciwrap.history.mpi import launch
+    from ciwrap.compare.mpi import launch
 
     words = shlex.split(launcher)
     if not words:
@@ -244,7 +244,7 @@ class _Spread:
     def __call__(
         self, keys: Sequence[CheckpointKey], work: Callable[[CheckpointKey], Outcome]
     ) -> Outcome:
-        from ciwrap.history.mpi import JOURNAL_VARIABLE, Dealer, serve
+        from ciwrap.compare.mpi import JOURNAL_VARIABLE, Dealer, serve
 
         if self._comm.Get_rank() != 0:
             if not serve(self._comm, work, self._silence):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from ciwrap.compare.runs import Rules
+    from ciwrap.catalog.rules import Rules
     from ciwrap.config import Check
     from ciwrap.model import ErrorBound
     from ciwrap.readers.layout import FoundOutputs
@@ -114,8 +114,8 @@ def make_rules(check: Check | None, bound: ErrorBound | None, ignore: tuple[str,
     from dataclasses import replace
     from functools import cache
 
+    from ciwrap.catalog.rules import Rules
     from ciwrap.compare.check import arrangement_of
-    from ciwrap.compare.runs import Rules
     from ciwrap.config import fit_to_dtype, name_matches
     from ciwrap.model import VariableId, VariableSettings
 

@@ -53,7 +53,7 @@ def _left_out(result: Survey) -> list[str]:
 
 
 def _named(root: Path, outputs: Sequence[str]) -> list[FoundFile]:
-    from ciwrap.compare.outputs import Catalog
+    from ciwrap.catalog.catalog import Catalog
     from ciwrap.readers import find_outputs
 
     found = find_outputs(root, outputs)

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from ciwrap import _core
-from ciwrap.compare.outputs import Catalog
+from ciwrap.catalog.catalog import Catalog
 from ciwrap.compare.special import check_arranged
 from ciwrap.compare.variable import check_variable, golden_id
 from ciwrap.environment import describe_environment, git_commit, git_user
@@ -19,7 +19,7 @@ from ciwrap.errors import (
     NotComparableError,
     PeriodError,
 )
-from ciwrap.golden.capture import capture
+from ciwrap.golden.evidence import capture
 from ciwrap.golden.manifest import Acceptance, Manifest, VariableRow
 from ciwrap.model import ErrorBound, VariableId, VariableResult, Verdict
 from ciwrap.progress import NO_PROGRESS

@@ -9,8 +9,8 @@ import numpy as np
 
 from ciwrap import _core
 from ciwrap.arrays.values import as_bytes
-from ciwrap.compare.arrange import Arrangement, refuse_other_ids
-from ciwrap.compare.outputs import Catalog, Entry
+from ciwrap.catalog.catalog import Catalog, Entry
+from ciwrap.catalog.rows import Arrangement, refuse_other_ids
 from ciwrap.compare.special import check_arranged
 from ciwrap.compare.tally import Tally, failed_check
 from ciwrap.compare.variable import golden_id, not_comparable, reason_of
@@ -24,7 +24,7 @@ from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ciwrap.compare.arrange import RowOrder
+    from ciwrap.catalog.rows import RowOrder
     from ciwrap.config import Check
     from ciwrap.golden.store import GoldenStore, StoredGolden
     from ciwrap.progress import Progress

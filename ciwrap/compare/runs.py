@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ciwrap.compare.arrange import refuse_other_ids
-from ciwrap.compare.outputs import Catalog
+from ciwrap.catalog.catalog import Catalog
+from ciwrap.catalog.rows import refuse_other_ids
 from ciwrap.compare.pair import compare_variable
 from ciwrap.compare.tally import Tally, failed_check
 from ciwrap.compare.variable import not_comparable, reason_of
@@ -15,27 +14,10 @@ from ciwrap.progress import NO_PROGRESS
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ciwrap.compare.arrange import Arrangement
-    from ciwrap.model import CheckResult, VariableId, VariableSettings
+    from ciwrap.catalog.rules import Rules
+    from ciwrap.model import CheckResult, VariableId
     from ciwrap.progress import Progress
     from ciwrap.readers.layout import FoundOutputs
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """How two runs are judged.
-
-    settings_for: of a variable and its dtype. A variable that only one side has is not comparable,
-    unless strict_variables is false, when it is only told of. arrangement: how rows are aligned and
-    which of two copies counts; None: as the files have it.
-    """
-
-    settings_for: Callable[[VariableId, str], VariableSettings]
-    is_ignored: Callable[[VariableId], bool]
-    strict_variables: bool = True
-    arrangement: Arrangement | None = None
 
 
 def compare_runs(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ciwrap.arrays.intake import take_over
-from ciwrap.compare.outputs import Catalog
+from ciwrap.catalog.catalog import Catalog
 from ciwrap.config import SettingsLayer, VariableRule
 from ciwrap.errors import CiwrapError, DuplicateVariableError, UnsupportedDtypeError, UsageError
 from ciwrap.model import ErrorBound, EvidencePolicy

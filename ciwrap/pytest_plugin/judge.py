@@ -26,7 +26,7 @@ from ciwrap.trees.build import Resources
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ciwrap.compare.outputs import Catalog
+    from ciwrap.catalog.catalog import Catalog
     from ciwrap.config import Check
     from ciwrap.golden.places import Place, TestPlace
     from ciwrap.pytest_plugin.project import Project

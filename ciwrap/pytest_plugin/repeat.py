@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from ciwrap.compare.check import check_catalog
 from ciwrap.errors import UsageError
-from ciwrap.golden.capture import capture
+from ciwrap.golden.evidence import capture
 from ciwrap.golden.manifest import Manifest
 from ciwrap.golden.store import StoredGolden
 from ciwrap.model import CheckResult, EvidencePolicy, Message, MessageLevel, Verdict
 from ciwrap.report.failure import failure_lines
 
 if TYPE_CHECKING:
-    from ciwrap.compare.outputs import Catalog
+    from ciwrap.catalog.catalog import Catalog
     from ciwrap.config import Check
 
 FIRST_RUN = "the first run"

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(
 DYING = """
 import os, signal, sys, time
 from mpi4py import MPI
-from ciwrap.history import comparer
+from ciwrap.compare import comparer
 rank = MPI.COMM_WORLD.Get_rank()
 plain, seen = comparer.Comparer.compare, []
 def compare(self, keys):

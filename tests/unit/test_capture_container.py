@@ -15,16 +15,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ciwrap import _core
-from ciwrap.errors import (
-    CiwrapError,
-    CorruptCaptureError,
-    LockBusyError,
-    OutputMissingError,
-    UnsupportedFormatError,
-    UsageError,
-)
-from ciwrap.history import container
-from ciwrap.history.container import (
+from ciwrap.captures import container
+from ciwrap.captures.container import (
     HEAD_BYTES,
     MAGIC,
     SLOT_OFFSETS,
@@ -34,11 +26,19 @@ from ciwrap.history.container import (
     Section,
     pack_slot,
 )
-from ciwrap.history.index_codec import decode_checkpoint, decode_index, encode_checkpoint
+from ciwrap.captures.index_codec import decode_checkpoint, decode_index, encode_checkpoint
+from ciwrap.errors import (
+    CiwrapError,
+    CorruptCaptureError,
+    LockBusyError,
+    OutputMissingError,
+    UnsupportedFormatError,
+    UsageError,
+)
 from ciwrap.model import VariableId
 
 if TYPE_CHECKING:
-    from ciwrap.history.index import CapturedCheckpoint
+    from ciwrap.captures.index import CapturedCheckpoint
 
 
 def read_root(path: Path) -> bytes:

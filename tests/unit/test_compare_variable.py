@@ -17,7 +17,7 @@ from ciwrap.compare.pair import compare_variable
 from ciwrap.compare.parts import runs_of, suspect_ranges, to_index
 from ciwrap.compare.variable import check_variable
 from ciwrap.errors import DtypeMismatchError, MaskError, UsageError
-from ciwrap.golden.capture import capture
+from ciwrap.golden.evidence import capture
 from ciwrap.model import (
     ErrorBound,
     Evidence,

@@ -24,7 +24,7 @@ from ciwrap.errors import (
     UsageError,
 )
 from ciwrap.golden import lock
-from ciwrap.golden.capture import capture
+from ciwrap.golden.evidence import capture
 from ciwrap.golden.lock import writer_lock
 from ciwrap.golden.manifest import Acceptance, Manifest, VariableRow
 from ciwrap.golden.paths import LOCK_NAME

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from ciwrap.compare import mpi
+from ciwrap.compare.outcome import Outcome
 from ciwrap.errors import NotAvailableError
-from ciwrap.history import mpi
-from ciwrap.history.outcome import Outcome
 
 KEYS = [(number, 0) for number in range(6)]
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ciwrap import _core
-from ciwrap.history import stage_one
-from ciwrap.history.container import CaptureFile, CaptureWriter
-from ciwrap.history.index import CapturedVariable, MadeWith, StoredTree
+from ciwrap.captures import stage_one
+from ciwrap.captures.container import CaptureFile, CaptureWriter
+from ciwrap.captures.index import CapturedVariable, MadeWith, StoredTree
 from ciwrap.model import VariableId
 
 if TYPE_CHECKING:

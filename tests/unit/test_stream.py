@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from ciwrap import _core
+from ciwrap.compare.question import Question
 from ciwrap.compare.stream import Stream, compare_stored, fits_stream
 from ciwrap.errors import CorruptFileError, UnreadableFileError
-from ciwrap.history.question import Question
 from ciwrap.model import VariableId
 from ciwrap.readers.base import FileRegion
 from ciwrap.trees.build import Resources

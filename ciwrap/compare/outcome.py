@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from ciwrap.compare.stream import DEFAULT_MEMORY_BYTES
 
 if TYPE_CHECKING:
+    from ciwrap.captures.index import CheckpointKey
     from ciwrap.errors import CiwrapError
-    from ciwrap.history.index import CheckpointKey
     from ciwrap.model import VariableId, VariableResult
 
 

@@ -8,17 +8,17 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from ciwrap.captures.capture_trees import has_own_tree
+from ciwrap.captures.checkpoint import Variables
+from ciwrap.captures.index import bound_of_tree
+from ciwrap.compare.by_data import ByData
+from ciwrap.compare.by_trees import ByTrees
+from ciwrap.compare.detailed import add_details
+from ciwrap.compare.outcome import HistoryOptions, Outcome
 from ciwrap.compare.pair import compare_variable, in_one_dtype
 from ciwrap.compare.periodic import Circle
 from ciwrap.compare.variable import not_comparable, reason_of
 from ciwrap.errors import CiwrapError, ExitCode
-from ciwrap.history.by_data import ByData
-from ciwrap.history.by_trees import ByTrees
-from ciwrap.history.capture_trees import has_own_tree
-from ciwrap.history.checkpoint import Variables
-from ciwrap.history.detailed import add_details
-from ciwrap.history.index import bound_of_tree
-from ciwrap.history.outcome import HistoryOptions, Outcome
 from ciwrap.model import Verdict
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources, tree_parameters
@@ -26,11 +26,11 @@ from ciwrap.trees.build import DEFAULT_RESOURCES, Resources, tree_parameters
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ciwrap.compare.runs import Rules
-    from ciwrap.history.by_trees import Fail
-    from ciwrap.history.differences import DifferenceList
-    from ciwrap.history.index import CheckpointKey
-    from ciwrap.history.side import Side
+    from ciwrap.captures.index import CheckpointKey
+    from ciwrap.captures.side import Side
+    from ciwrap.catalog.rules import Rules
+    from ciwrap.compare.by_trees import Fail
+    from ciwrap.compare.differences import DifferenceList
     from ciwrap.model import VariableId, VariableSettings
     from ciwrap.progress import Progress
 

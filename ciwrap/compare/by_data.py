@@ -8,8 +8,8 @@ from ciwrap import _core
 from ciwrap.arrays.values import as_bytes
 from ciwrap.closing import Closing
 from ciwrap.compare.parts import MOST_INDICES, read_each, suspect_pieces
+from ciwrap.compare.question import Question, result_of, streamed_result
 from ciwrap.compare.stream import Stream, fits_stream
-from ciwrap.history.question import Question, result_of, streamed_result
 from ciwrap.model import Verdict
 from ciwrap.trees.build import tree_parameters
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ciwrap.history.checkpoint import Variables
-    from ciwrap.history.differences import DifferenceList
-    from ciwrap.history.outcome import Outcome
+    from ciwrap.captures.checkpoint import Variables
+    from ciwrap.compare.differences import DifferenceList
+    from ciwrap.compare.outcome import Outcome
     from ciwrap.model import VariableId, VariableSettings
     from ciwrap.progress import Progress
     from ciwrap.trees.build import Resources

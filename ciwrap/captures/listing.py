@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap import _core
+from ciwrap.captures.index import SourceFile, key_order
 from ciwrap.errors import CiwrapError, OutputMissingError, UnreadableFileError
-from ciwrap.history.index import SourceFile, key_order
 from ciwrap.readers.files import InputFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ciwrap.history.index import CheckpointKey
+    from ciwrap.captures.index import CheckpointKey
     from ciwrap.readers.layout import FoundOutputs, OutputFile
 
 DEFAULT_INSIDE = ".ciwrap.tree"

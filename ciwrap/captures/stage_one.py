@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ciwrap.history.container import CaptureFile
-    from ciwrap.history.index import CapturedVariable, StoredTree
+    from ciwrap.captures.container import CaptureFile
+    from ciwrap.captures.index import CapturedVariable, StoredTree
     from ciwrap.model import VariableId
 
 _UNMATCHABLE = b"\xff" * 16

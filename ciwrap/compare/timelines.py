@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ciwrap.history.outcome import Outcome
+from ciwrap.compare.outcome import Outcome
 from ciwrap.model import Evidence, Verdict
 from ciwrap.timeline import (
     FirstDivergence,

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ciwrap.errors import CiwrapError, UnsupportedFormatError
-from ciwrap.history.index import (
+from ciwrap.captures.index import (
     CapturedCheckpoint,
     CapturedVariable,
     CaptureIndex,
@@ -15,12 +14,13 @@ from ciwrap.history.index import (
     key_order,
     malformed,
 )
+from ciwrap.errors import CiwrapError, UnsupportedFormatError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ciwrap.history.container import CaptureFile
-    from ciwrap.history.index import CheckpointKey
+    from ciwrap.captures.container import CaptureFile
+    from ciwrap.captures.index import CheckpointKey
 
 # These look at the type and range of every value, for a capture may come from anywhere.
 _INDEX = msgspec.msgpack.Decoder(tuple[Directory, ...])

@@ -9,7 +9,22 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ciwrap.compare.outputs import Catalog
+from ciwrap.captures.capture_trees import Against, TreeMaker
+from ciwrap.captures.container import CaptureFile, CaptureWriter
+from ciwrap.captures.index import (
+    CapturedCheckpoint,
+    CaptureIndex,
+    Directory,
+)
+from ciwrap.captures.index_codec import encode_checkpoint, encode_index, read_checkpoint, read_index
+from ciwrap.captures.listing import (
+    by_checkpoint,
+    checksum_of,
+    source_files,
+    why_stale,
+    youngest_ns,
+)
+from ciwrap.catalog.catalog import Catalog
 from ciwrap.errors import (
     CiwrapError,
     CorruptCaptureError,
@@ -19,21 +34,6 @@ from ciwrap.errors import (
     UnsupportedFormatError,
     WriteFailedError,
 )
-from ciwrap.history.capture_trees import Against, TreeMaker
-from ciwrap.history.container import CaptureFile, CaptureWriter
-from ciwrap.history.index import (
-    CapturedCheckpoint,
-    CaptureIndex,
-    Directory,
-)
-from ciwrap.history.index_codec import encode_checkpoint, encode_index, read_checkpoint, read_index
-from ciwrap.history.listing import (
-    by_checkpoint,
-    checksum_of,
-    source_files,
-    why_stale,
-    youngest_ns,
-)
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.readers.layout import FoundOutputs
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from ciwrap.compare.runs import Rules
-    from ciwrap.history.index import CheckpointKey, SourceFile
+    from ciwrap.captures.index import CheckpointKey, SourceFile
+    from ciwrap.catalog.rules import Rules
     from ciwrap.model import VariableId
     from ciwrap.progress import Progress
     from ciwrap.readers.layout import OutputFile

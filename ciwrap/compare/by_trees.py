@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ciwrap import _core
+from ciwrap.captures.checkpoint import comparable_trees, fitting
+from ciwrap.captures.index import read_tree
+from ciwrap.captures.stage_one import Descent, prefetch_trees, roots_match, suspect_leaves
+from ciwrap.compare.question import matching_result
 from ciwrap.errors import CiwrapError, CorruptCaptureError
-from ciwrap.history.checkpoint import comparable_trees, fitting
-from ciwrap.history.index import read_tree
-from ciwrap.history.question import matching_result
-from ciwrap.history.stage_one import Descent, prefetch_trees, roots_match, suspect_leaves
 from ciwrap.trees.build import build_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ciwrap.history.by_data import ByData
-    from ciwrap.history.checkpoint import Variables
-    from ciwrap.history.index import CapturedVariable
-    from ciwrap.history.outcome import Outcome
+    from ciwrap.captures.checkpoint import Variables
+    from ciwrap.captures.index import CapturedVariable
+    from ciwrap.compare.by_data import ByData
+    from ciwrap.compare.outcome import Outcome
     from ciwrap.model import VariableId, VariableSettings
     from ciwrap.progress import Progress
     from ciwrap.trees.build import Resources

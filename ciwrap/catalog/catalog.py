@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ciwrap.arrays.values import MaskedValues, Values
+from ciwrap.catalog.rows import AlignedValues, RowOrders
 from ciwrap.closing import Closing
-from ciwrap.compare.arrange import AlignedValues, RowOrders
 from ciwrap.errors import (
     AlignmentError,
     CiwrapError,
@@ -24,7 +24,7 @@ from ciwrap.model import VariableId
 from ciwrap.readers.base import SourceValues
 
 if TYPE_CHECKING:
-    from ciwrap.compare.arrange import Arrangement, RowOrder
+    from ciwrap.catalog.rows import Arrangement, RowOrder
     from ciwrap.readers.base import Source, VariableInfo
     from ciwrap.readers.layout import FoundOutputs, OutputFile
 

@@ -7,16 +7,16 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from ciwrap import _core
-from ciwrap.errors import CiwrapError, UsageError
-from ciwrap.history.index import (
+from ciwrap.captures.index import (
     CapturedVariable,
     MadeWith,
     StoredTree,
     by_identity,
     read_tree,
 )
-from ciwrap.history.index_codec import read_checkpoint, read_index
-from ciwrap.history.listing import relative_path
+from ciwrap.captures.index_codec import read_checkpoint, read_index
+from ciwrap.captures.listing import relative_path
+from ciwrap.errors import CiwrapError, UsageError
 from ciwrap.model import VariableSettings
 from ciwrap.trees.build import Resources, feed, tree_parameters
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ciwrap.arrays.values import Values
-    from ciwrap.compare.outputs import Catalog
-    from ciwrap.compare.runs import Rules
-    from ciwrap.history.container import CaptureFile, CaptureWriter
+    from ciwrap.captures.container import CaptureFile, CaptureWriter
+    from ciwrap.catalog.catalog import Catalog
+    from ciwrap.catalog.rules import Rules
     from ciwrap.model import VariableId
     from ciwrap.progress import Progress
     from ciwrap.readers.base import VariableInfo

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ciwrap.captures.checkpoint import Variables
 from ciwrap.closing import Closing
+from ciwrap.compare.outcome import Outcome
 from ciwrap.compare.pair import compare_variable
 from ciwrap.errors import CiwrapError
-from ciwrap.history.checkpoint import Variables
-from ciwrap.history.outcome import Outcome
 from ciwrap.model import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ciwrap.compare.runs import Rules
-    from ciwrap.history.index import CheckpointKey
-    from ciwrap.history.side import Side
+    from ciwrap.captures.index import CheckpointKey
+    from ciwrap.captures.side import Side
+    from ciwrap.catalog.rules import Rules
     from ciwrap.model import VariableId, VariableResult
     from ciwrap.trees.build import Resources
 

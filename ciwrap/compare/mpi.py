@@ -25,13 +25,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ciwrap.compare.outcome import Outcome
 from ciwrap.errors import CiwrapError, NotAvailableError, one_line
-from ciwrap.history.outcome import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ciwrap.history.index import CheckpointKey
+    from ciwrap.captures.index import CheckpointKey
 
     # Compares one checkpoint.
     Work = Callable[[CheckpointKey], Outcome]

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from ciwrap.arrays.dtypes import storage_dtype
+from ciwrap.captures.index import by_identity
 from ciwrap.errors import CorruptFileError, UsageError
-from ciwrap.history.index import by_identity
 from ciwrap.readers.base import FileRegion
 from ciwrap.trees.build import tree_parameters
 
 if TYPE_CHECKING:
     from ciwrap import _core
     from ciwrap.arrays.values import Values
-    from ciwrap.compare.outputs import Catalog
-    from ciwrap.history.index import CapturedVariable, CheckpointKey, StoredTree
-    from ciwrap.history.outcome import Outcome
-    from ciwrap.history.side import Side
+    from ciwrap.captures.index import CapturedVariable, CheckpointKey, StoredTree
+    from ciwrap.captures.side import Side
+    from ciwrap.catalog.catalog import Catalog
+    from ciwrap.compare.outcome import Outcome
     from ciwrap.model import VariableId, VariableSettings
     from ciwrap.readers.layout import OutputFile
 

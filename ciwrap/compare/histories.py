@@ -7,15 +7,15 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ciwrap.captures.checkpoint import Variables
+from ciwrap.captures.index import key_order
+from ciwrap.compare.comparer import Comparer
+from ciwrap.compare.outcome import HistoryOptions, Outcome
 from ciwrap.compare.runs import compare_runs
 from ciwrap.compare.tally import Tally
+from ciwrap.compare.timelines import history_facts, with_history
 from ciwrap.compare.variable import Compared
 from ciwrap.errors import CiwrapError, NotComparableError, UnsupportedFormatError, UsageError
-from ciwrap.history.checkpoint import Variables
-from ciwrap.history.comparer import Comparer
-from ciwrap.history.index import key_order
-from ciwrap.history.outcome import HistoryOptions, Outcome
-from ciwrap.history.timelines import history_facts, with_history
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from ciwrap.compare.runs import Rules
-    from ciwrap.history.differences import DifferenceList
-    from ciwrap.history.index import CheckpointKey
-    from ciwrap.history.side import Side
+    from ciwrap.captures.index import CheckpointKey
+    from ciwrap.captures.side import Side
+    from ciwrap.catalog.rules import Rules
+    from ciwrap.compare.differences import DifferenceList
     from ciwrap.model import CheckResult
     from ciwrap.progress import Progress
     from ciwrap.readers.layout import OutputFile

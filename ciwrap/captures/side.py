@@ -5,23 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ciwrap.compare.outputs import Catalog
+from ciwrap.captures.container import CaptureFile
+from ciwrap.captures.index_codec import read_checkpoint, read_index
+from ciwrap.captures.listing import by_checkpoint, capture_paths, source_files, why_stale
+from ciwrap.catalog.catalog import Catalog
 from ciwrap.errors import (
     CiwrapError,
     CorruptCaptureError,
     OutputMissingError,
     UnsupportedFormatError,
 )
-from ciwrap.history.container import CaptureFile
-from ciwrap.history.index_codec import read_checkpoint, read_index
-from ciwrap.history.listing import by_checkpoint, capture_paths, source_files, why_stale
 from ciwrap.readers.layout import FoundOutputs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from ciwrap.history.index import CapturedCheckpoint, CaptureIndex, CheckpointKey
+    from ciwrap.captures.index import CapturedCheckpoint, CaptureIndex, CheckpointKey
     from ciwrap.readers.layout import OutputFile
 
 

@@ -15,15 +15,15 @@ import msgspec
 from msgspec import Meta
 
 from ciwrap import _core
+from ciwrap.captures.container import Digest, Section, Whole
 from ciwrap.errors import CiwrapError, CorruptCaptureError
-from ciwrap.history.container import Digest, Section, Whole
 from ciwrap.model import ErrorBound, VariableId
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from ciwrap.history.container import CaptureFile
+    from ciwrap.captures.container import CaptureFile
 
 CheckpointKey = tuple[int | None, int | None]
 

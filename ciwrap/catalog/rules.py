@@ -1,0 +1,27 @@
+"""How the variables of a run are judged: settings of each, what is ignored, how rows are ordered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ciwrap.catalog.rows import Arrangement
+    from ciwrap.model import VariableId, VariableSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How two runs are judged.
+
+    settings_for: of a variable and its dtype. A variable that only one side has is not comparable,
+    unless strict_variables is false, when it is only told of. arrangement: how rows are aligned and
+    which of two copies counts; None: as the files have it.
+    """
+
+    settings_for: Callable[[VariableId, str], VariableSettings]
+    is_ignored: Callable[[VariableId], bool]
+    strict_variables: bool = True
+    arrangement: Arrangement | None = None

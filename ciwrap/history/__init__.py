@@ -1,1 +1,0 @@
-"""Whole runs: captures of histories, first divergence, and comparisons that read little."""
