@@ -1,4 +1,4 @@
-"""What is known of a history beyond single variables: when it diverges, where first, and how."""
+"""What is known of a history beyond single variables: how its variables diverge over time."""
 
 from __future__ import annotations
 
@@ -59,23 +59,6 @@ class Timeline:
 
 
 @dataclass(frozen=True, slots=True)
-class FirstDivergence:
-    """The earliest element beyond its bound, in the order of iteration, rank, name and index.
-
-    Values are texts that read back exactly. bound_share: the difference in units of the bound.
-    """
-
-    name: str
-    iteration: int | None
-    rank: int | None
-    index: tuple[int, ...]
-    golden: str
-    new: str
-    abs_difference: float | None = None
-    bound_share: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class HistoryFacts:
     """Of two runs as histories. Bytes are those asked of captures and of data files.
 
@@ -83,7 +66,6 @@ class HistoryFacts:
     process compared.
     """
 
-    first_divergence: FirstDivergence | None = None
     timelines: tuple[Timeline, ...] = ()
     by_captures: int = 0
     capture_bytes_read: int = 0

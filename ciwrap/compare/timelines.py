@@ -1,4 +1,4 @@
-"""From the results of all variables to the history's own: timelines, trends, first divergence."""
+"""From the results of all variables to the history's own: timelines and trends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from ciwrap.compare.outcome import Outcome
 from ciwrap.model import Evidence, Verdict
 from ciwrap.timeline import (
-    FirstDivergence,
     HistoryFacts,
     PointState,
     Timeline,
@@ -28,7 +27,6 @@ _JUMP = 100.0
 
 def history_facts(check: CheckResult, outcome: Outcome) -> HistoryFacts:
     return HistoryFacts(
-        first_divergence=first_divergence(check.variables),
         timelines=timelines(check),
         by_captures=sum(
             variable.evidence in (Evidence.TREE, Evidence.RESIDUES) for variable in check.variables
@@ -50,37 +48,19 @@ def with_history(check: CheckResult) -> CheckResult:
     return replace(check, history=history_facts(check, outcome))
 
 
-def first_divergence(variables: Sequence[VariableResult]) -> FirstDivergence | None:
-    """Of the variables that differ; None if none does."""
-    differing = [one for one in variables if one.verdict is Verdict.DIFFER]
-    first = min(differing, key=lambda one: one.id.sort_key, default=None)
-    if first is None or not first.first_differences:
-        return None
-    element = first.first_differences[0]
-    return FirstDivergence(
-        first.name,
-        first.iteration,
-        first.rank,
-        element.index,
-        element.golden,
-        element.new,
-        element.abs_difference,
-        element.bound_share,
-    )
-
-
 def timelines(check: CheckResult) -> tuple[Timeline, ...]:
-    """One for each name, if there is more than one iteration."""
+    """One for each name that has iterations, if there is more than one of them."""
     points: dict[str, list[TimelinePoint]] = {}
     sides = dict.fromkeys(check.missing_variables, PointState.FIRST_ONLY) | dict.fromkeys(
         check.extra_variables, PointState.SECOND_ONLY
     )
     for variable in check.variables:
-        if variable.id not in sides:
+        if variable.id not in sides and variable.iteration is not None:
             points.setdefault(variable.name, []).append(_point(variable))
     for identity, state in sides.items():
-        point = TimelinePoint(identity.iteration, identity.rank, state)
-        points.setdefault(identity.name, []).append(point)
+        if identity.iteration is not None:
+            point = TimelinePoint(identity.iteration, identity.rank, state)
+            points.setdefault(identity.name, []).append(point)
     iterations = {point.iteration for some in points.values() for point in some}
     if len(iterations) < 2:
         return ()

@@ -95,7 +95,8 @@ def run_demo(
     show(defective)
     first = defective.checks[0].first_divergence
     if first is not None:
-        say(f"\nThe earliest trace of it is {first.id.text}: {headline(first)}.")
+        earliest = first.variable
+        say(f"\nThe earliest trace of it is {earliest.id.text}: {headline(earliest)}.")
     return Demonstration(good, defective)
 
 

@@ -5,6 +5,7 @@ numbers are plain Python numbers, never NumPy scalars.
 """
 
 from ciwrap.model.coverage import Coverage
+from ciwrap.model.divergence import Divergence, DivergenceKind
 from ciwrap.model.results import CheckResult, CommandOutcome, Message, MessageLevel, RunResult
 from ciwrap.model.rules import (
     DEFAULT_CHUNK_BYTES,
@@ -42,6 +43,8 @@ __all__ = [
     "Coverage",
     "Details",
     "DifferingElement",
+    "Divergence",
+    "DivergenceKind",
     "Message",
     "MessageLevel",
     "RunResult",

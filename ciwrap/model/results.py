@@ -11,6 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from ciwrap.model.coverage import Coverage, coverage_of
+from ciwrap.model.divergence import Divergence, first_divergence, first_numeric_divergence
 from ciwrap.model.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -108,10 +109,19 @@ class CheckResult:
         return coverage_of(self)
 
     @property
-    def first_divergence(self) -> VariableResult | None:
-        """The earliest variable that does not match, in the order of iteration, rank and name."""
-        others = [v for v in self.variables if v.verdict is not Verdict.MATCH]
-        return min(others, key=lambda variable: variable.id.sort_key, default=None)
+    def is_history(self) -> bool:
+        """Whether there is more than one iteration, so that something can be the first."""
+        return len({variable.iteration for variable in self.variables} - {None}) > 1
+
+    @property
+    def first_divergence(self) -> Divergence | None:
+        """The earliest variable that does not match, of any kind."""
+        return first_divergence(self)
+
+    @property
+    def first_numeric_divergence(self) -> Divergence | None:
+        """The earliest variable whose numbers differ."""
+        return first_numeric_divergence(self)
 
     @property
     def max_drift_share(self) -> float | None:

@@ -134,7 +134,7 @@ def _first_title(group: Group) -> str:
         return "Where it moved most" if group.is_history else ""
     if not group.is_history:
         return ""
-    return "First divergence" if group.first.verdict is Verdict.DIFFER else "First not comparable"
+    return "First difference" if group.first.verdict is Verdict.DIFFER else "First not comparable"
 
 
 def _part(result: VariableResult, title: str, *, folded: bool) -> Part:

@@ -24,7 +24,7 @@ from typing import Any, Union, get_args, get_origin
 
 from ciwrap import details, model, timeline
 from ciwrap.errors import WriteFailedError
-from ciwrap.model import CheckResult, Coverage, ErrorBound, RunResult, VariableResult
+from ciwrap.model import CheckResult, Coverage, Divergence, ErrorBound, RunResult, VariableResult
 
 SCHEMA_VERSION = 1
 
@@ -84,7 +84,29 @@ def to_document(result: RunResult, *, exit_code: int | None = None) -> dict[str,
 def _check(check: CheckResult, encoded: dict[str, Any]) -> dict[str, Any]:
     """A check's fields, and what is worked out of them."""
     first = {name: encoded.pop(name) for name in ("name", "verdict")}
-    return {**first, "coverage": _coverage(check.coverage), **encoded}
+    derived = {"coverage": _coverage(check.coverage)}
+    for key, divergence in (
+        ("first_divergence", check.first_divergence),
+        ("first_numeric_divergence", check.first_numeric_divergence),
+    ):
+        if divergence is not None:
+            derived[key] = _divergence(divergence)
+    return {**first, **derived, **encoded}
+
+
+def _divergence(divergence: Divergence) -> dict[str, Any]:
+    variable, element = divergence.variable, divergence.element
+    found: dict[str, Any] = {
+        "kind": divergence.kind.value,
+        "name": variable.name,
+        "iteration": variable.iteration,
+        "rank": variable.rank,
+    }
+    if variable.reason is not None:
+        found["reason"] = variable.reason
+    if element is not None:
+        found["element"] = _encode(element)
+    return found
 
 
 def _coverage(coverage: Coverage) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ciwrap.details import Pattern
-from ciwrap.model import Verdict
+from ciwrap.model import Divergence, DivergenceKind, MessageLevel, Verdict
 from ciwrap.report.text import (
     grouped_number,
     grouped_plural,
@@ -26,7 +26,7 @@ from ciwrap.report.wording import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ciwrap.details import IndexBox
     from ciwrap.model import CheckResult, RunResult, VariableResult
@@ -47,24 +47,40 @@ def title(run: RunResult) -> str:
     return "Not everything could be compared"
 
 
-def first_of(run: RunResult, verdict: Verdict) -> tuple[CheckResult, VariableResult] | None:
-    """The earliest variable of that verdict over all checks, by iteration, rank and name; where
-    nothing tells what was early, the one furthest beyond its bound.
+def leading(run: RunResult) -> list[tuple[CheckResult, Divergence]]:
+    """What is told first: the first divergence of all histories, and beside it their first one of
+    numbers; where no history differs, the largest difference.
     """
-    found = (
-        (check, variable)
+    histories = [check for check in run.checks if check.is_history]
+    first = _earliest((check, check.first_divergence) for check in histories)
+    numeric = _earliest((check, check.first_numeric_divergence) for check in histories)
+    if numeric is None:
+        numeric = _largest(run)
+    found = [one for one in (first, numeric) if one is not None]
+    return found[:1] if len(found) == 2 and found[0] == found[1] else found
+
+
+def _earliest(
+    found: Iterable[tuple[CheckResult, Divergence | None]],
+) -> tuple[CheckResult, Divergence] | None:
+    known = [(check, one) for check, one in found if one is not None]
+    return min(known, key=lambda pair: pair[1].variable.id.sort_key, default=None)
+
+
+def _largest(run: RunResult) -> tuple[CheckResult, Divergence] | None:
+    """The variable furthest beyond its bound."""
+    found = [
+        (check, Divergence(DivergenceKind.DIFFER, variable))
         for check in run.checks
         for variable in check.variables
-        if variable.verdict is verdict
-    )
-    return min(found, key=lambda pair: earliness(pair[1]), default=None)
+        if variable.verdict is Verdict.DIFFER
+    ]
+    return min(found, key=lambda pair: _smallness(pair[1].variable), default=None)
 
 
-def earliness(variable: VariableResult) -> tuple[int, int, float, str]:
-    """Sorts what happened first to the front, else what is worst."""
-    iteration, rank, name = variable.id.sort_key
-    share = 0.0 if variable.iteration is not None else variable.max_bound_share or 0.0
-    return iteration, rank, -share if share == share else 0.0, name
+def _smallness(variable: VariableResult) -> tuple[float, tuple[int, int, str]]:
+    share = variable.max_bound_share or 0.0
+    return -share if share == share else 0.0, variable.id.sort_key
 
 
 def lead(run: RunResult) -> list[str]:
@@ -76,28 +92,54 @@ def lead(run: RunResult) -> list[str]:
 
 
 def _lead(run: RunResult) -> Iterator[str]:
-    differing = first_of(run, Verdict.DIFFER)
-    if differing is not None:
-        check, variable = differing
-        opening = "First divergence" if is_history(check) else "Largest difference"
-        if run.verdict_counts[Verdict.DIFFER] == 1:
-            opening = "Difference"
+    counts = run.verdict_counts
+    is_alone = counts[Verdict.DIFFER] + counts[Verdict.NOT_COMPARABLE] == 1
+    told = leading(run)
+    for number, (check, divergence) in enumerate(told):
+        opening = _opening(check, divergence, is_alone=is_alone, is_second=number > 0)
         where = f" (check {safe_name(check_title(check))})" if len(run.checks) > 1 else ""
-        yield f"{opening}: {place(variable)}{where}: {difference_sentence(variable)}."
-    uncompared = first_of(run, Verdict.NOT_COMPARABLE)
-    if uncompared is not None:
-        check, variable = uncompared
-        count = run.verdict_counts[Verdict.NOT_COMPARABLE]
-        more = f" (the first of {count})" if count > 1 else ""
-        yield f"Not compared{more}: {place(variable)}: {cut(headline(variable))}."
+        variable = divergence.variable
+        is_numeric = divergence.kind is DivergenceKind.DIFFER
+        words = difference_sentence(variable) if is_numeric else cut(headline(variable))
+        yield f"{opening}: {place(variable)}{where}: {words}."
+    if any(one.kind is not DivergenceKind.DIFFER for _, one in told):
+        if counts[Verdict.NOT_COMPARABLE] > 1:
+            yield f"{counts[Verdict.NOT_COMPARABLE]:,} variables were not compared."
     elif run.verdict is Verdict.NOT_COMPARABLE:
-        errors = [
-            message.text
-            for messages in (run.messages, *(check.messages for check in run.checks))
-            for message in messages
-            if message.level.value == "error"
-        ]
-        yield f"{cut(safe_text(errors[0]))}." if errors else "Nothing was compared."
+        yield from _uncompared(run)
+
+
+def _opening(check: CheckResult, divergence: Divergence, *, is_alone: bool, is_second: bool) -> str:
+    is_numeric = divergence.kind is DivergenceKind.DIFFER
+    if is_alone:
+        return "Difference" if is_numeric else "Not compared"
+    if not check.is_history:
+        return "Largest difference"
+    if is_second:
+        return "First numeric divergence"
+    return "First divergence" if is_numeric else f"First divergence ({divergence.kind.words})"
+
+
+def _uncompared(run: RunResult) -> Iterator[str]:
+    """Why the whole is not comparable: of the first variable, else of the first error."""
+    bad = [
+        variable
+        for check in run.checks
+        for variable in check.variables
+        if variable.verdict is Verdict.NOT_COMPARABLE
+    ]
+    if bad:
+        first = min(bad, key=lambda one: one.id.sort_key)
+        more = f" (the first of {len(bad)})" if len(bad) > 1 else ""
+        yield f"Not compared{more}: {place(first)}: {cut(headline(first))}."
+        return
+    errors = [
+        message.text
+        for messages in (run.messages, *(check.messages for check in run.checks))
+        for message in messages
+        if message.level is MessageLevel.ERROR
+    ]
+    yield f"{cut(safe_text(errors[0]))}." if errors else "Nothing was compared."
 
 
 def match_sentence(run: RunResult) -> str:
@@ -125,10 +167,6 @@ def place(variable: VariableResult) -> str:
     parts = [] if variable.iteration is None else [f"iteration {variable.iteration}"]
     parts += [] if variable.rank is None else [f"rank {variable.rank}"]
     return ", ".join([*parts, safe_name(variable.name)])
-
-
-def is_history(check: CheckResult) -> bool:
-    return len({variable.iteration for variable in check.variables}) > 1
 
 
 def check_title(check: CheckResult) -> str:

@@ -123,7 +123,7 @@ def timeline(
 ) -> Markup:
     """Iteration x rank, coloured by the share of the bound; what does not match carries a mark.
 
-    first: (row, column) of the first divergence, ringed.
+    first: (row, column) of the first one that does not match, ringed.
     """
     columns, rows = len(iterations), len(ranks)
     left, right = 52.0, 12.0
@@ -160,7 +160,7 @@ def timeline(
         parts.append(
             element(
                 "rect",
-                element("title", "first divergence"),
+                element("title", "the first that does not match"),
                 x=left + j * cell_width - 2,
                 y=8 + i * cell_height - 2,
                 width=max(cell_width + 4 - gap, 5),

@@ -18,7 +18,7 @@ from ciwrap.report.text import (
     seconds_text,
     sparkline,
 )
-from ciwrap.report.timelines import divergence_text, timeline_lines
+from ciwrap.report.timelines import divergence_lines, timeline_lines
 from ciwrap.report.wording import (
     detail_lines,
     evidence_words,
@@ -220,15 +220,10 @@ def _can_draw(console: Console) -> bool:
 
 
 def _render_first_divergence(check: CheckResult, console: Console) -> None:
-    first = check.first_divergence
-    if first is None or first.iteration is None:
-        return
-    if len({variable.iteration for variable in check.variables}) > 1:
-        line = Text("    first divergence: ")
-        line.append(safe_name(first.id.text), style="bold")
-        history = check.history
-        if history is not None and history.first_divergence is not None:
-            line.append(f" {divergence_text(history.first_divergence)}")
+    for what, name, more in divergence_lines(check):
+        line = Text(f"    {what}: ")
+        line.append(name, style="bold")
+        line.append(more)
         console.print(line)
 
 

@@ -1,16 +1,19 @@
-"""A history on a terminal: a character for each iteration, and the first divergence's values."""
+"""A history on a terminal: what diverges first, and a character for each iteration."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ciwrap.report.text import safe_name, safe_text, short_number
+from ciwrap.model import DivergenceKind
+from ciwrap.report.text import index_text, safe_name, share_text
+from ciwrap.report.wording import variable_is_exact
 from ciwrap.timeline import PointState, Trend
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ciwrap.timeline import FirstDivergence, HistoryFacts, Timeline, TimelinePoint
+    from ciwrap.model import CheckResult, Divergence
+    from ciwrap.timeline import HistoryFacts, Timeline, TimelinePoint
 
 _MARKS = {
     PointState.MATCH: ".",
@@ -39,12 +42,37 @@ _MOST_MARKS = 60
 _MOST_LINES = 12
 
 
-def divergence_text(first: FirstDivergence) -> str:
-    """`[5, 7]: 1.0 and 1.5, 500 x the bound`."""
-    text = f"[{', '.join(map(str, first.index))}]: {safe_text(first.golden)} and"
-    text += f" {safe_text(first.new)}"
-    if first.bound_share is not None:
-        text += f", {short_number(first.bound_share)} x the bound"
+def divergence_lines(check: CheckResult) -> Iterator[tuple[str, str, str]]:
+    """The first divergence of a history, and beside it the first one of numbers if that is
+    another: what it is called, the variable, and what is known of it.
+    """
+    if not check.is_history:
+        return
+    first, numeric = check.first_divergence, check.first_numeric_divergence
+    if first is not None:
+        yield _divergence("first divergence", first)
+    if numeric is not None and numeric != first:
+        yield _divergence("first numeric divergence", numeric)
+
+
+def _divergence(what: str, divergence: Divergence) -> tuple[str, str, str]:
+    return what, safe_name(divergence.variable.id.text), divergence_text(divergence)
+
+
+def divergence_text(divergence: Divergence) -> str:
+    """` [5, 7]: 1.0 and 1.5, 500 x the bound`, or `: not comparable`; nothing where no values are
+    known.
+    """
+    if divergence.kind is not DivergenceKind.DIFFER:
+        return f": {divergence.kind.words}"
+    element = divergence.element
+    if element is None:
+        return ""
+    text = f" {index_text(element.index)}: {safe_name(element.golden)} and {safe_name(element.new)}"
+    if variable_is_exact(divergence.variable):
+        return f"{text}, compared exactly"
+    if element.bound_share is not None:
+        text += f", {share_text(element.bound_share)}"
     return text
 
 
@@ -57,9 +85,10 @@ def timeline_lines(facts: HistoryFacts) -> Iterator[str]:
     ]
     if not told:
         return
-    iterations = sorted(
-        {-1 if p.iteration is None else p.iteration for one in told for p in one.points}
-    )
+    numbers = [point.iteration for one in told for point in one.points]
+    iterations = sorted(number for number in numbers if number is not None)
+    if not iterations:
+        return
     yield (
         f"over iterations {iterations[0]} to {iterations[-1]}"
         " (. match, ~ within the bound, # beyond, ? not compared, A or B: in that run only)"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.details import SHARE_CLASSES
 from ciwrap.model import Verdict
-from ciwrap.report.findings import box_words, check_title, earliness
+from ciwrap.report.findings import box_words, check_title, leading
 from ciwrap.report.iteration_charts import (
     CELL_DIFFER,
     CELL_MATCH,
@@ -107,11 +107,12 @@ def groups_of(run: RunResult) -> list[Group]:
             for name, results in by_name.items()
         ]
     found.sort(key=lambda group: group.sort_key)
-    differing = [group for group in found if group.differing]
-    if differing:
-        first = min(differing, key=lambda group: earliness(group.differing[0]))
-        found.remove(first)
-        found.insert(0, first)
+    for check, divergence in reversed(leading(run)):
+        (group,) = [
+            one for one in found if one.check is check and one.name == divergence.variable.name
+        ]
+        found.remove(group)
+        found.insert(0, group)
     return found
 
 

@@ -214,13 +214,13 @@ def _largest(variable: dict[str, Any]) -> float | None:
 
 def _hold_against_history(check: dict[str, Any], found: dict[str, Finding]) -> None:
     """The first divergence of the whole comparison is the earliest of those of its variables."""
-    told = check["history"].get("first_divergence")
+    told = check.get("first_numeric_divergence")
     firsts = [(one.first[0], name, one.first[1]) for name, one in found.items() if one.first]
     if told is None:
         assert not firsts
     else:
         name = "trajectory" if len(found) == 1 else told["name"]
-        assert (told["iteration"], name, tuple(told["index"])) == min(firsts)
+        assert (told["iteration"], name, tuple(told["element"]["index"])) == min(firsts)
 
 
 def by_numpy(base: History, new: History) -> dict[str, Finding]:

@@ -187,7 +187,7 @@ def test_particles_that_migrate(
     assert code == 0, check["messages"]
     assert len(check["variables"]) == 4 * len(STEPS)
     assert {one["rank"] for one in check["variables"]} == {None}
-    assert check["history"].get("first_divergence") is None
+    assert "first_divergence" not in check
 
     b[20]["x"][b[20]["id"] == 7 + 3 * 31] += [0, 0.25, 0]
     for number, step in enumerate(STEPS[4:]):
@@ -212,10 +212,11 @@ def test_particles_that_migrate(
     assert {key for key, truth in beyond.items() if truth.any()} == {
         *((20, "x"), (40, "v"), (50, "v"), (50, "charge"))
     }
-    first = check["history"]["first_divergence"]
-    assert (first["iteration"], first["name"], first["index"]) == (20, "x", [31, 1])
+    first = check["first_divergence"]
+    assert (first["iteration"], first["name"]) == (20, "x")
+    assert first["element"]["index"] == [31, 1]
     values = [sorted_rows(side[20])["x"][31, 1] for side in (a, b)]
-    assert [first["golden"], first["new"]] == [str(value) for value in values]
+    assert [first["element"][side] for side in ("golden", "new")] == [str(one) for one in values]
     lines = {one["name"]: one for one in check["history"]["timelines"]}
     states = {name: [point["state"] for point in one["points"]] for name, one in lines.items()}
     assert states["x"] == ["within", "within", "beyond", "within", "within", "within"]
@@ -325,8 +326,9 @@ def test_a_restart_whose_files_share_a_step(tmp_path: Path, duplicates: str, cod
     told = " ".join(message["text"] for message in check["messages"])
     assert ("is also in" if duplicates == "error" else "written more than once") in told
     if code == 1:
-        first = check["history"]["first_divergence"]
-        assert (first["iteration"], first["name"], first["index"]) == (20, "x", [0])
+        first = check["first_divergence"]
+        assert (first["iteration"], first["name"]) == (20, "x")
+        assert first["element"]["index"] == [0]
         (line,) = (one for one in check["history"]["timelines"] if one["name"] == "x")
         states = [point["state"] for point in line["points"]]
         assert states == ["match", "match", "beyond", "match"]
@@ -364,11 +366,13 @@ def test_one_frame_of_a_single_file(
     target = tmp_path / "result.json"
     arguments = ["compare", f"a.{suffix}", f"b.{suffix}", "--atol", "1e-3", "--json", str(target)]
     assert run(arguments) == 1
-    history = json.loads(target.read_text())["checks"][0]["history"]
-    first = history["first_divergence"]
-    assert (first["iteration"], first["name"], first["index"]) == (3, "p", [2, 5])
-    assert [first["golden"], first["new"]] == [str(golden[3, 2, 5]), str(new[3, 2, 5])]
-    (line,) = history["timelines"]
+    (check,) = json.loads(target.read_text())["checks"]
+    first = check["first_divergence"]
+    assert (first["iteration"], first["name"]) == (3, "p")
+    element = first["element"]
+    assert element["index"] == [2, 5]
+    assert [element["golden"], element["new"]] == [str(golden[3, 2, 5]), str(new[3, 2, 5])]
+    (line,) = check["history"]["timelines"]
     assert [point["differing_count"] for point in line["points"]] == [0, 0, 0, 2, 0, 0]
     assert line["trend"] == "comes_and_goes"
     shown = capsys.readouterr().out

@@ -234,8 +234,8 @@ def test_compressed_files_are_compared_chunk_by_suspect_chunk(
         tmp_path, "compare", tmp_path / "A", tmp_path / "B", f"--atol={ATOL}", "--list", target
     )
     assert code == 1
-    first = document["checks"][0]["history"]["first_divergence"]
-    assert (first["iteration"], first["index"]) == (20, [7, 9])
+    first = document["checks"][0]["first_divergence"]
+    assert (first["iteration"], first["element"]["index"]) == (20, [7, 9])
     assert len(target.read_text().splitlines()) == 2
     by_captures = document["checks"][0]["history"].get("by_captures", 0)
     assert by_captures == (2 if captured else 0)

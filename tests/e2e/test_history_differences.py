@@ -43,13 +43,14 @@ def test_first_divergence_and_timelines(
             capture(tmp_path, run, f"--atol={ATOL}")
     code, document = ciwrap(tmp_path, "compare", a, b, f"--atol={ATOL}")
     assert code == 3
-    history = document["checks"][0]["history"]
-    first = history["first_divergence"]
+    (check,) = document["checks"]
+    first = check["first_divergence"]
+    assert check["first_numeric_divergence"] == first
     assert (first["iteration"], first["rank"], first["name"]) == (10, 1, "x")
-    assert first["index"] == [2, 3]
-    assert first["golden"] == str(np.load(path_of(a, 10, 1, "x"))[2, 3])
-    assert first["new"] == str(np.load(path_of(b, 10, 1, "x"))[2, 3])
-    assert first["bound_share"] == pytest.approx(4, rel=1e-2)
+    assert first["element"]["index"] == [2, 3]
+    assert first["element"]["golden"] == str(np.load(path_of(a, 10, 1, "x"))[2, 3])
+    assert first["element"]["new"] == str(np.load(path_of(b, 10, 1, "x"))[2, 3])
+    assert first["element"]["bound_share"] == pytest.approx(4, rel=1e-2)
     assert states(document, "x", 1) == ["within", "beyond", "first_only"]
     assert states(document, "phi", 0) == ["match", "match", "beyond"]
     assert timeline_of(document, "phi")["trend"] == "jumps"

@@ -44,7 +44,7 @@ def test_the_sentence_at_the_top_names_the_planted_defect(planted: Any) -> None:
 
 def test_the_pictures_show_the_planted_defect(planted: Any) -> None:
     folder, run = planted
-    first = run.checks[0].first_divergence
+    first = run.checks[0].first_divergence.variable
     assert first.pattern is Pattern.SIGN_FLIPPED
     picture = first.details.picture
     assert (picture.row_axis, picture.column_axis, picture.index) == (0, 1, (0, 0, 23))

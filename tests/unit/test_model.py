@@ -14,6 +14,9 @@ from ciwrap.errors import InvalidBoundError
 from ciwrap.model import (
     CheckResult,
     ChunkRange,
+    DifferingElement,
+    Divergence,
+    DivergenceKind,
     ErrorBound,
     RunResult,
     VariableId,
@@ -132,10 +135,15 @@ def test_results_cannot_be_a_false_match() -> None:
 
 
 def test_first_divergence_is_the_earliest_in_the_history() -> None:
-    late = VariableResult("a", Verdict.DIFFER, iteration=10, differing_count=5)
+    element = DifferingElement((3,), "1.0", "2.0")
+    late = VariableResult(
+        "a", Verdict.DIFFER, iteration=10, differing_count=5, first_differences=(element,)
+    )
     early = VariableResult("z", Verdict.DIFFER, iteration=9, differing_count=1)
     check = CheckResult("c", Verdict.DIFFER, (late, matching(), early))
-    assert check.first_divergence is early
+    assert check.first_divergence == Divergence(DivergenceKind.DIFFER, early)
+    assert check.first_divergence.element is None
+    assert CheckResult("c", Verdict.DIFFER, (late,)).first_divergence.element is element
     assert CheckResult("c", Verdict.MATCH, (matching(),)).first_divergence is None
     run = RunResult(Verdict.DIFFER, (check,))
     assert run.verdict_counts == {
@@ -144,6 +152,34 @@ def test_first_divergence_is_the_earliest_in_the_history() -> None:
         Verdict.NOT_COMPARABLE: 0,
     }
     assert run.exit_code == 1
+
+
+@pytest.mark.parametrize("kind", ["missing", "extra", "not_comparable"])
+def test_whatever_does_not_match_can_be_the_first(kind: str) -> None:
+    """And it has no values, though a later variable has some."""
+    element = DifferingElement((3,), "1.0", "2.0")
+    bad = VariableResult("z", Verdict.NOT_COMPARABLE, iteration=1, reason="why")
+    late = VariableResult(
+        "a", Verdict.DIFFER, iteration=2, differing_count=1, first_differences=(element,)
+    )
+    sides = {"missing": "missing_variables", "extra": "extra_variables"}
+    more = {sides[kind]: (bad.id,)} if kind in sides else {}
+    check = CheckResult("c", Verdict.NOT_COMPARABLE, (late, bad), **more)
+    first, numeric = check.first_divergence, check.first_numeric_divergence
+    assert first is not None
+    assert (first.variable, first.kind.value, first.element) == (bad, kind, None)
+    assert numeric is not None
+    assert (numeric.variable, numeric.kind.value, numeric.element) == (late, "differ", element)
+
+
+def test_only_several_iterations_make_a_history() -> None:
+    def check(*iterations: int | None) -> CheckResult:
+        made = (VariableResult("x", Verdict.MATCH, one, differing_count=0) for one in iterations)
+        return CheckResult("c", Verdict.MATCH, tuple(made))
+
+    assert check(1, 2).is_history
+    assert not check(1, 1).is_history
+    assert not check(None, 1).is_history
 
 
 def test_drift_share_is_the_largest_known() -> None:

@@ -61,7 +61,7 @@ def test_the_document_example_fits_the_schema() -> None:
 # What a document says besides the fields, worked out of them.
 DERIVED = {
     "result": {"schema_version", "exit_code", "verdict_counts", "coverage"},
-    "check": {"coverage"},
+    "check": {"coverage", "first_divergence", "first_numeric_divergence"},
     "coverage": {"text"},
 }
 

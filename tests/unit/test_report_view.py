@@ -67,7 +67,7 @@ def test_a_timeline_of_a_huge_run_stays_small() -> None:
     chart = timeline_of(group)
     assert chart is not None
     assert len(chart) < 60_000
-    assert chart.count("first divergence") == 1
+    assert chart.count("the first that does not match") == 1
     # One bad checkpoint among 25,600 is not averaged away.
     assert re.search(r'fill="#f[0-9a-f]{5}"', chart)
 

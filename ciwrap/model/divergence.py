@@ -1,0 +1,75 @@
+"""Where two sides of a check part first: the one definition that every output shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from ciwrap.model.verdict import Verdict
+
+if TYPE_CHECKING:
+    from ciwrap.model.results import CheckResult
+    from ciwrap.model.variable_result import DifferingElement, VariableResult
+
+
+class DivergenceKind(str, Enum):
+    """Why a variable does not match. MISSING: only the golden side has it. EXTRA: only the new
+    side has it. NOT_COMPARABLE: both have it, and it could not be compared.
+    """
+
+    DIFFER = "differ"
+    NOT_COMPARABLE = "not_comparable"
+    MISSING = "missing"
+    EXTRA = "extra"
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def words(self) -> str:
+        """For people: `not comparable`."""
+        return self.value.replace("_", " ")
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """A variable of one checkpoint that does not match, and why."""
+
+    kind: DivergenceKind
+    variable: VariableResult
+
+    @property
+    def element(self) -> DifferingElement | None:
+        """The first element that differs; None where nothing differs or no values are known."""
+        if self.kind is not DivergenceKind.DIFFER or not self.variable.first_differences:
+            return None
+        return self.variable.first_differences[0]
+
+
+def first_divergence(check: CheckResult) -> Divergence | None:
+    """The earliest variable that does not match, by iteration, rank and name.
+
+    Variables of one side that the configuration lets go have no verdict, and are none.
+    """
+    return _earliest(check, [one for one in check.variables if one.verdict is not Verdict.MATCH])
+
+
+def first_numeric_divergence(check: CheckResult) -> Divergence | None:
+    """The earliest variable whose numbers differ, by iteration, rank and name."""
+    return _earliest(check, [one for one in check.variables if one.verdict is Verdict.DIFFER])
+
+
+def _earliest(check: CheckResult, found: list[VariableResult]) -> Divergence | None:
+    first = min(found, key=lambda one: one.id.sort_key, default=None)
+    return None if first is None else Divergence(_kind_of(check, first), first)
+
+
+def _kind_of(check: CheckResult, variable: VariableResult) -> DivergenceKind:
+    if variable.verdict is Verdict.DIFFER:
+        return DivergenceKind.DIFFER
+    if variable.id in check.missing_variables:
+        return DivergenceKind.MISSING
+    if variable.id in check.extra_variables:
+        return DivergenceKind.EXTRA
+    return DivergenceKind.NOT_COMPARABLE
