@@ -19,8 +19,7 @@ from ciwrap import _core
 from ciwrap.arrays.dtypes import dtype_text
 from ciwrap.arrays.intake import take_over
 from ciwrap.arrays.values import ArrayValues, as_bytes
-from ciwrap.compare.pair import compare_variable
-from ciwrap.compare.variable import check_variable, golden_id
+from ciwrap.compare.judge import check_golden, compare_values, golden_id
 from ciwrap.errors import (
     CiwrapError,
     UnreadableFileError,
@@ -104,7 +103,7 @@ def compare_arrays(
     """
     settings = _settings(atol, rtol, ulps, equal_nan=equal_nan, fill_values=fill_values)
     ours, theirs = _values(golden), _values(new)
-    return compare_variable(ours, theirs, settings, VariableId(name)).result
+    return compare_values(ours, theirs, settings, VariableId(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +231,7 @@ def check_array(array: Any, golden: GoldenVariable) -> VariableResult:
     Another dtype or shape is `not_comparable`, not an exception. Raises UnsupportedDtypeError for
     arrays without a defined comparison.
     """
-    return check_variable(golden, _values(array, golden.name), None).result
+    return check_golden(golden, _values(array, golden.name), None)
 
 
 def _settings(

@@ -292,6 +292,12 @@ class ShapeMismatchError(NotComparableError, ValueError):
     slug = "shape-mismatch"
 
 
+class LabelMismatchError(NotComparableError, ValueError):
+    """Golden and output have different labels: names of dimensions, units, a fill value."""
+
+    slug = "label-mismatch"
+
+
 class ParameterMismatchError(NotComparableError, ValueError):
     """The golden was made with another bound or other settings than those now asked for."""
 

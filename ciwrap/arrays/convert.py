@@ -26,6 +26,7 @@ class ConvertedValues(Values):
         self._values = values
         self.dtype = dtype
         self.shape = values.shape
+        self.labels = values.labels
         self.item_bytes = 2 if is_bfloat16(dtype) else np.dtype(dtype).itemsize
 
     def read(self, first_element: int, count: int) -> NDArray[Any]:
@@ -40,6 +41,7 @@ class RoundedValues(Values):
         self._values = values
         self.dtype = dtype
         self.shape = values.shape
+        self.labels = values.labels
         self.item_bytes = 4
 
     def read(self, first_element: int, count: int) -> NDArray[Any]:

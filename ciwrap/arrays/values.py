@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ciwrap.arrays.dtypes import storage_dtype
 from ciwrap.errors import MaskError
 
 if TYPE_CHECKING:
@@ -30,6 +31,26 @@ class FileRegion:
     byte_count: int
 
 
+Labels = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a variable is, whatever its values: two that are compared have one signature.
+
+    dtype, shape: as in `Values`. labels: what its file says of it besides, as (key, text) pairs in
+    the order of the keys, such as ("dims", "x y") and ("units", "m"); () where it says nothing.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    labels: Labels = ()
+
+    @property
+    def byte_count(self) -> int:
+        return math.prod(self.shape) * storage_dtype(self.dtype).itemsize
+
+
 class HeldOnDevice:
     """An array in a device's memory, and the core's backend that computes there."""
 
@@ -48,11 +69,24 @@ class HeldOnDevice:
 
 
 class Values(ABC):
-    """dtype: array-protocol string with byte order, or "<bf2". shape: () for a single number."""
+    """dtype: array-protocol string with byte order, or "<bf2". shape: () for a single number.
+
+    labels: as in `Signature`.
+    """
 
     dtype: str
     shape: tuple[int, ...]
     item_bytes: int
+    labels: Labels = ()
+
+    @property
+    def signature(self) -> Signature:
+        return Signature(self.dtype, tuple(self.shape), self.labels)
+
+    @property
+    def masked_count(self) -> int:
+        """How many elements a mask has taken out."""
+        return 0
 
     @property
     def element_count(self) -> int:
@@ -137,6 +171,16 @@ class MaskedValues(Values):
         self.dtype = values.dtype
         self.shape = values.shape
         self.item_bytes = values.item_bytes
+        self.labels = values.labels
+        self._masked_count: int | None = None
+
+    @property
+    def masked_count(self) -> int:
+        """Reads the mask, once."""
+        if self._masked_count is None:
+            counts = (int(np.count_nonzero(slab)) for _, slab in self._mask.slabs())
+            self._masked_count = sum(counts)
+        return self._masked_count
 
     def read(self, first_element: int, count: int) -> NDArray[Any]:
         elements: NDArray[Any] = self._values.read(first_element, count).copy()

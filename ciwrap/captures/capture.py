@@ -17,14 +17,9 @@ from ciwrap.captures.index import (
     Directory,
 )
 from ciwrap.captures.index_codec import encode_checkpoint, encode_index, read_checkpoint, read_index
-from ciwrap.captures.listing import (
-    by_checkpoint,
-    checksum_of,
-    source_files,
-    why_stale,
-    youngest_ns,
-)
+from ciwrap.captures.listing import by_checkpoint
 from ciwrap.catalog.catalog import Catalog
+from ciwrap.catalog.files import checksum_of, source_files, why_stale, youngest_ns
 from ciwrap.errors import (
     CiwrapError,
     CorruptCaptureError,
@@ -42,15 +37,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from ciwrap.captures.index import CheckpointKey, SourceFile
+    from ciwrap.captures.index import CheckpointKey
+    from ciwrap.catalog.files import SourceFile
     from ciwrap.catalog.rules import Rules
     from ciwrap.model import VariableId
     from ciwrap.progress import Progress
     from ciwrap.readers.layout import OutputFile
 
-# Large enough for scattered reads at nearly the speed of a stream, and for trees of 1/4000 of the
-# data; small enough that one differing number costs little to look at.
-DEFAULT_CHUNK_BYTES = 64 * 1024
 DEFAULT_SETTLE_SECONDS = 1.0
 # So much work at most is lost to a crash.
 _COMMIT_SECONDS = 2.0
@@ -60,12 +53,14 @@ _COMMIT_SECONDS = 2.0
 class CaptureOptions:
     """How a run is captured.
 
+    chunk_bytes: None for those of `against`, or else the default.
+
     residues: whether other runs can be held against this capture. against: such a capture of
     another run. checksums: whether the files' bytes are hashed, too, so that a copy with other
     times is known again. settle_seconds: files younger than this are looked at last and waited for.
     """
 
-    chunk_bytes: int = DEFAULT_CHUNK_BYTES
+    chunk_bytes: int | None = None
     residues: bool = False
     against: Path | None = None
     checksums: bool = False
@@ -85,7 +80,7 @@ class CaptureReport:
     bytes_read: int = 0
     capture_bytes: int = 0
     seconds: float = 0.0
-    root: str = ""
+    identity: str = ""
 
 
 def capture_run(
@@ -137,7 +132,7 @@ def capture_run(
         old = _old_checkpoints(work)
         writer = stack.enter_context(CaptureWriter(work))
         index = session.update(writer, by_checkpoint(found), old)
-        report.root = index.root.hex()
+        report.identity = index.identity.hex()
         report.without_tree, report.bytes_read = maker.without_tree, maker.bytes_read
     if rebuild:
         try:

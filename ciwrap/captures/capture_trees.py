@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 from ciwrap import _core
 from ciwrap.captures.index import (
     CapturedVariable,
+    FineIdentity,
     MadeWith,
     StoredTree,
     by_identity,
     read_tree,
 )
 from ciwrap.captures.index_codec import read_checkpoint, read_index
-from ciwrap.captures.listing import relative_path
+from ciwrap.catalog.files import relative_path
 from ciwrap.errors import CiwrapError, UsageError
 from ciwrap.model import VariableSettings
+from ciwrap.trees.bounds import bound_of, describe_bound
 from ciwrap.trees.build import Resources, feed, tree_parameters
 
 if TYPE_CHECKING:
@@ -32,8 +34,13 @@ if TYPE_CHECKING:
     from ciwrap.readers.base import VariableInfo
 
 
+# Large enough for scattered reads at nearly the speed of a stream, and for trees of 1/4000 of the
+# data; small enough that one differing number costs little to look at.
+DEFAULT_CHUNK_BYTES = 64 * 1024
+
+
 class Against:
-    """The other run's capture: its fine trees by variable."""
+    """The other run's capture: its trees by variable."""
 
     def __init__(self, capture: CaptureFile) -> None:
         self._capture = capture
@@ -41,21 +48,46 @@ class Against:
         index = read_index(capture)
         for directory in index.checkpoints.values():
             self._variables.update(by_identity(read_checkpoint(capture, directory).variables))
-        if self._variables and all(one.fine is None for one in self._variables.values()):
+        self._by_name = {identity.name: one for identity, one in self._variables.items()}
+        plain = [one.plain.parameters for one in self._variables.values() if one.plain is not None]
+        # What is compared exactly needs no residues.
+        needs_residues = any(parameters.kind != "exact" for parameters in plain)
+        if needs_residues and all(one.fine is None for one in self._variables.values()):
             raise UsageError(
                 "has no residues, so no run can be captured against it",
                 file=capture.path,
                 remedy="capture that run with --residues",
             )
+        self.chunk_bytes = plain[0].chunk_bytes if plain else None
 
     def fine(self, identity: VariableId) -> StoredTree | None:
+        """The variable's tree with residues."""
         variable = self._variables.get(identity)
         return None if variable is None else variable.fine
 
+    def with_bound(self, settings: VariableSettings, identity: VariableId) -> VariableSettings:
+        """The settings with the bound that the other run was captured with, there or elsewhere."""
+        variable = self._variables.get(identity) or self._by_name.get(identity.name)
+        return settings if variable is None else with_bound_of(settings, variable)
+
     def tree(self, identity: VariableId) -> _core.Tree:
+        """The variable's tree with residues, read. Raises CorruptCaptureError."""
         variable = self._variables[identity]
         assert variable.fine is not None
         return read_tree(self._capture, variable, variable.fine)
+
+
+def with_bound_of(settings: VariableSettings, captured: CapturedVariable) -> VariableSettings:
+    """The settings with the bound, and all that goes with it, of a captured variable's trees."""
+    if captured.plain is None:
+        return settings
+    made_with = captured.plain.parameters
+    return replace(
+        settings,
+        bound=bound_of(made_with),
+        equal_nan=made_with.equal_nan,
+        fill_values=made_with.fill_values,
+    )
 
 
 # What a tree knows of a variable's settings, and what does not change how it is compared.
@@ -91,7 +123,7 @@ class TreeMaker:
         run: Path,
         rules: Rules,
         *,
-        chunk_bytes: int,
+        chunk_bytes: int | None,
         residues: bool,
         against: Against | None,
         resources: Resources,
@@ -99,7 +131,14 @@ class TreeMaker:
     ) -> None:
         self._run = run
         self._rules = rules
-        self._chunk_bytes = chunk_bytes
+        known = None if against is None else against.chunk_bytes
+        if chunk_bytes is not None and known is not None and chunk_bytes != known:
+            raise UsageError(
+                f"--chunk-bytes {chunk_bytes}, but the capture to hold the run against has chunks"
+                f" of {known} bytes",
+                remedy="leave --chunk-bytes out",
+            )
+        self._chunk_bytes = chunk_bytes or known or DEFAULT_CHUNK_BYTES
         self._residues = residues
         self._against = against
         self._resources = resources
@@ -107,9 +146,15 @@ class TreeMaker:
         self.bytes_read = 0
         self.without_tree: list[tuple[VariableId, str]] = []
 
+    def _settings_of(self, identity: VariableId, dtype: str) -> VariableSettings:
+        settings = self._rules.settings_for(identity, dtype)
+        if self._against is None or self._rules.bounds_are_given:
+            return settings
+        return self._against.with_bound(settings, identity)
+
     def is_as_asked(self, variable: CapturedVariable) -> bool:
         """Whether an earlier capture's trees are those that would be made now."""
-        settings = self._rules.settings_for(variable.identity, variable.dtype)
+        settings = self._settings_of(variable.identity, variable.dtype)
         if self._rules.is_ignored(variable.identity) or not has_own_tree(settings):
             return True
         if variable.plain is None:
@@ -124,7 +169,7 @@ class TreeMaker:
             return True
         theirs = self._against.fine(variable.identity)
         ours = variable.relative
-        return theirs is None or (ours is not None and ours.against == theirs.root)
+        return theirs is None or (ours is not None and ours.against == theirs.identity)
 
     def make(
         self, writer: CaptureWriter, identity: VariableId, catalog: Catalog
@@ -133,15 +178,15 @@ class TreeMaker:
         info = catalog.entries[identity].info
         shape = tuple(info.shape)
         if self._rules.is_ignored(identity):
-            return CapturedVariable(identity, info.dtype, shape, reason="it is ignored")
-        settings = self._rules.settings_for(identity, info.dtype)
+            return _without_tree(identity, info, "it is ignored")
+        settings = self._settings_of(identity, info.dtype)
         if info.fault is not None:
             self.without_tree.append((identity, info.fault))
-            return CapturedVariable(identity, info.dtype, shape, reason=info.fault)
+            return _without_tree(identity, info, info.fault)
         if not has_own_tree(settings):
             reason = "it is compared in a way that trees do not know, such as with a mask"
             self.without_tree.append((identity, reason))
-            return CapturedVariable(identity, info.dtype, shape, reason=reason)
+            return _without_tree(identity, info, reason)
         values = catalog.values(identity)
         plan = {"plain": self._parameters(info.dtype, settings, 1, identity)}
         fine = self._parameters(info.dtype, settings, settings.residue_levels, identity)
@@ -149,12 +194,18 @@ class TreeMaker:
             plan["fine"] = fine
         golden = None
         theirs = None if self._against is None else self._against.fine(identity)
-        if theirs is not None and self._against is not None and self._fits(theirs, fine):
+        if theirs is not None and self._against is not None:
+            self._refuse_other_bound(theirs, fine, identity)
             plan["relative"] = theirs.parameters
             golden = self._against.tree(identity)
-            if golden.scalar_count != values.element_count * fine.scalars_per_element:
+            if (
+                golden.parameters.dtype != info.dtype
+                or golden.scalar_count != values.element_count * fine.scalars_per_element
+            ):
                 del plan["relative"]
-        trees = self._build(writer, plan, values, golden)
+        trees = self._build(
+            writer, plan, values, golden, None if theirs is None else theirs.identity
+        )
         self.bytes_read += values.byte_count
         return CapturedVariable(
             identity,
@@ -164,6 +215,7 @@ class TreeMaker:
             trees.get("fine"),
             trees.get("relative"),
             region=self._region(info),
+            labels=info.labels,
         )
 
     def _region(self, info: VariableInfo) -> tuple[str, int] | None:
@@ -172,17 +224,21 @@ class TreeMaker:
         return relative_path(self._run, info.region.path), info.region.offset
 
     @staticmethod
-    def _fits(theirs: StoredTree, fine: _core.TreeParameters) -> bool:
-        """Whether another run's tree was made with what is asked for now."""
+    def _refuse_other_bound(
+        theirs: StoredTree, fine: _core.TreeParameters, identity: VariableId
+    ) -> None:
+        """Raises UsageError if another bound is asked for than the other run was captured with."""
         p = theirs.parameters
-        return (p.dtype, p.atol, p.rtol, p.ulps, p.equal_nan, p.fill_values) == (
-            fine.dtype,
-            fine.atol,
-            fine.rtol,
-            fine.ulps,
-            fine.equal_nan,
-            fine.fill_values,
-        )
+        if p.dtype == fine.dtype and (
+            (p.atol, p.rtol, p.ulps, p.equal_nan, p.fill_values)
+            != (fine.atol, fine.rtol, fine.ulps, fine.equal_nan, fine.fill_values)
+        ):
+            raise UsageError(
+                f"asked for is {describe_bound(fine)}, but the run to hold it against was captured"
+                f" with {describe_bound(p)}",
+                variable=identity.text,
+                remedy="leave the bound out to take that run's, or capture that run anew",
+            )
 
     def _parameters(
         self,
@@ -205,6 +261,7 @@ class TreeMaker:
         plan: dict[str, _core.TreeParameters],
         values: Values,
         golden: _core.Tree | None,
+        against: FineIdentity | None,
     ) -> dict[str, StoredTree]:
         """All trees of a variable in one go through its data."""
         region = values.region
@@ -221,7 +278,7 @@ class TreeMaker:
             }
             feed(list(builders.values()), values, self._resources, self._progress)
             return {
-                name: _stored(writer, builder, golden if name == "relative" else None)
+                name: _stored(writer, builder, against if name == "relative" else None)
                 for name, builder in builders.items()
             }
         except CiwrapError as error:
@@ -229,17 +286,23 @@ class TreeMaker:
             raise
 
 
+def _without_tree(identity: VariableId, info: VariableInfo, reason: str) -> CapturedVariable:
+    return CapturedVariable(
+        identity, info.dtype, tuple(info.shape), reason=reason, labels=info.labels
+    )
+
+
 def _stored(
-    writer: CaptureWriter, builder: _core.TreeBuilder, golden: _core.Tree | None
+    writer: CaptureWriter, builder: _core.TreeBuilder, against: FineIdentity | None
 ) -> StoredTree:
     tree = builder.finish()
     drift = builder.drift
-    residues = None if golden is not None or tree.residues is None else tree.residues
+    residues = None if against is not None or tree.residues is None else tree.residues
     return StoredTree(
         MadeWith.of(tree.parameters),
         tree.root,
         writer.append(tree.digests.tobytes()),
         None if residues is None else writer.append(residues.tobytes()),
-        None if golden is None else golden.root,
+        against,
         None if drift is None else float(drift.max_share),
     )

@@ -9,57 +9,77 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from ciwrap.arrays.dtypes import storage_dtype
+from ciwrap.arrays.values import FileRegion
 from ciwrap.captures.index import by_identity
 from ciwrap.errors import CorruptFileError, UsageError
-from ciwrap.readers.base import FileRegion
 from ciwrap.trees.build import tree_parameters
 
 if TYPE_CHECKING:
     from ciwrap import _core
-    from ciwrap.arrays.values import Values
+    from ciwrap.arrays.values import Signature, Values
     from ciwrap.captures.index import CapturedVariable, CheckpointKey, StoredTree
     from ciwrap.captures.side import Side
     from ciwrap.catalog.catalog import Catalog
-    from ciwrap.compare.outcome import Outcome
+    from ciwrap.catalog.files import SourceFile
+    from ciwrap.catalog.rows import RowOrder
+    from ciwrap.errors import CiwrapError
     from ciwrap.model import VariableId, VariableSettings
     from ciwrap.readers.layout import OutputFile
 
 
-class Variables:
-    """A checkpoint of one side: from its capture, its files opened only if they have to be."""
+class Look:
+    """A first look at a checkpoint's files, and whether any of their data were read after it."""
 
-    def __init__(self, side: Side, key: CheckpointKey, outcome: Outcome) -> None:
+    def __init__(self, side: Side, key: CheckpointKey, seen: tuple[SourceFile, ...] | None) -> None:
+        self.side = side
+        self.key = key
+        self.has_read = False
+        self._seen = seen
+
+    def change(self) -> str | None:
+        """What has happened to the files since, if data were read; None if nothing has."""
+        return self.side.change_since(self._seen, self.key) if self.has_read else None
+
+
+class Variables:
+    """A checkpoint of one run: from its capture, its files opened only if they have to be.
+
+    captured: what its capture says of each variable, {} if it has none or that no longer holds.
+    stale: why it does not. look: at its files, before anything of them was read. errors: files that
+    could not be read; notes: what was chosen among copies.
+    """
+
+    def __init__(self, side: Side, key: CheckpointKey) -> None:
         self.side = side
         self._key = key
-        self._outcome = outcome
         self._catalog: Catalog | None = None
         self._named: dict[str, OutputFile] | None = None  # files by the one variable they hold
-        checkpoint, reason = side.captured(key)
-        if reason is not None:
-            outcome.stale.append((str(side.run), key, reason))
+        self.errors: list[CiwrapError] = []
+        self.notes: list[str] = []
+        seen, checkpoint, self.stale = side.captured(key)
+        self.look = Look(side, key, seen)
         self.captured = {} if checkpoint is None else by_identity(checkpoint.variables)
-        if checkpoint is not None:
-            self.identities = set(self.captured)
-        else:
-            self.identities = set(self.catalog.entries)
+        self.identities = set(self.captured or self.catalog.entries)
 
     @property
     def catalog(self) -> Catalog:
         if self._catalog is None:
             self._catalog = self.side.catalog(self._key)
-            self._outcome.errors.extend(self._catalog.errors)
+            self.errors.extend(self._catalog.errors)
+            self.notes.extend(self._catalog.notes)
+            self.look.has_read = True
         return self._catalog
 
     @property
     def has_files_open(self) -> bool:
         return self._catalog is not None
 
-    def describe(self, identity: VariableId) -> tuple[str, tuple[int, ...]]:
-        """dtype and shape."""
-        if identity in self.captured:
-            return self.captured[identity].dtype, self.captured[identity].shape
-        info = self.catalog.entries[identity].info
-        return info.dtype, tuple(info.shape)
+    def signature(self, identity: VariableId) -> Signature:
+        """What the variable is, as far as no data have to be read for that."""
+        captured = self.captured.get(identity)
+        if captured is not None:
+            return captured.signature
+        return self.catalog.entries[identity].info.signature
 
     def path_of(self, identity: VariableId) -> str:
         """The file that holds it; the checkpoint's folder where the file was not opened."""
@@ -78,6 +98,7 @@ class Variables:
         if captured is not None and captured.region is not None and self._catalog is None:
             path, offset = captured.region
             item_bytes = storage_dtype(captured.dtype).itemsize
+            self.look.has_read = True
             return FileRegion(
                 os.path.join(self.side.run, path),  # noqa: PTH118 - for every variable of a run
                 offset,
@@ -94,9 +115,13 @@ class Variables:
         self._refuse_change(identity)
         return self.catalog.values(identity, mask)
 
+    def order_of(self, identity: VariableId) -> RowOrder | None:
+        """The order of the variable's rows; None if it is not aligned. Raises AlignmentError."""
+        return self.catalog.order_of(identity) if self.side.arrangement is not None else None
+
     def _refuse_change(self, identity: VariableId) -> None:
         entry = self.catalog.entries.get(identity)
-        if entry is None or (entry.info.dtype, tuple(entry.info.shape)) != self.describe(identity):
+        if entry is None or entry.info.signature != self.signature(identity):
             raise CorruptFileError(
                 "the file changed while it was being compared",
                 file=self.path_of(identity),
@@ -150,7 +175,7 @@ def comparable_trees(
     """The best two trees whose digests may be compared: relative to the first run, else plain."""
     if mine.fine is not None and other.relative is not None:
         same = other.relative.parameters == mine.fine.parameters
-        if same and other.relative.against == mine.fine.root:
+        if same and other.relative.against == mine.fine.identity:
             return mine.fine, other.relative
     if mine.plain is None or other.plain is None:
         return None

@@ -15,12 +15,12 @@ import os
 import struct
 import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec import Meta
 
 from ciwrap import _core
+from ciwrap.catalog.files import Digest, Whole
 from ciwrap.closing import Closing
 from ciwrap.errors import (
     CorruptCaptureError,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAGIC = b"\x89CWCAP\r\n"
-VERSION = 2
+VERSION = 3
 SLOT_OFFSETS = (64, 4096 + 64)
 HEAD_BYTES = 8192
 _HEAD = struct.Struct("<8sI52x")  # magic, version, zeros up to the first slot
@@ -47,11 +47,6 @@ _SLOT_BYTES = _SLOT.size + 16
 MOST_INDEX_BYTES = 1 << 30
 # Parts that lie no further apart are fetched in one go.
 _NEAR_BYTES = 16 << 10
-
-
-# As they stand in an index.
-Whole = Annotated[int, Meta(ge=0, lt=1 << 62)]
-Digest = Annotated[bytes, Meta(min_length=16, max_length=16)]
 
 
 class Section(msgspec.Struct, frozen=True, array_like=True, gc=False):

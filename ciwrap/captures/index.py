@@ -15,9 +15,11 @@ import msgspec
 from msgspec import Meta
 
 from ciwrap import _core
-from ciwrap.captures.container import Digest, Section, Whole
+from ciwrap.arrays.values import Signature
+from ciwrap.captures.container import Section
+from ciwrap.catalog.files import Digest, SourceFile, Whole
 from ciwrap.errors import CiwrapError, CorruptCaptureError
-from ciwrap.model import ErrorBound, VariableId
+from ciwrap.model import VariableId
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,20 +28,7 @@ if TYPE_CHECKING:
     from ciwrap.captures.container import CaptureFile
 
 CheckpointKey = tuple[int | None, int | None]
-
-
-class SourceFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A file of the run as it was when it was captured.
-
-    path: relative to the run, with '/'. how: reader, name and options it was read with, as text.
-    checksum: XXH3-128 of the XXH3-128 of its pieces of 1 MiB, where one was asked for.
-    """
-
-    path: str
-    byte_count: Whole
-    mtime_ns: int
-    how: str
-    checksum: Digest | None = None
+_FINE = b"ciwrap fine tree"
 
 
 class MadeWith(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -94,10 +83,20 @@ def _level_counts(leaves: int, arity: int) -> tuple[int, ...]:
     return tuple(reversed(counts))
 
 
+class FineIdentity(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Which tree with residues another run was held against.
+
+    The root of a tree with residues is that of the cells alone: trees of other residues can have
+    the same one. So this is a digest of both, and a type of its own, which no root passes for.
+    """
+
+    digest: Digest
+
+
 class StoredTree(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A tree in the file: all digests, root first. residues: only in one others are held against.
 
-    against: root of the fine tree that this one was made against; None for a tree of its own.
+    against: the fine tree that this one was made against; None for a tree of its own.
     max_share: how much of the bound the values had moved from there, over matching chunks.
     """
 
@@ -105,13 +104,20 @@ class StoredTree(msgspec.Struct, frozen=True, array_like=True, gc=False):
     root: Digest
     digests: Section
     residues: Section | None = None
-    against: Digest | None = None
+    against: FineIdentity | None = None
     max_share: Annotated[float, Meta(ge=0, le=1)] | None = None
 
     @property
     def parameters(self) -> _core.TreeParameters:
         """Raises UsageError for a row that cannot have been written by us."""
         return _parameters(self.made_with)
+
+    @property
+    def identity(self) -> FineIdentity | None:
+        """Of a tree with residues: what it is, residues and all; None for other trees."""
+        if self.residues is None:
+            return None
+        return FineIdentity(_core.xxh3_128(_FINE + self.root + self.residues.checksum))
 
     def counts(self, scalar_count: int) -> tuple[int, ...]:
         """Nodes of each level, root first."""
@@ -125,7 +131,7 @@ class CapturedVariable(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     plain: the tree that may be compared with any other of the same bound. fine: the tree with
     residues. relative: the tree made against another run's fine one. Without any, the reason says
-    why it has none, and its data have to be compared.
+    why it has none, and its data have to be compared. labels: as in `VariableInfo`.
     """
 
     identity: VariableId
@@ -137,10 +143,24 @@ class CapturedVariable(msgspec.Struct, frozen=True, array_like=True, gc=False):
     reason: str | None = None
     # Where the bytes lie as they are: one of the checkpoint's files, and the first byte.
     region: tuple[str, Whole] | None = None
+    labels: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def signature(self) -> Signature:
+        return Signature(self.dtype, self.shape, self.labels)
 
     @property
     def element_count(self) -> int:
         return math.prod(self.shape)
+
+    @property
+    def digests(self) -> tuple[bytes | None, bytes | None]:
+        """What tells its trees from others: the plain one's root, the fine one's identity."""
+        fine = None if self.fine is None else self.fine.identity
+        return (
+            None if self.plain is None else self.plain.root,
+            None if fine is None else fine.digest,
+        )
 
 
 class CapturedCheckpoint(msgspec.Struct, frozen=True, array_like=True):
@@ -153,8 +173,7 @@ class CapturedCheckpoint(msgspec.Struct, frozen=True, array_like=True):
     @property
     def digest(self) -> bytes:
         rows = sorted(
-            (v.identity.sort_key, v.dtype, v.shape, None if v.plain is None else v.plain.root)
-            for v in self.variables
+            (v.identity.sort_key, v.dtype, v.shape, v.labels, *v.digests) for v in self.variables
         )
         return _core.xxh3_128(msgspec.msgpack.encode(rows))
 
@@ -174,8 +193,8 @@ class CaptureIndex:
     checkpoints: dict[CheckpointKey, Directory] = field(default_factory=dict)
 
     @property
-    def root(self) -> bytes:
-        """run > iteration > rank: one digest of everything, equal only if all plain trees are."""
+    def identity(self) -> bytes:
+        """run > iteration > rank: one digest of everything, equal only if all trees are."""
         iterations: dict[int | None, list[bytes]] = {}
         for key in sorted(self.checkpoints, key=key_order):
             named = json.dumps(key[1]).encode() + b" " + self.checkpoints[key].digest
@@ -219,11 +238,6 @@ def read_tree(capture: CaptureFile, variable: CapturedVariable, tree: StoredTree
     if built.root != tree.root:
         raise malformed(capture.path, "a tree's root")
     return built
-
-
-def bound_of_tree(tree: StoredTree) -> ErrorBound:
-    p = tree.parameters
-    return ErrorBound(p.atol, p.rtol, p.ulps)
 
 
 def by_identity(variables: Iterable[CapturedVariable]) -> dict[VariableId, CapturedVariable]:

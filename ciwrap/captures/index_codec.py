@@ -73,6 +73,8 @@ def _check_variable(variable: CapturedVariable) -> None:
     for tree in (variable.plain, variable.fine, variable.relative):
         if tree is None:
             continue
+        _need((tree is variable.fine) == (tree.residues is not None), "residues")
+        _need((tree is variable.relative) == (tree.against is not None), "a baseline")
         parameters = tree.parameters
         _need(parameters.dtype == variable.dtype, "a tree's dtype")
         nodes = sum(tree.counts(element_count * parameters.scalars_per_element))

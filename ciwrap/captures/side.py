@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from ciwrap.captures.container import CaptureFile
 from ciwrap.captures.index_codec import read_checkpoint, read_index
-from ciwrap.captures.listing import by_checkpoint, capture_paths, source_files, why_stale
+from ciwrap.captures.listing import by_checkpoint, capture_paths
 from ciwrap.catalog.catalog import Catalog
+from ciwrap.catalog.files import source_files, why_stale
 from ciwrap.errors import (
     CiwrapError,
     CorruptCaptureError,
@@ -22,12 +23,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ciwrap.captures.index import CapturedCheckpoint, CaptureIndex, CheckpointKey
+    from ciwrap.catalog.files import SourceFile
+    from ciwrap.catalog.rows import Arrangement
     from ciwrap.readers.layout import OutputFile
+
+WHOLE_RUN: CheckpointKey = (None, None)
 
 
 @dataclass(slots=True)
 class Side:
-    """A run. capture: open, or None; index: what it holds."""
+    """A run, or a single file: a run of one checkpoint. capture: open, or None; index: what it
+    holds. arrangement: how rows are aligned, which only whole runs can be.
+    """
 
     run: Path
     found: FoundOutputs
@@ -36,6 +43,21 @@ class Side:
     index: CaptureIndex | None = None
     verify_checksums: bool = False
     fault: CiwrapError | None = None  # why a capture that is there is not used
+    arrangement: Arrangement | None = None
+
+    @property
+    def is_single(self) -> bool:
+        """Whether there is but one checkpoint, of which the paths say nothing."""
+        return list(self.groups) == [WHOLE_RUN]
+
+    def take_whole(self, arrangement: Arrangement | None) -> None:
+        """From now on all files are one checkpoint, whose variables tell their iterations and
+        ranks; captures, which are of single checkpoints, are of no use then.
+        """
+        self.close()
+        self.capture = self.index = None
+        self.arrangement = arrangement
+        self.groups = {WHOLE_RUN: list(self.found.files)}
 
     def prefetch(self, keys: Iterable[CheckpointKey]) -> None:
         """Has the system fetch what the capture says of these checkpoints, all at once."""
@@ -44,25 +66,42 @@ class Side:
         found = (self.index.checkpoints[key] for key in keys if key in self.index.checkpoints)
         self.capture.prefetch((one.section.offset, one.section.byte_count) for one in found)
 
-    def captured(self, key: CheckpointKey) -> tuple[CapturedCheckpoint | None, str | None]:
-        """What the capture says of a checkpoint; None if it is not in it, or no longer holds, and
-        why that is.
+    def captured(
+        self, key: CheckpointKey
+    ) -> tuple[tuple[SourceFile, ...] | None, CapturedCheckpoint | None, str | None]:
+        """What a checkpoint's files look like now (None: they cannot be looked at); what the
+        capture says of it, None if it is not in it, or no longer holds; and why that is.
         """
-        if self.capture is None or self.index is None or key not in self.index.checkpoints:
-            return None, None
+        try:
+            now = source_files(self.run, self.groups[key])
+        except CiwrapError as error:
+            return None, None, str(error) if self._holds(key) else None
+        if self.capture is None or self.index is None or not self._holds(key):
+            return now, None, None
         try:
             checkpoint = read_checkpoint(self.capture, self.index.checkpoints[key])
-            now = source_files(self.run, self.groups[key])
             reason = why_stale(
                 checkpoint.files, now, self.run, verify_checksums=self.verify_checksums
             )
         except CiwrapError as error:
             reason = str(error)
-        return (checkpoint, None) if reason is None else (None, reason)
+        return (now, checkpoint, None) if reason is None else (now, None, reason)
+
+    def _holds(self, key: CheckpointKey) -> bool:
+        return self.index is not None and key in self.index.checkpoints
+
+    def change_since(self, seen: tuple[SourceFile, ...] | None, key: CheckpointKey) -> str | None:
+        """What has happened to a checkpoint's files since; None if nothing has."""
+        if seen is None:
+            return None
+        try:
+            return why_stale(seen, source_files(self.run, self.groups[key]), self.run)
+        except CiwrapError as error:
+            return str(error)
 
     def catalog(self, key: CheckpointKey) -> Catalog:
         """The checkpoint's variables, from its files."""
-        return Catalog(FoundOutputs(tuple(self.groups[key])))
+        return Catalog(FoundOutputs(tuple(self.groups[key])), self.arrangement)
 
     @property
     def capture_bytes_read(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from ciwrap.captures.container import CaptureFile
     from ciwrap.captures.index import CapturedVariable, StoredTree
-    from ciwrap.model import VariableId
 
 _UNMATCHABLE = b"\xff" * 16
 # Neighbouring groups of leaves are read in one go across gaps up to this.
@@ -29,19 +28,13 @@ _READ_ALL_UP_TO = 8192
 
 @dataclass(frozen=True, slots=True)
 class Descent:
-    """Two captured trees whose roots differ, of one size and with the same chunks.
+    """Two captured trees whose roots differ, of one size and with the same chunks."""
 
-    facts, roots: what the variable's result will say besides.
-    """
-
-    identity: VariableId
     golden: CaptureFile
     golden_tree: StoredTree
     new: CaptureFile
     new_tree: StoredTree
     variable: CapturedVariable
-    facts: dict[str, Any]
-    roots: dict[str, Any]
 
     @property
     def scalar_count(self) -> int:

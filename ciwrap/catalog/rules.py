@@ -1,4 +1,4 @@
-"""How the variables of a run are judged: settings of each, what is ignored, how rows are ordered."""
+"""How a run is judged: the settings of each variable, what is ignored, how rows are ordered."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ class Rules:
 
     settings_for: of a variable and its dtype. A variable that only one side has is not comparable,
     unless strict_variables is false, when it is only told of. arrangement: how rows are aligned and
-    which of two copies counts; None: as the files have it.
+    which of two copies counts; None: as the files have it. bounds_are_given: whether the settings
+    hold bounds that somebody asked for; if not, those of a capture may take their place.
     """
 
     settings_for: Callable[[VariableId, str], VariableSettings]
     is_ignored: Callable[[VariableId], bool]
     strict_variables: bool = True
     arrangement: Arrangement | None = None
+    bounds_are_given: bool = True

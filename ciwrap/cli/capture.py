@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 @click.option(
     "--checksums", is_flag=True, help="Hash the files, too: copies with other times stay valid."
 )
-@click.option("--chunk-bytes", type=int, help="Size of a chunk; default 65536.")
+@click.option(
+    "--chunk-bytes", type=int, help="Size of a chunk; default: that of --against, else 65536."
+)
 @click.option(
     "--settle",
     type=click.FloatRange(0, 3600),
@@ -75,7 +77,7 @@ def command(
 
     Exit codes: 0 all captured, 2 usage, 3 something was left out.
     """
-    from ciwrap.captures.capture import DEFAULT_CHUNK_BYTES, CaptureOptions, capture_run
+    from ciwrap.captures.capture import CaptureOptions, capture_run
     from ciwrap.captures.listing import DEFAULT_INSIDE
     from ciwrap.cli.progress import progress_bar
 
@@ -92,7 +94,7 @@ def command(
             target,
             rules,
             CaptureOptions(
-                chunk_bytes=DEFAULT_CHUNK_BYTES if chunk_bytes is None else chunk_bytes,
+                chunk_bytes=chunk_bytes,
                 residues=residues,
                 against=None if against is None else Path(against),
                 checksums=checksums,
@@ -126,7 +128,7 @@ def _document(report: CaptureReport, run: str, target: str) -> dict[str, Any]:
         "kind": "capture",
         "run": run,
         "capture": target,
-        "root": report.root,
+        "identity": report.identity,
         "captured": [list(key) for key in report.captured],
         "kept": [list(key) for key in report.kept],
         "dropped": [list(key) for key in report.dropped],
@@ -161,6 +163,6 @@ def _show(session: Session, report: CaptureReport, target: str) -> None:
     for identity, reason in report.without_tree if session.verbose else ():
         print_line(f"  without a tree: {safe_text(identity.text)}: {safe_text(reason)}")
     print_line(
-        f"  {safe_text(target)}: {bytes_text(report.capture_bytes)}, root {report.root},"
+        f"  {safe_text(target)}: {bytes_text(report.capture_bytes)}, identity {report.identity},"
         f" {bytes_text(report.bytes_read)} read in {seconds_text(report.seconds)}"
     )

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ciwrap.cli.history import (
-    Ending,
     captures_in,
-    compare_folders,
+    compare_sides,
     history_options,
     refuse_without_folders,
 )
@@ -59,8 +58,6 @@ def command(
     from importlib.metadata import version
 
     from ciwrap.cli.progress import progress_bar
-    from ciwrap.compare.runs import compare_runs
-    from ciwrap.compare.timelines import with_history
     from ciwrap.environment import describe_environment
     from ciwrap.model import RunResult
     from ciwrap.readers.registry import is_output_folder
@@ -76,36 +73,23 @@ def command(
             f"{golden} is a {'folder' if is_folder[0] else 'file'}, {new} is not",
             remedy="give two files or two folders",
         )
+    if not is_folder[0]:
+        refuse_without_folders(history)
     sides = [
         # Two single arrays are held against each other whatever their files are called.
         chosen.outputs_of(path, leave_out=captures_in(path, history), name=ours.stem)
         for path in (ours, theirs)
     ]
     with progress_bar() as progress:
-        if is_folder[0]:
-            ending = compare_folders(
-                (ours, theirs),
-                (sides[0], sides[1]),
-                rules,
-                history,
-                bounds_from_captures=chosen.check is None and chosen.bound is None,
-                arguments=session.arguments,
-                resources=session.resources,
-                progress=progress,
-            )
-        else:
-            refuse_without_folders(history)
-            compared = compare_runs(
-                f"{golden} : {new}",
-                sides[0],
-                sides[1],
-                rules,
-                golden_path=golden,
-                source_path=new,
-                resources=session.resources,
-                progress=progress,
-            )
-            ending = Ending(with_history(compared))
+        ending = compare_sides(
+            (ours, theirs),
+            (sides[0], sides[1]),
+            rules,
+            history,
+            arguments=session.arguments,
+            resources=session.resources,
+            progress=progress,
+        )
     result = ending.result
     if result is None:
         return 0

@@ -145,18 +145,20 @@ class Ending:
     exit: Callable[[int], None] | None = None
 
 
-def compare_folders(
+def compare_sides(
     paths: tuple[Path, Path],
     found: tuple[FoundOutputs, FoundOutputs],
     rules: Rules,
     history: Mapping[str, Any],
     *,
-    bounds_from_captures: bool,
     arguments: Sequence[str],
     resources: Resources,
     progress: Progress,
 ) -> Ending:
-    """arguments: of this call, for the processes that --mpi-launch starts."""
+    """Compares two folders, or two files: each is a run of one checkpoint, without a capture.
+
+    arguments: of this call, for the processes that --mpi-launch starts.
+    """
     from ciwrap.captures.side import open_side
     from ciwrap.compare.differences import DifferenceList
     from ciwrap.compare.histories import compare_histories
@@ -177,7 +179,7 @@ def compare_folders(
                 path,
                 one,
                 None if capture is None else Path(capture),
-                use_capture=not history["no_captures"],
+                use_capture=path.is_dir() and not history["no_captures"],
                 verify_checksums=history["verify_checksums"],
             )
             stack.callback(side.close)
@@ -196,7 +198,7 @@ def compare_folders(
                 sides[0],
                 sides[1],
                 rules,
-                HistoryOptions(history["memory_bytes"], bounds_from_captures),
+                HistoryOptions(history["memory_bytes"]),
                 golden_path=str(paths[0]),
                 source_path=str(paths[1]),
                 resources=resources,

@@ -140,4 +140,5 @@ def make_rules(check: Check | None, bound: ErrorBound | None, ignore: tuple[str,
         is_ignored,
         strict_variables=check is None or check.strict.variables,
         arrangement=None if check is None else arrangement_of(check),
+        bounds_are_given=check is not None or bound is not None,
     )

@@ -61,7 +61,7 @@ def command(
     from ciwrap.cli.check import leave_pending, make_result, run_checks
     from ciwrap.cli.command import Stamps
     from ciwrap.cli.project import load_project
-    from ciwrap.compare.tally import failed_check
+    from ciwrap.compare.law import failed_check
 
     project = load_project(config_path, golden_dir, (*names, *check_names))
     if own_command is not None:
@@ -127,7 +127,7 @@ def _run_check_command(
 ) -> CheckResult | None:
     """Runs a check's own command; its result if there is nothing left to compare, else None."""
     from ciwrap.cli.command import run_command
-    from ciwrap.compare.tally import failed_check
+    from ciwrap.compare.law import failed_check
     from ciwrap.model import CheckResult, Verdict
 
     golden_path = str(project.store.path(check.name))

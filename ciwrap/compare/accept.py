@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from ciwrap import _core
 from ciwrap.catalog.catalog import Catalog
-from ciwrap.compare.special import check_arranged
-from ciwrap.compare.variable import check_variable, golden_id
+from ciwrap.compare.judge import check_golden, golden_id
+from ciwrap.compare.work import Work
 from ciwrap.environment import describe_environment, git_commit, git_user
 from ciwrap.errors import (
     CiwrapError,
@@ -372,7 +372,7 @@ def _change(
         # asked.
         if settings.period and old.data is not None:
             settings = replace(settings, bound=bound_of(old.tree.parameters))
-            moved = check_arranged(old, values, settings, resources=resources).result
+            moved = check_golden(old, values, settings, work=Work(resources))
         else:
-            moved = check_variable(old, values, None, resources=resources).result
+            moved = check_golden(old, values, None, work=Work(resources))
     return VariableChange.between(identity, old, new, moved)

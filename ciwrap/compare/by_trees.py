@@ -1,16 +1,19 @@
-"""Stage one for a comparer: trees of captures, and those that are built for want of one."""
+"""Stage one: trees of captures, and those that are built for want of one."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 from ciwrap import _core
 from ciwrap.captures.checkpoint import comparable_trees, fitting
 from ciwrap.captures.index import read_tree
 from ciwrap.captures.stage_one import Descent, prefetch_trees, roots_match, suspect_leaves
-from ciwrap.compare.question import matching_result
+from ciwrap.compare.by_data import STREAM_FROM
+from ciwrap.compare.findings import Suspects, matched_by_digests, with_residues
+from ciwrap.compare.question import Question
 from ciwrap.errors import CiwrapError, CorruptCaptureError
-from ciwrap.trees.build import build_tree
+from ciwrap.trees.build import build_tree, tree_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,13 +22,29 @@ if TYPE_CHECKING:
     from ciwrap.captures.index import CapturedVariable
     from ciwrap.compare.by_data import ByData
     from ciwrap.compare.outcome import Outcome
-    from ciwrap.model import VariableId, VariableSettings
-    from ciwrap.progress import Progress
-    from ciwrap.trees.build import Resources
+    from ciwrap.compare.work import Work
+    from ciwrap.model import VariableResult, VariableSettings
 
-    _Open: TypeAlias = tuple[Descent, VariableSettings, Variables, Variables]
-    # Is told of a variable that cannot be compared: its identity, why, and its path.
-    Fail: TypeAlias = Callable[[VariableId, CiwrapError, str], None]
+    # Is told of a variable that cannot be compared: what is known of it, and why.
+    Fail: TypeAlias = Callable[[VariableResult, CiwrapError], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One variable of both runs, of one signature, and the result of it that has begun."""
+
+    result: VariableResult
+    settings: VariableSettings
+    ours: Variables
+    theirs: Variables
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """Two captured trees whose roots differ: where, is still to be looked for."""
+
+    pair: Pair
+    descent: Descent
 
 
 class ByTrees:
@@ -34,126 +53,85 @@ class ByTrees:
     Not thread safe.
     """
 
-    def __init__(
-        self, outcome: Outcome, data: ByData, resources: Resources, progress: Progress
-    ) -> None:
+    def __init__(self, work: Work, outcome: Outcome, data: ByData) -> None:
+        self._work = work
         self._outcome = outcome
         self._data = data
-        self._resources = resources
-        self._progress = progress
-        # Two captured variables whose roots differ: where, is still to be looked for.
         self._open: list[_Open] = []
         self._fetched: list[_Open] = []  # their trees are on their way from the disk
 
-    def compare(
-        self,
-        identity: VariableId,
-        ours: Variables,
-        theirs: Variables,
-        settings: VariableSettings,
-        facts: dict[str, Any],
-    ) -> bool:
-        """Whether trees could tell; the result is known then, or comes with `descend`."""
-        mine = fitting(ours.captured.get(identity), settings, identity)
-        other = fitting(theirs.captured.get(identity), settings, identity)
+    def compare(self, pair: Pair) -> None:
+        """Compares by trees as far as there are any, else by data; the result comes at the latest
+        with `finish` and that of the data. Raises CiwrapError for what cannot be compared.
+        """
+        identity = pair.result.id
+        mine = fitting(pair.ours.captured.get(identity), pair.settings, identity)
+        other = fitting(pair.theirs.captured.get(identity), pair.settings, identity)
         try:
             if mine is not None and other is not None:
-                return self._two_captures(identity, ours, theirs, mine, other, settings, facts)
-            if mine is not None:
-                return self._one_capture(identity, ours, theirs, mine, facts, is_golden=True)
-            if other is not None:
-                return self._one_capture(identity, theirs, ours, other, facts, is_golden=False)
+                is_known = self._two_captures(pair, mine, other)
+            elif mine is not None:
+                is_known = self._one_capture(pair, mine, is_reference=True)
+            else:
+                is_known = other is not None and self._one_capture(pair, other, is_reference=False)
         except CorruptCaptureError as error:
             self._outcome.unused.append(str(error))
-        return False
+            is_known = False
+        if not is_known:
+            self._all_elements(pair)
 
-    def _two_captures(
-        self,
-        identity: VariableId,
-        ours: Variables,
-        theirs: Variables,
-        mine: CapturedVariable,
-        other: CapturedVariable,
-        settings: VariableSettings,
-        facts: dict[str, Any],
-    ) -> bool:
-        pair = comparable_trees(mine, other)
-        golden, new = ours.side.capture, theirs.side.capture
-        if pair is None or golden is None or new is None:
+    def _two_captures(self, pair: Pair, mine: CapturedVariable, other: CapturedVariable) -> bool:
+        trees = comparable_trees(mine, other)
+        golden, new = pair.ours.side.capture, pair.theirs.side.capture
+        if trees is None or golden is None or new is None:
             return False
-        a, b = pair
-        roots: dict[str, Any] = {"golden_root": a.root.hex(), "root": b.root.hex()}
+        a, b = trees
+        result = _with_roots(pair.result, a.root, b.root)
         if b.against is not None:
-            roots["residue_levels"] = a.parameters.residue_levels
-            roots["guaranteed_share"] = a.parameters.guaranteed_share
-            roots["max_drift_share"] = b.max_share
-        descent = Descent(identity, golden, a, new, b, mine, facts, roots)
+            result = replace(with_residues(result, a.parameters), max_drift_share=b.max_share)
+        descent = Descent(golden, a, new, b, mine)
         if roots_match(a, b):
             self._outcome.results.append(
-                matching_result(
-                    identity,
-                    a.parameters,
-                    mine.element_count,
-                    descent.leaf_count,
-                    facts | roots,
-                    is_relative=b.against is not None,
-                )
+                matched_by_digests(result, a.parameters, descent.leaf_count, mine.element_count)
             )
         else:
-            self._open.append((descent, settings, ours, theirs))
+            self._open.append(_Open(replace(pair, result=result), descent))
         return True
 
-    def _one_capture(
-        self,
-        identity: VariableId,
-        with_capture: Variables,
-        without: Variables,
-        captured: CapturedVariable,
-        facts: dict[str, Any],
-        *,
-        is_golden: bool,
-    ) -> bool:
+    def _one_capture(self, pair: Pair, captured: CapturedVariable, *, is_reference: bool) -> bool:
         """Builds the other side's tree now; only that side's data are read for it."""
-        capture = with_capture.side.capture
+        known, other = (pair.ours, pair.theirs) if is_reference else (pair.theirs, pair.ours)
+        capture = known.side.capture
         # A relative bound is one of the first run's values: only it can be held against residues.
-        tree = captured.fine if is_golden and captured.fine is not None else captured.plain
+        tree = captured.fine if is_reference and captured.fine is not None else captured.plain
         if capture is None or tree is None:
             return False
         stored = read_tree(capture, captured, tree)
-        values = without.values(identity)
+        values = other.values(pair.result.id)
         built, drift, engine = build_tree(
             tree.parameters,
             values,
-            resources=self._resources,
+            resources=self._work.resources,
             golden=stored if tree is captured.fine else None,
-            progress=self._progress,
+            progress=self._work.progress,
         )
-        self._outcome.engine = engine or self._outcome.engine
-        self._outcome.data_bytes_read += values.byte_count
-        sides = (stored, built) if is_golden else (built, stored)
-        roots: dict[str, Any] = {"golden_root": sides[0].root.hex(), "root": sides[1].root.hex()}
+        self._work.engine = engine or self._work.engine
+        self._work.data_bytes_read += values.byte_count
+        sides = (stored, built) if is_reference else (built, stored)
+        result = _with_roots(pair.result, sides[0].root, sides[1].root)
         if drift is not None:
-            roots["residue_levels"] = tree.parameters.residue_levels
-            roots["guaranteed_share"] = tree.parameters.guaranteed_share
-            roots["max_drift_share"] = float(drift.max_share)
-        suspects = _core.diff_trees(stored, built)
-        leaf_count = stored.leaf_count
-        if suspects.size == 0:
+            result = replace(
+                with_residues(result, tree.parameters), max_drift_share=float(drift.max_share)
+            )
+        suspects = Suspects(_core.diff_trees(stored, built), stored.leaf_count)
+        if suspects.leaves.size == 0:
             self._outcome.results.append(
-                matching_result(
-                    identity,
-                    tree.parameters,
-                    captured.element_count,
-                    leaf_count,
-                    facts | roots,
-                    is_relative=drift is not None,
+                matched_by_digests(
+                    result, tree.parameters, suspects.leaf_count, captured.element_count
                 )
             )
-            return True
-        ours, theirs = (with_capture, without) if is_golden else (without, with_capture)
-        self._data.suspects(
-            identity, ours, theirs, tree.parameters, suspects, leaf_count, facts, roots
-        )
+        else:
+            self._suspects(replace(pair, result=result), tree.parameters, suspects)
         return True
 
     def descend(self, fail: Fail) -> None:
@@ -161,17 +139,18 @@ class ByTrees:
         what was open the last time, to have them compared.
         """
         found, self._fetched, self._open = self._fetched, self._open, []
-        prefetch_trees(descent for descent, *_ in self._fetched)
-        for position, (descent, settings, ours, theirs) in enumerate(found):
+        prefetch_trees(one.descent for one in self._fetched)
+        for position, one in enumerate(found):
+            pair = one.pair
             try:
-                self._descend(descent, settings, ours, theirs)
+                self._descend(one)
             except CiwrapError as error:
-                fail(descent.identity, error, descent.facts["source_path"])
+                fail(pair.result, error)
             finally:
-                if position + 1 == len(found) or found[position + 1][2] is not ours:
+                if position + 1 == len(found) or found[position + 1].pair.ours is not pair.ours:
                     # Files that had to be opened: not those of many checkpoints at once.
-                    ours.close()
-                    theirs.close()
+                    pair.ours.close()
+                    pair.theirs.close()
             self._data.take_answers()
 
     def finish(self, fail: Fail) -> None:
@@ -179,22 +158,32 @@ class ByTrees:
         while self._open or self._fetched:
             self.descend(fail)
 
-    def _descend(
-        self, descent: Descent, settings: VariableSettings, ours: Variables, theirs: Variables
-    ) -> None:
+    def _descend(self, one: _Open) -> None:
+        descent = one.descent
         try:
-            suspects = suspect_leaves(descent)
+            leaves = suspect_leaves(descent)
         except CorruptCaptureError as error:
             self._outcome.unused.append(str(error))
-            self._data.all_elements(descent.identity, ours, theirs, settings, descent.facts)
+            self._all_elements(one.pair)
             return
-        self._data.suspects(
-            descent.identity,
-            ours,
-            theirs,
-            descent.golden_tree.parameters,
-            suspects,
-            descent.leaf_count,
-            descent.facts,
-            descent.roots,
-        )
+        suspects = Suspects(leaves, descent.leaf_count)
+        self._suspects(one.pair, descent.golden_tree.parameters, suspects)
+
+    def _suspects(self, pair: Pair, parameters: _core.TreeParameters, suspects: Suspects) -> None:
+        """Has the elements of suspect chunks compared."""
+        are_many = suspects.leaves.size >= STREAM_FROM * suspects.leaf_count
+        shape = pair.result.shape or ()
+        leaves = None if are_many else suspects.leaves
+        question = Question(pair.result, parameters, shape, leaves, suspects)
+        self._data.ask(question, pair.ours, pair.theirs)
+
+    def _all_elements(self, pair: Pair) -> None:
+        """Without trees: everything is read once, and compared."""
+        result = pair.result
+        parameters = tree_parameters(result.dtype or "", pair.settings, variable=result.id.text)
+        question = Question(result, parameters, result.shape or ())
+        self._data.ask(question, pair.ours, pair.theirs)
+
+
+def _with_roots(result: VariableResult, reference: bytes, new: bytes) -> VariableResult:
+    return replace(result, golden_root=reference.hex(), root=new.hex())

@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 import math
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ciwrap import _core
 from ciwrap.arrays.values import as_bytes
-from ciwrap.catalog.catalog import Catalog, Entry
+from ciwrap.catalog.catalog import Catalog
+from ciwrap.catalog.files import change_since, looked_at
 from ciwrap.catalog.rows import Arrangement, refuse_other_ids
-from ciwrap.compare.special import check_arranged
-from ciwrap.compare.tally import Tally, failed_check
-from ciwrap.compare.variable import golden_id, not_comparable, reason_of
-from ciwrap.errors import AlignmentError, CiwrapError, ExitCode
-from ciwrap.model import CheckResult, Evidence, VariableId
+from ciwrap.catalog.rules import Rules
+from ciwrap.compare.judge import check_golden, golden_id, golden_signature
+from ciwrap.compare.law import begun, failed_check, not_comparable
+from ciwrap.compare.outcome import Outcome
+from ciwrap.compare.pairing import pair_up
+from ciwrap.compare.tally import GOLDEN, DetailKeeper, check_result
+from ciwrap.compare.work import Work
+from ciwrap.errors import AlignmentError, CiwrapError, StillWrittenError
+from ciwrap.model import Message, MessageLevel, VariableId, Verdict
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.readers.layout import find_outputs
 from ciwrap.trees.bounds import bound_of
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+    from ciwrap.arrays.values import Labels, Signature
     from ciwrap.catalog.rows import RowOrder
     from ciwrap.config import Check
     from ciwrap.golden.store import GoldenStore, StoredGolden
+    from ciwrap.model import CheckResult, VariableResult
     from ciwrap.progress import Progress
     from ciwrap.readers.layout import FoundOutputs
 
@@ -50,6 +59,39 @@ def arrangement_of(check: Check) -> Arrangement | None:
     return Arrangement(check.settings_for, check.duplicates)
 
 
+class GoldenVariables:
+    """What a golden holds, as one side of a comparison."""
+
+    def __init__(self, golden: StoredGolden) -> None:
+        self._labels: Mapping[VariableId, Labels] | None = None
+        self.variables = {golden_id(variable): variable for variable in golden.variables}
+        self.identities = self.variables.keys()
+
+    def labels(self, identity: VariableId) -> Labels | None:
+        """None if the golden does not say."""
+        return None if self._labels is None else self._labels.get(identity, ())
+
+    def signature(self, identity: VariableId) -> Signature:
+        return golden_signature(self.variables[identity], self.labels(identity) or ())
+
+    def path_of(self, identity: VariableId) -> None:  # noqa: ARG002 - it is not in the outputs
+        return None
+
+
+class OutputVariables:
+    """What a catalog lists, as one side of a comparison."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._entries = catalog.entries
+        self.identities = catalog.entries.keys()
+
+    def signature(self, identity: VariableId) -> Signature:
+        return self._entries[identity].info.signature
+
+    def path_of(self, identity: VariableId) -> str:
+        return str(self._entries[identity].file.path)
+
+
 def check_outputs(
     check: Check,
     store: GoldenStore,
@@ -63,11 +105,18 @@ def check_outputs(
     """
     try:
         golden = store.read(check.name)
-        with Catalog(outputs_of(check), arrangement_of(check)) as catalog:
-            return check_catalog(check, golden, catalog, resources=resources, progress=progress)
+        found = outputs_of(check)
+        seen = looked_at(found.files)
+        with Catalog(found, arrangement_of(check)) as catalog:
+            result = check_catalog(check, golden, catalog, resources=resources, progress=progress)
+        change = None if seen is None else change_since(seen, found.files)
+        if change is None:
+            return result
+        raise StillWrittenError(
+            f"an output was written while it was being compared: {change}",
+            remedy="let the program finish first, then check again",
+        )
     except CiwrapError as error:
-        if error.exit_code is ExitCode.USAGE:
-            raise
         return failed_check(check.name, error, str(store.path(check.name)))
 
 
@@ -80,82 +129,86 @@ def check_catalog(
     progress: Progress = NO_PROGRESS,
 ) -> CheckResult:
     """Compares listed outputs with a golden that has been read. Raises UsageError."""
-    tally = Tally(strict_variables=check.strict.variables)
-    for error in catalog.errors:
-        tally.fail(error)
-    for note in catalog.notes:
-        tally.warn(note)
-    goldens = {golden_id(variable): variable for variable in golden.variables}
-    entries = catalog.entries
-    everything = sorted({*goldens, *entries})
-    wanted = [identity for identity in everything if not check.is_ignored(identity)]
+    started = time.monotonic()
+    work = Work(resources, progress)
+    rules = Rules(check.settings_for, check.is_ignored, check.strict.variables)
+    outcome = Outcome(errors=list(catalog.errors), notes=list(catalog.notes))
+    ours, theirs = GoldenVariables(golden), OutputVariables(catalog)
+    both = pair_up(outcome, rules, ours, theirs)
     progress.begin(
-        f"checking {check.name}",
-        sum(entries[one].info.byte_count for one in wanted if one in goldens and one in entries),
+        f"checking {check.name}", sum(catalog.entries[one].info.byte_count for one in both)
     )
+    keeper = DetailKeeper(outcome.results)
     try:
-        for identity in wanted:
-            if identity not in entries:
-                _note_missing(tally, goldens[identity])
-            elif identity not in goldens:
-                _note_extra(tally, entries[identity])
-            else:
-                _compare(check, goldens, entries[identity], catalog, tally, resources, progress)
+        for identity in both:
+            keeper.add(_compare(work, check, ours, catalog, identity))
     finally:
         progress.end()
-    for pattern in check.unused_rules(everything):
-        tally.warn(
-            f"the pattern {pattern!r} under 'variables' or 'ignore' matches no variable;"
-            " is it misspelt?"
-        )
-    if golden.was_interrupted:
-        tally.warn(
-            "an accept was killed at its very end; the golden is whole, and the next"
-            f" `ciwrap accept {check.name}` puts its file in place"
-        )
-    return tally.result(
-        check.name,
-        [identity for identity in everything if check.is_ignored(identity)],
+    outcome.data_bytes_read, outcome.engine = work.data_bytes_read, work.engine
+    result = check_result(check.name, outcome, rules, GOLDEN)
+    return replace(
+        result,
+        messages=(*result.messages, *_warnings(check, golden, ours, theirs)),
         golden_path=str(golden.path),
         golden_root=golden.root,
         golden_bytes=golden.byte_count,
         golden_environment=dict(golden.manifest.environment),
         backend=resources.backend_used,
+        seconds=time.monotonic() - started,
     )
+
+
+def _warnings(
+    check: Check, golden: StoredGolden, ours: GoldenVariables, theirs: OutputVariables
+) -> Iterator[Message]:
+    for pattern in check.unused_rules([*ours.identities, *theirs.identities]):
+        yield Message(
+            MessageLevel.WARNING,
+            f"the pattern {pattern!r} under 'variables' or 'ignore' matches no variable;"
+            " is it misspelt?",
+        )
+    if golden.was_interrupted:
+        yield Message(
+            MessageLevel.WARNING,
+            "an accept was killed at its very end; the golden is whole, and the next"
+            f" `ciwrap accept {check.name}` puts its file in place",
+        )
 
 
 def _compare(
-    check: Check,
-    goldens: Mapping[VariableId, _core.GoldenVariable],
-    entry: Entry,
-    catalog: Catalog,
-    tally: Tally,
-    resources: Resources,
-    progress: Progress,
-) -> None:
+    work: Work, check: Check, ours: GoldenVariables, catalog: Catalog, identity: VariableId
+) -> VariableResult:
+    entry = catalog.entries[identity]
+    golden = ours.variables[identity]
+    settings = check.settings_for(identity, golden.tree.parameters.dtype)
     source_path = str(entry.file.path)
-    golden = goldens[entry.identity]
-    settings = check.settings_for(entry.identity, golden.tree.parameters.dtype)
     try:
-        values = catalog.values(entry.identity, settings.mask)
-        order = catalog.order_of(entry.identity)
-        if order is not None and order.name != entry.identity.name:
-            refuse_other_rows(order, goldens, entry.identity)
+        values = catalog.values(identity, settings.mask)
+        order = catalog.order_of(identity)
+        if order is not None and order.name != identity.name:
+            refuse_other_rows(order, ours.variables, identity)
     except CiwrapError as error:
-        if error.exit_code is ExitCode.USAGE:
-            raise
-        tally.add_result(not_comparable(entry.identity, reason_of(error), source_path=source_path))
-        return
-    compared = check_arranged(
+        begin = begun(
+            identity,
+            ours.signature(identity),
+            entry.info.signature,
+            bound=bound_of(golden.tree.parameters),
+            settings=settings,
+            source_path=source_path,
+        )
+        return not_comparable(begin, error)
+    result = check_golden(
         golden,
         values,
         settings,
+        labels=ours.labels(identity),
+        work=work,
         source_path=source_path,
         aligned_by=None if order is None else order.name,
-        resources=resources,
-        progress=progress,
     )
-    tally.add(compared, values.byte_count)
+    if result.verdict is not Verdict.NOT_COMPARABLE:
+        work.data_bytes_read += values.byte_count
+    return result
 
 
 def refuse_other_rows(
@@ -187,28 +240,4 @@ def refuse_other_rows(
         f"the rows cannot be paired by {order.name!r}: the golden has other ids, or was made"
         " without 'align_by'",
         remedy="if these ids are right, accept the outputs anew",
-    )
-
-
-def _note_missing(tally: Tally, golden: _core.GoldenVariable) -> None:
-    tally.missing(
-        golden_id(golden),
-        "is in the golden, but not in the outputs",
-        "let the program write it; if it is gone for good, accept the new outputs",
-        evidence=Evidence(golden.evidence),
-        bound=bound_of(golden.tree.parameters),
-        golden_dtype=golden.tree.parameters.dtype,
-        golden_shape=tuple(golden.shape),
-        golden_root=golden.tree.root.hex(),
-    )
-
-
-def _note_extra(tally: Tally, entry: Entry) -> None:
-    tally.extra(
-        entry.identity,
-        "is in the outputs, but not in the golden",
-        "accept the new outputs, or name it under 'ignore'",
-        dtype=entry.info.dtype,
-        shape=entry.info.shape,
-        source_path=str(entry.file.path),
     )

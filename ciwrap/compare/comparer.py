@@ -1,4 +1,7 @@
-"""Checkpoints of two runs: their captures first, then the data of what these leave open."""
+"""Compares what two sides hold, variable by variable: a run with its golden, or with another run.
+
+Of two runs, captures are asked first, and data for what these leave open.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +11,21 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ciwrap.captures.capture_trees import has_own_tree
-from ciwrap.captures.checkpoint import Variables
-from ciwrap.captures.index import bound_of_tree
+from ciwrap.captures.capture_trees import has_own_tree, with_bound_of
+from ciwrap.captures.checkpoint import Look, Variables
+from ciwrap.catalog.rows import refuse_other_ids
 from ciwrap.compare.by_data import ByData
-from ciwrap.compare.by_trees import ByTrees
+from ciwrap.compare.by_trees import ByTrees, Pair
+from ciwrap.compare.circle import Circle
 from ciwrap.compare.detailed import add_details
+from ciwrap.compare.fit import RUNS, in_one_dtype, refuse_other_labels
+from ciwrap.compare.judge import compare_values
+from ciwrap.compare.law import begun, not_comparable
 from ciwrap.compare.outcome import HistoryOptions, Outcome
-from ciwrap.compare.pair import compare_variable, in_one_dtype
-from ciwrap.compare.periodic import Circle
-from ciwrap.compare.variable import not_comparable, reason_of
-from ciwrap.errors import CiwrapError, ExitCode
+from ciwrap.compare.pairing import pair_up
+from ciwrap.errors import CiwrapError, StillWrittenError
 from ciwrap.model import Verdict
-from ciwrap.progress import NO_PROGRESS
-from ciwrap.trees.build import DEFAULT_RESOURCES, Resources, tree_parameters
+from ciwrap.trees.build import tree_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -29,10 +33,9 @@ if TYPE_CHECKING:
     from ciwrap.captures.index import CheckpointKey
     from ciwrap.captures.side import Side
     from ciwrap.catalog.rules import Rules
-    from ciwrap.compare.by_trees import Fail
     from ciwrap.compare.differences import DifferenceList
-    from ciwrap.model import VariableId, VariableSettings
-    from ciwrap.progress import Progress
+    from ciwrap.compare.work import Work
+    from ciwrap.model import VariableId, VariableResult, VariableSettings
 
 # Checkpoints are looked at so many at a time, and what their captures say is fetched from the disk
 # all at once. Few at first: their data are on their way then while others are looked at.
@@ -45,138 +48,153 @@ class Comparer:
 
     def __init__(
         self,
+        work: Work,
         golden: Side,
         new: Side,
         rules: Rules,
         options: HistoryOptions,
-        resources: Resources = DEFAULT_RESOURCES,
-        progress: Progress = NO_PROGRESS,
         differences: DifferenceList | None = None,
     ) -> None:
+        self._work = work
         self._differences = differences
         self._golden = golden
         self._new = new
         self._rules = rules
         self._options = options
-        self._resources = resources
-        self._progress = progress
 
     def compare(self, keys: Iterable[CheckpointKey]) -> Outcome:
         """Compares these checkpoints. Raises UsageError; all else is in the outcome."""
         outcome = Outcome()
+        work = replace(self._work, data_bytes_read=0, engine=None)
         before = self._golden.capture_bytes_read + self._new.capture_bytes_read
-        keys_of: dict[VariableId, CheckpointKey] = {}
-        memory_bytes = self._options.memory_bytes
-        with ByData(
-            outcome, self._resources, memory_bytes, self._differences, self._progress
-        ) as data:
-            trees = ByTrees(outcome, data, self._resources, self._progress)
+        with ByData(work, outcome, self._options.memory_bytes, self._differences) as data:
+            run = _Run(work, self._rules, outcome, data, self._differences)
             windows = list(_windows(keys))
-            for window, coming in zip(windows, [*windows[1:], []], strict=True):
+            for position, window in enumerate(windows):
+                coming = windows[position + 1] if position + 1 < len(windows) else []
                 for side in (self._golden, self._new):
-                    side.prefetch([*window, *coming] if window is windows[0] else coming)
-                self._checkpoints(window, keys_of, outcome, trees, data)
-            trees.finish(_noting(outcome))
-            data.finish()
+                    side.prefetch([*window, *coming] if position == 0 else coming)
+                run.checkpoints(window, self._golden, self._new)
+            run.finish()
         if self._options.detail_bytes > 0:
             add_details(
+                work,
                 outcome,
                 (self._golden, self._new),
-                keys_of,
+                run.keys_of,
                 self._rules,
                 self._options.detail_bytes,
-                self._resources,
             )
+        run.refuse_changes()
         after = self._golden.capture_bytes_read + self._new.capture_bytes_read
         outcome.capture_bytes_read = after - before
+        outcome.data_bytes_read, outcome.engine = work.data_bytes_read, work.engine
         return outcome
 
-    def _checkpoints(
+
+class _Run:
+    """One call of `Comparer.compare`. keys_of: the checkpoint of each variable that both have."""
+
+    def __init__(
         self,
-        keys: Sequence[CheckpointKey],
-        keys_of: dict[VariableId, CheckpointKey],
+        work: Work,
+        rules: Rules,
         outcome: Outcome,
-        trees: ByTrees,
         data: ByData,
+        differences: DifferenceList | None,
     ) -> None:
+        self._work = work
+        self._rules = rules
+        self._outcome = outcome
+        self._data = data
+        self._differences = differences
+        self._trees = ByTrees(work, outcome, data)
+        self._looks: list[Look] = []
+        self.keys_of: dict[VariableId, CheckpointKey] = {}
+
+    def checkpoints(self, keys: Sequence[CheckpointKey], golden: Side, new: Side) -> None:
         """Compares a window's checkpoints, or begins to; notes the variables of both sides."""
-        fail = _noting(outcome)
         with ExitStack() as opened:
             for key in keys:
-                ours = Variables(self._golden, key, outcome)
-                opened.callback(ours.close)
-                theirs = Variables(self._new, key, outcome)
-                opened.callback(theirs.close)
-                for identity in self._both(ours, theirs, outcome):
-                    keys_of[identity] = key
-                    try:
-                        self._variable(identity, ours, theirs, outcome, trees, data)
-                    except CiwrapError as error:
-                        fail(identity, error, theirs.path_of(identity))
-                data.take_answers()
+                ours, theirs = (self._opened(side, key, opened) for side in (golden, new))
+                for identity in pair_up(self._outcome, self._rules, ours, theirs):
+                    self.keys_of[identity] = key
+                    self._variable(identity, ours, theirs)
+                for one in (ours, theirs):
+                    self._outcome.errors.extend(one.errors)
+                    self._outcome.notes.extend(one.notes)
+                self._data.take_answers()
                 if ours.has_files_open or theirs.has_files_open:
                     # Not the files of a whole window at once.
-                    trees.finish(fail)
+                    self._trees.finish(self._fail)
                     opened.pop_all().close()
-            trees.descend(fail)
+            self._trees.descend(self._fail)
 
-    def _both(self, ours: Variables, theirs: Variables, outcome: Outcome) -> list[VariableId]:
-        """The variables to compare; notes the others."""
-        both = []
-        for identity in sorted({*ours.identities, *theirs.identities}):
-            if self._rules.is_ignored(identity):
-                outcome.ignored.append(identity)
-            elif identity not in theirs.identities:
-                outcome.missing.append(identity)
-            elif identity not in ours.identities:
-                outcome.extra.append(identity)
-            else:
-                both.append(identity)
-        return both
+    def _opened(self, side: Side, key: CheckpointKey, opened: ExitStack) -> Variables:
+        found = Variables(side, key)
+        opened.callback(found.close)
+        self._looks.append(found.look)
+        if found.stale is not None:
+            self._outcome.stale.append((str(side.run), key, found.stale))
+        return found
 
-    def _variable(
-        self,
-        identity: VariableId,
-        ours: Variables,
-        theirs: Variables,
-        outcome: Outcome,
-        trees: ByTrees,
-        data: ByData,
-    ) -> None:
-        dtype, shape = ours.describe(identity)
+    def finish(self) -> None:
+        """Waits for all that is still open."""
+        self._trees.finish(self._fail)
+        self._data.finish()
+
+    def refuse_changes(self) -> None:
+        """Takes back what was found of files that were written while they were read."""
+        changed: dict[CheckpointKey, StillWrittenError] = {}
+        for look in self._looks:
+            change = look.change()
+            if change is not None:
+                changed[look.key] = StillWrittenError(
+                    f"was written while it was being compared: {change}",
+                    file=look.side.run,
+                    remedy="let the program finish first, then compare again",
+                )
+        if changed:
+            self._outcome.results[:] = [
+                not_comparable(result, changed[self.keys_of[result.id]])
+                if self.keys_of.get(result.id) in changed
+                else result
+                for result in self._outcome.results
+            ]
+
+    def _fail(self, result: VariableResult, error: CiwrapError) -> None:
+        self._outcome.results.append(not_comparable(result, error))
+
+    def _variable(self, identity: VariableId, ours: Variables, theirs: Variables) -> None:
+        signature, other = ours.signature(identity), theirs.signature(identity)
         settings = self._settings_of(identity, ours, theirs)
-        source_path = theirs.path_of(identity)
-        if (
-            not has_own_tree(settings)
-            or theirs.describe(identity) != (dtype, shape)
-            or math.prod(shape) == 0
-        ):
-            self._whole(identity, ours, theirs, settings, source_path, outcome)
-            return
-        facts = {
-            "dtype": dtype,
-            "shape": shape,
-            "source_path": source_path,
-            "bound": settings.bound,
-        }
-        if not trees.compare(identity, ours, theirs, settings, facts):
-            data.all_elements(identity, ours, theirs, settings, facts)
+        result = begun(
+            identity,
+            signature,
+            other,
+            bound=settings.bound,
+            settings=settings,
+            source_path=theirs.path_of(identity),
+        )
+        try:
+            refuse_other_labels(signature.labels, other.labels, RUNS)
+            is_empty = math.prod(other.shape) == 0
+            if has_own_tree(settings) and signature == other and not is_empty:
+                self._trees.compare(Pair(result, settings, ours, theirs))
+            else:
+                self._whole(identity, ours, theirs, settings, result.source_path)
+        except CiwrapError as error:
+            self._fail(result, error)
 
     def _settings_of(
         self, identity: VariableId, ours: Variables, theirs: Variables
     ) -> VariableSettings:
-        settings = self._rules.settings_for(identity, ours.describe(identity)[0])
-        if not self._options.bounds_from_captures:
+        settings = self._rules.settings_for(identity, ours.signature(identity).dtype)
+        if self._rules.bounds_are_given:
             return settings
         for one in (ours.captured.get(identity), theirs.captured.get(identity)):
             if one is not None and one.plain is not None:
-                p = one.plain.parameters
-                return replace(
-                    settings,
-                    bound=bound_of_tree(one.plain),
-                    equal_nan=p.equal_nan,
-                    fill_values=p.fill_values,
-                )
+                return with_bound_of(settings, one)
         return settings
 
     def _whole(
@@ -185,45 +203,35 @@ class Comparer:
         ours: Variables,
         theirs: Variables,
         settings: VariableSettings,
-        source_path: str,
-        outcome: Outcome,
+        source_path: str | None,
     ) -> None:
-        """In the general way: masks, other dtypes or shapes, arrays of nothing."""
+        """In the general way: masks, aligned rows, other dtypes or shapes, arrays of nothing."""
         golden = ours.values(identity, settings.mask)
         new = theirs.values(identity, settings.mask)
-        compared = compare_variable(
+        orders = ours.order_of(identity), theirs.order_of(identity)
+        if orders[0] is not None and orders[1] is not None:
+            refuse_other_ids(orders[0].name, orders[0].ids, orders[1].ids)
+        result = compare_values(
             golden,
             new,
             settings,
             identity,
+            work=self._work,
             source_path=source_path,
-            resources=self._resources,
-            progress=self._progress,
+            aligned_by=None if orders[0] is None else orders[0].name,
         )
-        outcome.results.append(compared.result)
-        outcome.engine = compared.engine or outcome.engine
-        if compared.result.verdict is not Verdict.NOT_COMPARABLE:
-            outcome.data_bytes_read += golden.byte_count + new.byte_count
-        if compared.result.verdict is Verdict.DIFFER and self._differences is not None:
+        self._outcome.results.append(result)
+        if result.verdict is not Verdict.NOT_COMPARABLE:
+            self._work.data_bytes_read += golden.byte_count + new.byte_count
+        if result.verdict is Verdict.DIFFER and self._differences is not None:
             golden, new, settings = in_one_dtype(golden, new, settings)
-            circle = Circle(golden.dtype, golden.shape, settings) if settings.period else None
-            parameters = (
-                tree_parameters(golden.dtype, settings, variable=identity.text)
-                if circle is None
-                else circle.parameters
-            )
+            circle = None
+            if settings.period:
+                circle = Circle(golden.dtype, tuple(golden.shape), settings)
+                parameters = circle.parameters
+            else:
+                parameters = tree_parameters(golden.dtype, settings, variable=identity.text)
             self._differences.add_values(identity, parameters, golden, new, circle)
-
-
-def _noting(outcome: Outcome) -> Fail:
-    """Takes down that a variable cannot be compared; raises a UsageError on."""
-
-    def fail(identity: VariableId, error: CiwrapError, source_path: str) -> None:
-        if error.exit_code is ExitCode.USAGE:
-            raise error
-        outcome.results.append(not_comparable(identity, reason_of(error), source_path=source_path))
-
-    return fail
 
 
 def _windows(keys: Iterable[CheckpointKey]) -> Iterator[list[CheckpointKey]]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ciwrap.captures.checkpoint import Variables
 from ciwrap.closing import Closing
-from ciwrap.compare.outcome import Outcome
-from ciwrap.compare.pair import compare_variable
+from ciwrap.compare.judge import compare_values
 from ciwrap.errors import CiwrapError
 from ciwrap.model import Verdict
+from ciwrap.progress import NO_PROGRESS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,17 +18,18 @@ if TYPE_CHECKING:
     from ciwrap.captures.index import CheckpointKey
     from ciwrap.captures.side import Side
     from ciwrap.catalog.rules import Rules
+    from ciwrap.compare.outcome import Outcome
+    from ciwrap.compare.work import Work
     from ciwrap.model import VariableId, VariableResult
-    from ciwrap.trees.build import Resources
 
 
 def add_details(
+    work: Work,
     outcome: Outcome,
     sides: tuple[Side, Side],
     keys_of: Mapping[VariableId, CheckpointKey],
     rules: Rules,
     most_bytes: int,
-    resources: Resources,
 ) -> None:
     """Gives the first differing results what a report draws of them; reads at most so many bytes.
 
@@ -42,9 +43,8 @@ def add_details(
             if is_wanted and size <= most_bytes and result.id in keys_of:
                 most_bytes -= size
                 golden, new = checkpoint.at(keys_of[result.id])
-                found = _details(result, golden, new, rules, resources)
-                outcome.data_bytes_read += size
-                results.append(replace(result, **found))
+                results.append(_detailed(work, result, golden, new, rules))
+                work.data_bytes_read += size
             else:
                 results.append(result)
     outcome.results = results
@@ -63,8 +63,7 @@ class _Checkpoint(Closing):
     def at(self, key: CheckpointKey) -> tuple[Variables, ...]:
         if key != self._key:
             self.close()
-            unheard = Outcome()  # whatever is wrong has been told of the first time
-            self._open = tuple(Variables(side, key, unheard) for side in self._sides)
+            self._open = tuple(Variables(side, key) for side in self._sides)
             self._key = key
         return self._open
 
@@ -74,32 +73,27 @@ class _Checkpoint(Closing):
         self._open, self._key = (), None
 
 
-def _details(
-    result: VariableResult,
-    golden: Variables,
-    new: Variables,
-    rules: Rules,
-    resources: Resources,
-) -> dict[str, Any]:
-    """The fields of the result that only a second look can tell."""
+def _detailed(
+    work: Work, result: VariableResult, golden: Variables, new: Variables, rules: Rules
+) -> VariableResult:
+    """The result with what only a second look can tell; as it is if that cannot be had."""
     try:
         settings = rules.settings_for(result.id, result.dtype or "")
         if result.bound is not None:
             settings = replace(settings, bound=result.bound)
-        compared = compare_variable(
-            golden.values(result.id),
-            new.values(result.id),
+        found = compare_values(
+            golden.values(result.id, settings.mask),
+            new.values(result.id, settings.mask),
             settings,
             result.id,
-            resources=resources,
+            work=replace(work, progress=NO_PROGRESS),
         )
     except CiwrapError:
-        return {}
-    else:
-        found = compared.result
-        return {
-            "details": found.details,
-            "differing_box": found.differing_box,
-            "pattern": found.pattern,
-            "pattern_value": found.pattern_value,
-        }
+        return result
+    return replace(
+        result,
+        details=found.details,
+        differing_box=found.differing_box,
+        pattern=found.pattern,
+        pattern_value=found.pattern_value,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,6 +72,16 @@ def suspect_details(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What the report draws of a variable that differs, and what stands out about it."""
+
+    details: Details
+    differing_box: IndexBox | None = None
+    pattern: Pattern | None = None
+    pattern_value: float | None = None
+
+
 def element_details(
     comparison: _core.Comparison,
     suspects: NDArray[np.int64],
@@ -78,26 +89,26 @@ def element_details(
     shape: tuple[int, ...],
     pieces: Pieces,
     read: ReadBoth,
-) -> dict[str, Any]:
-    """Fields of the VariableResult of a variable that differs, the data of both sides at hand."""
+) -> Drawn:
+    """Looks a second time at a variable that differs, the data of both sides at hand."""
     parameters = tree.parameters
-    count = int(comparison.element_count)
     scan = _Scan(parameters, shape)
     for first, golden, new in pieces():
         if scan.scanned + golden.size > _MOST_SCANNED:
             break
         scan.add(first, golden, new)
-    found: dict[str, Any] = {}
+    box: IndexBox | None = None
+    pattern: tuple[Pattern | None, float | None] = (None, None)
     worst = scan.worst_elements()
     # Rounded shares must not tell of other elements than the verdict does.
     if scan.differing_count == comparison.differing_count:
-        found.update(scan.box_and_pattern())
+        box, pattern = scan.box(), scan.pattern()
         maps = share_maps(scan.positions(), scan.classes(), shape)
     else:
         count = int(np.prod(shape, dtype=np.int64))
         maps = chunk_share_maps(suspects, chunk_elements(parameters), shape, count)
         worst = worst or [int(comparison.max_abs_index), int(comparison.first_index)]
-    found["details"] = Details(
+    details = Details(
         chunk_map=chunk_map(suspects, parameters, tree.leaf_count),
         tree_levels=tree_levels(suspects, tree),
         worst_elements=judged_elements(
@@ -107,11 +118,11 @@ def element_details(
             read_each(read),
         ),
         share_maps=maps,
-        picture=make_picture(parameters, shape, worst[0], found.get("differing_box"), read)
+        picture=make_picture(parameters, shape, worst[0], box, read)
         if worst and worst[0] >= 0
         else None,
     )
-    return found
+    return Drawn(details, box, *pattern)
 
 
 class _Scan:
@@ -199,22 +210,17 @@ class _Scan:
     def worst_elements(self) -> list[int]:
         return [flat for _, _, flat in self._worst]
 
-    def box_and_pattern(self) -> dict[str, Any]:
+    def box(self) -> IndexBox | None:
+        """The smallest box around all differing elements; None for a single number."""
         positions = self.positions()
-        found: dict[str, Any] = {}
-        if positions.size and self._shape:
-            indices = np.unravel_index(positions, self._shape)
-            found["differing_box"] = IndexBox(
-                tuple(int(axis.min()) for axis in indices),
-                tuple(int(axis.max()) for axis in indices),
-            )
-        pattern, value = self._pattern()
-        if pattern is not None:
-            found["pattern"] = pattern
-            found["pattern_value"] = value
-        return found
+        if not positions.size or not self._shape:
+            return None
+        indices = np.unravel_index(positions, self._shape)
+        return IndexBox(
+            tuple(int(axis.min()) for axis in indices), tuple(int(axis.max()) for axis in indices)
+        )
 
-    def _pattern(self) -> tuple[Pattern | None, float | None]:
+    def pattern(self) -> tuple[Pattern | None, float | None]:
         # One or two elements have something in common by chance.
         if not self._is_number or self.differing_count < 3:
             return None, None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ciwrap.arrays.values import Values
-    from ciwrap.compare.periodic import Circle
+    from ciwrap.compare.circle import Circle
     from ciwrap.model import VariableId
 
 COLUMNS = ("iteration", "rank", "variable", "index", "golden", "new", "difference")

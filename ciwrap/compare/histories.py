@@ -11,10 +11,10 @@ from ciwrap.captures.checkpoint import Variables
 from ciwrap.captures.index import key_order
 from ciwrap.compare.comparer import Comparer
 from ciwrap.compare.outcome import HistoryOptions, Outcome
-from ciwrap.compare.runs import compare_runs
-from ciwrap.compare.tally import Tally
-from ciwrap.compare.timelines import history_facts, with_history
-from ciwrap.compare.variable import Compared
+from ciwrap.compare.pairing import Nothing, pair_up
+from ciwrap.compare.tally import RUNS, check_result
+from ciwrap.compare.timelines import history_facts
+from ciwrap.compare.work import Work
 from ciwrap.errors import CiwrapError, NotComparableError, UnsupportedFormatError, UsageError
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
@@ -53,15 +53,13 @@ def compare_histories(
     differences: DifferenceList | None = None,
     spread: Spread | None = None,
 ) -> CheckResult:
-    """Compares two runs; raises UsageError, all else is in the result.
+    """Compares two runs, or two files; raises UsageError, all else is in the result.
 
     differences: takes every differing element; raises WriteFailedError then. spread: hands the
     checkpoints, biggest first, to several processes.
     """
     options = fitted_options(golden, new, options)
-    keys = sorted({*golden.groups, *new.groups}, key=key_order)
-    shared = [key for key in keys if key in golden.groups and key in new.groups]
-    # Rows that are aligned by an id, perhaps across ranks, are a matter of whole catalogs.
+    # Rows that are aligned by an id, perhaps across ranks, are a matter of whole runs.
     if rules.arrangement is not None or _grouped_in_other_ways(golden, new):
         for unused, option in ((spread, "--mpi"), (differences, "--list")):
             if unused is not None:
@@ -70,21 +68,15 @@ def compare_histories(
                     " of the other",
                     remedy=f"compare without {option}",
                 )
-        compared = compare_runs(
-            name,
-            golden.found,
-            new.found,
-            rules,
-            golden_path=golden_path,
-            source_path=source_path,
-            resources=resources,
-            progress=progress,
-        )
-        return with_history(compared)
+        for side in (golden, new):
+            side.take_whole(rules.arrangement)
+    keys = sorted({*golden.groups, *new.groups}, key=key_order)
+    shared = [key for key in keys if key in golden.groups and key in new.groups]
     started = time.monotonic()
     progress.begin(name, None)
     try:
-        comparer = Comparer(golden, new, rules, options, resources, progress, differences)
+        work = Work(resources, progress)
+        comparer = Comparer(work, golden, new, rules, options, differences)
         if spread is None:
             outcome = comparer.compare(shared)
         else:
@@ -92,11 +84,12 @@ def compare_histories(
         outcome.add(one_sided(golden, new, rules, keys))
     finally:
         progress.end()
-    result = finish(name, outcome, golden, new, rules, resources)
+    result = finish(name, outcome, golden, new, rules)
     return replace(
         result,
         golden_path=golden_path,
         source_path=source_path,
+        backend=resources.backend_used,
         seconds=time.monotonic() - started,
     )
 
@@ -149,54 +142,39 @@ def one_sided(golden: Side, new: Side, rules: Rules, keys: Iterable[CheckpointKe
     """The variables of checkpoints that only one run has."""
     outcome = Outcome()
     for key in keys:
-        for side, other, where in (
-            (golden, new, outcome.missing),
-            (new, golden, outcome.extra),
-        ):
-            if key in side.groups and key not in other.groups:
-                variables = Variables(side, key, outcome)
-                variables.close()
-                for identity in sorted(variables.identities):
-                    (outcome.ignored if rules.is_ignored(identity) else where).append(identity)
+        if key in golden.groups and key in new.groups:
+            continue
+        is_reference = key in golden.groups
+        found = Variables(golden if is_reference else new, key)
+        found.close()
+        ours, theirs = (found, Nothing()) if is_reference else (Nothing(), found)
+        pair_up(outcome, rules, ours, theirs)
+        outcome.errors += found.errors
+        if found.stale is not None:
+            outcome.stale.append((str(found.side.run), key, found.stale))
     return outcome
 
 
-def finish(
-    name: str,
-    outcome: Outcome,
-    golden: Side,
-    new: Side,
-    rules: Rules,
-    resources: Resources,
-) -> CheckResult:
+def finish(name: str, outcome: Outcome, golden: Side, new: Side, rules: Rules) -> CheckResult:
     """The check's result of all that was found."""
-    tally = Tally(strict_variables=rules.strict_variables)
+    messages = []
     for side in (golden, new):
-        for path in side.found.unmatched:
-            tally.fail(_unmatched(path))
+        outcome.errors += [_unmatched(path) for path in side.found.unmatched]
         if side.fault is not None:
-            tally.warn(f"a capture is not used: {side.fault}")
+            messages.append(f"a capture is not used: {side.fault}")
         stale = [one for one in outcome.stale if one[0] == str(side.run)]
         if stale:
             _, key, reason = min(stale, key=lambda one: key_order(one[1]))
-            tally.warn(
+            messages.append(
                 f"{side.run}: captured checkpoints that are stale, and were read instead:"
                 f" {len(stale)} ({key_text(key)}: {reason})"
             )
-    for text in dict.fromkeys(outcome.unused):
-        tally.warn(f"a capture is not used: {text}")
-    for error in outcome.errors:
-        tally.fail(error)
     for key, reason in sorted(outcome.lost, key=lambda one: key_order(one[0])):
-        tally.fail(NotComparableError(f"was not compared: {reason}", variable=key_text(key)))
-    for identity in sorted(outcome.missing):
-        tally.missing(identity, "is on the first side only", "write it in both runs")
-    for identity in sorted(outcome.extra):
-        tally.extra(identity, "is on the second side only", "write it in both runs")
-    for result in sorted(outcome.results, key=lambda one: one.id.sort_key):
-        tally.add(Compared(result, outcome.engine), 0)
-    check = tally.result(name, sorted(outcome.ignored), backend=resources.backend_used)
-    check = replace(check, bytes_read=outcome.capture_bytes_read + outcome.data_bytes_read)
+        error = NotComparableError(f"was not compared: {reason}", variable=key_text(key))
+        outcome.errors.append(error)
+    check = check_result(name, outcome, rules, RUNS, messages=messages)
+    if golden.is_single and not any(one.iteration is not None for one in check.variables):
+        return check
     return replace(check, history=history_facts(check, outcome))
 
 

@@ -1,8 +1,8 @@
-"""What comparing some checkpoints comes to; several outcomes add up, whoever found them."""
+"""What comparing some variables comes to; several outcomes add up, whoever found them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ciwrap.compare.stream import DEFAULT_MEMORY_BYTES
@@ -15,25 +15,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HistoryOptions:
-    """memory_bytes: for the buffers of stage two. bounds_from_captures: take the error bound that
-    the first run was captured with, since none was given. detail_bytes: of differing variables,
-    what may be read once more for the samples and maps that a report draws.
+    """memory_bytes: for the buffers of stage two. detail_bytes: of differing variables, what may be
+    read once more for the samples and maps that a report draws.
     """
 
     memory_bytes: int = DEFAULT_MEMORY_BYTES
-    bounds_from_captures: bool = False
     detail_bytes: int = 64 << 20
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What was found on some checkpoints; several add up, whoever found them."""
+    """What was found. Several outcomes add up, whoever found them.
+
+    missing, extra: what only one side has, as results that have only begun. ignored: left out as
+    the rules say; left_out: those of them that the reference holds. notes: what to tell besides.
+    """
 
     results: list[VariableResult] = field(default_factory=list)
-    missing: list[VariableId] = field(default_factory=list)
-    extra: list[VariableId] = field(default_factory=list)
+    missing: list[VariableResult] = field(default_factory=list)
+    extra: list[VariableResult] = field(default_factory=list)
     ignored: list[VariableId] = field(default_factory=list)
+    left_out: list[VariableId] = field(default_factory=list)
     errors: list[CiwrapError] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     # Checkpoints whose capture no longer holds: run, checkpoint, why.
     stale: list[tuple[str, CheckpointKey, str]] = field(default_factory=list)
     # Why a tree that should have been used was not.
@@ -46,10 +50,22 @@ class Outcome:
     engine: str | None = None
 
     def add(self, other: Outcome) -> None:
-        for item in fields(self):
-            mine = getattr(self, item.name)
-            if isinstance(mine, list):
-                mine.extend(getattr(other, item.name))
+        """Takes in what another one holds.
+
+        Every field is named here, and a test fails for one that is not: an outcome that is left out
+        in silence would be lost on its way from another process.
+        """
+        self.results += other.results
+        self.missing += other.missing
+        self.extra += other.extra
+        self.ignored += other.ignored
+        self.left_out += other.left_out
+        self.errors += other.errors
+        self.notes += other.notes
+        self.stale += other.stale
+        self.unused += other.unused
+        self.lost += other.lost
+        self.by_mpi_rank += other.by_mpi_rank
         self.capture_bytes_read += other.capture_bytes_read
         self.data_bytes_read += other.data_bytes_read
         self.engine = other.engine or self.engine

@@ -168,39 +168,3 @@ def judged_elements(
         )
         for flat, one, two, (difference, share, relative, ulps) in rows
     )
-
-
-def statistics(
-    comparison: _core.Comparison,
-    parameters: _core.TreeParameters,
-    shape: tuple[int, ...],
-    *,
-    all_compared: bool,
-) -> dict[str, Any]:
-    """A comparison's numbers as fields of VariableResult.
-
-    all_compared: whether its elements are all there are. If not, means and histogram would speak
-    of a part only and are left out, and so are maxima unless something differs: a largest
-    difference beyond the bound lies among the elements compared, one within it perhaps elsewhere.
-    """
-    fields: dict[str, Any] = {
-        "nan_mismatch_count": int(comparison.nan_mismatch_count),
-        "inf_mismatch_count": int(comparison.inf_mismatch_count),
-        "missing_mismatch_count": int(comparison.missing_mismatch_count),
-    }
-    is_number = parameters.dtype[1:2] not in ("S", "U")
-    if all_compared or comparison.differing_count or parameters.kind == "exact":
-        fields["max_bound_share"] = float(comparison.max_bound_share)
-        if is_number:
-            fields["max_abs_difference"] = float(comparison.max_abs_difference)
-            fields["max_rel_difference"] = float(comparison.max_rel_difference)
-            if comparison.max_abs_index >= 0:
-                fields["max_abs_index"] = to_index(comparison.max_abs_index, shape)
-            if comparison.max_rel_index >= 0:
-                fields["max_rel_index"] = to_index(comparison.max_rel_index, shape)
-    if all_compared:
-        fields["bound_share_histogram"] = tuple(int(count) for count in comparison.histogram)
-        if is_number:
-            fields["mean_abs_difference"] = float(comparison.mean_abs_difference)
-            fields["mean_rel_difference"] = float(comparison.mean_rel_difference)
-    return fields

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.arrays.values import ArrayValues
 from ciwrap.compare.accept import Candidate, Status, VariableChange, old_golden
-from ciwrap.compare.variable import check_variable, golden_id
+from ciwrap.compare.judge import check_golden, golden_id
 from ciwrap.config import Check
 from ciwrap.readers.base import as_elements
 
@@ -78,7 +78,7 @@ def _moved(
     if new.data is not None:
         dtype = new.tree.parameters.dtype
         elements = as_elements(new.data, dtype).reshape(tuple(new.shape))
-        return check_variable(old, ArrayValues(elements, dtype), None).result
+        return check_golden(old, ArrayValues(elements, dtype), None)
     if recorded is not None and recorded.golden_root == old.tree.root.hex():
         return recorded
     return None

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from ciwrap.trees.build import Resources
 
 DEFAULT_MEMORY_BYTES = 256 << 20
-# Of buffers for two arrays alone. What is not filled would be touched for nothing.
-_LEAST_ALONE_BYTES = 8 << 20
-_MOST_ALONE_BYTES = 64 << 20
 # The smallest buffers hold one such element of each side, whatever surrounds it.
 _LARGEST_ELEMENT_BYTES = 64 << 10
 
@@ -44,11 +41,9 @@ class Streamed:
 
 @dataclass(frozen=True, slots=True)
 class StreamFacts:
-    """How the data were read. direct_bytes_read: the part that went past the system's cache."""
+    """How much was read, and how."""
 
     bytes_read: int = 0
-    direct_bytes_read: int = 0
-    read_count: int = 0
     engine: str | None = None
 
 
@@ -161,12 +156,7 @@ class Stream(Closing, Generic[_Question]):
         if self._session is None:
             return StreamFacts()
         totals = self._session.close()
-        return StreamFacts(
-            totals["bytes_read"],
-            totals["direct_bytes_read"],
-            totals["read_count"],
-            totals["engine"],
-        )
+        return StreamFacts(totals["bytes_read"], totals["engine"])
 
     def close(self) -> None:
         """Gives up what has no answer yet."""
@@ -175,36 +165,9 @@ class Stream(Closing, Generic[_Question]):
             self._session = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Alone:
-    parameters: _core.TreeParameters
-    leaves: NDArray[np.int64] | None
-
-
 def fits_stream(parameters: _core.TreeParameters) -> bool:
     """Whether elements are small enough for the buffers of any stream."""
     return parameters.scalar_bytes * parameters.scalars_per_element <= _LARGEST_ELEMENT_BYTES
-
-
-def compare_stored(
-    parameters: _core.TreeParameters,
-    golden: FileRegion,
-    new: FileRegion,
-    leaves: NDArray[np.int64] | None,
-    resources: Resources,
-) -> _core.Comparison:
-    """Compares the chunks `leaves` (None: all) of two stored arrays of one size.
-
-    Memory: at most 64 MiB, whatever their size. Raises CiwrapError for what cannot be read.
-    """
-    memory = min(_MOST_ALONE_BYTES, max(_LEAST_ALONE_BYTES, golden.byte_count // 4))
-    with Stream[_Alone](resources, memory) as stream:
-        stream.ask(_Alone(parameters, leaves), golden, new)
-        ((_, found),) = stream.answers(wait=True)
-    if found.error is not None:
-        raise found.error
-    assert found.comparison is not None
-    return found.comparison
 
 
 def _bytes_to_compare(question: Asked, byte_count: int) -> int:

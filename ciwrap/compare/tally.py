@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from ciwrap.compare.variable import Compared, not_comparable, reason_of
+from ciwrap.compare.law import message_of, not_comparable
 from ciwrap.errors import CiwrapError, VariableExtraError, VariableMissingError
 from ciwrap.model import CheckResult, Message, MessageLevel, VariableResult, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ciwrap.catalog.rules import Rules
+    from ciwrap.compare.outcome import Outcome
     from ciwrap.model import VariableId
 
 
@@ -24,14 +27,60 @@ def _size(result: VariableResult) -> tuple[float, int]:
     return result.max_bound_share or 0.0, count or result.differing_count_at_most or 0
 
 
-def message_of(error: CiwrapError, level: MessageLevel = MessageLevel.ERROR) -> Message:
-    return Message(level, str(error), slug=error.slug, file=error.file, variable=error.variable)
+@dataclass(frozen=True, slots=True)
+class OneSided:
+    """How a variable that one side alone has is spoken of, and what to do about it."""
+
+    missing: tuple[str, str]
+    extra: tuple[str, str]
 
 
-def failed_check(name: str, error: CiwrapError, golden_path: str | None = None) -> CheckResult:
-    """A check that could not even begin."""
-    return CheckResult(
-        name, Verdict.NOT_COMPARABLE, messages=(message_of(error),), golden_path=golden_path
+RUNS = OneSided(
+    ("is on the first side only", "write it in both runs"),
+    ("is on the second side only", "write it in both runs"),
+)
+GOLDEN = OneSided(
+    (
+        "is in the golden, but not in the outputs",
+        "let the program write it; if it is gone for good, accept the new outputs",
+    ),
+    (
+        "is in the outputs, but not in the golden",
+        "accept the new outputs, or name it under 'ignore'",
+    ),
+)
+
+
+def check_result(
+    name: str,
+    outcome: Outcome,
+    rules: Rules,
+    one_sided: OneSided,
+    *,
+    messages: Iterable[str] = (),
+) -> CheckResult:
+    """The check's result of all that was found. messages: warnings besides."""
+    tally = Tally(strict_variables=rules.strict_variables)
+    for text in messages:
+        tally.warn(text)
+    for note in dict.fromkeys(outcome.notes):
+        tally.warn(note)
+    for text in dict.fromkeys(outcome.unused):
+        tally.warn(f"a capture is not used: {text}")
+    for error in outcome.errors:
+        tally.fail(error)
+    for result in outcome.missing:
+        tally.missing(result, *one_sided.missing)
+    for result in outcome.extra:
+        tally.extra(result, *one_sided.extra)
+    for result in outcome.results:
+        tally.add(result)
+    return replace(
+        tally.result(name),
+        ignored_variables=tuple(sorted(outcome.ignored)),
+        left_out_variables=tuple(sorted({*outcome.left_out, *tally.let_go})),
+        engine=outcome.engine,
+        bytes_read=outcome.capture_bytes_read + outcome.data_bytes_read,
     )
 
 
@@ -40,19 +89,17 @@ class Tally:
     own (not comparable) or a warning.
 
     Any error told of with `fail` makes the whole not comparable: something was not compared.
+    let_go: variables of the reference that are gone, and of which only a warning tells.
     """
 
     def __init__(self, *, strict_variables: bool) -> None:
-        self._started = time.monotonic()
         self._strict_variables = strict_variables
         self._messages: list[Message] = []
         self._results: list[VariableResult] = []
-        self._detailed: dict[str, list[int]] = {}
         self._missing: list[VariableId] = []
         self._extra: list[VariableId] = []
-        self._engine: str | None = None
-        self._bytes_read = 0
         self._has_failed = False
+        self.let_go: list[VariableId] = []
 
     def fail(self, error: CiwrapError) -> None:
         self._has_failed = True
@@ -61,55 +108,31 @@ class Tally:
     def warn(self, text: str) -> None:
         self._messages.append(Message(MessageLevel.WARNING, text))
 
-    def add(self, compared: Compared, byte_count: int) -> None:
-        self._results.append(compared.result)
-        self._keep_details(len(self._results) - 1)
-        self._engine = compared.engine or self._engine
-        self._bytes_read += byte_count
-
-    def _keep_details(self, position: int) -> None:
-        """Lets each variable keep the details of its first and of its worst checkpoint."""
-        result = self._results[position]
-        if result.details is None:
-            return
-        kept = self._detailed.get(result.name)
-        if kept is None:
-            if len(self._detailed) < MOST_DETAILED_NAMES:
-                self._detailed[result.name] = [position]
-            else:
-                self._results[position] = replace(result, details=None)
-            return
-        dropped = position
-        if _size(result) > _size(self._results[kept[-1]]):
-            dropped = kept.pop() if len(kept) > 1 else -1
-            kept.append(position)
-        if dropped >= 0:
-            self._results[dropped] = replace(self._results[dropped], details=None)
-
-    def add_result(self, result: VariableResult) -> None:
+    def add(self, result: VariableResult) -> None:
         self._results.append(result)
 
-    def missing(self, identity: VariableId, where: str, remedy: str, **facts: Any) -> None:
-        """A variable that only the golden side has; `where` it is not, and other facts of the
-        result.
-        """
-        self._missing.append(identity)
+    def missing(self, result: VariableResult, where: str, remedy: str) -> None:
+        """A variable that only the reference has; `where` it is not."""
+        self._missing.append(result.id)
         text = where + (" that could be read" if self._has_failed else "")
-        self._one_sided(VariableMissingError(text, remedy=remedy), identity, facts)
+        if not self._one_sided(VariableMissingError(text, remedy=remedy), result):
+            self.let_go.append(result.id)
 
-    def extra(self, identity: VariableId, where: str, remedy: str, **facts: Any) -> None:
+    def extra(self, result: VariableResult, where: str, remedy: str) -> None:
         """A variable that only the new side has."""
-        self._extra.append(identity)
-        self._one_sided(VariableExtraError(where, remedy=remedy), identity, facts)
+        self._extra.append(result.id)
+        self._one_sided(VariableExtraError(where, remedy=remedy), result)
 
-    def _one_sided(self, error: CiwrapError, identity: VariableId, facts: dict[str, Any]) -> None:
+    def _one_sided(self, error: CiwrapError, result: VariableResult) -> bool:
+        """Whether that is a result of its own."""
         if self._strict_variables:
-            self._results.append(not_comparable(identity, reason_of(error), **facts))
+            self._results.append(not_comparable(result, error))
         else:
-            error.variable = identity.text
+            error.variable = result.id.text
             self._messages.append(message_of(error, MessageLevel.WARNING))
+        return self._strict_variables
 
-    def result(self, name: str, ignored: list[VariableId], **facts: Any) -> CheckResult:
+    def result(self, name: str) -> CheckResult:
         """The check's result; nothing compared at all is not comparable."""
         verdict = Verdict.worst(result.verdict for result in self._results)
         if self._has_failed:
@@ -121,16 +144,46 @@ class Tally:
                     "nothing was compared: no variable is on both sides and not ignored",
                 )
             )
+        keeper = DetailKeeper([])
+        for result in sorted(self._results, key=lambda one: one.id.sort_key):
+            keeper.add(result)
         return CheckResult(
             name=name,
             verdict=verdict,
-            variables=tuple(self._results),
+            variables=tuple(keeper.results),
             missing_variables=tuple(self._missing),
             extra_variables=tuple(self._extra),
-            ignored_variables=tuple(ignored),
             messages=tuple(self._messages),
-            engine=self._engine,
-            seconds=time.monotonic() - self._started,
-            bytes_read=self._bytes_read,
-            **facts,
         )
+
+
+class DetailKeeper:
+    """Adds results to a list, and lets each variable keep the details of its first checkpoint and
+    of its worst one: what reports draw stays bounded, however many differ.
+    """
+
+    def __init__(self, results: list[VariableResult]) -> None:
+        self.results = results
+        self._detailed: dict[str, list[int]] = {}
+
+    def add(self, result: VariableResult) -> None:
+        position = len(self.results)
+        self.results.append(result)
+        if result.details is None:
+            return
+        kept = self._detailed.get(result.name)
+        if kept is None:
+            if len(self._detailed) < MOST_DETAILED_NAMES:
+                self._detailed[result.name] = [position]
+            else:
+                self._drop(position)
+            return
+        dropped = position
+        if _size(result) > _size(self.results[kept[-1]]):
+            dropped = kept.pop() if len(kept) > 1 else -1
+            kept.append(position)
+        if dropped >= 0:
+            self._drop(dropped)
+
+    def _drop(self, position: int) -> None:
+        self.results[position] = replace(self.results[position], details=None)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ciwrap.compare.outcome import Outcome
 from ciwrap.model import Evidence, Verdict
 from ciwrap.timeline import (
     HistoryFacts,
@@ -19,6 +17,7 @@ from ciwrap.timeline import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ciwrap.compare.outcome import Outcome
     from ciwrap.model import CheckResult, VariableResult
 
 # Beyond the bound by so many times what it was one iteration before: a jump, not growth.
@@ -36,16 +35,6 @@ def history_facts(check: CheckResult, outcome: Outcome) -> HistoryFacts:
         not_compared_checkpoints=len(outcome.lost),
         by_mpi_rank=tuple(outcome.by_mpi_rank),
     )
-
-
-def with_history(check: CheckResult) -> CheckResult:
-    """The result of two runs whose data were compared, with what it says of them as histories; as
-    it is if nothing in it has an iteration.
-    """
-    if all(variable.iteration is None for variable in check.variables):
-        return check
-    outcome = Outcome(data_bytes_read=check.bytes_read or 0)
-    return replace(check, history=history_facts(check, outcome))
 
 
 def timelines(check: CheckResult) -> tuple[Timeline, ...]:

@@ -14,7 +14,7 @@ from ciwrap.compare.accept import (
     write,
 )
 from ciwrap.compare.check import check_catalog
-from ciwrap.compare.tally import failed_check
+from ciwrap.compare.law import failed_check
 from ciwrap.environment import git_user
 from ciwrap.errors import CiwrapError, ExitCode, GoldenMissingError
 from ciwrap.golden.pending import propose

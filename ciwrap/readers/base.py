@@ -16,9 +16,10 @@ import numpy as np
 
 from ciwrap.arrays.dtypes import storage_dtype
 
-# FileRegion is part of what readers are written against, so it is offered here, too.
-from ciwrap.arrays.values import DEFAULT_SLAB_BYTES, HeldOnDevice, Values
+# FileRegion and Labels are part of what readers are written against, so they are offered here, too.
+from ciwrap.arrays.values import DEFAULT_SLAB_BYTES, HeldOnDevice, Signature, Values
 from ciwrap.arrays.values import FileRegion as FileRegion
+from ciwrap.arrays.values import Labels as Labels
 from ciwrap.closing import Closing
 from ciwrap.errors import (
     CiwrapError,
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
-
-Labels = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +67,10 @@ class VariableInfo:
     fault: str | None = None
     device: HeldOnDevice | None = None
     labels: Labels = ()
+
+    @property
+    def signature(self) -> Signature:
+        return Signature(self.dtype, tuple(self.shape), self.labels)
 
     @property
     def element_count(self) -> int:
@@ -144,6 +147,7 @@ class SourceValues(Values):
         self.dtype = info.dtype
         self.shape = info.shape
         self.item_bytes = info.item_bytes
+        self.labels = info.labels
 
     @property
     def region(self) -> FileRegion | None:

@@ -14,7 +14,7 @@ from e2e.paired_runs import ATOL, BOX, wrapped
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ciwrap.compare.periodic import Circle
+from ciwrap.compare.circle import Circle
 from ciwrap.model import ErrorBound, VariableSettings
 
 
@@ -118,7 +118,10 @@ def test_mixed_precision_is_only_taken_when_asked_for(case: Any) -> None:
         it.save("a", "x.npy", values.astype("<f4"))
         it.save("b", "x.npy", values)
         found = it.compare(code)["x"]
-        assert code == 0 or "dtype <f4 on one side, <f8 on the other" in found["reason"]
+        assert (
+            code == 0
+            or "dtype float32 (<f4) on one side, float64 (<f8) on the other" in found["reason"]
+        )
     # By the bound of the coarser: one step of float32 is a difference.
     values[5] = np.nextafter(np.float32(values[5]), np.float32(9))
     it.save("b", "x.npy", values)

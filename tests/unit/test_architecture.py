@@ -30,19 +30,27 @@ MAY_IMPORT = {
     "readers": {*TOOLS, "model", "arrays"},
     "golden": {*TOOLS, "model", "arrays", "trees", "_core"},
     "report": {*TOOLS, "details", "model", "timeline"},
+    "catalog": {*TOOLS, "model", "arrays", "readers", "_core"},
+    "captures": {*TOOLS, "model", "arrays", "trees", "readers", "catalog", "_core"},
     "compare": {
         *TOOLS,
-        *("details", "model", "config", "arrays", "trees", "readers", "golden", "_core"),
-        "environment",
-    },
-    "history": {
-        *TOOLS,
-        *("model", "timeline", "arrays", "trees", "readers", "golden", "compare", "_core"),
+        *("details", "timeline", "model", "config", "arrays", "trees", "readers"),
+        *("catalog", "captures", "golden", "environment", "_core"),
     },
     "api": {*TOOLS, "model", "arrays", "trees", "readers", "golden", "compare", "_core"},
     "pytest_plugin": {
         *TOOLS,
-        *("model", "config", "arrays", "trees", "readers", "golden", "compare", "report"),
+        *(
+            "model",
+            "config",
+            "arrays",
+            "trees",
+            "readers",
+            "catalog",
+            "golden",
+            "compare",
+            "report",
+        ),
         "environment",
     },
     "testing": {"errors", "arrays", "readers"},
@@ -50,7 +58,8 @@ MAY_IMPORT = {
     "action": {*TOOLS, "model", "config", "report"},
     "cli": {
         *TOOLS,
-        *("model", "config", "trees", "readers", "golden", "report", "compare", "history"),
+        *("model", "config", "trees", "readers", "catalog", "captures"),
+        *("golden", "report", "compare"),
         *("demo", "environment", "_core"),
     },
     "__init__": {"errors", "model", "api"},
@@ -61,7 +70,7 @@ ONLY_IN = {
     "click": {"cli"},
     "rich": {"cli", "report"},
     "jinja2": {"report"},
-    "msgspec": {"history", "documents"},
+    "msgspec": {"catalog", "captures", "documents"},
     "pydantic": {"config"},
     "pytest": {"testing", "pytest_plugin"},
     "hypothesis": {"testing"},
@@ -107,7 +116,9 @@ def test_every_part_has_its_rule() -> None:
     assert {part_of(source) for source in SOURCES} <= set(MAY_IMPORT)
 
 
-@pytest.mark.parametrize("part", ["compare", "config", "golden", "history", "readers", "report"])
+@pytest.mark.parametrize(
+    "part", ["captures", "catalog", "compare", "config", "golden", "readers", "report"]
+)
 def test_libraries_print_nothing(part: str) -> None:
     for source in (PACKAGE / part).rglob("*.py"):
         for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):

@@ -248,7 +248,7 @@ def _row() -> list[Any]:
     tree = [parameters, bytes(16), [8192, 16 * 8, bytes(16)]]
     return [
         [1, 0],
-        [["iter_1/x.npy", 100, 5, "npy", None]],
+        [["iter_1/x.npy", 100, 5, 6, 7, "npy", None]],
         [
             [
                 {"name": "x", "iteration": 1, "rank": 0},
@@ -259,6 +259,7 @@ def _row() -> list[Any]:
                 None,
                 None,
                 ["iter_1/x.npy", 128],
+                [["dims", "x y"], ["units", "m"]],
             ]
         ],
     ]
@@ -298,6 +299,9 @@ def test_a_sound_checkpoint_is_taken() -> None:
         ((2, 0, 3, 1), bytes(15), "length >= 16"),
         ((2, 0, 3, 2, 0), 1 << 62, "int"),
         ((2, 0, 7, 1), -1, "int"),
+        ((2, 0, 3, 4), [bytes(16)], "a baseline"),
+        ((2, 0, 3, 3), [0, 16, bytes(16)], "residues"),
+        ((2, 0, 8, 0), ["dims"], "length"),
     ],
 )
 def test_one_wrong_value_is_named(place: tuple[Any, ...], value: Any, message: str) -> None:
@@ -305,6 +309,8 @@ def test_one_wrong_value_is_named(place: tuple[Any, ...], value: Any, message: s
     node: Any = row
     for key in place[:-1]:
         node = node[key]
+    if isinstance(node, list):
+        node.extend([None] * (place[-1] + 1 - len(node)))  # what is missing at the end is nil
     node[place[-1]] = value
     with pytest.raises(CorruptCaptureError, match=message):
         _decoded(row)

@@ -32,10 +32,9 @@ def stored(path: Path, tree: _core.Tree) -> StoredTree:
 def suspects(folder: Path, golden: _core.Tree, new: _core.Tree) -> list[int]:
     paths = [folder / "a.tree", folder / "b.tree"]
     trees = [stored(path, tree) for path, tree in zip(paths, (golden, new), strict=True)]
-    identity = VariableId("x")
-    variable = CapturedVariable(identity, "<f4", (golden.scalar_count,))
+    variable = CapturedVariable(VariableId("x"), "<f4", (golden.scalar_count,))
     with CaptureFile(paths[0]) as one, CaptureFile(paths[1]) as two:
-        descent = stage_one.Descent(identity, one, trees[0], two, trees[1], variable, {}, {})
+        descent = stage_one.Descent(one, trees[0], two, trees[1], variable)
         stage_one.prefetch_trees([descent])
         found = stage_one.suspect_leaves(descent).tolist()
     for path in paths:

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from ciwrap import _core
+from ciwrap.compare.law import begun
 from ciwrap.compare.question import Question
-from ciwrap.compare.stream import Stream, compare_stored, fits_stream
+from ciwrap.compare.stream import Stream, fits_stream
 from ciwrap.errors import CorruptFileError, UnreadableFileError
 from ciwrap.model import VariableId
 from ciwrap.readers.base import FileRegion
@@ -46,7 +47,25 @@ class Heard:
 
 def question(name: str, count: int, leaves: list[int] | None = None) -> Question:
     chosen = None if leaves is None else np.array(leaves, dtype=np.int64)
-    return Question(VariableId(name), PARAMETERS, (count,), chosen, None, 0, {}, {})
+    return Question(begun(VariableId(name), None, None), PARAMETERS, (count,), chosen)
+
+
+def compare_stored(
+    parameters: _core.TreeParameters,
+    golden: FileRegion,
+    new: FileRegion,
+    leaves: Any,
+    resources: Resources,
+) -> _core.Comparison:
+    """Two stored arrays through a stream of their own."""
+    asked = Question(begun(VariableId("x"), None, None), parameters, (), leaves)
+    with Stream[Question](resources, 8 << 20) as stream:
+        stream.ask(asked, golden, new)
+        ((_, found),) = stream.answers(wait=True)
+    if found.error is not None:
+        raise found.error
+    assert found.comparison is not None
+    return found.comparison
 
 
 def regions(folder: Path, name: str, golden: Any, new: Any) -> tuple[FileRegion, FileRegion]:
@@ -75,7 +94,7 @@ def test_answers_and_progress(tmp_path: Path, arrays: tuple[np.ndarray, np.ndarr
         stream.ask(question("x", golden.size), *regions(tmp_path, "x", golden, new))
         stream.ask(question("y", golden.size, [1, 97]), *regions(tmp_path, "y", golden, new))
         stream.ask(question("z", golden.size), *regions(tmp_path, "z", golden, golden))
-        found = {asked.identity.name: answer for asked, answer in stream.answers(wait=True)}
+        found = {asked.result.id.name: answer for asked, answer in stream.answers(wait=True)}
         facts = stream.facts()
     differing = {name: answer.comparison.differing_count for name, answer in found.items()}
     assert differing == {"x": 3, "y": 1, "z": 0}
@@ -94,7 +113,7 @@ def test_one_bad_file_stops_no_other(tmp_path: Path, arrays: tuple[np.ndarray, n
         gone = FileRegion(str(tmp_path / "gone"), 0, golden.nbytes)
         stream.ask(question("gone", golden.size), one, gone)
         stream.ask(question("x", golden.size), one, two)
-        found = {asked.identity.name: answer for asked, answer in stream.answers(wait=True)}
+        found = {asked.result.id.name: answer for asked, answer in stream.answers(wait=True)}
     assert isinstance(found["gone"].error, UnreadableFileError)
     assert "gone" in str(found["gone"].error)
     assert found["x"].error is None
@@ -108,7 +127,7 @@ def test_what_the_sink_gets_and_raises(
 
     def listen(asked: Question, indices: Any, ours: Any, theirs: Any) -> None:
         assert ours.tobytes() == golden[indices].tobytes()
-        heard.append((asked.identity.name, indices.tolist(), theirs.tobytes()))
+        heard.append((asked.result.id.name, indices.tolist(), theirs.tobytes()))
         if len(heard) == 4:
             raise OSError("disk full")
 
@@ -185,7 +204,7 @@ def test_elements_of_any_width(tmp_path: Path, dtype: str) -> None:
     places = regions(tmp_path, "x", golden, new)
     for memory_bytes in (1 << 20, 64 << 20):
         with Stream(Resources(), memory_bytes, direct="always") as stream:
-            asked = Question(VariableId("x"), parameters, golden.shape, None, None, 0, {}, {})
+            asked = Question(begun(VariableId("x"), None, None), parameters, golden.shape)
             stream.ask(asked, *places)
             ((_, found),) = stream.answers(wait=True)
         assert found.error is None

@@ -13,111 +13,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ciwrap import _core
-from ciwrap.arrays.values import as_bytes
-from ciwrap.compare.parts import MOST_ELEMENTS, MOST_INDICES, read_each, to_index, value_texts
-from ciwrap.compare.variable import Compared, element_result
-from ciwrap.errors import CiwrapError, PeriodError
-from ciwrap.model import DifferingElement, ErrorBound, VariableSettings
-from ciwrap.progress import NO_PROGRESS
-from ciwrap.trees.build import DEFAULT_RESOURCES, Resources, tree_parameters
+from ciwrap.arrays.values import Values
+from ciwrap.compare.elements import compare_elements
+from ciwrap.compare.findings import with_elements
+from ciwrap.compare.parts import MOST_ELEMENTS, read_each, value_texts
+from ciwrap.errors import PeriodError
+from ciwrap.model import ErrorBound, VariableSettings
+from ciwrap.trees.build import tree_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
-    from ciwrap.arrays.values import Values
-    from ciwrap.model import VariableId
-    from ciwrap.progress import Progress
+    from ciwrap.compare.work import Work
+    from ciwrap.model import VariableResult
 
 _EXACT_IN_DOUBLE = {"f2", "f4", "f8", "i1", "i2", "i4", "u1", "u2", "u4"}
-_SLAB_BYTES = 4 << 20
 _EPSILON = float(np.finfo(np.float64).eps)
 # Stands for "missing" where the core sees differences only.
 _MISSING = float(np.finfo(np.float64).max)
-
-
-def compare_periodic(
-    golden: Values,
-    new: Values,
-    settings: VariableSettings,
-    identity: VariableId,
-    facts: Mapping[str, Any],
-    *,
-    resources: Resources = DEFAULT_RESOURCES,
-    progress: Progress = NO_PROGRESS,
-) -> Compared:
-    """Compares two variables of one dtype and shape, both at hand, modulo `settings.period`.
-
-    Raises PeriodError for dtypes, bounds or shapes that a period has no meaning for.
-    """
-    circle = Circle(golden.dtype, tuple(golden.shape), settings)
-    parameters = circle.parameters
-    try:
-        comparer = _core.ElementComparer(
-            parameters,
-            max_indices=MOST_INDICES,
-            backend=resources.backend,
-            threads=resources.threads,
-        )
-        step = max(1, _SLAB_BYTES // 8)
-        for first in range(0, golden.element_count, step):
-            count = min(step, golden.element_count - first)
-            base, moved = circle.differences(
-                golden.read(first, count), new.read(first, count), first
-            )
-            comparer.update(as_bytes(base), as_bytes(moved), first_element=first)
-            progress.advance(count * golden.item_bytes)
-        comparison = comparer.finish()
-    except CiwrapError as error:
-        error.blame(variable=identity.text)
-        raise
-    shape = tuple(golden.shape)
-    result = element_result(
-        identity,
-        facts,
-        comparison,
-        parameters,
-        shape,
-        None,
-        0,
-        all_compared=True,
-        read_elements=read_each(
-            lambda flat, count: circle.differences(
-                golden.read(flat, count), new.read(flat, count), flat
-            )
-        ),
-    )
-    elements = tuple(
-        replace(
-            one,
-            golden=value_texts(golden.read(flat, 1).reshape(-1), golden.dtype)[0],
-            new=value_texts(new.read(flat, 1).reshape(-1), new.dtype)[0],
-        )
-        for one, flat in zip(
-            result.first_differences, comparison.indices[:MOST_ELEMENTS].tolist(), strict=True
-        )
-    )
-    # What is relative to the golden value means nothing here.
-    return Compared(
-        replace(
-            result,
-            first_differences=_with_indices(elements, shape, comparison),
-            max_rel_difference=None,
-            max_rel_index=None,
-            mean_rel_difference=None,
-        )
-    )
-
-
-def _with_indices(
-    elements: tuple[DifferingElement, ...], shape: tuple[int, ...], comparison: _core.Comparison
-) -> tuple[DifferingElement, ...]:
-    flats = comparison.indices[:MOST_ELEMENTS].tolist()
-    return tuple(
-        replace(one, index=to_index(flat, shape)) for one, flat in zip(elements, flats, strict=True)
-    )
 
 
 class Circle:
@@ -155,6 +68,38 @@ class Circle:
         )
         self.parameters = tree_parameters("<f8", plain)
 
+    def compare(
+        self, work: Work, result: VariableResult, reference: Values, new: Values
+    ) -> VariableResult:
+        """Compares two variables of the circle's dtype and shape; `result` is what is known."""
+        shape = tuple(reference.shape)
+        images = _Images(self, reference, new)
+        comparison = compare_elements(
+            work, self.parameters, _Half(images, 0, shape), _Half(images, 1, shape)
+        )
+        found = with_elements(
+            result,
+            comparison,
+            self.parameters,
+            shape,
+            None,
+            all_compared=True,
+            read_elements=read_each(images.read),
+        )
+        flats = comparison.indices[:MOST_ELEMENTS].tolist()
+        return replace(
+            found,
+            first_differences=tuple(
+                replace(one, golden=_text(reference, flat), new=_text(new, flat))
+                for one, flat in zip(found.first_differences, flats, strict=True)
+            ),
+            masked_count=new.masked_count if result.mask is not None else None,
+            # What is relative to the golden value means nothing here.
+            max_rel_difference=None,
+            max_rel_index=None,
+            mean_rel_difference=None,
+        )
+
     def differences(
         self, golden: NDArray[Any], new: NDArray[Any], first: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -185,6 +130,44 @@ class Circle:
         for fill in self._settings.fill_values:
             found |= np.isnan(values) if fill != fill else values == fill
         return found
+
+
+class _Images:
+    """Both sides as the core compares them; the last piece is kept, for each side asks for it."""
+
+    def __init__(self, circle: Circle, reference: Values, new: Values) -> None:
+        self._circle = circle
+        self._reference = reference
+        self._new = new
+        self._last: tuple[int, int] | None = None
+        self._pair: tuple[NDArray[np.float64], NDArray[np.float64]]
+
+    def read(self, first: int, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        if self._last != (first, count):
+            self._pair = self._circle.differences(
+                self._reference.read(first, count), self._new.read(first, count), first
+            )
+            self._last = (first, count)
+        return self._pair
+
+
+class _Half(Values):
+    """One of the two sides of `_Images`."""
+
+    dtype = "<f8"
+    item_bytes = 8
+
+    def __init__(self, images: _Images, side: int, shape: tuple[int, ...]) -> None:
+        self._images = images
+        self._side = side
+        self.shape = shape
+
+    def read(self, first_element: int, count: int) -> NDArray[Any]:
+        return self._images.read(first_element, count)[self._side]
+
+
+def _text(values: Values, flat: int) -> str:
+    return value_texts(values.read(flat, 1).reshape(-1), values.dtype)[0]
 
 
 def _decided(golden: float, new: float, period: float, atol: float) -> float:

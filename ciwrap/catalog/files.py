@@ -1,0 +1,192 @@
+"""The files that were read, as they looked then, and whether they still do."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from msgspec import Meta
+
+from ciwrap import _core
+from ciwrap.errors import CiwrapError, OutputMissingError, UnreadableFileError
+from ciwrap.readers.files import InputFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ciwrap.readers.layout import OutputFile
+
+_PIECE_BYTES = 1 << 20
+_NOWHERE = Path()  # paths as they are, relative to no run
+
+# As they stand in the index of a capture.
+Whole = Annotated[int, Meta(ge=0, lt=1 << 62)]
+Digest = Annotated[bytes, Meta(min_length=16, max_length=16)]
+
+
+class SourceFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A file of the run as it was when it was captured.
+
+    path: relative to the run, with '/'. change_ns, inode: as the file system has them, to tell a
+    file that was written in place and given its old time back from a copy that has that time. how:
+    reader, name and options it was read with, as text. checksum: XXH3-128 of the XXH3-128 of its
+    pieces of 1 MiB, where one was asked for.
+    """
+
+    path: str
+    byte_count: Whole
+    mtime_ns: int
+    change_ns: int
+    inode: Whole
+    how: str
+    checksum: Digest | None = None
+
+
+def source_files(run: Path, files: Sequence[OutputFile]) -> tuple[SourceFile, ...]:
+    """What the files, and those that belong to them, look like now.
+
+    Raises OutputMissingError for one that has gone, UnreadableFileError.
+    """
+    sources: dict[str, SourceFile] = {}
+    for file in files:
+        how = _how(file)
+        status = _status(file.path)
+        if stat.S_ISDIR(status.st_mode):
+            # A store of many files: each of them counts, and so does how they are read.
+            sources.update({one.path: one for one in _inside(run, file.path, how)})
+            continue
+        one = _described(run, file.path, how, status)
+        sources[one.path] = one
+        for companion in file.reader.companions(file.path):
+            if companion.is_file():
+                beside = _source(run, companion, "beside")
+                sources.setdefault(beside.path, beside)
+    return tuple(sources[path] for path in sorted(sources))
+
+
+def _how(file: OutputFile) -> str:
+    if not file.options:
+        return f"{file.reader.name} {file.label}"
+    options = json.dumps(
+        {str(key): file.options[key] for key in sorted(file.options)}, default=repr
+    )
+    return f"{file.reader.name} {file.label} {options}"
+
+
+def _inside(run: Path, folder: Path, how: str) -> Iterator[SourceFile]:
+    for here, _, names in os.walk(folder):
+        for name in names:
+            yield _source(run, Path(here) / name, how)
+
+
+def relative_path(run: Path, path: Path | str) -> str:
+    """A file's path in the run. Files are found below it: nothing has to be resolved for this."""
+    return str(path).removeprefix(f"{run}{os.sep}")
+
+
+def _source(run: Path, path: Path, how: str) -> SourceFile:
+    return _described(run, path, how, _status(path))
+
+
+def _described(run: Path, path: Path, how: str, status: os.stat_result) -> SourceFile:
+    return SourceFile(
+        relative_path(run, path),
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+        status.st_ino & ((1 << 62) - 1),
+        how,
+    )
+
+
+def _status(path: Path) -> os.stat_result:
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        raise OutputMissingError("has gone while it was looked at", file=path) from None
+    except OSError as error:
+        raise UnreadableFileError(error.strerror or str(error), file=path) from error
+
+
+def youngest_ns(files: Sequence[SourceFile]) -> int:
+    return max((file.mtime_ns for file in files), default=0)
+
+
+def checksum_of(path: Path) -> bytes:
+    """XXH3-128 of the XXH3-128 of each MiB, so that a file of any size is read in pieces.
+
+    Raises as `InputFile` does.
+    """
+    file = InputFile(path)
+    try:
+        parts = [
+            _core.xxh3_128(file.read_some(offset, _PIECE_BYTES))
+            for offset in range(0, max(1, file.byte_count), _PIECE_BYTES)
+        ]
+    finally:
+        file.close()
+    return _core.xxh3_128(b"".join(parts))
+
+
+def why_stale(
+    captured: Sequence[SourceFile],
+    now: Sequence[SourceFile],
+    run: Path,
+    *,
+    verify_checksums: bool = False,
+) -> str | None:
+    """Why a checkpoint's files are no longer those that were captured; None if they are.
+
+    A file of another time and the same size is looked at whole where its checksum is known, and
+    every file is with verify_checksums.
+    """
+    ours = {file.path: file for file in captured}
+    theirs = {file.path: file for file in now}
+    for path in sorted({*ours, *theirs}):
+        if path not in theirs:
+            return f"{path} is gone"
+        if path not in ours:
+            return f"{path} is new"
+        old, new = ours[path], theirs[path]
+        if old.how != new.how:
+            return f"{path} was read in another way"
+        if old.byte_count != new.byte_count:
+            return f"{path} had {old.byte_count} bytes, now {new.byte_count}"
+        # A copy has another inode; a file that was written in place has another time of change.
+        is_touched = old.inode == new.inode and old.change_ns != new.change_ns
+        is_other = old.mtime_ns != new.mtime_ns or is_touched
+        if is_other and old.checksum is None:
+            return f"{path} was written since" if old.mtime_ns != new.mtime_ns else _touched(path)
+        if old.checksum is None and verify_checksums:
+            return f"{path} was captured without a checksum"
+        if old.checksum is not None and (verify_checksums or is_other):
+            try:
+                if checksum_of(run / path) != old.checksum:
+                    return f"{path} has other bytes (checksum)"
+            except CiwrapError as error:
+                return str(error)
+    return None
+
+
+def _touched(path: str) -> str:
+    return f"{path} was touched since (written and given its old time, or chmod)"
+
+
+def looked_at(files: Sequence[OutputFile]) -> tuple[SourceFile, ...] | None:
+    """What the files look like; None for what has no file, or cannot be looked at."""
+    try:
+        return source_files(_NOWHERE, files)
+    except CiwrapError:
+        return None
+
+
+def change_since(seen: Sequence[SourceFile], files: Sequence[OutputFile]) -> str | None:
+    """What has happened to files since `looked_at`; None if nothing has."""
+    try:
+        return why_stale(seen, source_files(_NOWHERE, files), _NOWHERE)
+    except CiwrapError as error:
+        return str(error)

@@ -1,0 +1,174 @@
+"""From what the core found to the result of a variable, field by field."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ciwrap.compare.details import suspect_details
+from ciwrap.compare.parts import MOST_ELEMENTS, judged_elements, suspect_ranges, to_index
+from ciwrap.model import Evidence, VariableResult, Verdict
+from ciwrap.trees.bounds import suspect_is_proof
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ciwrap import _core
+    from ciwrap.compare.details import Drawn
+    from ciwrap.compare.parts import ReadElements
+
+
+@dataclass(frozen=True, slots=True)
+class Suspects:
+    """What trees say of a variable: the leaves that do not match, ascending, of so many."""
+
+    leaves: NDArray[np.int64]
+    leaf_count: int
+
+
+def with_elements(
+    result: VariableResult,
+    comparison: _core.Comparison,
+    parameters: _core.TreeParameters,
+    shape: tuple[int, ...],
+    suspects: Suspects | None,
+    *,
+    all_compared: bool,
+    read_elements: ReadElements,
+    drift: _core.Drift | None = None,
+    draw: Callable[[], Drawn] | None = None,
+) -> VariableResult:
+    """The result once elements were compared: exact counts and indices.
+
+    suspects: None without trees. all_compared: whether every element was, or those of suspect
+    chunks only. Then means and histogram would speak of a part and are left out, and so are maxima
+    unless something differs: a largest difference beyond the bound lies among the elements
+    compared, one within it perhaps elsewhere. drift: tells of the elements of matching chunks.
+    read_elements: is asked for the first few differing elements. draw: makes the samples and maps
+    of a variable that differs, if the result is to have them.
+    """
+    differing = int(comparison.differing_count)
+    indices = comparison.indices[:MOST_ELEMENTS].tolist() if differing else []
+    is_known = bool(all_compared or differing or parameters.kind == "exact")
+    is_number = parameters.dtype[1:2] not in ("S", "U")
+    has_maxima, has_means = is_known and is_number, all_compared and is_number
+    share = float(comparison.max_bound_share) if is_known else None
+    tells_drift = drift is not None and not all_compared
+    drawn = draw() if differing and draw is not None else None
+    count = math.prod(shape)
+    ranges, range_count, _ = (
+        ((), None, 0)
+        if suspects is None
+        else suspect_ranges(suspects.leaves, parameters, shape, count)
+    )
+    return replace(
+        result,
+        verdict=Verdict.DIFFER if differing else Verdict.MATCH,
+        reason=None,
+        element_count=count,
+        differing_count=differing,
+        first_index=to_index(comparison.first_index, shape) if differing else None,
+        first_differences=judged_elements(indices, parameters, shape, read_elements),
+        chunk_count=None if suspects is None else suspects.leaf_count,
+        suspect_chunks=None if suspects is None else int(suspects.leaves.size),
+        suspect_ranges=ranges,
+        suspect_range_count=range_count,
+        nan_mismatch_count=int(comparison.nan_mismatch_count),
+        inf_mismatch_count=int(comparison.inf_mismatch_count),
+        missing_mismatch_count=int(comparison.missing_mismatch_count),
+        max_bound_share=share,
+        max_abs_difference=float(comparison.max_abs_difference) if has_maxima else None,
+        max_abs_index=_index(comparison.max_abs_index, shape) if has_maxima else None,
+        max_rel_difference=float(comparison.max_rel_difference) if has_maxima else None,
+        max_rel_index=_index(comparison.max_rel_index, shape) if has_maxima else None,
+        bound_share_histogram=tuple(map(int, comparison.histogram)) if all_compared else None,
+        mean_abs_difference=float(comparison.mean_abs_difference) if has_means else None,
+        mean_rel_difference=float(comparison.mean_rel_difference) if has_means else None,
+        max_drift_share=share
+        if all_compared
+        else float(drift.max_share)
+        if drift is not None
+        else result.max_drift_share,
+        drift_histogram=tuple(map(int, drift.histogram)) if tells_drift and drift else None,
+        residue_levels=parameters.residue_levels if tells_drift else result.residue_levels,
+        details=None if drawn is None else drawn.details,
+        differing_box=None if drawn is None else drawn.differing_box,
+        pattern=None if drawn is None else drawn.pattern,
+        pattern_value=None if drawn is None else drawn.pattern_value,
+    )
+
+
+def with_digests(
+    result: VariableResult,
+    parameters: _core.TreeParameters,
+    shape: tuple[int, ...],
+    suspects: Suspects,
+    *,
+    tree: _core.Tree | None = None,
+    drift: _core.Drift | None = None,
+) -> VariableResult:
+    """The result by digests alone, without the reference's data.
+
+    tree: the reference's, for the maps of what is suspect. drift: of digests that were made against
+    residues.
+    """
+    count = math.prod(shape)
+    ranges, range_count, suspect_elements = suspect_ranges(
+        suspects.leaves, parameters, shape, count
+    )
+    suspect_count = int(suspects.leaves.size)
+    at_least = suspect_count if suspect_count and suspect_is_proof(parameters) else 0
+    return replace(
+        result,
+        verdict=Verdict.DIFFER if suspect_count else Verdict.MATCH,
+        reason=None,
+        element_count=count,
+        chunk_count=suspects.leaf_count,
+        suspect_chunks=suspect_count,
+        suspect_ranges=ranges,
+        suspect_range_count=range_count,
+        differing_count=None if suspect_count else 0,
+        differing_count_at_least=at_least if suspect_count else None,
+        differing_count_at_most=suspect_elements if suspect_count else None,
+        # Equal codes are equal numbers.
+        max_abs_difference=0.0 if not suspect_count and parameters.kind == "exact" else None,
+        max_drift_share=result.max_drift_share if drift is None else float(drift.max_share),
+        drift_histogram=None if drift is None else tuple(map(int, drift.histogram)),
+        details=suspect_details(suspects.leaves, tree, shape, count)
+        if suspect_count and tree is not None
+        else None,
+    )
+
+
+def with_residues(result: VariableResult, parameters: _core.TreeParameters) -> VariableResult:
+    """The result, saying how sure a verdict on residues of that kind is."""
+    return replace(
+        result,
+        residue_levels=parameters.residue_levels,
+        guaranteed_share=parameters.guaranteed_share,
+    )
+
+
+def matched_by_digests(
+    result: VariableResult, parameters: _core.TreeParameters, leaf_count: int, element_count: int
+) -> VariableResult:
+    """The result of two captured trees of which one look at their roots says that they match."""
+    return replace(
+        result,
+        verdict=Verdict.MATCH,
+        reason=None,
+        evidence=Evidence.RESIDUES if result.residue_levels is not None else Evidence.TREE,
+        element_count=element_count,
+        differing_count=0,
+        chunk_count=leaf_count,
+        suspect_chunks=0,
+        max_abs_difference=0.0 if parameters.kind == "exact" else None,
+    )
+
+
+def _index(flat: int, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    return to_index(flat, shape) if flat >= 0 else None

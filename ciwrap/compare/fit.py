@@ -1,0 +1,113 @@
+"""Both sides of a variable as they are compared: of one dtype and shape, with the same labels."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ciwrap.arrays.convert import (
+    ConvertedValues,
+    RoundedValues,
+    held_by_float32,
+    is_mixed_precision,
+)
+from ciwrap.errors import (
+    DtypeMismatchError,
+    LabelMismatchError,
+    MaskError,
+    ShapeMismatchError,
+)
+
+if TYPE_CHECKING:
+    from ciwrap.arrays.values import Labels, Signature, Values
+    from ciwrap.model import VariableSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """How a message speaks of two sides that do not fit. remedy: None if there is none to give."""
+
+    between: str  # holds {new} and {reference}
+    remedy: str | None = None
+
+
+RUNS = Wording("{reference} on one side, {new} on the other")
+GOLDEN = Wording(
+    "{new}, but the golden has {reference}", "if that is right, accept the new outputs"
+)
+
+
+def refuse_other_shape(
+    reference: Signature, new: Signature, wording: Wording, *, is_strict: bool
+) -> None:
+    """Raises ShapeMismatchError unless shapes agree, or at least sizes where that is enough."""
+    ours, theirs = reference.shape, new.shape
+    if ours != theirs and (is_strict or math.prod(ours) != math.prod(theirs)):
+        text = wording.between.format(reference=_shape_text(ours), new=_shape_text(theirs))
+        raise ShapeMismatchError(f"shape {text}", remedy=wording.remedy)
+
+
+def refuse_other_labels(reference: Labels, new: Labels, wording: Wording) -> None:
+    """Raises LabelMismatchError for the first label that one side has otherwise, or not at all."""
+    if reference == new:
+        return
+    ours, theirs = dict(reference), dict(new)
+    key = next(key for key in sorted({*ours, *theirs}) if ours.get(key) != theirs.get(key))
+    text = wording.between.format(
+        reference=_label_text(ours.get(key)), new=_label_text(theirs.get(key))
+    )
+    name = "dimension names" if key == "dims" else f"label {key!r}:"
+    raise LabelMismatchError(f"{name} {text}", remedy=wording.remedy)
+
+
+def refuse_empty(new: Values, settings: VariableSettings) -> None:
+    """Raises MaskError if the mask leaves no element to compare."""
+    if settings.mask is not None and new.element_count and new.masked_count == new.element_count:
+        raise MaskError(
+            f"the mask {settings.mask!r} takes out all {new.element_count} elements, so nothing"
+            " of it was compared",
+            remedy="mend the mask, or name the variable under 'ignore'",
+        )
+
+
+def in_dtype(new: Values, dtype: str, wording: Wording, *, is_strict: bool) -> Values:
+    """The new values in the reference's dtype.
+
+    Raises DtypeMismatchError if that is another one and has to be the same; reading does for a
+    value that the other dtype cannot hold.
+    """
+    if new.dtype == dtype:
+        return new
+    if is_strict:
+        text = wording.between.format(reference=_dtype_text(dtype), new=_dtype_text(new.dtype))
+        raise DtypeMismatchError(f"dtype {text}", remedy=wording.remedy)
+    return ConvertedValues(new, dtype)
+
+
+def in_one_dtype(
+    reference: Values, new: Values, settings: VariableSettings, wording: Wording = RUNS
+) -> tuple[Values, Values, VariableSettings]:
+    """Both sides as they are compared, and the settings for that. Raises DtypeMismatchError."""
+    if settings.mixed_precision and is_mixed_precision(reference.dtype, new.dtype):
+        settings = replace(settings, fill_values=held_by_float32(settings.fill_values))
+        return RoundedValues(reference), RoundedValues(new), settings
+    new = in_dtype(new, reference.dtype, wording, is_strict=settings.strict_dtype)
+    return reference, new, settings
+
+
+def _shape_text(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape)) if shape else "() (a single number)"
+
+
+def _dtype_text(dtype: str) -> str:
+    """`float64 (<f8)`: the name people use and the one that is exact."""
+    if dtype[1:] == "bf2":
+        return f"bfloat16 ({dtype})"
+    return f"{np.dtype(dtype).name} ({dtype})"
+
+
+def _label_text(label: str | None) -> str:
+    return "none" if label is None else repr(label)

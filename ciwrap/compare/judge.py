@@ -1,0 +1,325 @@
+"""One variable, both sides at hand: a run's values against a golden, or against another run's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ciwrap import _core
+from ciwrap.arrays.convert import RoundedValues, is_mixed_precision
+from ciwrap.arrays.dtypes import storage_dtype
+from ciwrap.arrays.values import ArrayValues, Signature
+from ciwrap.compare.circle import Circle
+from ciwrap.compare.deciders import refuse_contradiction
+from ciwrap.compare.details import element_details
+from ciwrap.compare.elements import compare_elements
+from ciwrap.compare.findings import Suspects, with_digests, with_elements, with_residues
+from ciwrap.compare.fit import (
+    GOLDEN,
+    RUNS,
+    in_dtype,
+    in_one_dtype,
+    refuse_empty,
+    refuse_other_labels,
+    refuse_other_shape,
+)
+from ciwrap.compare.law import begun, not_comparable
+from ciwrap.compare.parts import read_each, suspect_pieces
+from ciwrap.compare.work import Work
+from ciwrap.errors import (
+    CiwrapError,
+    DtypeMismatchError,
+    ParameterMismatchError,
+    PeriodError,
+)
+from ciwrap.model import Evidence, VariableId, VariableResult, VariableSettings
+from ciwrap.trees.bounds import bound_of, describe_bound
+from ciwrap.trees.build import build_tree, tree_parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from ciwrap.arrays.values import Labels, Values
+
+
+def golden_id(golden: _core.GoldenVariable) -> VariableId:
+    """Which variable of which checkpoint a golden's variable is."""
+    return VariableId(golden.name, golden.iteration, golden.rank)
+
+
+def golden_signature(golden: _core.GoldenVariable, labels: Labels = ()) -> Signature:
+    """What a golden's variable is."""
+    return Signature(golden.tree.parameters.dtype, tuple(golden.shape), labels)
+
+
+def compare_values(
+    reference: Values,
+    new: Values,
+    settings: VariableSettings,
+    identity: VariableId,
+    *,
+    work: Work | None = None,
+    source_path: str | None = None,
+    aligned_by: str | None = None,
+) -> VariableResult:
+    """Compares all elements of two variables; counts and indices are exact.
+
+    Raises UsageError for settings that the dtype cannot have; whatever else keeps the two from
+    being compared is a result, `not_comparable` with its reason.
+    """
+    result = begun(
+        identity,
+        reference.signature,
+        new.signature,
+        bound=settings.bound,
+        evidence=Evidence.DATA,
+        settings=settings,
+        source_path=source_path,
+        aligned_by=aligned_by,
+    )
+    try:
+        refuse_other_shape(
+            reference.signature, new.signature, RUNS, is_strict=settings.strict_shape
+        )
+        refuse_other_labels(reference.labels, new.labels, RUNS)
+        refuse_empty(new, settings)
+        return _by_values(work or Work(), result, reference, new, settings)
+    except CiwrapError as error:
+        return not_comparable(result, error)
+
+
+def check_golden(
+    golden: _core.GoldenVariable,
+    new: Values,
+    settings: VariableSettings | None,
+    *,
+    labels: Labels | None = None,
+    work: Work | None = None,
+    source_path: str | None = None,
+    aligned_by: str | None = None,
+) -> VariableResult:
+    """Compares a run's values with a golden variable.
+
+    settings: what is asked for now; a golden made with another bound is not comparable. None:
+    whatever the golden was made with. labels: those of the golden; None if it does not say. Raises
+    UsageError for settings that the dtype cannot have; whatever else keeps the two from being
+    compared is a result, `not_comparable` with its reason.
+    """
+    work = work or Work()
+    result = begun(
+        golden_id(golden),
+        golden_signature(golden, new.labels if labels is None else labels),
+        new.signature,
+        bound=bound_of(golden.tree.parameters),
+        evidence=Evidence(golden.evidence),
+        settings=settings,
+        source_path=source_path,
+        aligned_by=aligned_by,
+        golden_root=golden.tree.root.hex(),
+    )
+    try:
+        if labels is not None:
+            refuse_other_labels(labels, new.labels, GOLDEN)
+        if settings is not None:
+            refuse_empty(new, settings)
+            if settings.period or settings.mixed_precision:
+                return _check_otherwise(work, result, golden, new, settings)
+        return _check_plainly(work, result, golden, new, settings)
+    except CiwrapError as error:
+        return not_comparable(result, error)
+
+
+def refuse_other_parameters(
+    golden: _core.GoldenVariable, settings: VariableSettings, identity: VariableId
+) -> None:
+    """Raises ParameterMismatchError if the golden was made with another bound than is asked for."""
+    made_with = golden.tree.parameters
+    asked = tree_parameters(
+        made_with.dtype,
+        settings,
+        residue_levels=made_with.requested_residue_levels,
+        chunk_bytes=made_with.chunk_bytes,
+        arity=made_with.arity,
+        variable=identity.text,
+    )
+    if asked != made_with:
+        raise ParameterMismatchError(
+            f"the golden was made with {describe_bound(made_with)}, asked for is"
+            f" {describe_bound(asked)}",
+            remedy="accept the outputs anew with this bound, or restore the old one",
+        )
+
+
+def _check_plainly(
+    work: Work,
+    result: VariableResult,
+    golden: _core.GoldenVariable,
+    new: Values,
+    settings: VariableSettings | None,
+) -> VariableResult:
+    is_strict = settings is None or settings.strict_shape
+    refuse_other_shape(golden_signature(golden), new.signature, GOLDEN, is_strict=is_strict)
+    is_strict = settings is None or settings.strict_dtype
+    new = in_dtype(new, golden.tree.parameters.dtype, GOLDEN, is_strict=is_strict)
+    if settings is not None:
+        refuse_other_parameters(golden, settings, result.id)
+    if golden.data is None:
+        return _by_tree(work, result, golden, new)
+    return _by_elements(work, result, kept_values(golden), new, golden.tree.parameters, golden.tree)
+
+
+def _check_otherwise(
+    work: Work,
+    result: VariableResult,
+    golden: _core.GoldenVariable,
+    new: Values,
+    settings: VariableSettings,
+) -> VariableResult:
+    """On a circle, or in another precision.
+
+    Digests and residues are of the values as they were. What has to be seen otherwise needs the
+    golden's data, or is not comparable.
+    """
+    made_of = golden.tree.parameters.dtype
+    is_mixed = settings.mixed_precision and is_mixed_precision(made_of, new.dtype)
+    if not settings.period and not is_mixed:
+        return _check_plainly(work, result, golden, new, settings)
+    if is_mixed and made_of[1:] == "f4" and not settings.period:
+        return _check_plainly(work, result, golden, RoundedValues(new, made_of), settings)
+    refuse_other_parameters(golden, settings, result.id)
+    if golden.data is None and settings.period:
+        raise PeriodError(
+            f"the golden keeps its {golden.evidence} alone, which cannot be compared modulo a"
+            " period",
+            remedy="set 'evidence: data' and accept the outputs anew",
+        )
+    if golden.data is None:
+        raise DtypeMismatchError(
+            f"the golden keeps the {golden.evidence} of float64 values, which float32 values"
+            " cannot be held against",
+            remedy="accept the float32 outputs, or set 'evidence: data' and accept anew",
+        )
+    reference = kept_values(golden)
+    refuse_other_shape(
+        golden_signature(golden), new.signature, GOLDEN, is_strict=settings.strict_shape
+    )
+    return _by_values(work, result, reference, new, settings)
+
+
+def kept_values(golden: _core.GoldenVariable) -> Values:
+    """The values of a golden that keeps its data."""
+    assert golden.data is not None
+    dtype = golden.tree.parameters.dtype
+    data = np.frombuffer(golden.data, dtype=storage_dtype(dtype))
+    return ArrayValues(data.reshape(tuple(golden.shape)), dtype)
+
+
+def _by_values(
+    work: Work,
+    result: VariableResult,
+    reference: Values,
+    new: Values,
+    settings: VariableSettings,
+) -> VariableResult:
+    reference, new, settings = in_one_dtype(reference, new, settings)
+    if settings.period:
+        return Circle(reference.dtype, tuple(reference.shape), settings).compare(
+            work, result, reference, new
+        )
+    parameters = tree_parameters(reference.dtype, settings, variable=result.id.text)
+    return _by_elements(work, result, reference, new, parameters, None)
+
+
+def _by_elements(
+    work: Work,
+    result: VariableResult,
+    reference: Values,
+    new: Values,
+    parameters: _core.TreeParameters,
+    reference_tree: _core.Tree | None,
+) -> VariableResult:
+    """Every element is compared, and both trees are built on the way: they hold each other.
+
+    reference_tree: the reference's, if there is one already.
+    """
+    shape = tuple(reference.shape)
+    ours = [] if reference_tree is not None else [_builder(work, parameters, reference)]
+    theirs = _builder(work, parameters, new, reference_tree)
+    comparison = compare_elements(
+        work, parameters, reference, new, reference_trees=ours, new_trees=[theirs]
+    )
+    tree = theirs.finish()
+    if reference_tree is None:
+        reference_tree = ours[0].finish()
+    suspects = Suspects(_core.diff_trees(reference_tree, tree), reference_tree.leaf_count)
+    refuse_contradiction(result.id.text, parameters, suspects, comparison)
+
+    def read_both(first: int, count: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        return reference.read(first, count).reshape(-1), new.read(first, count).reshape(-1)
+
+    def pieces() -> Iterator[tuple[int, NDArray[Any], NDArray[Any]]]:
+        for first, count in suspect_pieces(parameters, reference, suspects.leaves):
+            yield (first, *read_both(first, count))
+
+    return with_elements(
+        with_roots(result, reference_tree, tree, new.masked_count),
+        comparison,
+        parameters,
+        shape,
+        suspects,
+        all_compared=True,
+        read_elements=read_each(read_both),
+        draw=lambda: element_details(
+            comparison, suspects.leaves, reference_tree, shape, pieces, read_both
+        ),
+    )
+
+
+def _by_tree(
+    work: Work, result: VariableResult, golden: _core.GoldenVariable, new: Values
+) -> VariableResult:
+    """Digests only; with residues the new run is rounded relative to the golden one."""
+    parameters = golden.tree.parameters
+    tree, drift, engine = build_tree(
+        parameters, new, resources=work.resources, golden=golden.tree, progress=work.progress
+    )
+    work.engine = engine or work.engine
+    suspects = Suspects(_core.diff_trees(golden.tree, tree), golden.tree.leaf_count)
+    result = with_roots(result, golden.tree, tree, new.masked_count)
+    if golden.evidence == "residues":
+        result = with_residues(result, parameters)
+    return with_digests(
+        result, parameters, tuple(golden.shape), suspects, tree=golden.tree, drift=drift
+    )
+
+
+def with_roots(
+    result: VariableResult, reference: _core.Tree, new: _core.Tree, masked_count: int
+) -> VariableResult:
+    """The result, naming the roots of both trees, and how much a mask took out."""
+    return replace(
+        result,
+        golden_root=reference.root.hex(),
+        root=new.root.hex(),
+        masked_count=masked_count if result.mask is not None else None,
+    )
+
+
+def _builder(
+    work: Work,
+    parameters: _core.TreeParameters,
+    values: Values,
+    golden: _core.Tree | None = None,
+) -> _core.TreeBuilder:
+    device = values.device
+    return _core.TreeBuilder(
+        parameters,
+        values.element_count * parameters.scalars_per_element,
+        golden=golden,
+        backend=work.resources.backend if device is None else device.backend,
+        threads=work.resources.threads,
+    )

@@ -1,0 +1,22 @@
+"""How a comparison works: what the core may use, whom it tells; and how much it has read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ciwrap.progress import NO_PROGRESS, Progress
+from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
+
+
+@dataclass(slots=True)
+class Work:
+    """The first argument of everything that compares. Not for several threads at once.
+
+    engine: that read files ("io_uring", "pread"), None as long as none did. data_bytes_read: of
+    both sides' data.
+    """
+
+    resources: Resources = DEFAULT_RESOURCES
+    progress: Progress = NO_PROGRESS
+    engine: str | None = None
+    data_bytes_read: int = 0
