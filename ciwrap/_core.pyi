@@ -22,8 +22,10 @@ class TreeParameters:
     """Everything that decides the digests of an array (docs/reference/cell-codes.md).
 
     dtype: NumPy's array-protocol string with byte order ("<f4", ">i8", "|b1", "<c16", "|S12", "<U5") or "<bf2".
-    atol, rtol: finite, >= 0. ulps: a ULP bound (excludes atol and rtol). residue_levels: 1 or odd 3..255, as asked;
-    the effective one may be smaller (`steps`) or 1 (`exact`).
+    atol, rtol: finite, >= 0. ulps: a ULP bound (excludes atol and rtol). The bound is reduced to what the type allows,
+    which is stricter, and the attributes tell what is left: only floats and complex numbers have rtol and ulps,
+    booleans, bytes and text have no atol either. residue_levels: 1 or odd 3..255, as asked; the effective one may be
+    smaller (`steps`) or 1 (`exact`).
     Raises CoreError("invalid_argument").
     """
 

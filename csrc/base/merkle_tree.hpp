@@ -18,7 +18,7 @@ struct MerkleTree {
     UninitializedBytes residues;  // packed, chunk by chunk; empty for a plain tree
 
     std::uint64_t leaf_count() const { return parameters.leaf_count(scalar_count); }
-    TreeShape shape() const { return TreeShape(leaf_count(), parameters.arity); }
+    TreeShape shape() const { return TreeShape(leaf_count(), parameters.arity()); }
     const Digest& root() const { return digests.front(); }
 };
 

@@ -188,28 +188,24 @@ std::uint64_t QuantizePlan::total_residue_bytes(std::uint64_t scalar_count) cons
 }
 
 QuantizePlan make_plan(const TreeParameters& parameters) {
-    parameters.validate();
     const DataType type = parameters.data_type();
     QuantizePlan plan;
     plan.scalar = type.scalar;
     plan.scalar_bytes = type.scalar_bytes;
     plan.code_bytes = type.scalar_bytes;
     plan.swap_unit = type.big_endian ? type.swap_unit : 1;
-    plan.equal_nan = parameters.equal_nan;
+    plan.equal_nan = parameters.equal_nan();
     plan.chunk_scalars = parameters.chunk_scalars();
-    plan.fill_count = static_cast<std::uint32_t>(parameters.fill_bits.size());
-    std::copy(parameters.fill_bits.begin(), parameters.fill_bits.end(), plan.fill_bits);
+    plan.fill_count = static_cast<std::uint32_t>(parameters.fill_bits().size());
+    std::copy(parameters.fill_bits().begin(), parameters.fill_bits().end(), plan.fill_bits);
 
-    use_levels(plan, parameters.residue_levels);
-    if (parameters.ulps > 0) {
-        plan_steps(plan, parameters.ulps, parameters.residue_levels);
-    } else if (is_integer(plan.scalar)) {
-        const double whole = std::min(std::floor(parameters.atol), 0x1p+62);
-        plan_steps(plan, static_cast<std::uint64_t>(whole), parameters.residue_levels);
-    } else if (is_float(plan.scalar) && parameters.rtol > 0.0) {
-        plan_relative(plan, parameters.atol, parameters.rtol);
-    } else if (is_float(plan.scalar) && parameters.atol > 0.0) {
-        plan_absolute(plan, parameters.atol);
+    use_levels(plan, parameters.residue_levels());
+    if (parameters.ulps() > 0 || is_integer(plan.scalar)) {
+        plan_steps(plan, parameters.allowed_steps(), parameters.residue_levels());
+    } else if (parameters.rtol() > 0.0) {
+        plan_relative(plan, parameters.atol(), parameters.rtol());
+    } else if (parameters.atol() > 0.0) {
+        plan_absolute(plan, parameters.atol());
     } else {
         use_exact(plan);
     }

@@ -53,7 +53,6 @@ struct QuantizePlan {
     std::uint64_t total_residue_bytes(std::uint64_t scalar_count) const;
 };
 
-// Throws Error(invalid_argument) if the parameters are out of range (see TreeParameters::validate).
 QuantizePlan make_plan(const TreeParameters& parameters);
 
 }  // namespace ciwrap

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "base/error.hpp"
 
@@ -33,6 +35,53 @@ std::uint32_t parse_size(const std::string& dtype, std::size_t from) {
     if (!plain)
         refuse("dtype '" + dtype + "' has no valid size");
     return static_cast<std::uint32_t>(std::stoul(digits));
+}
+
+void check_fill_values(const StatedParameters& stated, const DataType& type) {
+    const std::vector<std::uint64_t>& fills = stated.fill_bits;
+    if (fills.size() > max_fill_values)
+        refuse("more than 16 fill values");
+    if (!fills.empty() && !is_float(type.scalar) && !is_integer(type.scalar)) {
+        refuse("fill values need a numeric dtype, not '" + stated.dtype + "'");
+    }
+    for (auto value = fills.begin(); value != fills.end(); ++value) {
+        if (std::find(fills.begin(), value, *value) != value)
+            refuse("a fill value is listed twice");
+        if (type.scalar_bytes < 8 && (*value >> (8 * type.scalar_bytes)) != 0) {
+            refuse("a fill value does not fit dtype '" + stated.dtype + "'");
+        }
+    }
+}
+
+void check(const StatedParameters& stated, const DataType& type) {
+    const bool bounds_valid = std::isfinite(stated.atol) && std::isfinite(stated.rtol) &&
+                              stated.atol >= 0.0 && stated.rtol >= 0.0;
+    if (!bounds_valid)
+        refuse("an error bound must be finite and not negative");
+    if (stated.ulps > 0 && (stated.atol > 0.0 || stated.rtol > 0.0))
+        refuse("a ULP bound excludes atol and rtol");
+    const std::uint32_t levels = stated.residue_levels;
+    if (levels != 1 && (levels < 3 || levels > 255 || levels % 2 == 0))
+        refuse("residue_levels must be 1 or odd from 3 to 255, not " + std::to_string(levels));
+    if (stated.chunk_bytes < min_chunk_bytes || stated.chunk_bytes > max_chunk_bytes) {
+        refuse("chunk_bytes must be from 64 to 16777216, not " +
+               std::to_string(stated.chunk_bytes));
+    }
+    if (stated.arity < 2 || stated.arity > 256)
+        refuse("arity must be from 2 to 256, not " + std::to_string(stated.arity));
+    check_fill_values(stated, type);
+}
+
+// What the type does not know is dropped, which is stricter.
+void reduce_bound(StatedParameters& stated, const DataType& type) {
+    const bool has_atol = is_float(type.scalar) || is_integer(type.scalar);
+    // One zero: -0.0 as a bound must not make another file.
+    if (!has_atol || stated.atol == 0.0)
+        stated.atol = 0.0;
+    if (!is_float(type.scalar) || stated.rtol == 0.0)
+        stated.rtol = 0.0;
+    if (!is_float(type.scalar))
+        stated.ulps = 0;
 }
 
 }  // namespace
@@ -81,46 +130,24 @@ DataType DataType::parse(const std::string& dtype) {
            "fixed-width bytes and unicode are)");
 }
 
-void TreeParameters::validate() const {
-    const DataType type = data_type();
-    const bool bounds_valid =
-        std::isfinite(atol) && std::isfinite(rtol) && atol >= 0.0 && rtol >= 0.0;
-    if (!bounds_valid)
-        refuse("an error bound must be finite and not negative");
-    if (ulps > 0 && (atol > 0.0 || rtol > 0.0))
-        refuse("a ULP bound excludes atol and rtol");
-    if (ulps > 0 && !is_float(type.scalar))
-        refuse("a ULP bound needs a floating-point dtype, not '" + dtype + "'");
-    const bool levels_valid =
-        residue_levels == 1 ||
-        (residue_levels >= 3 && residue_levels <= 255 && residue_levels % 2 == 1);
-    if (!levels_valid) {
-        refuse("residue_levels must be 1 or odd from 3 to 255, not " +
-               std::to_string(residue_levels));
-    }
-    if (chunk_bytes < min_chunk_bytes || chunk_bytes > max_chunk_bytes) {
-        refuse("chunk_bytes must be from 64 to 16777216, not " + std::to_string(chunk_bytes));
-    }
-    if (arity < 2 || arity > 256)
-        refuse("arity must be from 2 to 256, not " + std::to_string(arity));
-    if (fill_bits.size() > max_fill_values)
-        refuse("more than 16 fill values");
-    if (!fill_bits.empty() && !is_float(type.scalar) && !is_integer(type.scalar)) {
-        refuse("fill values need a numeric dtype, not '" + dtype + "'");
-    }
-    for (auto value = fill_bits.begin(); value != fill_bits.end(); ++value) {
-        if (std::find(fill_bits.begin(), value, *value) != value)
-            refuse("a fill value is listed twice");
-        if (type.scalar_bytes < 8 && (*value >> (8 * type.scalar_bytes)) != 0) {
-            refuse("a fill value does not fit dtype '" + dtype + "'");
-        }
-    }
+TreeParameters::TreeParameters(StatedParameters stated)
+    : values_(std::move(stated)), type_(DataType::parse(values_.dtype)) {
+    check(values_, type_);
+    reduce_bound(values_, type_);
+}
+
+std::uint64_t TreeParameters::allowed_steps() const {
+    if (!is_integer(type_.scalar))
+        return values_.ulps;
+    const double whole = std::floor(values_.atol);
+    return whole < 0x1p+64 ? static_cast<std::uint64_t>(whole)
+                           : std::numeric_limits<std::uint64_t>::max();
 }
 
 std::uint64_t TreeParameters::chunk_scalars() const {
-    const DataType type = data_type();
-    const std::uint64_t scalars = std::max<std::uint64_t>(1, chunk_bytes / type.scalar_bytes);
-    return type.scalars_per_element == 2 && scalars > 1 ? scalars & ~std::uint64_t{1} : scalars;
+    const std::uint64_t scalars =
+        std::max<std::uint64_t>(1, values_.chunk_bytes / type_.scalar_bytes);
+    return type_.scalars_per_element == 2 && scalars > 1 ? scalars & ~std::uint64_t{1} : scalars;
 }
 
 std::uint64_t TreeParameters::leaf_count(std::uint64_t scalar_count) const {

@@ -47,28 +47,26 @@ TreeParameters make_parameters(const std::string& dtype, double atol, double rto
                                std::uint64_t ulps, std::uint32_t residue_levels,
                                std::uint64_t chunk_bytes, std::uint32_t arity, bool equal_nan,
                                const py::iterable& fill_values) {
-    TreeParameters parameters;
+    StatedParameters parameters;
     parameters.dtype = dtype;
-    // One zero: -0.0 as a bound must not make another file.
-    parameters.atol = atol == 0.0 ? 0.0 : atol;
-    parameters.rtol = rtol == 0.0 ? 0.0 : rtol;
+    parameters.atol = atol;
+    parameters.rtol = rtol;
     parameters.ulps = ulps;
     parameters.residue_levels = residue_levels;
     parameters.chunk_bytes = chunk_bytes;
     parameters.arity = arity;
     parameters.equal_nan = equal_nan;
-    const ScalarType scalar = parameters.data_type().scalar;
+    const ScalarType scalar = DataType::parse(dtype).scalar;
     for (const py::handle value : fill_values) {
         parameters.fill_bits.push_back(fill_bits(dtype, scalar, value));
     }
-    parameters.validate();
     return parameters;
 }
 
 py::tuple fill_values(const TreeParameters& parameters) {
     const ScalarType scalar = parameters.data_type().scalar;
     py::list values;
-    for (const std::uint64_t bits : parameters.fill_bits) {
+    for (const std::uint64_t bits : parameters.fill_bits()) {
         if (is_float(scalar)) {
             values.append(float_fill_value(scalar, bits));
         } else if (is_unsigned(scalar)) {
@@ -108,14 +106,14 @@ void register_parameters(py::module_& module) {
              py::arg("rtol") = 0.0, py::arg("ulps") = 0, py::arg("residue_levels") = 1,
              py::arg("chunk_bytes") = 4096, py::arg("arity") = 16, py::arg("equal_nan") = true,
              py::arg("fill_values") = py::tuple())
-        .def_readonly("dtype", &TreeParameters::dtype)
-        .def_readonly("atol", &TreeParameters::atol)
-        .def_readonly("rtol", &TreeParameters::rtol)
-        .def_readonly("ulps", &TreeParameters::ulps)
-        .def_readonly("requested_residue_levels", &TreeParameters::residue_levels)
-        .def_readonly("chunk_bytes", &TreeParameters::chunk_bytes)
-        .def_readonly("arity", &TreeParameters::arity)
-        .def_readonly("equal_nan", &TreeParameters::equal_nan)
+        .def_property_readonly("dtype", &TreeParameters::dtype)
+        .def_property_readonly("atol", &TreeParameters::atol)
+        .def_property_readonly("rtol", &TreeParameters::rtol)
+        .def_property_readonly("ulps", &TreeParameters::ulps)
+        .def_property_readonly("requested_residue_levels", &TreeParameters::residue_levels)
+        .def_property_readonly("chunk_bytes", &TreeParameters::chunk_bytes)
+        .def_property_readonly("arity", &TreeParameters::arity)
+        .def_property_readonly("equal_nan", &TreeParameters::equal_nan)
         .def_property_readonly("fill_values", &fill_values)
         .def_property_readonly("residue_levels", plan_member(&QuantizePlan::levels))
         .def_property_readonly("kind",
@@ -135,7 +133,8 @@ void register_parameters(py::module_& module) {
             return py::str(
                        "TreeParameters({!r}, atol={!r}, rtol={!r}, ulps={}, residue_levels={}, "
                        "chunk_bytes={})")
-                .format(p.dtype, p.atol, p.rtol, p.ulps, p.residue_levels, p.chunk_bytes);
+                .format(p.dtype(), p.atol(), p.rtol(), p.ulps(), p.residue_levels(),
+                        p.chunk_bytes());
         });
 }
 

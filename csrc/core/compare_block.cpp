@@ -141,18 +141,18 @@ struct FloatPair {
         if (golden == value)
             return pair;
         pair.difference = std::fabs(v - g);
-        if (parameters.ulps > 0) {
+        if (parameters.ulps() > 0) {
             const std::int64_t a = image(golden);
             const std::int64_t b = image(value);
             const std::uint64_t steps =
                 a > b ? static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b)
                       : static_cast<std::uint64_t>(b) - static_cast<std::uint64_t>(a);
-            pair.differs = steps > parameters.ulps;
-            pair.share = share_of_steps(steps, parameters.ulps, pair.differs);
+            pair.differs = steps > parameters.ulps();
+            pair.share = share_of_steps(steps, parameters.ulps(), pair.differs);
         } else {
-            pair.differs = !within_bound(g, v, parameters.atol, parameters.rtol);
+            pair.differs = !within_bound(g, v, parameters.atol(), parameters.rtol());
             pair.share =
-                share_of(pair.difference, parameters.atol + parameters.rtol * std::fabs(g));
+                share_of(pair.difference, parameters.atol() + parameters.rtol() * std::fabs(g));
             pair.share = fit_share(pair.share, pair.differs);
         }
         return pair;
@@ -187,9 +187,7 @@ Pair compare_integers(const TreeParameters& parameters, const QuantizePlan& plan
     pair.golden_magnitude = std::fabs(static_cast<double>(golden));
     pair.difference = static_cast<double>(steps);
     // Unlike the codes (which cap the steps at 2^62), the verdict on an element knows no cap.
-    const double whole = std::floor(parameters.atol);
-    const std::uint64_t bound = whole < 0x1p+64 ? static_cast<std::uint64_t>(whole)
-                                                : std::numeric_limits<std::uint64_t>::max();
+    const std::uint64_t bound = parameters.allowed_steps();
     pair.differs = steps > bound;
     pair.share = steps == 0 ? 0.0 : share_of_steps(steps, bound, pair.differs);
     return pair;

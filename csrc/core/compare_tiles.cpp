@@ -69,7 +69,7 @@ void compare_raw_tiles(const DataType& type, const CompareInput& input, const Ea
 
 bool has_compare_kernel(const TreeParameters& parameters, const DataType& type) {
     return (type.scalar == ScalarType::float32 || type.scalar == ScalarType::float64) &&
-           !type.big_endian && parameters.fill_bits.empty() && parameters.ulps == 0;
+           !type.big_endian && parameters.fill_bits().empty() && parameters.ulps() == 0;
 }
 
 void append_units(const TreeParameters& parameters, const DataType& type,
@@ -84,13 +84,13 @@ void append_units(const TreeParameters& parameters, const DataType& type,
             CompareUnit unit;
             unit.golden_offset = golden_offset + at;
             unit.value_offset = value_offset + at;
-            unit.atol = parameters.atol;
-            unit.rtol = parameters.rtol;
+            unit.atol = parameters.atol();
+            unit.rtol = parameters.rtol();
             unit.tile_count = static_cast<std::uint32_t>(
                 std::min<std::uint64_t>(tiles - first, compare_tiles_per_block));
             unit.scalar_bytes = type.scalar_bytes;
             unit.scalars_per_element = type.scalars_per_element;
-            unit.equal_nan = parameters.equal_nan ? 1 : 0;
+            unit.equal_nan = parameters.equal_nan() ? 1 : 0;
             units.push_back(unit);
         }
     }

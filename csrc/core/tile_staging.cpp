@@ -42,12 +42,11 @@ TileStaging::TileStaging(const TreeParameters& parameters, const QuantizePlan& p
                    !type.big_endian && plan.fill_count == 0) {
     told_.scalar_bytes = is_in_place_ ? plan.scalar_bytes : sizeof(double);
     told_.scalars_per_element = type.scalars_per_element;
-    told_.rtol = parameters.rtol;
+    told_.rtol = parameters.rtol();
     told_.equal_nan = plan.equal_nan;
-    told_.tell_equal_only = parameters.ulps > 0;
-    // Steps between whole numbers are whole, and no more than this.
-    told_.atol =
-        is_float(plan.scalar) ? parameters.atol : std::min(std::floor(parameters.atol), 0x1p+64);
+    told_.tell_equal_only = parameters.ulps() > 0;
+    told_.atol = is_integer(plan.scalar) ? static_cast<double>(parameters.allowed_steps())
+                                         : parameters.atol();
     for (std::uint32_t i = 0; i < plan.fill_count; ++i) {
         fills_[i] = widened_fill(plan.scalar, plan.fill_bits[i]);
         has_nan_fill_ = has_nan_fill_ || std::isnan(fills_[i]);

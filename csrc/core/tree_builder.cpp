@@ -25,17 +25,17 @@ std::uint64_t checked_bytes(const TreeParameters& parameters, std::uint64_t scal
 }  // namespace
 
 bool same_codes(const TreeParameters& a, const TreeParameters& b) {
-    TreeParameters in_order = b;
-    if (a.dtype.substr(1) == b.dtype.substr(1))
-        in_order.dtype = a.dtype;
-    return a == in_order;
+    StatedParameters in_order = b.values();
+    if (a.dtype().substr(1) == b.dtype().substr(1))
+        in_order.dtype = a.dtype();
+    return a.values() == in_order;
 }
 
 TreeBuilder::TreeBuilder(TreeParameters parameters, std::uint64_t scalar_count,
                          std::shared_ptr<const MerkleTree> golden, Execution execution,
                          Interrupt interrupt)
     : plan_(make_plan(parameters)),
-      shape_(parameters.leaf_count(scalar_count), parameters.arity),
+      shape_(parameters.leaf_count(scalar_count), parameters.arity()),
       golden_(std::move(golden)),
       execution_(execution),
       interrupt_(std::move(interrupt)),

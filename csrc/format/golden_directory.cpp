@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <tuple>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/quantize_plan.hpp"
@@ -31,21 +32,21 @@ void append_description(Bytes& bytes, const DirectoryEntry& entry) {
     append_text<std::uint16_t>(bytes, entry.name);
     append(bytes, optional_number(entry.iteration));
     append(bytes, optional_number(entry.rank));
-    append_text<std::uint8_t>(bytes, parameters.dtype);
+    append_text<std::uint8_t>(bytes, parameters.dtype());
     append(bytes, static_cast<std::uint8_t>(entry.shape.size()));
     for (const std::uint64_t dimension : entry.shape)
         append(bytes, dimension);
-    append(bytes, parameters.atol + 0.0);  // -0 becomes +0
-    append(bytes, parameters.rtol + 0.0);
-    append(bytes, parameters.ulps);
-    append(bytes, static_cast<std::uint32_t>(parameters.chunk_bytes));
-    append(bytes, static_cast<std::uint16_t>(parameters.arity));
-    append(bytes, static_cast<std::uint8_t>(parameters.residue_levels));
+    append(bytes, parameters.atol());
+    append(bytes, parameters.rtol());
+    append(bytes, parameters.ulps());
+    append(bytes, static_cast<std::uint32_t>(parameters.chunk_bytes()));
+    append(bytes, static_cast<std::uint16_t>(parameters.arity()));
+    append(bytes, static_cast<std::uint8_t>(parameters.residue_levels()));
     append(bytes, static_cast<std::uint8_t>(entry.levels));
-    append(bytes, static_cast<std::uint8_t>((parameters.equal_nan ? layout::flag_equal_nan : 0) |
+    append(bytes, static_cast<std::uint8_t>((parameters.equal_nan() ? layout::flag_equal_nan : 0) |
                                             (entry.data_digest ? layout::flag_data : 0)));
-    append(bytes, static_cast<std::uint8_t>(parameters.fill_bits.size()));
-    for (const std::uint64_t fill : parameters.fill_bits)
+    append(bytes, static_cast<std::uint8_t>(parameters.fill_bits().size()));
+    for (const std::uint64_t fill : parameters.fill_bits())
         append(bytes, fill);
     append(bytes, entry.tree_root);
     if (entry.residues_digest)
@@ -98,7 +99,7 @@ std::optional<std::uint64_t> take_optional_number(Cursor& cursor, const char* wh
 
 double take_bound(Cursor& cursor) {
     const auto bits = cursor.take<std::uint64_t>();
-    // What else is wrong with a bound, TreeParameters::validate says.
+    // What else is wrong with a bound, TreeParameters says.
     require(bits >> 63 == 0, "has a negative error bound");
     return std::bit_cast<double>(bits);
 }
@@ -115,7 +116,7 @@ void take_key(Cursor& cursor, DirectoryEntry& entry) {
 }
 
 void take_description(Cursor& cursor, DirectoryEntry& entry) {
-    TreeParameters& parameters = entry.parameters;
+    StatedParameters parameters;
     parameters.dtype = cursor.take_text(cursor.take<std::uint8_t>());
     const auto dimensions = cursor.take<std::uint8_t>();
     for (unsigned i = 0; i < dimensions; ++i)
@@ -140,10 +141,12 @@ void take_description(Cursor& cursor, DirectoryEntry& entry) {
     if ((flags & layout::flag_data) != 0)
         entry.data_digest = cursor.take<Digest>();
 
-    const QuantizePlan plan = make_plan(parameters);
+    // Earlier writers stated bounds that mean nothing for the dtype; the root is of what is stated.
+    entry.parameters = TreeParameters(std::move(parameters));
+    const QuantizePlan plan = make_plan(entry.parameters);
     require(static_cast<std::uint32_t>(plan.levels) == entry.levels,
             "has residue levels that do not follow from its parameters");
-    require(fill_values_are_canonical(parameters),
+    require(fill_values_are_canonical(entry.parameters),
             "has a fill value that is not in canonical form");
 }
 
@@ -210,7 +213,8 @@ DecodedSizes decoded_sizes(const DirectoryEntry& entry) {
     sizes.scalar_count = scalars_in(entry.shape, type);
     sizes.data_bytes = sizes.scalar_count * type.scalar_bytes;
     sizes.residue_bytes = make_plan(entry.parameters).total_residue_bytes(sizes.scalar_count);
-    const TreeShape shape(entry.parameters.leaf_count(sizes.scalar_count), entry.parameters.arity);
+    const TreeShape shape(entry.parameters.leaf_count(sizes.scalar_count),
+                          entry.parameters.arity());
     for (std::size_t level = 1; level < shape.level_count(); ++level) {
         const std::uint64_t bytes = shape.count(level) * sizeof(Digest);
         (shape.count(level) <= layout::crown_nodes ? sizes.crown_bytes : sizes.lower_bytes) +=
@@ -230,7 +234,7 @@ bool fill_values_are_canonical(const TreeParameters& parameters) {
     const std::uint64_t sign = std::uint64_t{1} << (8 * type.scalar_bytes - 1);
     const std::uint64_t infinity = (sign - 1) >> mantissa << mantissa;
     const std::uint64_t canonical_nan = infinity | (std::uint64_t{1} << (mantissa - 1));
-    return std::all_of(parameters.fill_bits.begin(), parameters.fill_bits.end(),
+    return std::all_of(parameters.fill_bits().begin(), parameters.fill_bits().end(),
                        [&](std::uint64_t bits) {
                            const bool is_nan = (bits & (sign - 1)) > infinity;
                            return bits != sign && (!is_nan || bits == canonical_nan);

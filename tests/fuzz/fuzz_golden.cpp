@@ -72,8 +72,12 @@ bool check_accepted(const Bytes& file, const std::vector<GoldenVariable>& variab
     const Bytes written = encode_golden(variables);
     if (!same(decode_golden(written, "f", limit), variables))
         fail("contents change on rewriting");
-    if (golden_root(written, "f") != golden_root(file, "f"))
-        fail("the root changes on rewriting");
+    // What means nothing for a dtype is not written again, so that the root is another one.
+    const std::vector<Entry> entries = map_of(file).entries;
+    const bool is_restated = std::any_of(entries.begin(), entries.end(),
+                                         [](const Entry& entry) { return entry.has_idle_bound; });
+    if ((golden_root(written, "f") != golden_root(file, "f")) != is_restated)
+        fail("the root changes on rewriting, or stays where bounds were stated anew");
     return written == file;
 }
 

@@ -89,6 +89,16 @@ Tree tree_of(std::string_view dtype, std::uint64_t elements, std::uint64_t chunk
     return {leaves > 1, leaves > 256};
 }
 
+// Whether atol, rtol or ulps, three numbers at `bound`, say something that the type does not know.
+bool states_idle_bound(const Bytes& file, std::string_view dtype, std::size_t bound) {
+    const bool is_float =
+        dtype.size() > 2 && (dtype[1] == 'f' || dtype[1] == 'c' || dtype.substr(1, 2) == "bf");
+    const bool is_integer = dtype.size() > 2 && (dtype[1] == 'i' || dtype[1] == 'u');
+    const bool has_atol = number_at(file, bound, 8) != 0;
+    const bool has_more = number_at(file, bound + 8, 8) != 0 || number_at(file, bound + 16, 8) != 0;
+    return !is_float && (has_more || (has_atol && !is_integer));
+}
+
 bool walk_entry(const Bytes& file, Walker& walker, Entry& entry) {
     entry.begin = walker.position;
     walker.skip(walker.number(2));  // name
@@ -112,6 +122,7 @@ bool walk_entry(const Bytes& file, Walker& walker, Entry& entry) {
     if (!walker.intact)
         return false;
     const std::string_view name(reinterpret_cast<const char*>(file.data()) + dtype, dtype_bytes);
+    entry.has_idle_bound = states_idle_bound(file, name, shape + 8 * dimensions);
     const Tree tree = tree_of(name, product_of_dimensions(file, shape, dimensions), chunk_bytes);
     const std::array<bool, 4> present{tree.has_crown, tree.has_lower, has_residues, has_data};
     if (has_data)

@@ -30,6 +30,7 @@ struct Entry {
     std::size_t end = 0;
     std::array<std::size_t, 4> records{};   // offsets, 0 if there is none
     std::array<std::size_t, 4> contents{};  // likewise
+    bool has_idle_bound = false;  // states part of a bound that means nothing for the dtype
 };
 
 struct Map {

@@ -116,7 +116,7 @@ Arrays make_arrays(const TreeParameters& parameters, std::size_t count, std::mt1
         if (i % 96 == 0)
             way = static_cast<unsigned>(random() % 8);
         const double g = way == 5 ? extremes[random() % std::size(extremes)] : unit(random);
-        const double bound = parameters.atol + parameters.rtol * std::abs(g);
+        const double bound = parameters.atol() + parameters.rtol() * std::abs(g);
         double v = g;
         if (way == 1)
             v = g + bound * unit(random);  // within
@@ -135,14 +135,14 @@ Arrays make_arrays(const TreeParameters& parameters, std::size_t count, std::mt1
     return arrays;
 }
 
-std::vector<TreeParameters> all_parameters() {
-    std::vector<TreeParameters> all;
+std::vector<StatedParameters> all_parameters() {
+    std::vector<StatedParameters> all;
     const double bounds[][2] = {{0.0, 0.0},  {1e-3, 0.0},   {0.0, 1e-3},   {1e-6, 1e-3},
                                 {1e30, 0.0}, {1e-290, 0.0}, {0.0, 1e-280}, {1e-3, 1e3}};
     for (const char* dtype : {"<f4", "<f8", "<c8", "<c16", ">f4", ">f8", ">c8", "<f2", "<bf2"}) {
         for (const auto& bound : bounds) {
             for (const bool equal_nan : {true, false}) {
-                TreeParameters parameters;
+                StatedParameters parameters;
                 parameters.dtype = dtype;
                 parameters.atol = bound[0];
                 parameters.rtol = bound[1];
@@ -152,14 +152,14 @@ std::vector<TreeParameters> all_parameters() {
         }
     }
     for (const char* dtype : {"<f4", "<f8", ">f8", "<f2", "<c8"}) {
-        TreeParameters parameters;
+        StatedParameters parameters;
         parameters.dtype = dtype;
         parameters.ulps = 4;
         all.push_back(parameters);
         parameters.ulps = 0;
         parameters.atol = 1e-3;
         Arrays fill;
-        const DataType type = parameters.data_type();
+        const DataType type = DataType::parse(dtype);
         append_as(fill.golden, {type.scalar, type.scalar_bytes, 1, 1, false}, -9.99);
         fill.golden.resize(sizeof(std::uint64_t));
         for (const bool nan : {false, true}) {
@@ -179,14 +179,14 @@ std::vector<TreeParameters> all_parameters() {
     }
     for (const char* dtype : {"|i1", "<i2", "<i4", "<i8", ">i8", "|u1", ">u2", "<u4", "<u8"}) {
         for (const double atol : {0.0, 0.5, 1.0, 30.0, 1e18, 1e300}) {
-            TreeParameters parameters;
+            StatedParameters parameters;
             parameters.dtype = dtype;
             parameters.atol = atol;
             all.push_back(parameters);
         }
-        TreeParameters filled;
+        StatedParameters filled;
         filled.dtype = dtype;
-        const DataType type = filled.data_type();
+        const DataType type = DataType::parse(dtype);
         Arrays fill;
         append_as(fill.golden, {type.scalar, type.scalar_bytes, 1, 1, false}, -9.99);
         fill.golden.resize(sizeof(std::uint64_t));
@@ -226,7 +226,7 @@ void expect_same(const Comparison& tiles, const Comparison& each) {
 
 TEST(CompareTiles, FindWhatIsFoundElementByElement) {
     std::mt19937_64 random(1);
-    for (const TreeParameters& parameters : all_parameters()) {
+    for (const TreeParameters parameters : all_parameters()) {
         const QuantizePlan plan = make_plan(parameters);
         const DataType type = parameters.data_type();
         for (const std::size_t elements : {1u, 31u, 32u, 33u, 1000u, 16384u}) {
@@ -234,10 +234,10 @@ TEST(CompareTiles, FindWhatIsFoundElementByElement) {
             const Arrays arrays = make_arrays(parameters, scalars, random);
             const CompareInput input{arrays.golden.data(), arrays.value.data(), elements,
                                      first_element};
-            SCOPED_TRACE(parameters.dtype + " atol " + std::to_string(parameters.atol) + " rtol " +
-                         std::to_string(parameters.rtol) + " ulps " +
-                         std::to_string(parameters.ulps) + " fills " +
-                         std::to_string(parameters.fill_bits.size()) + " elements " +
+            SCOPED_TRACE(parameters.dtype() + " atol " + std::to_string(parameters.atol()) +
+                         " rtol " + std::to_string(parameters.rtol()) + " ulps " +
+                         std::to_string(parameters.ulps()) + " fills " +
+                         std::to_string(parameters.fill_bits().size()) + " elements " +
                          std::to_string(elements));
             Comparison each;
             choose_compare(plan)(parameters, plan, type, input, 50, each);
@@ -266,8 +266,7 @@ TEST(CompareTiles, FindWhatIsFoundElementByElement) {
 // A program that loads a library built with -ffast-math has them switched off in its threads.
 TEST(CompareTiles, SeeSubnormalsWhereTheThreadHasThemSwitchedOff) {
     for (const char* dtype : {"<f4", "<f8", ">f4", ">f8", "<c8", "<f2"}) {
-        TreeParameters parameters;
-        parameters.dtype = dtype;
+        const TreeParameters parameters({.dtype = dtype});
         const QuantizePlan plan = make_plan(parameters);
         const DataType type = parameters.data_type();
         const std::size_t bytes = 100 * type.element_bytes();

@@ -45,7 +45,7 @@ std::shared_ptr<MerkleTree> make_tree(const TreeParameters& parameters, std::uin
 
 TreeParameters parameters_of(const std::string& dtype, double atol = 0.0,
                              std::uint32_t residue_levels = 1) {
-    TreeParameters parameters;
+    StatedParameters parameters;
     parameters.dtype = dtype;
     parameters.atol = atol;
     parameters.residue_levels = residue_levels;
@@ -123,7 +123,9 @@ TEST(GoldenWriter, TakesMinusZeroAsZero) {
     GoldenVariable minus = make_variable("x");
     GoldenVariable plus = minus;
     auto tree = std::make_shared<MerkleTree>(*minus.tree);
-    tree->parameters.atol = -0.0;
+    StatedParameters stated = tree->parameters.values();
+    stated.atol = stated.rtol = -0.0;
+    tree->parameters = stated;
     minus.tree = tree;
     EXPECT_EQ(encode_golden(std::span(&minus, 1)), encode_golden(std::span(&plus, 1)));
 }

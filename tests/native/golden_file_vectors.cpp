@@ -1,5 +1,6 @@
 // Every conformance vector of tests/conformance/golden: sound files decode and encode to the same
-// bytes, which another implementation wrote; unsound ones are refused for the reason given there.
+// bytes, which another implementation wrote; those of earlier builds are read too; unsound ones are
+// refused for the reason given there.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -22,19 +23,26 @@ std::vector<std::uint8_t> read_bytes(const std::filesystem::path& path) {
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-std::vector<std::filesystem::path> vectors(bool sound) {
+enum class Kind { sound, earlier, unsound };
+
+Kind kind_of(const std::string& name) {
+    if (name.starts_with("damaged_") || name.starts_with("hostile_"))
+        return Kind::unsound;
+    return name.starts_with("earlier_") ? Kind::earlier : Kind::sound;
+}
+
+std::vector<std::filesystem::path> vectors(Kind kind) {
     std::vector<std::filesystem::path> found;
     for (const auto& item : std::filesystem::directory_iterator(folder)) {
-        const std::string name = item.path().filename().string();
-        const bool is_sound = name.rfind("damaged_", 0) != 0 && name.rfind("hostile_", 0) != 0;
-        if (item.path().extension() == ".golden" && is_sound == sound)
+        if (item.path().extension() == ".golden" &&
+            kind_of(item.path().filename().string()) == kind)
             found.push_back(item.path());
     }
     return found;
 }
 
 TEST(GoldenVectors, SoundFilesComeBackByteForByte) {
-    const auto found = vectors(true);
+    const auto found = vectors(Kind::sound);
     ASSERT_GE(found.size(), 10u);
     for (const auto& path : found) {
         SCOPED_TRACE(path.filename().string());
@@ -48,8 +56,29 @@ TEST(GoldenVectors, SoundFilesComeBackByteForByte) {
     }
 }
 
+TEST(GoldenVectors, EarlierFilesHaveTheirRootAndAreWrittenWithTheBoundsThatTypesAllow) {
+    const auto found = vectors(Kind::earlier);
+    ASSERT_GE(found.size(), 1u);
+    for (const auto& path : found) {
+        SCOPED_TRACE(path.filename().string());
+        const auto file = read_bytes(path);
+        const auto variables = decode_golden(file, path.filename().string());
+        for (const GoldenVariable& variable : variables) {
+            const TreeParameters& parameters = variable.tree->parameters;
+            const ScalarType scalar = parameters.data_type().scalar;
+            EXPECT_TRUE(is_float(scalar) || parameters.rtol() == 0.0) << variable.name;
+            EXPECT_TRUE(is_float(scalar) || is_integer(scalar) || parameters.atol() == 0.0)
+                << variable.name;
+        }
+        EXPECT_EQ(golden_root(file, "file"), read_golden_header(path.string()));
+        const auto anew = encode_golden(variables);
+        EXPECT_NE(golden_root(anew, "file"), golden_root(file, "file"));
+        EXPECT_EQ(encode_golden(decode_golden(anew, "file")), anew);
+    }
+}
+
 TEST(GoldenVectors, UnsoundFilesAreRefusedInOneLineThatNamesThem) {
-    const auto found = vectors(false);
+    const auto found = vectors(Kind::unsound);
     ASSERT_GE(found.size(), 90u);
     for (const auto& path : found) {
         const std::string name = path.filename().string();

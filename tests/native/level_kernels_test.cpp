@@ -70,7 +70,7 @@ std::uint64_t narrowed(ScalarType type, double x) {
 Bytes make_data(const TreeParameters& parameters, std::size_t count, bool specials,
                 Random& random) {
     const QuantizePlan plan = make_plan(parameters);
-    const double unit = parameters.atol > 0.0 ? parameters.atol : 1.0;
+    const double unit = parameters.atol() > 0.0 ? parameters.atol() : 1.0;
     const double extreme[] = {0.0,
                               -0.0,
                               1e300,
@@ -124,9 +124,9 @@ Bytes moved(const TreeParameters& parameters, Bytes data, Random& random) {
         if (random() % 16 == 0 || plan.scalar == ScalarType::boolean)
             continue;
         std::uint64_t bits = bits_at(plan, data.data() + i, 0);
-        if (is_float(plan.scalar) && parameters.ulps == 0) {
+        if (is_float(plan.scalar) && parameters.ulps() == 0) {
             const double x = value_of(plan.scalar, bits);
-            const double by = parameters.atol + parameters.rtol * std::abs(x);
+            const double by = parameters.atol() + parameters.rtol() * std::abs(x);
             bits = narrowed(plan.scalar, x + by * (2.0 * random.uniform() - 1.0));
         } else {
             bits += random() % 9 - 4;
@@ -140,11 +140,11 @@ Bytes moved(const TreeParameters& parameters, Bytes data, Random& random) {
     return data;
 }
 
-std::vector<TreeParameters> all_parameters() {
-    std::vector<TreeParameters> all;
+std::vector<StatedParameters> all_parameters() {
+    std::vector<StatedParameters> all;
     const auto add = [&](const char* dtype, double atol, double rtol, std::uint64_t ulps) {
         for (const std::uint32_t levels : {1u, 3u, 5u, 7u, 15u, 17u, 255u}) {
-            TreeParameters parameters;
+            StatedParameters parameters;
             parameters.dtype = dtype;
             parameters.atol = atol;
             parameters.rtol = rtol;
@@ -175,8 +175,8 @@ std::vector<TreeParameters> all_parameters() {
 }
 
 std::string described(const TreeParameters& p) {
-    return p.dtype + " atol " + std::to_string(p.atol) + " rtol " + std::to_string(p.rtol) +
-           " ulps " + std::to_string(p.ulps) + " k " + std::to_string(p.residue_levels);
+    return p.dtype() + " atol " + std::to_string(p.atol()) + " rtol " + std::to_string(p.rtol()) +
+           " ulps " + std::to_string(p.ulps()) + " k " + std::to_string(p.residue_levels());
 }
 
 // --- tests -------------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ std::size_t first_difference(const Bytes& a, const Bytes& b) {
 
 TEST(LevelKernels, CodesAreThoseOfThePlainLoop) {
     Random random{1};
-    for (const TreeParameters& parameters : all_parameters()) {
+    for (const TreeParameters parameters : all_parameters()) {
         SCOPED_TRACE(described(parameters));
         const QuantizePlan plan = make_plan(parameters);
         for (const bool specials : {false, true}) {
@@ -307,7 +307,7 @@ void expect_hashes(const TreeParameters& parameters, std::uint64_t count, bool s
 
 TEST(LevelKernels, LeavesResiduesAndDriftAreThoseOfThePlainLoop) {
     Random random{2};
-    for (TreeParameters parameters : all_parameters()) {
+    for (StatedParameters parameters : all_parameters()) {
         parameters.chunk_bytes = 64 + random() % 9000;
         expect_hashes(parameters, random() % 5000, false, random);
         parameters.equal_nan = random() % 2 == 0;
@@ -319,7 +319,7 @@ TEST(LevelKernels, EveryLengthOfTheLastChunk) {
     Random random{3};
     for (const char* dtype : {"<f4", "<f8", "<i2"}) {
         for (const std::uint32_t levels : {1u, 3u, 5u, 15u, 255u}) {
-            TreeParameters parameters;
+            StatedParameters parameters;
             parameters.dtype = dtype;
             parameters.atol = dtype[1] == 'i' ? 300.0 : 1e-3;
             parameters.residue_levels = levels;
@@ -337,7 +337,7 @@ TEST(LevelKernels, FillValuesAreMissing) {
     Random random{4};
     for (const std::uint32_t levels : {1u, 3u, 15u, 255u}) {
         for (const double rtol : {0.0, 1e-5}) {
-            TreeParameters parameters;
+            StatedParameters parameters;
             parameters.dtype = "<f4";
             parameters.atol = 1e-3;
             parameters.rtol = rtol;

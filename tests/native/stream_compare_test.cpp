@@ -39,9 +39,7 @@ class StreamTest : public IoFiles {
     Made make(std::mt19937_64& random, const std::string& dtype, std::size_t elements,
               std::size_t offset, std::uint64_t rarity) {
         Made made;
-        made.job.parameters.dtype = dtype;
-        made.job.parameters.atol = 0.5;
-        made.job.parameters.chunk_bytes = 4096;
+        made.job.parameters = StatedParameters{.dtype = dtype, .atol = 0.5, .chunk_bytes = 4096};
         const std::size_t size = dtype == "<f8" ? 8 : 4;
         made.golden.resize(elements * size);
         made.value.resize(elements * size);
@@ -69,7 +67,7 @@ class StreamTest : public IoFiles {
 
     static Comparison in_memory(const Made& made) {
         ElementComparer comparer(made.job.parameters, 100, {});
-        const std::size_t chunk = made.job.parameters.chunk_bytes;
+        const std::size_t chunk = made.job.parameters.chunk_bytes();
         const std::size_t element = made.job.parameters.data_type().element_bytes();
         std::vector<std::uint64_t> leaves;
         if (made.job.leaves) {
@@ -112,8 +110,8 @@ TEST_P(StreamOn, FindsWhatAComparisonInMemoryFinds) {
                                 1 + random() % 99));
             StreamJob& job = made.back().job;
             if (random() % 5 == 0) {  // no kernel for that: compared element by element
-                job.parameters.atol = 0.0;
-                job.parameters.ulps = 3;
+                job.parameters = StatedParameters{
+                    .dtype = job.parameters.dtype(), .ulps = 3, .chunk_bytes = 4096};
             }
             const std::uint64_t chunks = (job.byte_count + 4095) / 4096;
             if (random() % 3 != 0) {

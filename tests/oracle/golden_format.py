@@ -94,6 +94,15 @@ class Variable:
         return [b"".join(level) for level in levels(leaves, self.arity)]
 
 
+def as_allowed(variable: Variable) -> Variable:
+    """The variable with the bound that its dtype allows, which is what a writer states."""
+    kind = variable.dtype[1:]
+    if kind[0] in "fc" or kind == "bf2":
+        return variable
+    atol = variable.atol if kind[0] in "iu" else 0.0
+    return replace(variable, atol=atol, rtol=0.0, ulps=0)
+
+
 def _optional(value: int | None) -> int:
     return 0 if value is None else value + 1
 

@@ -31,7 +31,10 @@ MADE_BY = "tests/oracle/golden_vectors.py, which does not import ciwrap"
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """error: the code that reading must fail with, None for a sound file."""
+    """error: the code that reading must fail with, None for a sound file.
+
+    is_earlier: as an earlier build wrote it; it is read, but not written like that any more.
+    """
 
     name: str
     description: str
@@ -39,6 +42,7 @@ class Vector:
     error: str | None = None
     says: tuple[str, ...] = ()  # what the message must hold
     limit: int | None = None  # max_decoded_bytes to read with
+    is_earlier: bool = False
 
 
 def noise(count: int, seed: int = 1) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -148,6 +152,25 @@ def sound() -> Iterator[Vector]:
     yield made(
         "specials", "NaN, infinities, fill values; leaves that match nothing", *with_specials()
     )
+    yield Vector(
+        "earlier_idle_bounds",
+        "parts of bounds that mean nothing for their dtypes, stated as they were asked for",
+        gf.encode(with_idle_bounds()),
+        is_earlier=True,
+    )
+
+
+def with_idle_bounds() -> Iterator[gf.Variable]:
+    counts = np.arange(40)
+    yield variable_of("rtol", counts.astype("<i4"), rtol=2.0**-10, keep_data=True)
+    yield variable_of(
+        "atol and rtol", counts.astype(">i8"), atol=2.0, rtol=0.5, residue_levels=5, keep_data=True
+    )
+    yield variable_of("fraction", counts.astype("|u1"), atol=3.75, rtol=1.0, residue_levels=3)
+    yield variable_of("flags", counts % 3 == 0, atol=2.0**996, keep_data=True)
+    yield variable_of("bytes", np.array([b"one", b"two"]), rtol=2.0, keep_data=True)
+    yield variable_of("unicode", np.array(["eins", "zwei"], dtype=">U4"), atol=1.0)
+    yield variable_of("float", noise(5), atol=0.5, rtol=0.25)
 
 
 def vectors() -> list[Vector]:
@@ -189,8 +212,11 @@ def summary(vector: Vector) -> dict[str, Any]:
         out["max_decoded_bytes"] = vector.limit
     if vector.error is not None:
         return out | {"error": vector.error, "message_holds": list(vector.says)}
-    variables = [variable_summary(v) for v in gf.decode(vector.file)]
-    return out | {"root": gf.root(vector.file).hex(), "variables": variables}
+    stated = gf.decode(vector.file)
+    out |= {"root": gf.root(vector.file).hex()}
+    if vector.is_earlier:
+        out |= {"root_written_anew": gf.root(gf.encode(map(gf.as_allowed, stated))).hex()}
+    return out | {"variables": [variable_summary(v) for v in stated]}
 
 
 def index(found: list[Vector]) -> str:
