@@ -24,6 +24,7 @@ from ciwrap.readers.apart import SourceApart, bytes_below
 from ciwrap.readers.base import Source, reading
 from ciwrap.readers.boxes import FlatReader
 from ciwrap.readers.entries import EntrySource, Listing, guarded
+from ciwrap.readers.files import check_is_file
 from ciwrap.readers.history import HistoryReader, IterationRule
 from ciwrap.readers.optional import library
 
@@ -69,8 +70,6 @@ class Adios2Reader(HistoryReader):
                 if not any(one.name == "md.idx" for one in held):
                     raise CorruptFileError("holds no md.idx, as an ADIOS2 output does", file=path)
         if not path.is_dir():
-            from ciwrap.readers.hdf5 import check_is_file
-
             check_is_file(path)
         adios2 = library("adios2", "adios2", file=path)
         return SourceApart(

@@ -87,3 +87,12 @@ class InputFile:
 
     def __del__(self) -> None:
         self.close()
+
+
+def check_is_file(path: Path) -> None:
+    """Raises for what is no regular file that can be read, and for an empty one."""
+    file = InputFile(path)
+    size = file.byte_count
+    file.close()
+    if size == 0:
+        raise CorruptFileError("is empty", file=path, remedy="is the program still writing it?")

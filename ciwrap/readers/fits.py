@@ -12,8 +12,7 @@ from ciwrap.errors import CorruptFileError
 from ciwrap.readers.base import FileRegion, Reader, Source, reading
 from ciwrap.readers.boxes import FlatReader
 from ciwrap.readers.entries import EntrySource, Listing, guarded
-from ciwrap.readers.files import InputFile
-from ciwrap.readers.hdf5 import check_is_file
+from ciwrap.readers.files import InputFile, check_is_file
 from ciwrap.readers.optional import library
 from ciwrap.readers.packed import Packing
 

@@ -11,8 +11,7 @@ from ciwrap.errors import CorruptFileError, UnsupportedFormatError
 from ciwrap.readers.apart import SourceApart, bytes_below
 from ciwrap.readers.base import Reader, Source
 from ciwrap.readers.entries import EntrySource, Listing, guarded
-from ciwrap.readers.files import InputFile
-from ciwrap.readers.hdf5 import check_is_file
+from ciwrap.readers.files import InputFile, check_is_file
 from ciwrap.readers.optional import library
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from ciwrap.errors import CorruptFileError, FileLimitError
 from ciwrap.readers.base import FileRegion, Source
 from ciwrap.readers.boxes import FlatReader, box_reader
 from ciwrap.readers.entries import EntrySource, Listing, guarded, is_plain
-from ciwrap.readers.files import InputFile
+from ciwrap.readers.files import check_is_file
 from ciwrap.readers.history import HistoryReader, IterationRule, Place, place_of
 from ciwrap.readers.optional import library
 from ciwrap.readers.probe import look_first
@@ -50,15 +50,6 @@ def _source(h5py: Any, path: Path, rule: IterationRule, *, has_attributes: bool)
     with closed_on_error(file.close), guarded(path):
         _Walk(h5py, file, listing, rule, has_attributes=has_attributes).group(file, ())
     return EntrySource(path, listing.entries, file.close)
-
-
-def check_is_file(path: Path) -> None:
-    """Raises for what is no regular file that can be read, and for an empty one."""
-    file = InputFile(path)
-    size = file.byte_count
-    file.close()
-    if size == 0:
-        raise CorruptFileError("is empty", file=path, remedy="is the program still writing it?")
 
 
 def open_file(h5py: Any, path: Path) -> Any:

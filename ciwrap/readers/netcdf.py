@@ -10,8 +10,8 @@ from ciwrap.closing import closed_on_error
 from ciwrap.errors import ConfigError, UnsupportedFormatError
 from ciwrap.readers.boxes import FlatReader, box_reader
 from ciwrap.readers.entries import EntrySource, Listing, guarded
-from ciwrap.readers.files import InputFile
-from ciwrap.readers.hdf5 import add_attributes, add_dataset, check_is_file, open_file
+from ciwrap.readers.files import InputFile, check_is_file
+from ciwrap.readers.hdf5 import add_attributes, add_dataset, open_file
 from ciwrap.readers.history import HistoryReader, IterationRule, Place, time_axis
 from ciwrap.readers.netcdf_classic import ClassicFile
 from ciwrap.readers.optional import library

@@ -11,7 +11,8 @@ from ciwrap.closing import closed_on_error
 from ciwrap.errors import CorruptFileError
 from ciwrap.readers.base import Reader, Source
 from ciwrap.readers.entries import EntrySource, Listing, guarded
-from ciwrap.readers.hdf5 import MAX_TEXTS, check_is_file
+from ciwrap.readers.files import check_is_file
+from ciwrap.readers.hdf5 import MAX_TEXTS
 from ciwrap.readers.optional import library
 
 if TYPE_CHECKING:

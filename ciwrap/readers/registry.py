@@ -40,8 +40,8 @@ OWN_READERS = {
     "vtk": (
         "ciwrap.readers.vtk:VtkReader",
         (
-            *(".vtk", ".vti", ".vtp", ".vtr", ".vts", ".vtu", ".vtm"),
-            *(".pvti", ".pvtp", ".pvtr", ".pvts", ".pvtu", ".xdmf", ".xmf"),
+            *(".vtk", ".vti", ".vtp", ".vtr", ".vts", ".vtu"),
+            *(".pvti", ".pvtp", ".pvtr", ".pvts", ".pvtu", ".xdmf", ".xmf", ".vtm", ".pvd"),
         ),
     ),
     "adios2": ("ciwrap.readers.adios2:Adios2Reader", (".bp", ".bp4", ".bp5")),

@@ -6,6 +6,7 @@ with the class attributes what the format can hold. pytest finds the tests throu
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import stat
@@ -27,7 +28,7 @@ from ciwrap.errors import (
     VariableMissingError,
 )
 from ciwrap.readers.base import Reader, Source, VariableInfo
-from ciwrap.testing.damage import MUTATIONS, mutate, ordinary_user, remove
+from ciwrap.testing.damage import MUTATIONS, filled_memory, mutate, ordinary_user, remove
 from ciwrap.testing.samples import ALL_DTYPES, ALL_SHAPES, Arrays, same_values, sample
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+# What memory is filled with before a file is read once and again.
+MEMORY_BYTES = (17, 99)
 SLAB_BYTES = (1, 7, 64, 1000, 1 << 20)
 
 
@@ -47,7 +50,9 @@ class ReaderSuite:
     cut off or has bytes appended must be refused; allows_tail: whether bytes after the end are
     no concern of the format. options: what `open` is given. keeps_order: whether variables are
     listed in the order in which they were written. slowly: only every so many lengths of a
-    truncated file are tried, for formats whose small files are large.
+    truncated file are tried, for formats whose small files are large. fuzz_examples: how many
+    damaged files are read. damaged_examples: how many of them are read twice, with memory full of
+    one thing and of another.
     """
 
     suffix: ClassVar[str]
@@ -59,6 +64,7 @@ class ReaderSuite:
     keeps_order: ClassVar[bool] = True
     slowly: ClassVar[int] = 1
     fuzz_examples: ClassVar[int] = 150
+    damaged_examples: ClassVar[int] = 10
 
     # --- what a subclass says --------------------------------------------------------------------
 
@@ -191,6 +197,57 @@ class ReaderSuite:
         with Path(info.region.path).open("rb") as file:
             file.seek(info.region.offset)
             assert file.read(info.region.byte_count) == flat.tobytes()
+
+    # --- memory ----------------------------------------------------------------------------------
+
+    def test_what_memory_held_before(self, tmp_path: Path) -> None:
+        """A file equals itself, whole or damaged, whatever was in memory before it was read."""
+        path, arrays = self.large_example(tmp_path)
+        self.check_memory(path, arrays)
+        path, arrays = self.example(tmp_path)
+        part = self.part(path)
+        whole = part.read_bytes()
+        order = random.Random(len(whole))
+        for _ in range(self.damaged_examples):
+            data = bytearray(whole)
+            kind = order.choice(MUTATIONS)
+            mutate(data, order.randrange(len(whole)), kind, order.randrange(256))
+            part.write_bytes(bytes(data))
+            self.check_memory(path, arrays)
+
+    def large_example(self, folder: Path) -> tuple[Path, Arrays]:
+        """A file whose arrays are large enough that memory for them is not taken from a cache."""
+        shape = max(self.shapes, key=math.prod)
+        dtype = next(d for d in ("<f8", *self.dtypes) if d in self.dtypes)
+        arrays = self.variables(dtype, shape)
+        path = folder / f"large{self.suffix}"
+        self.write(path, arrays)
+        return path, arrays
+
+    def check_memory(self, path: Path, arrays: Arrays) -> None:
+        try:
+            first, second = (self.outcome_with(byte, path, arrays) for byte in MEMORY_BYTES)
+        except NotImplementedError as error:
+            pytest.skip(str(error))
+        assert first == second, "memory was read that nobody wrote"
+
+    def outcome_with(self, byte: int, path: Path, arrays: Arrays) -> object:
+        with filled_memory(byte):
+            return self.outcome(path, arrays)
+
+    def outcome(self, path: Path, arrays: Arrays) -> object:
+        """All that a file gives: its variables and their bytes, or the error."""
+        try:
+            with self.open(path, arrays) as source:
+                return [
+                    (
+                        info,
+                        None if info.fault else [one.tobytes() for one in source.slabs(info.name)],
+                    )
+                    for info in source.variables
+                ]
+        except CiwrapError as error:
+            return str(error)
 
     # --- errors ----------------------------------------------------------------------------------
 

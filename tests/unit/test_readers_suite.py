@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import csv
+import os
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pytest
 
 from ciwrap.errors import CorruptFileError
+from ciwrap.readers import Source
 from ciwrap.readers.npy import NpyReader
 from ciwrap.readers.npz import NpzReader
 from ciwrap.readers.raw import RawReader
 from ciwrap.readers.text import TextReader
 from ciwrap.testing import ReaderSuite
+from ciwrap.testing.damage import filled_memory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -143,3 +146,45 @@ class TestText(ReaderSuite):
 class TestTextWithBlanks(TestText):
     suffix = ".txt"
     delimiter = " "
+
+
+class ForgetfulSource(Source):
+    """Leaves out the last third of what it should read."""
+
+    def __init__(self, inner: Source) -> None:
+        self.path, self.variables, self._inner = inner.path, inner.variables, inner
+
+    def read(self, name: str, first_element: int, count: int) -> np.ndarray[Any, Any]:
+        found = self._inner.read(name, first_element, count)
+        forgotten = np.empty_like(found)
+        forgotten[: 2 * count // 3] = found[: 2 * count // 3]
+        return forgotten
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+class ForgetfulReader(NpyReader):
+    def open(
+        self, path: Path, *, name: str | None = None, options: Mapping[str, Any] | None = None
+    ) -> Source:
+        return ForgetfulSource(super().open(path, name=name, options=options))
+
+
+def test_the_suite_finds_a_reader_that_hands_out_unwritten_memory(tmp_path: Path) -> None:
+    suite = TestNpy()
+    suite.test_what_memory_held_before(tmp_path)
+    suite.make_reader = ForgetfulReader  # type: ignore[method-assign]
+    with pytest.raises(AssertionError, match="memory was read that nobody wrote"):
+        suite.test_what_memory_held_before(tmp_path)
+
+
+def test_filled_memory_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_filled(byte: int) -> bool:
+        return np.empty(10_000, "u1").tolist() == [255 - byte] * 10_000
+
+    monkeypatch.delenv("MALLOC_PERTURB_", raising=False)
+    with filled_memory(17):
+        assert os.environ["MALLOC_PERTURB_"] == "17"
+        assert is_filled(17)
+    assert "MALLOC_PERTURB_" not in os.environ

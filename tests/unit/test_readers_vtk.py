@@ -154,6 +154,7 @@ def test_xdmf_with_time_steps(tmp_path: Path) -> None:
         places = [(i.called, i.iteration) for i in source.variables if i.called == "point_data/p"]
         assert places == [("point_data/p", n) for n in range(3)]
         assert source.read("point_data/p[2]", 0, 12).tolist() == list(range(2, 14))
+        assert [source.read(f"time[{n}]", 0, 1).item() for n in range(3)] == [0.0, 0.5, 1.0]
     # The heavy data belong to it and are not compared once more.
     found = find_outputs(tmp_path, ["."])
     assert [one.path.name for one in found.files] == ["run.xdmf"]

@@ -1,0 +1,83 @@
+"""The arrays of VTK's data objects, by name, as NumPy arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ciwrap.errors import CorruptFileError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ciwrap.readers.vtk_library import VtkLibrary
+
+    # A text says why an array is not compared.
+    Found = dict[str, NDArray[Any] | str]
+
+
+def collect(vtk: VtkLibrary, item: Any, prefix: str, found: Found) -> None:
+    """Adds all arrays of a data object, and of the blocks in it, to `found`."""
+    if item is None:
+        return
+    if isinstance(item, vtk.model.vtkMultiBlockDataSet):
+        for number in range(item.GetNumberOfBlocks()):
+            collect(vtk, item.GetBlock(number), f"{prefix}{number}/", found)
+        return
+    for title, data in (
+        ("point_data", getattr(item, "GetPointData", None)),
+        ("cell_data", getattr(item, "GetCellData", None)),
+        ("row_data", getattr(item, "GetRowData", None)),
+        ("field_data", getattr(item, "GetFieldData", None)),
+    ):
+        if data is None:
+            continue
+        arrays = data()
+        for number in range(arrays.GetNumberOfArrays()):
+            array = arrays.GetAbstractArray(number)
+            name = array.GetName() or f"array_{number}"
+            _put(vtk, found, f"{prefix}{title}/{name}", array)
+    _geometry(vtk, item, prefix, found)
+
+
+def _geometry(vtk: VtkLibrary, item: Any, prefix: str, found: Found) -> None:
+    model = vtk.model
+    if isinstance(item, model.vtkImageData):
+        found[f"{prefix}origin"] = np.array(item.GetOrigin())
+        found[f"{prefix}spacing"] = np.array(item.GetSpacing())
+        found[f"{prefix}extent"] = np.array(item.GetExtent(), dtype="<i8")
+    elif isinstance(item, model.vtkRectilinearGrid):
+        for axis in "XYZ":
+            array = getattr(item, f"Get{axis}Coordinates")()
+            if array is not None:
+                _put(vtk, found, f"{prefix}{axis.lower()}", array)
+    elif isinstance(item, model.vtkPointSet) and item.GetPoints() is not None:
+        _put(vtk, found, f"{prefix}points", item.GetPoints().GetData())
+    if isinstance(item, model.vtkUnstructuredGrid) and item.GetNumberOfCells():
+        cells = item.GetCells()
+        _put(vtk, found, f"{prefix}cells/connectivity", cells.GetConnectivityArray())
+        _put(vtk, found, f"{prefix}cells/offsets", cells.GetOffsetsArray())
+        types = [item.GetCellType(n) for n in range(item.GetNumberOfCells())]
+        found[f"{prefix}cells/types"] = np.array(types, dtype="|u1")
+    if isinstance(item, model.vtkPolyData):
+        for kind in ("Verts", "Lines", "Polys", "Strips"):
+            cells = getattr(item, f"Get{kind}")()
+            if cells is not None and cells.GetNumberOfCells():
+                path = f"{prefix}{kind.lower()}"
+                _put(vtk, found, f"{path}/connectivity", cells.GetConnectivityArray())
+                _put(vtk, found, f"{path}/offsets", cells.GetOffsetsArray())
+
+
+def _put(vtk: VtkLibrary, found: Found, name: str, array: Any) -> None:
+    if name in found:
+        raise CorruptFileError(f"has two arrays named {ascii(name)[:60]}")
+    if isinstance(array, vtk.core.vtkStringArray):
+        texts = [array.GetValue(n) for n in range(array.GetNumberOfValues())]
+        width = max(16, *(-(-len(text) // 16) * 16 for text in texts)) if texts else 16
+        found[name] = np.array(texts, dtype=f"<U{width}")
+        return
+    if not isinstance(array, vtk.core.vtkDataArray):
+        found[name] = f"is a {array.GetClassName()}, which is not compared"
+        return
+    found[name] = np.array(vtk.to_numpy(array))
