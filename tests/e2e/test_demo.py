@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from command_line import call
+from command_line import call, call_apart
 
 from ciwrap.compare.check import check_outputs
 from ciwrap.config import CONFIG_NAME, load_config
@@ -41,7 +41,8 @@ def check_run(folder: Path, settings: Settings) -> CheckResult:
 
 def test_demo_tells_its_story_and_ends_well(tmp_path: Path) -> None:
     target = tmp_path / "result.json"
-    done = ciwrap("demo", "--json", str(target), folder=tmp_path)
+    arguments = ("demo", "--json", str(target))
+    done = call_apart(*arguments, folder=tmp_path, environment=os.environ)
     assert done.returncode == 0, done.stdout + done.stderr
     document: dict[str, Any] = json.loads(target.read_text())
     assert document["as_expected"] is True

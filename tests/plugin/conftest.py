@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import pkgutil
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,15 +18,19 @@ import pytest
 from command_line import call
 from plugin.review_suite import write
 
-# Before pytester remembers which modules were loaded: NumPy does not bear being loaded twice.
-import ciwrap.pytest_plugin.ending
-import ciwrap.pytest_plugin.fixture  # noqa: F401
+import ciwrap
+
+# After each run pytester forgets the modules that the run has loaded, so all of ours are loaded
+# before: NumPy does not bear being loaded twice, and pydantic takes longer than all the rest.
+for _module in pkgutil.walk_packages(ciwrap.__path__, "ciwrap."):
+    if not _module.name.endswith(".__main__"):
+        importlib.import_module(_module.name)
 
 ROOT = Path(__file__).resolve().parents[2]
 CI_VARIABLES = ("CI", "GITHUB_ACTIONS", "GITLAB_CI", "BUILDKITE", "JENKINS_URL", "TF_BUILD")
 INI = """
 [pytest]
-addopts = -p no:hypothesispytest --strict-markers --strict-config
+addopts = -p no:hypothesispytest -p no:zarr --strict-markers --strict-config
 filterwarnings =
     error
     ignore:Module already imported so cannot be rewritten:pytest.PytestAssertRewriteWarning
@@ -139,9 +146,18 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
     return Suite(pytester)
 
 
+@pytest.fixture(scope="session")
+def changed_before(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where `changed` keeps what it has made, for the next test."""
+    return tmp_path_factory.mktemp("changed") / "suite"
+
+
 @pytest.fixture
-def changed(suite: Suite) -> Suite:
+def changed(suite: Suite, changed_before: Path) -> Suite:
     """A repository with two goldens, and what both tests compute now beyond their bounds."""
+    if changed_before.exists():
+        shutil.copytree(changed_before, suite.root, symlinks=True, dirs_exist_ok=True)
+        return suite
     write(suite)
     suite.git("init", "-q")
     suite.run("--ciwrap-update=new").assert_outcomes(passed=2)
@@ -149,6 +165,7 @@ def changed(suite: Suite) -> Suite:
     suite.git("commit", "-qm", "first")
     write(suite, 1.5, 2.5)
     suite.run().assert_outcomes(failed=2)
+    shutil.copytree(suite.root, changed_before, symlinks=True)
     return suite
 
 

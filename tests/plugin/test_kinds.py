@@ -93,7 +93,7 @@ RERUN = """
 def test_reruns(suite: Suite) -> None:
     """The last run of a test is what counts, in the summary and for what waits."""
     suite.write(RERUN.replace("GOOD", "(1, 3)"))
-    assert suite.subprocess("--ciwrap-update=new").returncode == 0
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=1)
     done = suite.subprocess("--reruns=1")
     assert done.returncode == 0, done.stdout
     assert "ciwrap: 1 matched" in done.stdout
