@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _ORDER = ("match", "differ", "not-comparable", "error")
 _FROM = {FailOn.DIFFER: 1, FailOn.NOT_COMPARABLE: 2, FailOn.ERROR: 3, FailOn.NEVER: len(_ORDER)}
 _WORDS = {
-    "match": "every number is within its error bound",
+    "match": "every number that was compared is within its error bound",
     "differ": "numbers moved beyond their error bounds",
     "not-comparable": "something was not compared, which is never a match",
     "error": "ciwrap came to no result",

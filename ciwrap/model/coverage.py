@@ -19,8 +19,9 @@ class Coverage:
     compared_elements: of the compared variables, without those that are masked or filled.
     not_comparable: variables that both sides hold, and that could not be compared. missing: on the
     golden side only. extra: on the new side only. ignored: what `ignore` names, on either side.
-    left_out: what the golden side holds and the configuration left out, by `ignore` or because
-    strict variables are off; each of them is also counted under ignored or missing.
+    left_out: what the golden side holds and the configuration left out; each of them is also
+    counted under ignored or missing. let_go: how many of those no `ignore` names; they are gone
+    from the new side while strict variables are off.
     masked_unknown: compared variables that have a mask of unknown extent. excluded_files: what
     `exclude` names. attributes: checks of files whose attributes were not compared.
     """
@@ -32,6 +33,7 @@ class Coverage:
     extra: int = 0
     ignored: int = 0
     left_out: int = 0
+    let_go: int = 0
     masked_elements: int = 0
     masked_unknown: int = 0
     filled_elements: int = 0
@@ -46,14 +48,29 @@ class Coverage:
         return Coverage(**sums)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether every number that there was on either side was compared."""
+        return not any(
+            (
+                *(self.not_comparable, self.missing, self.extra, self.ignored, self.left_out),
+                *(self.masked_elements, self.masked_unknown),
+                *(self.excluded_files, self.hidden_links),
+            )
+        )
+
+    @property
     def text(self) -> str:
         """One line: `compared 12 variables, 1,203 elements; not compared: 40 elements masked`."""
-        said = "compared nothing"
-        if self.compared_variables:
-            variables = _counted(self.compared_variables, "variable")
-            said = f"compared {variables}, {_counted(self.compared_elements, 'element')}"
         parts = self.not_compared
-        return f"{said}; not compared: {', '.join(parts)}" if parts else said
+        return f"{self.compared}; not compared: {', '.join(parts)}" if parts else self.compared
+
+    @property
+    def compared(self) -> str:
+        """`compared 12 variables, 1,203 elements`, or `compared nothing`."""
+        if not self.compared_variables:
+            return "compared nothing"
+        variables = _counted(self.compared_variables, "variable")
+        return f"compared {variables}, {_counted(self.compared_elements, 'element')}"
 
     @property
     def not_compared(self) -> tuple[str, ...]:
@@ -78,8 +95,11 @@ def coverage_of(check: CheckResult) -> Coverage:
     compared = [one for one in check.variables if one.verdict is not Verdict.NOT_COMPARABLE]
     judged = {one.id for one in check.variables}
     one_sided = {*check.missing_variables, *check.extra_variables}
-    # What is gone from the run and has no verdict of its own was let go, whoever says so.
-    let_go = {one for one in check.missing_variables if one not in judged}
+    # What is gone from the run and has no verdict of its own was left out, whoever says so.
+    left_out = {
+        *check.left_out_variables,
+        *(one for one in check.missing_variables if one not in judged),
+    }
     filled = sum(one.filled_count or 0 for one in compared)
     return Coverage(
         compared_variables=len(compared),
@@ -91,7 +111,8 @@ def coverage_of(check: CheckResult) -> Coverage:
         missing=len(check.missing_variables),
         extra=len(check.extra_variables),
         ignored=len(check.ignored_variables),
-        left_out=len({*check.left_out_variables, *let_go}),
+        left_out=len(left_out),
+        let_go=len(left_out.difference(check.ignored_variables)),
         masked_elements=sum(one.masked_count or 0 for one in compared),
         masked_unknown=sum(one.mask is not None and one.masked_count is None for one in compared),
         filled_elements=filled,

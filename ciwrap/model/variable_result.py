@@ -73,7 +73,8 @@ class VariableResult:
     has the elements that drifted by 0, 1, ... h fine steps.
 
     masked_count: elements that the mask took out of the comparison. filled_count: elements that
-    hold a fill value on both sides, and so were not compared as numbers. labels: what else the new
+    hold a fill value on both sides, and so were not compared as numbers; histograms count both as
+    elements that did not move. labels: what else the new
     run says of the variable (units, names of dimensions, coordinates), as (key, text).
 
     Raises ValueError for a match that is none: a match has 0 differing elements and at least one

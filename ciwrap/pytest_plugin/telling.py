@@ -46,6 +46,8 @@ def property_of(check: str, word: str, result: CheckResult) -> tuple[str, str]:
         said += (
             f", {plural(len(result.variables), 'variable')}{used_words(max(shares, default=None))}"
         )
+    if not result.coverage.is_whole:
+        said += f"; {result.coverage.text}"
     if result.variant:
         said += f", golden for {result.variant}"
     return f"ciwrap {safe_text(check)}", safe_text(said)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ciwrap.model import MessageLevel, Verdict
 from ciwrap.report import findings
 from ciwrap.report.paths import portable
-from ciwrap.report.text import safe_name
+from ciwrap.report.text import capital, safe_name
 from ciwrap.report.view import groups_of, where_words
 from ciwrap.report.wording import headline
 
@@ -25,15 +25,21 @@ _LONGEST = 2000
 def render_annotations(run: RunResult) -> str:
     """Lines of `::error` and `::warning`, worst first; the last one tells of what is left out.
 
-    `::notice` says that everything matches. Nothing in a name or message can make a command.
+    `::notice` says that the numbers match, and what was not compared. Nothing in a name or message
+    can make a command.
     """
     portable_run = portable(run)
     errors = [_of_group(group) for group in _bad(portable_run)]
     errors += _of_messages(portable_run, MessageLevel.ERROR)
     warnings = _of_messages(portable_run, MessageLevel.WARNING)
     lines = [*_limited("error", errors), *_limited("warning", warnings)]
+    said = []
     if run.verdict is Verdict.MATCH:
-        lines += _limited("notice", [("ciwrap", findings.match_sentence(portable_run), None)])
+        said.append(f"{findings.title(run)}: {findings.match_sentence(portable_run)}")
+    if not run.coverage.is_whole:
+        said.append(f"{capital(run.coverage.text)}.")
+    if said:
+        lines += _limited("notice", [("ciwrap", " ".join(said), None)])
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -18,6 +18,7 @@ from ciwrap.report.findings import check_title, cut, difference_sentence, match_
 from ciwrap.report.svg import number
 from ciwrap.report.text import (
     bytes_text,
+    capital,
     dtype_words,
     grouped_number,
     index_text,
@@ -116,17 +117,13 @@ def card_of(number: int, group: Group, *, with_check: bool) -> Card:
         check=safe_name(check_title(group.check)) if with_check else "",
         verdict=group.verdict,
         search=safe_name(" ".join(words), _MOST_SEARCHED),
-        where=_capital(where_words(group)),
+        where=capital(where_words(group)),
         timeline=timeline_of(group),
         growth=growth,
         has_ring=is_bad,
         has_unknown=any(one.max_bound_share is None for one in group.differing),
         parts=tuple(parts),
     )
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _first_title(group: Group) -> str:
@@ -166,10 +163,10 @@ def _part(result: VariableResult, title: str, *, folded: bool) -> Part:
 
 def _sentence(result: VariableResult) -> str:
     if result.verdict is Verdict.DIFFER:
-        return _capital(difference_sentence(result))
+        return capital(difference_sentence(result))
     if result.verdict is Verdict.MATCH:
-        return _capital(match_words(result))
-    return _capital(cut(headline(result)))
+        return capital(match_words(result))
+    return capital(cut(headline(result)))
 
 
 def _worst_row(one: DifferingElement, *, is_exact: bool) -> WorstRow:
@@ -234,7 +231,10 @@ def _facts(result: VariableResult) -> Iterator[tuple[str, str]]:
     if words and result.verdict is not Verdict.NOT_COMPARABLE:
         yield "evidence", words
     if result.mask:
-        yield "mask", safe_name(result.mask)
+        extent = "" if result.masked_count is None else f": {result.masked_count:,} elements"
+        yield "mask", f"{safe_name(result.mask)}{extent} not compared"
+    if result.filled_count:
+        yield "fill values", f"{result.filled_count:,} elements on both sides"
     if result.source_path:
         yield "file", safe_name(result.source_path)
 

@@ -44,11 +44,18 @@ def failure_lines(title: str, check: CheckResult, tail: Sequence[str]) -> list[s
     room = MOST_LINES - len(tail)
     if len(check.variables) == 1 and not check.messages:
         (variable,) = check.variables
-        lines = variable_lines(variable, most_elements=_MOST_ELEMENTS)[:room]
+        end = coverage_lines(check)
+        lines = variable_lines(variable, most_elements=_MOST_ELEMENTS)[: room - len(end)] + end
         lines[0] = lines[0].lstrip()
     else:
         lines = [f"{safe_name(title)}: {_summary(check)}", *_body(check, room - 1)]
     return [_cut(line) for line in (*lines, *tail)]
+
+
+def coverage_lines(check: CheckResult) -> list[str]:
+    """What the check did not look at, in a line; none if it looked at everything."""
+    coverage = check.coverage
+    return [] if coverage.is_whole else [f"  {coverage.text}"]
 
 
 def command_line(command: str, *arguments: str) -> str:
@@ -64,8 +71,8 @@ def _summary(check: CheckResult) -> str:
     counts = Counter(variable.verdict for variable in check.variables)
     said = [
         f"{counts[verdict]} {verdict.words}"
-        for verdict in (Verdict.NOT_COMPARABLE, Verdict.DIFFER)
-        if counts[verdict]
+        for verdict in Verdict.worst_first()
+        if verdict is not Verdict.MATCH and counts[verdict]
     ]
     if not said:
         return check.verdict.words
@@ -82,6 +89,7 @@ def _body(check: CheckResult, room: int) -> list[str]:
     if len(check.messages) > _MOST_MESSAGES:
         messages.append(f"  ... and {len(check.messages) - _MOST_MESSAGES} more messages")
     end = [f"  {plural(good, 'other variable')} match{'es' if good == 1 else ''}"] if good else []
+    end += coverage_lines(check)
     room -= len(messages) + len(end)
     lines: list[str] = []
     for number, variable in enumerate(bad):
@@ -99,8 +107,8 @@ def _body(check: CheckResult, room: int) -> list[str]:
 def variable_lines(variable: VariableResult, *, most_elements: int = 1) -> list[str]:
     """One variable: its headline, then what is known of where and how much."""
     percent = ""
-    if variable.differing_count and variable.element_count:
-        percent = f" ({percent_text(variable.differing_count / variable.element_count)})"
+    if variable.differing_count and variable.compared_elements:
+        percent = f" ({percent_text(variable.differing_count / variable.compared_elements)})"
     head = headline(variable)
     if percent:
         head = head.replace(" differ", f"{percent} differ", 1)

@@ -37,16 +37,25 @@ class Figure:
 def histogram_of(result: VariableResult) -> Figure | None:
     if (result.element_count or 0) < _FEW_ELEMENTS:
         return None
-    counts = result.bound_share_histogram
+    counts = _without_masked(result.bound_share_histogram, result)
     if counts is not None and _can_be_drawn(counts) and not variable_is_exact(result):
         image = share_histogram(counts, f"{result.name}: elements by |difference| / bound")
         return Figure("How far elements moved", image, "logarithmic scales")
-    steps = result.drift_histogram
+    steps = _without_masked(result.drift_histogram, result)
     if steps and sum(steps):
         image = drift_histogram(steps, f"{result.name}: elements by the share of the bound used")
         note = "from the residues of the golden; chunks that match only"
         return Figure("How far elements moved", image, note)
     return None
+
+
+def _without_masked(
+    counts: tuple[int, ...] | None, result: VariableResult
+) -> tuple[int, ...] | None:
+    """A histogram of what was compared: masked elements are counted as if they had not moved."""
+    if not counts or not result.masked_count:
+        return counts
+    return (max(0, counts[0] - result.masked_count), *counts[1:])
 
 
 def _can_be_drawn(counts: Sequence[int]) -> bool:

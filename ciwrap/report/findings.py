@@ -19,7 +19,9 @@ from ciwrap.report.text import (
 )
 from ciwrap.report.wording import (
     bound_words,
+    elements_words,
     headline,
+    match_title,
     used_share,
     used_words,
     variable_is_exact,
@@ -39,7 +41,7 @@ def title(run: RunResult) -> str:
     """The verdict in a few words."""
     counts = run.verdict_counts
     if run.verdict is Verdict.MATCH:
-        return "All numbers match"
+        return match_title(run.coverage, run.kind)
     if run.verdict is Verdict.DIFFER:
         return "Numbers differ"
     if counts[Verdict.DIFFER]:
@@ -188,12 +190,12 @@ def difference_sentence(variable: VariableResult) -> str:
             else:
                 sentence += f"; the first begins at {index_text(first.first_index)}"
         return sentence
-    total = grouped_plural(variable.element_count or 0, "element")
+    total = elements_words(variable, grouped_plural)
     verb = "differs" if variable.differing_count == 1 else "differ"
     parts = [f"{variable.differing_count:,} of {total} {verb}{bound_words(variable)}"]
     if variable.element_count == 1:
         parts = [f"it differs{bound_words(variable)}"]
-    is_all = variable.differing_count == variable.element_count
+    is_all = variable.differing_count == variable.compared_elements
     if is_all and variable.element_count != 1:
         parts = [f"all {total} differ{bound_words(variable)}"]
     where = "" if is_all else box_words(variable)
@@ -228,7 +230,7 @@ def match_words(variable: VariableResult) -> str:
     if variable.element_count == 1:
         elements = "its one element is"
     else:
-        elements = f"all {variable.element_count or 0:,} elements are"
+        elements = f"all {elements_words(variable, grouped_plural)} are"
     if variable_is_exact(variable):
         return f"{elements} equal"
     return f"{elements} within the bound{used_words(used_share(variable))}"

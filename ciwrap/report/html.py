@@ -21,7 +21,14 @@ from ciwrap.report import findings
 from ciwrap.report.cards import card_of
 from ciwrap.report.environment import Environment, differing_keys, environments_of
 from ciwrap.report.paths import portable
-from ciwrap.report.text import bytes_text, grouped_plural, safe_name, safe_text, seconds_text
+from ciwrap.report.text import (
+    bytes_text,
+    capital,
+    grouped_plural,
+    safe_name,
+    safe_text,
+    seconds_text,
+)
 from ciwrap.report.view import Row, groups_of, row_of
 from ciwrap.report.wording import accept_command, command_ending, counted_evidence
 
@@ -40,6 +47,7 @@ MOST_CHECKS = 100
 FEW_ROWS = 40
 MOST_MESSAGES = 30
 _TAIL_CHARACTERS = 4000
+_MOST_LEFT_OUT = 8
 _BRACKETS = re.compile(r"\[[^\[\]]{1,60}\]")
 
 
@@ -63,6 +71,7 @@ class CheckView:
     name: str
     verdict: Verdict
     evidence: str
+    not_compared: str
     golden: str
     read: str
     time: str
@@ -82,6 +91,8 @@ class Page:
     version: str
     counts: tuple[tuple[Verdict, int], ...]
     check_count: int
+    compared: str
+    not_compared: str
     has_checks: bool
     environment_differs: tuple[str, ...]
     environments: tuple[Environment, ...]
@@ -121,6 +132,7 @@ def render_html(run: RunResult) -> str:
     style, script = _asset("report.css"), _asset("report.js")
     environments = environments_of(run)
     counts = run.verdict_counts
+    coverage = run.coverage
     is_match = run.verdict is Verdict.MATCH
     page = Page(
         title=findings.title(run),
@@ -131,11 +143,10 @@ def render_html(run: RunResult) -> str:
         started_iso=safe_name(run.started_at, 40),
         commit=safe_name(run.environment.get("git_commit", ""), 20),
         version=safe_name(run.ciwrap_version),
-        counts=tuple(
-            (verdict, counts[verdict])
-            for verdict in (Verdict.NOT_COMPARABLE, Verdict.DIFFER, Verdict.MATCH)
-        ),
+        counts=tuple((verdict, counts[verdict]) for verdict in Verdict.worst_first()),
         check_count=len(run.checks),
+        compared=capital(coverage.compared),
+        not_compared=", ".join(coverage.not_compared),
         has_checks=several,
         environment_differs=differing_keys(environments)
         if run.verdict is not Verdict.MATCH
@@ -281,10 +292,22 @@ def _check(check: CheckResult) -> CheckView:
         name=safe_name(findings.check_title(check), 120),
         verdict=check.verdict,
         evidence=counted_evidence(check),
+        not_compared=_not_compared(check),
         golden=golden,
         read=read,
         time=seconds_text(check.seconds),
     )
+
+
+def _not_compared(check: CheckResult) -> str:
+    """What the check did not look at, and the first few names of what was left out."""
+    words = ", ".join(check.coverage.not_compared)
+    names = [safe_name(one.text, 60) for one in check.left_out_variables[:_MOST_LEFT_OUT]]
+    if not names:
+        return words
+    more = len(check.left_out_variables) - len(names)
+    rest = f" and {more:,} more" if more else ""
+    return f"{words}. Left out of the golden: {', '.join(names)}{rest}"
 
 
 def _evidence_notes(run: RunResult) -> tuple[str, ...]:

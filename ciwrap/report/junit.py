@@ -13,7 +13,7 @@ from ciwrap.report.text import safe_name, safe_text
 from ciwrap.report.wording import detail_lines, headline
 
 if TYPE_CHECKING:
-    from ciwrap.model import CheckResult, RunResult, VariableResult
+    from ciwrap.model import CheckResult, RunResult, VariableId, VariableResult
 
 _LONGEST = 4000
 # XML 1.0 has no place for them, not even escaped; the rest of what is unprintable is visible.
@@ -21,7 +21,9 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def render_junit(run: RunResult) -> str:
-    """A variable that differs is a failure, one that is not comparable an error."""
+    """A variable that differs is a failure, one that is not comparable an error, and what the
+    configuration left out of the golden was skipped.
+    """
     run = portable(run)
     suites = [_suite(check, run) for check in run.checks]
     loose = [message.text for message in run.messages if message.level is MessageLevel.ERROR]
@@ -52,7 +54,20 @@ def _suite(check: CheckResult, run: RunResult) -> ElementTree.Element:
     if errors or not cases:
         texts = errors or ["nothing was compared"]
         cases.append(_error_case(name, "outputs", texts))
-    return _finished(name, cases, check.seconds, run)
+    cases += [_skipped_case(name, one) for one in check.left_out_variables]
+    suite = _finished(name, cases, check.seconds, run)
+    suite.insert(0, _properties(check))
+    return suite
+
+
+def _properties(check: CheckResult) -> ElementTree.Element:
+    properties = ElementTree.Element("properties")
+    for key, value in (
+        ("ciwrap verdict", check.verdict.words),
+        ("ciwrap coverage", check.coverage.text),
+    ):
+        ElementTree.SubElement(properties, "property", name=key, value=value)
+    return properties
 
 
 def _loose_suite(run: RunResult, texts: list[str]) -> ElementTree.Element:
@@ -62,15 +77,17 @@ def _loose_suite(run: RunResult, texts: list[str]) -> ElementTree.Element:
 def _finished(
     name: str, cases: list[ElementTree.Element], seconds: float, run: RunResult
 ) -> ElementTree.Element:
-    failures = sum(case.find("failure") is not None for case in cases)
-    errors = sum(case.find("error") is not None for case in cases)
+    counts = {
+        tag: sum(case.find(tag) is not None for case in cases)
+        for tag in ("failure", "error", "skipped")
+    }
     suite = ElementTree.Element(
         "testsuite",
         name=name,
         tests=str(len(cases)),
-        failures=str(failures),
-        errors=str(errors),
-        skipped="0",
+        failures=str(counts["failure"]),
+        errors=str(counts["error"]),
+        skipped=str(counts["skipped"]),
         time=f"{seconds:.3f}",
     )
     if re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", run.started_at[:19]):
@@ -89,6 +106,13 @@ def _case(check: str, variable: VariableResult) -> ElementTree.Element:
         _add(case, "failure", words, body, "differ")
     elif variable.verdict is Verdict.NOT_COMPARABLE:
         _add(case, "error", headline(variable), headline(variable), "not_comparable")
+    return case
+
+
+def _skipped_case(check: str, variable: VariableId) -> ElementTree.Element:
+    """What the golden holds and the configuration left out."""
+    case = ElementTree.Element("testcase", classname=check, name=safe_name(variable.text), time="0")
+    ElementTree.SubElement(case, "skipped", message="not compared: left out by the configuration")
     return case
 
 

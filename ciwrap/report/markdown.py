@@ -10,7 +10,7 @@ from ciwrap.model import MessageLevel, Verdict
 from ciwrap.report import findings
 from ciwrap.report.environment import differing_keys, environments_of
 from ciwrap.report.paths import portable
-from ciwrap.report.text import grouped_number, percent_text, plural, safe_name
+from ciwrap.report.text import capital, grouped_number, percent_text, plural, safe_name
 from ciwrap.report.view import groups_of, where_words
 from ciwrap.report.wording import accept_command, headline
 
@@ -47,12 +47,13 @@ def render_markdown(run: RunResult) -> str:
     """GitHub-flavoured Markdown of at most `MOST_BYTES`."""
     run = portable(run)
     counts = run.verdict_counts
-    said = ", ".join(f"{counts[one]:,} {one.words}" for one in _ORDER if counts[one])
+    said = ", ".join(f"{counts[one]:,} {one.words}" for one in Verdict.worst_first() if counts[one])
     lines = [f"## {_MARKS[run.verdict]} ciwrap: {findings.title(run)}", ""]
     for sentence in findings.lead(run):
         lines += [f"**{escaped(sentence, 900)}**", ""]
     if said:
         lines += [f"{plural(len(run.checks), 'check')}; variables: {said}.", ""]
+    lines += [f"{capital(run.coverage.text)}.", ""]
     lines += _messages(run)
     keys = differing_keys(environments_of(run))
     if keys and run.verdict is not Verdict.MATCH:
@@ -65,9 +66,6 @@ def render_markdown(run: RunResult) -> str:
         fence = "`" * max(3, _longest_ticks(accept) + 1)
         lines += ["If the new numbers are right:", "", f"{fence}sh", accept, fence, ""]
     return _limited(lines)
-
-
-_ORDER = (Verdict.NOT_COMPARABLE, Verdict.DIFFER, Verdict.MATCH)
 
 
 def _longest_ticks(text: str) -> int:
@@ -131,7 +129,7 @@ def _checks(run: RunResult) -> list[str]:
         "| | check | variables | at most used |",
         "|---|---|--:|--:|",
     ]
-    ordered = sorted(run.checks, key=lambda check: _ORDER.index(check.verdict))
+    ordered = sorted(run.checks, key=lambda check: -check.verdict.severity)
     for check in ordered[:MOST_CHECKS]:
         share = check.max_drift_share
         used = "" if share is None else percent_text(share) if share <= 1 else "beyond"

@@ -44,6 +44,8 @@ def render_sarif(run: RunResult) -> str:
     ]
     left_out = len(results) - MOST_RESULTS
     notes = [_note(f"{left_out} more results are left out here")] if left_out > 0 else []
+    if not run.coverage.is_whole:
+        notes.append(_note(run.coverage.text))
     document = {
         "$schema": SCHEMA_URL,
         "version": "2.1.0",

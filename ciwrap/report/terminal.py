@@ -23,6 +23,7 @@ from ciwrap.report.wording import (
     detail_lines,
     evidence_words,
     headline,
+    left_out_words,
     used_share,
     used_words,
     worst_first,
@@ -78,7 +79,7 @@ def render(
         _render_command(result.command, console)
     for message in result.messages:
         _render_message(message, console, indent=2)
-    for check in sorted(result.checks, key=lambda item: _order(item.verdict)):
+    for check in sorted(result.checks, key=lambda item: -item.verdict.severity):
         if result.kind != "compare":
             console.print(_check_head(check))
         _render_check(check, console, limit, verbose)
@@ -96,10 +97,6 @@ def _render_hint(result: RunResult, console: Console) -> None:
         console.print(Text(f"  {hint}", style="dim"))
 
 
-def _order(verdict: Verdict) -> int:
-    return (Verdict.NOT_COMPARABLE, Verdict.DIFFER, Verdict.MATCH).index(verdict)
-
-
 def _word(verdict: Verdict) -> str:
     return verdict.words.upper() if verdict is not Verdict.MATCH else verdict.words
 
@@ -109,14 +106,18 @@ def _title(result: RunResult) -> Text:
     total = sum(counts.values())
     text = Text()
     text.append(_word(result.verdict), style=_STYLES[result.verdict])
+    coverage = result.coverage
     if result.verdict is Verdict.MATCH:
-        text.append(f"  {'all ' if total > 1 else ''}{plural(total, 'variable')}")
+        if coverage.left_out:
+            text.append(f", but {left_out_words(coverage, result.kind)}", style="bold")
+        every = "all " if total > 1 and coverage.is_whole else ""
+        text.append(f"  {every}{plural(total, 'variable')}")
     elif not total:
         text.append(f"  {plural(len(result.checks), 'check')}")
     else:
         said = [
             f"{counts[verdict]} {verdict.words}"
-            for verdict in (Verdict.NOT_COMPARABLE, Verdict.DIFFER, Verdict.MATCH)
+            for verdict in Verdict.worst_first()
             if counts[verdict]
         ]
         text.append(f"  {plural(total, 'variable')}: {', '.join(said)}")
@@ -152,6 +153,10 @@ def _render_check(check: CheckResult, console: Console, limit: int | None, verbo
             _render_variable([variable], console, verbose)
     elif good:
         console.print(_matches_line(good))
+    console.print(Text(f"    {check.coverage.text}"))
+    if verbose and check.left_out_variables:
+        names = ", ".join(safe_name(one.text) for one in check.left_out_variables)
+        console.print(Text(f"      left out: {names}", style="dim"))
     _render_first_divergence(check, console)
     _render_timelines(check, console)
     if verbose:

@@ -47,6 +47,11 @@ def grouped_plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def capital(text: str) -> str:
+    """As the beginning of a sentence."""
+    return text[:1].upper() + text[1:]
+
+
 def index_text(index: Sequence[int]) -> str:
     """`[3, 17]`; `[]` is the one element of a 0-d array."""
     return f"[{', '.join(map(str, index))}]"

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from ciwrap.model import CheckResult, RunResult, VariableResult
 
-_SEVERITY = {Verdict.NOT_COMPARABLE: 0, Verdict.DIFFER: 1, Verdict.MATCH: 2}
 _MOST_TIMELINE_COLUMNS = 100
 _MOST_TIMELINE_ROWS = 16
 _MOST_POINTS = 150
@@ -81,7 +80,7 @@ class Group:
     @property
     def sort_key(self) -> tuple[int, float, tuple[int, int, str], str]:
         return (
-            _SEVERITY[self.verdict],
+            -self.verdict.severity,
             -sortable_share(self.worst),
             self.first.id.sort_key,
             self.check.name,

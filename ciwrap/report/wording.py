@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.model import Evidence, Verdict
 from ciwrap.report.text import (
+    grouped_plural,
     index_text,
     percent_text,
     plural,
@@ -20,11 +21,17 @@ from ciwrap.report.text import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
-    from ciwrap.model import CheckResult, ChunkRange, CommandOutcome, RunResult, VariableResult
+    from ciwrap.model import (
+        CheckResult,
+        ChunkRange,
+        CommandOutcome,
+        Coverage,
+        RunResult,
+        VariableResult,
+    )
 
-_SEVERITY = {Verdict.NOT_COMPARABLE: 0, Verdict.DIFFER: 1, Verdict.MATCH: 2}
 _MOST_RANGES = 3
 _LONGEST_NAMES = 1000
 
@@ -41,7 +48,7 @@ def _badness(variable: VariableResult) -> tuple[int, float, float, tuple[int, in
     count = variable.differing_count
     if count is None:
         count = variable.differing_count_at_most or 0
-    return (_SEVERITY[variable.verdict], -share, -float(count), variable.id.sort_key)
+    return (-variable.verdict.severity, -share, -float(count), variable.id.sort_key)
 
 
 def headline(variable: VariableResult) -> str:
@@ -54,10 +61,43 @@ def headline(variable: VariableResult) -> str:
 
 
 def _match_sentence(variable: VariableResult) -> str:
-    elements = f"all {plural(variable.element_count or 0, 'element')}"
+    elements = f"all {elements_words(variable)}"
     if variable_is_exact(variable):
         return f"{elements} equal"
     return f"{elements} within the bound{used_words(used_share(variable))}"
+
+
+def elements_words(variable: VariableResult, counted: Callable[[int, str], str] = plural) -> str:
+    """How many elements were compared: `10 elements`, `6 elements (4 more are masked)`."""
+    total, masked = variable.element_count or 0, variable.masked_count
+    if masked:
+        verb = "is" if masked == 1 else "are"
+        rest = counted(max(0, total - masked), "element")
+        return f"{rest} ({masked:,} more {verb} masked)"
+    said = counted(total, "element")
+    is_unknown = variable.mask is not None and masked is None
+    return f"{said} (less those masked)" if is_unknown else said
+
+
+def match_title(coverage: Coverage, kind: str) -> str:
+    """The verdict on what matches, in a few words: never more than was compared.
+
+    kind: of the result, since the first side of `compare` is no golden.
+    """
+    if coverage.left_out:
+        return f"Numbers match, but {left_out_words(coverage, kind)}"
+    return "All numbers match" if coverage.is_whole else "All compared numbers match"
+
+
+def left_out_words(coverage: Coverage, kind: str) -> str:
+    """`3 variables of the golden were not compared (ignore)`."""
+    count = coverage.left_out
+    side = "first side" if kind == "compare" else "golden"
+    verb = "was" if count == 1 else "were"
+    reasons = [] if count == coverage.let_go else ["ignore"]
+    reasons += ["gone, not strict"] if coverage.let_go else []
+    left_out = f"{grouped_plural(count, 'variable')} of the {side}"
+    return f"{left_out} {verb} not compared ({'; '.join(reasons)})"
 
 
 def used_share(variable: VariableResult) -> float | None:
@@ -80,7 +120,7 @@ def used_words(share: float | None) -> str:
 
 
 def _differ_sentence(variable: VariableResult) -> str:
-    total = plural(variable.element_count or 0, "element")
+    total = elements_words(variable)
     if variable.differing_count is not None:
         return f"{variable.differing_count} of {total} differ{bound_words(variable)}"
     at_least = variable.differing_count_at_least or 0

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
+from html import unescape
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import jsonschema
 import pytest
@@ -12,13 +16,23 @@ import pytest
 from ciwrap.model import (
     CheckResult,
     Coverage,
+    ErrorBound,
     Evidence,
     RunResult,
     VariableId,
     VariableResult,
     Verdict,
 )
+from ciwrap.report.annotations import render_annotations
 from ciwrap.report.document import from_document, to_document
+from ciwrap.report.failure import MOST_LINES, failure_lines
+from ciwrap.report.figures import histogram_of
+from ciwrap.report.html import render_html
+from ciwrap.report.junit import render_junit
+from ciwrap.report.markdown import render_markdown
+from ciwrap.report.paths import relative_to
+from ciwrap.report.sarif import render_sarif
+from ciwrap.report.terminal import make_console, render
 
 SCHEMA = json.loads(
     (Path(__file__).parents[2] / "docs/reference/result.schema.json").read_text(encoding="utf-8")
@@ -69,7 +83,7 @@ def test_each_reason_has_a_part_of_the_line() -> None:
         " 1 variable in part by a mask, 7 elements with fill values, 2 files by exclude,"
         " 1 link not followed, attributes"
     )
-    assert check.coverage.left_out == 1
+    assert (check.coverage.left_out, check.coverage.let_go) == (1, 0)
 
 
 def test_what_was_not_comparable_counts_nothing_as_compared() -> None:
@@ -81,7 +95,7 @@ def test_what_was_not_comparable_counts_nothing_as_compared() -> None:
 
 def test_what_is_gone_without_a_verdict_was_left_out_whoever_says_so() -> None:
     check = CheckResult("c", Verdict.MATCH, (match(),), missing_variables=ids("gone"))
-    assert check.coverage.left_out == 1
+    assert (check.coverage.left_out, check.coverage.let_go) == (1, 1)
     told = CheckResult(
         "c",
         Verdict.MATCH,
@@ -119,3 +133,190 @@ def test_a_forged_coverage_is_worked_out_anew() -> None:
     document["coverage"] = {"text": "compared everything"}
     document["checks"][0]["coverage"] = {"text": "compared everything"}
     assert to_document(from_document(document))["coverage"]["masked_elements"] == 1
+
+
+# --- what every output says of it -----------------------------------------------------------------
+
+
+def terminal(run: RunResult) -> str:
+    stream = io.StringIO()
+    render(run, make_console(stream))
+    return stream.getvalue()
+
+
+def page(run: RunResult) -> str:
+    text = re.sub(r"<(style|script)>.*?</\1>", "", render_html(run), flags=re.DOTALL)
+    return unescape(re.sub("<[^>]*>", "", text))
+
+
+def failure(run: RunResult) -> str:
+    return "\n".join(line for one in run.checks for line in failure_lines("title", one, ()))
+
+
+OUTPUTS = {
+    "terminal": terminal,
+    "json": lambda run: json.dumps(to_document(run)),
+    "page": page,
+    "markdown": lambda run: re.sub(r"&#(\d+);", lambda m: chr(int(m[1])), render_markdown(run)),
+    "junit": render_junit,
+    "sarif": render_sarif,
+    "annotations": render_annotations,
+}
+LEFT_OUT = {"ignored_variables": ids("i", "j"), "left_out_variables": ids("i")}
+# Checks that match, and did not compare everything: what has to be said.
+PARTIAL: dict[str, tuple[CheckResult, str]] = {
+    "ignored": (CheckResult("c", Verdict.MATCH, (match(),), **LEFT_OUT), "2 variables by ignore"),
+    "ignored in the new run": (
+        CheckResult("c", Verdict.MATCH, (match(),), ignored_variables=ids("i")),
+        "1 variable by ignore",
+    ),
+    "let go": (
+        CheckResult("c", Verdict.MATCH, (match(),), missing_variables=ids("i")),
+        "1 variable missing",
+    ),
+    "new": (
+        CheckResult("c", Verdict.MATCH, (match(),), extra_variables=ids("i")),
+        "1 variable extra",
+    ),
+    "masked": (
+        CheckResult("c", Verdict.MATCH, (match(mask="land", masked_count=400),)),
+        "400 elements masked",
+    ),
+    "masked, and nobody counted": (
+        CheckResult("c", Verdict.MATCH, (match(mask="land"),)),
+        "1 variable in part by a mask",
+    ),
+    "excluded": (
+        CheckResult("c", Verdict.MATCH, (match(),), excluded_files=1),
+        "1 file by exclude",
+    ),
+    "links": (
+        CheckResult("c", Verdict.MATCH, (match(),), hidden_links=("/a",)),
+        "1 link not followed",
+    ),
+}
+# Sentences that are true only if every number was compared.
+CLAIMS = re.compile(r"(?i)all numbers|all 1,?000 elements(?! \(less)|everything match|every number")
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize("case", PARTIAL)
+def test_no_output_claims_more_than_was_compared(output: str, case: str) -> None:
+    check, words = PARTIAL[case]
+    run = RunResult(Verdict.MATCH, (check, CheckResult("other", Verdict.MATCH, (match(),))))
+    text = OUTPUTS[output](run)
+    assert words in text
+    is_masked = "masked" in case
+    for claim in CLAIMS.finditer(text):
+        assert "elements" in claim[0], claim
+        # The other check has compared all of its elements; the masked variable has not.
+        assert not is_masked or output in ("page", "terminal"), claim
+    assert run.exit_code == 0
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_what_compared_everything_says_so(output: str) -> None:
+    run = RunResult(Verdict.MATCH, (CheckResult("c", Verdict.MATCH, (match(), match("y"))),))
+    text = OUTPUTS[output](run)
+    assert "not compared" not in text.replace("was not compared is not a match", "").replace(
+        "Not compared", ""
+    )
+    said = {"terminal": "match  all 2 variables", "json": '"text": "compared 2 variables, 2,000 e'}
+    if output in ("page", "markdown", "annotations"):
+        assert "All numbers match" in text
+    elif output in said:
+        assert said[output] in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "words"),
+    [
+        ("check", LEFT_OUT, "1 variable of the golden was not compared (ignore)"),
+        ("compare", LEFT_OUT, "1 variable of the first side was not compared (ignore)"),
+        (
+            "pytest",
+            {"missing_variables": ids("a", "b")},
+            "2 variables of the golden were not compared (gone, not strict)",
+        ),
+        (
+            "check",
+            {**LEFT_OUT, "missing_variables": ids("a")},
+            "2 variables of the golden were not compared (ignore; gone, not strict)",
+        ),
+    ],
+)
+def test_the_headline_names_what_of_the_golden_was_left_out(
+    kind: str, more: Any, words: str
+) -> None:
+    run = RunResult(Verdict.MATCH, (CheckResult("c", Verdict.MATCH, (match(),), **more),), kind)
+    assert terminal(run).splitlines()[0] == f"match, but {words}  1 variable"
+    assert f"Numbers match, but {words}" in page(run)
+    assert f"Numbers match, but {words}" in OUTPUTS["markdown"](run).splitlines()[0]
+    assert f"Numbers match, but {words}" in render_annotations(run)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.DIFFER, Verdict.NOT_COMPARABLE])
+@pytest.mark.parametrize("output", [*OUTPUTS, "failure"])
+def test_a_mismatch_says_what_was_not_compared_besides(output: str, verdict: Verdict) -> None:
+    bad = VariableResult(
+        "bad",
+        verdict,
+        reason="why",
+        evidence=Evidence.DATA,
+        element_count=10,
+        masked_count=4,
+        mask="land",
+        differing_count=6,
+    )
+    check = CheckResult("c", verdict, (bad, match()), **LEFT_OUT)
+    run = RunResult(verdict, (check,))
+    text = failure(run) if output == "failure" else OUTPUTS[output](run)
+    assert "2 variables by ignore" in text
+    if verdict is Verdict.DIFFER:
+        assert "4 elements masked" in text
+        if output in ("terminal", "page", "junit", "failure"):
+            assert "6 elements (4 more are masked) differ" in text.replace("(100 %) ", "")
+    if output == "failure":
+        assert len(text.splitlines()) <= MOST_LINES
+
+
+def test_what_was_left_out_of_the_golden_is_skipped_in_junit() -> None:
+    run = RunResult(Verdict.MATCH, (PARTIAL["ignored"][0],))
+    (suite,) = ElementTree.fromstring(render_junit(run)).iter("testsuite")
+    assert (suite.get("tests"), suite.get("skipped")) == ("2", "1")
+    (case,) = (one for one in suite.iter("testcase") if one.find("skipped") is not None)
+    assert case.get("name") == "i"
+
+
+def test_names_are_told_in_json_and_by_verbose() -> None:
+    check = PARTIAL["ignored"][0]
+    run = RunResult(Verdict.MATCH, (check,))
+    (told,) = to_document(run)["checks"]
+    assert told["ignored_variables"] == [{"name": "i"}, {"name": "j"}]
+    assert told["left_out_variables"] == [{"name": "i"}]
+    stream = io.StringIO()
+    render(run, make_console(stream), verbose=True)
+    assert "left out: i\n" in stream.getvalue()
+    assert "Left out of the golden: i" in page(run)
+
+
+def test_masked_elements_did_not_stay_where_they_were() -> None:
+    """The bar of those that did not move has none that nobody looked at."""
+    histogram = (10, *[0] * 17, 5, *[0] * 15)
+    variable = match(
+        mask="land",
+        element_count=15,
+        masked_count=8,
+        bound=ErrorBound(1.0),
+        bound_share_histogram=histogram,
+    )
+    figure = histogram_of(variable)
+    assert figure is not None
+    assert ": 2</title>" in figure.image
+    assert ": 10</title>" not in figure.image
+
+
+def test_links_name_no_folder_of_the_machine() -> None:
+    check = CheckResult("c", Verdict.MATCH, (match(),), hidden_links=("/home/me/run/a.h5: /x",))
+    run = relative_to(RunResult(Verdict.MATCH, (check,)), Path("/home/me"))
+    assert run.checks[0].hidden_links == ("run/a.h5: /x",)

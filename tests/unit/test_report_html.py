@@ -174,7 +174,7 @@ def test_what_comes_first() -> None:
             "First divergence: iteration 2, rank 1, x: 3 of 10 elements differ beyond atol=1e-6",
             "In iteration 2 only",
             "In iteration 3 only",
-            "All variables, worst first",
+            "Variables, worst first",
         )
     ]
     assert places == sorted(places)

@@ -97,7 +97,8 @@ def test_a_difference_says_where_and_how_much() -> None:
 def test_matches_are_one_line_that_tells_of_the_drift() -> None:
     text = shown(run_of(match("a", 0.31), match("b", 0.1)))
     assert "match  2 variables [residues], at most 31 % of the bound used (by a)" in text
-    assert len(text.splitlines()) == 3
+    assert text.splitlines()[-1] == "    compared 2 variables, 20 elements"
+    assert len(text.splitlines()) == 4
 
 
 def test_the_evidence_is_always_told() -> None:
@@ -160,7 +161,8 @@ def test_sure_suspects_give_limits() -> None:
 def test_one_reason_for_many_variables_is_one_line() -> None:
     text = shown(run_of(*(lost(f"v{number}") for number in range(30))))
     assert "v0, v1, v10, v11 and 26 more: is not in the outputs" in text
-    assert len(text.splitlines()) == 3
+    assert "compared nothing; not compared: 30 variables not comparable" in text
+    assert len(text.splitlines()) == 4
 
 
 def test_a_difference_says_how_to_accept_it() -> None:
