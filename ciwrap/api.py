@@ -8,8 +8,7 @@ raise UsageError (a ValueError); what cannot be compared raises, or is a result 
 
 from __future__ import annotations
 
-import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,13 +29,14 @@ from ciwrap.errors import (
 )
 from ciwrap.golden.evidence import capture
 from ciwrap.golden.store import decode, read_golden_file
-from ciwrap.model import ErrorBound, EvidencePolicy, VariableId, VariableResult, VariableSettings
+from ciwrap.model import SettingsLayer, VariableId, VariableResult, VariableSettings
+from ciwrap.trees.bounds import bound_of
 from ciwrap.trees.build import build_tree as stream_tree
 from ciwrap.trees.build import tree_parameters
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from ciwrap._core import GoldenVariable, Tree
     from ciwrap.arrays.values import Values
@@ -62,7 +62,7 @@ def build_tree(
     residue_levels: int = 1,
     chunk_bytes: int = _DEFAULTS.chunk_bytes,
     equal_nan: bool = True,
-    fill_values: Sequence[float | int] = (),
+    fill_values: float | Sequence[float] = (),
 ) -> Tree:
     """The Merkle tree of an array of any shape, its values in C order rounded to the error bound.
 
@@ -74,9 +74,16 @@ def build_tree(
     """
     values = _values(array)
     settings = _settings(
-        atol, rtol, ulps, equal_nan=equal_nan, fill_values=fill_values, chunk_bytes=chunk_bytes
+        "build_tree()",
+        atol=atol,
+        rtol=rtol,
+        ulps=ulps,
+        residue_levels=residue_levels,
+        chunk_bytes=chunk_bytes,
+        equal_nan=equal_nan,
+        fill_values=fill_values,
     )
-    parameters = tree_parameters(values.dtype, settings, residue_levels=residue_levels)
+    parameters = tree_parameters(values.dtype, settings, residue_levels=settings.residue_levels)
     if values.device is not None:
         return stream_tree(parameters, values)[0]
     return _core.build_tree(parameters, as_bytes(values.read(0, values.element_count)))
@@ -90,18 +97,30 @@ def compare_arrays(
     rtol: float = 0.0,
     ulps: int = 0,
     equal_nan: bool = True,
-    fill_values: Sequence[float | int] = (),
+    fill_values: float | Sequence[float] = (),
+    period: float | Sequence[float] | None = None,
+    mixed_precision: bool = False,
     name: str = "array",
 ) -> VariableResult:
     """Compares two arrays element by element; v differs unless |v - g| <= atol + rtol |g|.
 
     With `ulps` instead: unless at most so many floats lie between them. fill_values: numbers that
-    mean "missing", which equals "missing" alone. The result counts elements, and names them by
-    their indices in the array's shape. Another dtype or shape is `not_comparable`, not an
-    exception. Raises UsageError for bounds out of range, UnsupportedDtypeError for arrays without a
-    defined comparison.
+    mean "missing", which equals "missing" alone. period: differences are modulo this, one number or
+    one for each component of the last axis (0: none). mixed_precision: float32 against float64 is
+    compared as float32. The result counts elements, and names them by their indices in the array's
+    shape. Another dtype or shape is `not_comparable`, not an exception. Raises UsageError for
+    settings out of range, UnsupportedDtypeError for arrays without a defined comparison.
     """
-    settings = _settings(atol, rtol, ulps, equal_nan=equal_nan, fill_values=fill_values)
+    settings = _settings(
+        "compare_arrays()",
+        atol=atol,
+        rtol=rtol,
+        ulps=ulps,
+        equal_nan=equal_nan,
+        fill_values=fill_values,
+        period=period,
+        mixed_precision=mixed_precision,
+    )
     ours, theirs = _values(golden), _values(new)
     return compare_values(ours, theirs, settings, VariableId(name))
 
@@ -137,12 +156,15 @@ class Golden:
         *,
         iteration: int | None = None,
         rank: int | None = None,
+        period: float | Sequence[float] | None = None,
+        mixed_precision: bool = False,
     ) -> VariableResult:
         """Compares an array with the variable of that identity, by the golden's own bound.
 
         Raises VariableMissingError, and what `check_array` raises.
         """
-        return check_array(array, self.variable(name, iteration=iteration, rank=rank))
+        golden = self.variable(name, iteration=iteration, rank=rank)
+        return check_array(array, golden, period=period, mixed_precision=mixed_precision)
 
     def to_bytes(self) -> bytes:
         """The golden file's bytes: the same on every machine for the same content.
@@ -180,7 +202,7 @@ def make_golden(
     residue_levels: int = _DEFAULTS.residue_levels,
     chunk_bytes: int = _DEFAULTS.chunk_bytes,
     equal_nan: bool = True,
-    fill_values: Sequence[float | int] = (),
+    fill_values: float | Sequence[float] = (),
     iteration: int | None = None,
     rank: int | None = None,
 ) -> Golden:
@@ -191,20 +213,16 @@ def make_golden(
     `Golden(one.variables + other.variables)`. Raises UsageError for settings out of range and for
     no array at all, UnsupportedDtypeError for arrays without a defined comparison.
     """
-    try:
-        policy = EvidencePolicy(evidence)
-    except ValueError:
-        words = ", ".join(policy.value for policy in EvidencePolicy)
-        raise UsageError(f"there is no evidence {evidence!r} (there is: {words})") from None
     settings = _settings(
-        atol,
-        rtol,
-        ulps,
+        "make_golden()",
+        atol=atol,
+        rtol=rtol,
+        ulps=ulps,
+        evidence=evidence,
+        residue_levels=residue_levels,
+        chunk_bytes=chunk_bytes,
         equal_nan=equal_nan,
         fill_values=fill_values,
-        chunk_bytes=chunk_bytes,
-        residue_levels=residue_levels,
-        evidence=policy,
     )
     if not hasattr(arrays, "items"):
         raise UsageError(f"arrays are given by name, {{'x': x}}, not as {type(arrays).__name__}")
@@ -225,38 +243,34 @@ def read_golden(path: str | os.PathLike[str]) -> Golden:
     return Golden(tuple(read_golden_file(Path(path))[0]))
 
 
-def check_array(array: Any, golden: GoldenVariable) -> VariableResult:
+def check_array(
+    array: Any,
+    golden: GoldenVariable,
+    *,
+    period: float | Sequence[float] | None = None,
+    mixed_precision: bool = False,
+) -> VariableResult:
     """Compares an array with a golden variable, by the golden's own bound and evidence.
 
-    Another dtype or shape is `not_comparable`, not an exception. Raises UnsupportedDtypeError for
-    arrays without a defined comparison.
+    period and mixed_precision, which no golden keeps: as in `compare_arrays`. Another dtype or
+    shape, or a period where the golden has no data, is `not_comparable`, not an exception. Raises
+    UsageError for settings out of range, UnsupportedDtypeError for arrays without a defined
+    comparison.
     """
-    return check_golden(golden, _values(array, golden.name), None)
-
-
-def _settings(
-    atol: float,
-    rtol: float,
-    ulps: int,
-    *,
-    equal_nan: bool,
-    fill_values: Sequence[float | int],
-    chunk_bytes: int = _DEFAULTS.chunk_bytes,
-    residue_levels: int = _DEFAULTS.residue_levels,
-    evidence: EvidencePolicy = EvidencePolicy.AUTO,
-) -> VariableSettings:
-    given: Iterable[object] = fill_values
-    for value in given:
-        if not isinstance(value, numbers.Real):
-            raise UsageError(f"fill_values must be numbers, not {value!r}")
-    return VariableSettings(
-        bound=ErrorBound(atol, rtol, ulps),
-        equal_nan=equal_nan,
-        fill_values=tuple(fill_values),
-        chunk_bytes=chunk_bytes,
-        residue_levels=residue_levels,
-        evidence=evidence,
+    asked = _settings("check_array()", period=period, mixed_precision=mixed_precision)
+    made_with = golden.tree.parameters
+    settings = replace(
+        asked,
+        bound=bound_of(made_with),
+        equal_nan=made_with.equal_nan,
+        fill_values=tuple(made_with.fill_values),
     )
+    return check_golden(golden, _values(array, golden.name), settings)
+
+
+def _settings(where: str, **arguments: Any) -> VariableSettings:
+    """The settings that keyword arguments say; None says nothing. Raises UsageError."""
+    return VariableSettings.of(SettingsLayer.from_arguments(arguments, where))
 
 
 def _values(array: Any, name: str | None = None) -> Values:

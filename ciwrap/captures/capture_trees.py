@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from functools import cache
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ciwrap import _core
@@ -18,7 +17,6 @@ from ciwrap.captures.index import (
 from ciwrap.captures.index_codec import read_checkpoint, read_index
 from ciwrap.catalog.files import relative_path
 from ciwrap.errors import CiwrapError, UsageError
-from ciwrap.model import VariableSettings
 from ciwrap.trees.bounds import bound_of, describe_bound
 from ciwrap.trees.build import Resources, feed, tree_parameters
 
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from ciwrap.captures.container import CaptureFile, CaptureWriter
     from ciwrap.catalog.catalog import Catalog
     from ciwrap.catalog.rules import Rules
-    from ciwrap.model import VariableId
+    from ciwrap.model import VariableId, VariableSettings
     from ciwrap.progress import Progress
     from ciwrap.readers.base import VariableInfo
 
@@ -90,28 +88,6 @@ def with_bound_of(settings: VariableSettings, captured: CapturedVariable) -> Var
     )
 
 
-# What a tree knows of a variable's settings, and what does not change how it is compared.
-_KNOWN_TO_TREES = frozenset(
-    {
-        *("bound", "residue_levels", "chunk_bytes", "evidence", "data_budget_bytes"),
-        *("residues_budget_bytes", "equal_nan", "fill_values", "strict_dtype", "strict_shape"),
-    }
-)
-
-
-@cache
-def has_own_tree(settings: VariableSettings) -> bool:
-    """Whether the variable is compared number by number with its namesake, so that trees tell; not
-    with a mask, and not in any other way that looks beyond the variable itself.
-    """
-    plain = VariableSettings()
-    return all(
-        getattr(settings, item.name) == getattr(plain, item.name)
-        for item in fields(settings)
-        if item.name not in _KNOWN_TO_TREES
-    )
-
-
 class TreeMaker:
     """Makes the trees that a capture is to have; counts what it reads.
 
@@ -155,7 +131,7 @@ class TreeMaker:
     def is_as_asked(self, variable: CapturedVariable) -> bool:
         """Whether an earlier capture's trees are those that would be made now."""
         settings = self._settings_of(variable.identity, variable.dtype)
-        if self._rules.is_ignored(variable.identity) or not has_own_tree(settings):
+        if self._rules.is_ignored(variable.identity) or not settings.has_own_trees:
             return True
         if variable.plain is None:
             return False
@@ -183,7 +159,7 @@ class TreeMaker:
         if info.fault is not None:
             self.without_tree.append((identity, info.fault))
             return _without_tree(identity, info, info.fault)
-        if not has_own_tree(settings):
+        if not settings.has_own_trees:
             reason = "it is compared in a way that trees do not know, such as with a mask"
             self.without_tree.append((identity, reason))
             return _without_tree(identity, info, reason)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ciwrap.captures.capture_trees import has_own_tree, with_bound_of
+from ciwrap.captures.capture_trees import with_bound_of
 from ciwrap.captures.checkpoint import Look, Variables
 from ciwrap.catalog.rows import refuse_other_ids
 from ciwrap.compare.by_data import ByData
@@ -179,7 +179,7 @@ class _Run:
         try:
             refuse_other_labels(signature.labels, other.labels, RUNS)
             is_empty = math.prod(other.shape) == 0
-            if has_own_tree(settings) and signature == other and not is_empty:
+            if settings.has_own_trees and signature == other and not is_empty:
                 self._trees.compare(Pair(result, settings, ours, theirs))
             else:
                 self._whole(identity, ours, theirs, settings, result.source_path)

@@ -1,6 +1,6 @@
 """The configuration, ciwrap.yaml: loading it, and what it says of each variable.
 
-Loading needs pydantic and PyYAML, which are imported on first use only.
+Loading needs PyYAML, which is imported on first use only.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from ciwrap.config.settings import (
     Check,
     CommandSettings,
     Config,
-    SettingsLayer,
     Strictness,
     VariableRule,
     fit_to_dtype,
@@ -31,7 +30,6 @@ __all__ = [
     "Check",
     "CommandSettings",
     "Config",
-    "SettingsLayer",
     "Strictness",
     "VariableRule",
     "find_config",
@@ -72,6 +70,6 @@ def make_starter(found: Iterable[FoundFile], *, command: str | None = None) -> S
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of ciwrap.yaml, for editors; stable between releases of one version."""
-    from ciwrap.config.loading import schema
+    from ciwrap.config.json_schema import json_schema as make
 
-    return schema()
+    return make()

@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-import difflib
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
-
-from pydantic import ValidationError
 
 from ciwrap.config.nodes import Document, Location, parse_document, read_document
 from ciwrap.config.scalars import plain_value
-from ciwrap.config.schema import (
-    OWN_FORMATS,
-    BoundSection,
-    CheckSection,
-    ConfigSection,
-    OptionsSection,
-    RunSection,
-)
-from ciwrap.config.settings import (
-    Check,
-    CommandSettings,
-    Config,
-    SettingsLayer,
-    Strictness,
-    VariableRule,
-)
+from ciwrap.config.schema import CONFIG, OPTIONS, OWN_FORMATS
+from ciwrap.config.settings import Check, CommandSettings, Config, Strictness, VariableRule
 from ciwrap.errors import ConfigError, ConfigMissingError
-from ciwrap.model import ErrorBound, EvidencePolicy
+from ciwrap.model import SETTINGS, SettingsLayer
+from ciwrap.model.forms import FormError, nearest
 from ciwrap.patterns import PathPattern
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
-
-    from pydantic_core import ErrorDetails
 
 CONFIG_NAME = "ciwrap.yaml"
 READER_GROUP = "ciwrap.readers"
@@ -63,56 +45,20 @@ def find(start: Path) -> Path:
     )
 
 
-def schema() -> dict[str, Any]:
-    """See `ciwrap.config.json_schema`."""
-    made = ConfigSection.model_json_schema()
-    own_options = OptionsSection.model_json_schema()
-    made["$defs"].update(own_options.pop("$defs", {}))
-    made["$defs"]["OptionsSection"] = own_options
-    options = {"anyOf": [{"$ref": "#/$defs/OptionsSection"}, {"type": "object"}]}
-    for name in ("CheckSection", "NamedCheckSection"):
-        made["$defs"][name]["properties"]["options"].update(options)
-    words = {"type": "array", "items": {"type": "string"}, "minItems": 1}
-    short = [{"$ref": "#/$defs/RunSection"}, {"type": "string", "minLength": 1}, words]
-    for section in (made, *(made["$defs"][name] for name in ("CheckSection", "NamedCheckSection"))):
-        section["properties"]["run"]["anyOf"] = short
-    made["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    _tidy(made)
-    made["title"] = "ciwrap.yaml"
-    return made
-
-
-def _tidy(part: Any) -> None:
-    """Takes out what only pydantic means: titles made of names, and null for what is not given."""
-    if isinstance(part, list):
-        for item in part:
-            _tidy(item)
-    if not isinstance(part, dict):
-        return
-    for inner in part.values():
-        _tidy(inner)
-    if isinstance(part.get("title"), str):
-        del part["title"]
-    if "default" in part and part["default"] is None:
-        del part["default"]
-        choices = [choice for choice in part.pop("anyOf") if choice != {"type": "null"}]
-        part.update(choices[0] if len(choices) == 1 else {"anyOf": choices})
-
-
 def _config(document: Document) -> Config:
     if document.value is None:
         raise document.error("is empty", remedy="'ciwrap init' writes a starter")
     try:
-        section = ConfigSection.model_validate(document.value)
-    except ValidationError as error:
-        raise _first_error(document, error) from None
+        section = CONFIG.from_text(document.value)
+    except FormError as error:
+        raise _refused(document, error) from None
     root = document.path.parent
-    defaults = SettingsLayer() if section.defaults is None else _layer(section.defaults)
-    located: list[tuple[str, CheckSection, Location]]
-    if isinstance(section.checks, tuple):
-        located = [(check.name, check, ("checks", n)) for n, check in enumerate(section.checks)]
+    defaults = SettingsLayer() if section["defaults"] is None else _layer(section["defaults"])
+    located: list[tuple[str, dict[str, Any], Location]]
+    if isinstance(section["checks"], list):
+        located = [(one["name"], one, ("checks", n)) for n, one in enumerate(section["checks"])]
     else:
-        located = [(name, check, ("checks", name)) for name, check in section.checks.items()]
+        located = [(name, one, ("checks", name)) for name, one in section["checks"].items()]
     if not located:
         raise document.error("holds no check", ("checks",))
     checks: dict[str, Check] = {}
@@ -128,9 +74,9 @@ def _config(document: Document) -> Config:
     return Config(
         path=document.path,
         root=root,
-        golden_dir=root / section.golden_dir,
+        golden_dir=root / section["golden_dir"],
         checks=tuple(checks.values()),
-        command=_command(root, section.run),
+        command=_command(root, section["run"]),
     )
 
 
@@ -138,43 +84,39 @@ def _check(
     document: Document,
     root: Path,
     name: str,
-    section: CheckSection,
+    section: Mapping[str, Any],
     location: Location,
     defaults: SettingsLayer,
 ) -> Check:
-    if not section.outputs:
+    if not section["outputs"]:
         raise document.error("names no outputs", (*location, "outputs"))
     _check_patterns(document, section, location)
     _check_format(document, section, location)
-    strict = section.strict
+    rules = section["variables"] or {}
     return Check(
         name=name,
         root=root,
-        outputs=section.outputs,
-        exclude=section.exclude,
-        layout=section.layout,
-        format=section.format,
+        outputs=section["outputs"],
+        exclude=section["exclude"],
+        layout=section["layout"],
+        format=section["format"],
         options=_options(document, section, location),
-        command=_command(root, section.run),
-        ignore=section.ignore,
-        strict=Strictness()
-        if strict is None
-        else Strictness(strict.dtype, strict.shape, strict.variables),
+        command=_command(root, section["run"]),
+        ignore=section["ignore"],
+        strict=Strictness() if section["strict"] is None else Strictness(**section["strict"]),
         layers=(defaults, _layer(section)),
-        rules=tuple(
-            VariableRule(pattern, _layer(rule)) for pattern, rule in section.variables.items()
-        ),
+        rules=tuple(VariableRule(pattern, _layer(rule)) for pattern, rule in rules.items()),
         config_path=document.path,
         line=document.line_of(location),
-        duplicates=section.duplicates or "error",
+        duplicates=section["duplicates"] or "error",
     )
 
 
-def _check_patterns(document: Document, section: CheckSection, location: Location) -> None:
+def _check_patterns(document: Document, section: Mapping[str, Any], location: Location) -> None:
     """A wrong field in a template is found here, where its line is known."""
-    patterns = [("outputs", n, text) for n, text in enumerate(section.outputs)]
-    patterns += [("exclude", n, text) for n, text in enumerate(section.exclude)]
-    patterns += [] if section.layout is None else [("layout", 0, section.layout)]
+    patterns = [("outputs", n, text) for n, text in enumerate(section["outputs"])]
+    patterns += [("exclude", n, text) for n, text in enumerate(section["exclude"])]
+    patterns += [] if section["layout"] is None else [("layout", 0, section["layout"])]
     for key, number, text in patterns:
         here = (*location, key, number)
         _check_pattern(document, text, here if here in document.positions else here[:-1])
@@ -187,96 +129,64 @@ def _check_pattern(document: Document, text: str, location: Location) -> None:
         raise document.error(error.message, location, remedy=error.remedy) from None
 
 
-def _check_format(document: Document, section: CheckSection, location: Location) -> None:
-    if section.format is None or section.format in OWN_FORMATS:
+def _check_format(document: Document, section: Mapping[str, Any], location: Location) -> None:
+    name = section["format"]
+    if name is None or name in OWN_FORMATS:
         return
+    from importlib import metadata
+
     foreign = [entry.name for entry in metadata.entry_points(group=READER_GROUP)]
     names = [*OWN_FORMATS, *sorted({*foreign} - {*OWN_FORMATS})]
-    if section.format not in names:
-        near = difflib.get_close_matches(section.format, names, 1, 0.5)
+    if name not in names:
         raise document.error(
-            f"there is no reader {section.format!r} (there is: {', '.join(names)})",
+            f"there is no reader {name!r} (there is: {', '.join(names)})",
             (*location, "format"),
-            suggestion=near[0] if near else None,
+            suggestion=nearest(name, names),
         )
 
 
-def _options(document: Document, section: CheckSection, location: Location) -> dict[str, Any]:
-    if section.options is None:
+def _options(document: Document, section: Mapping[str, Any], location: Location) -> dict[str, Any]:
+    written = section["options"]
+    if written is None:
         return {}
-    if section.format is not None and section.format not in OWN_FORMATS:
-        return {str(key): plain_value(value) for key, value in section.options.items()}
+    if section["format"] is not None and section["format"] not in OWN_FORMATS:
+        return {str(key): plain_value(value) for key, value in written.items()}
     try:
-        own = OptionsSection.model_validate(section.options)
-    except ValidationError as error:
-        raise _first_error(document, error, (*location, "options")) from None
-    return own.model_dump(exclude_none=True)
+        own = OPTIONS.from_text(written)
+    except FormError as error:
+        raise _refused(document, error, (*location, "options")) from None
+    return _given(own)
 
 
-def _layer(section: BoundSection) -> SettingsLayer:
-    has_bound = not (section.atol is None and section.rtol is None and section.ulps is None)
-    return SettingsLayer(
-        bound=ErrorBound(section.atol or 0.0, section.rtol or 0.0, section.ulps or 0)
-        if has_bound
-        else None,
-        residue_levels=section.residue_levels,
-        chunk_bytes=section.chunk_bytes,
-        evidence=None if section.evidence is None else EvidencePolicy(section.evidence),
-        data_budget_bytes=section.data_budget_bytes,
-        residues_budget_bytes=section.residues_budget_bytes,
-        equal_nan=section.equal_nan,
-        fill_values=section.fill_values,
-        mask=section.mask,
-        align_by=section.align_by,
-        across_ranks=section.across_ranks,
-        period=section.period,
-        mixed_precision=section.mixed_precision,
-    )
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what nobody gave, in mappings within, too."""
+    return {
+        key: _given(value) if isinstance(value, dict) else value
+        for key, value in values.items()
+        if value is not None
+    }
 
 
-def _command(root: Path, section: RunSection | None) -> CommandSettings | None:
+def _layer(section: Mapping[str, Any]) -> SettingsLayer:
+    return SettingsLayer.of({n: section[n] for n in SETTINGS if section[n] is not None})
+
+
+def _command(root: Path, section: Mapping[str, Any] | None) -> CommandSettings | None:
     if section is None:
         return None
     return CommandSettings(
-        words=section.command,
-        working_dir=root / section.working_dir,
-        timeout_seconds=section.timeout_seconds,
-        env=dict(section.env),
+        words=section["command"],
+        working_dir=root / section["working_dir"],
+        timeout_seconds=section["timeout_seconds"],
+        env=section["env"] or {},
     )
 
 
-def _first_error(document: Document, error: ValidationError, prefix: Location = ()) -> Exception:
-    """Our error for the one that stands first in the file."""
-    located = [(_location(document, prefix, item), item) for item in error.errors()]
-    location, item = min(located, key=lambda pair: document.line_of(pair[0]) or 0)
-    context = item.get("ctx", {})
-    keys = context.get("keys")
-    if keys:
-        location = (*location, *keys)
-    message = str(context["message"]) if item["type"] == "ciwrap" else _words(item)
-    other = context.get("other_key")
-    if other is not None:
-        line = document.line_of((*location[:-1], other))
-        message += f", but {other} is given in line {line}"
-    suggestion = context.get("suggestion")
-    at_key = bool(keys) or bool(context.get("at_key"))
-    return document.error(message, location, at_key=at_key, suggestion=suggestion)
-
-
-def _words(item: ErrorDetails) -> str:
-    if item["type"] == "missing":
-        return "is required"
-    if item["type"] in ("mapping_type", "dict_type"):
-        return "must be a mapping of keys to values"
-    if item["type"] in ("tuple_type", "list_type"):
-        return "must be a list"
-    return item["msg"][:1].lower() + item["msg"][1:]
-
-
-def _location(document: Document, prefix: Location, item: ErrorDetails) -> Location:
-    """Where an error belongs: pydantic's path without the steps that are no part of the file."""
-    location = prefix
-    for step in item["loc"]:
-        if (*location, step) in document.positions:
-            location = (*location, step)
-    return (*location, item["loc"][-1]) if item["type"] == "missing" else location
+def _refused(document: Document, error: FormError, prefix: Location = ()) -> ConfigError:
+    """The error with its place in the file."""
+    location = (*prefix, *error.path)
+    message = error.message
+    if error.other_key is not None:
+        line = document.line_of((*location[:-1], error.other_key))
+        message += f", but {error.other_key} is given in line {line}"
+    return document.error(message, location, at_key=error.at_key, suggestion=error.suggestion)

@@ -1,52 +1,34 @@
-"""What ciwrap.yaml may hold: the one place that names its keys.
+"""What ciwrap.yaml may hold: the one place that names its keys, but for the settings of variables.
 
-The descriptions end up in the JSON Schema, which editors show.
+Those are stated in ciwrap.model.variable_settings. The help ends up in the JSON Schema, which
+editors show.
 """
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping  # noqa: TC003 - pydantic reads annotations when it runs
-from typing import Annotated, Any, Union
-
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Field,
-    Tag,
-    model_validator,
-)
+from typing import TYPE_CHECKING, Any
 
 from ciwrap.config.scalars import (
-    AnyText,
-    BoundPart,
-    Budget,
-    ByteOrder,
-    ChunkBytes,
-    ColumnType,
-    DuplicatesWord,
-    EvidenceWord,
-    FillValues,
-    Flag,
-    FormatVersion,
-    HeaderWord,
-    JsonForm,
-    Length,
-    Offset,
-    Periods,
-    ResidueLevels,
-    Seconds,
-    StepSize,
-    Text,
-    Texts,
-    Ulps,
-    command_words,
-    lengths,
-    refusal,
-    shown,
+    ANY_TEXT,
+    BYTE_ORDER,
+    COLUMN_TYPE,
+    COMMAND,
+    DUPLICATES,
+    FORMAT_VERSION,
+    HEADER_WORD,
+    LENGTHS,
+    OFFSET,
+    SECONDS,
+    SHORT_COMMANDS,
+    STEP_SIZE,
+    TEXTS,
 )
+from ciwrap.config.sections import ANY_MAPPING, Key, MappingOf, MappingOrList, Section
+from ciwrap.model import SETTINGS
+from ciwrap.model.forms import FLAG, TEXT, FormError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 OWN_FORMATS = ("npy", "npz", "raw", "text", "hdf5", "netcdf", "zarr",
     "parquet", "safetensors", "dcd", "gromacs", "fits", "vtk",
@@ -54,233 +36,127 @@ OWN_FORMATS = ("npy", "npz", "raw", "text", "hdf5", "netcdf", "zarr",
 )  # fmt: skip
 
 
-class Section(BaseModel):
-    """A mapping with known keys; anything else is an error that offers the nearest one."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _check_keys(cls, value: Any) -> Any:
-        if isinstance(value, cls):
-            return value
-        value = cls.from_short_form(value)
-        if value is None:
-            raise refusal("is empty; fill it in or remove it", at_key=True)
-        if not isinstance(value, dict):
-            raise refusal(f"must be a mapping of keys to values, not {shown(value)}")
-        for key in value:
-            if key not in cls.model_fields:
-                near = difflib.get_close_matches(key, list(cls.model_fields), 1, 0.5)
-                known = "" if near else f" (known here: {', '.join(cls.model_fields)})"
-                raise refusal(
-                    f"unknown key{known}", keys=[key], suggestion=near[0] if near else None
-                )
-            if value[key] is None:
-                raise refusal("is empty; fill it in or remove it", keys=[key])
-        return value
-
-    @classmethod
-    def from_short_form(cls, value: Any) -> Any:
-        """A section may be written shorter; this gives its long form."""
-        return value
+def _exclude_ulps(values: Mapping[str, Any]) -> None:
+    for name in ("atol", "rtol"):
+        if values["ulps"] and values[name]:
+            raise FormError("ulps excludes atol and rtol", ("ulps",), at_key=True, other_key=name)
 
 
-class BoundSection(Section):
-    """Settings that apply to values."""
+_SETTINGS = {name: Key(one.form, one.help) for name, one in SETTINGS.items()}
 
-    atol: BoundPart | None = Field(None, description="absolute part of the error bound")
-    rtol: BoundPart | None = Field(
-        None,
-        description="relative part of the error bound: |v - g| <= atol + rtol |g|",
-    )
-    ulps: Ulps | None = Field(
-        None, description="bound in representable values; excludes atol and rtol"
-    )
-    residue_levels: ResidueLevels | None = Field(
-        None, description="1 (plain tree) or odd, 3 to 255; 15 costs 4 bits a value"
-    )
-    chunk_bytes: ChunkBytes | None = Field(
-        None, description="bytes per chunk, 64 to 16 MiB; also as '4 KiB'"
-    )
-    evidence: EvidenceWord | None = Field(None, description="what a golden keeps of each variable")
-    data_budget_bytes: Budget | None = Field(
-        None, description="compressed size up to which evidence 'auto' keeps the data"
-    )
-    residues_budget_bytes: Budget | None = Field(
-        None, description="compressed size up to which evidence 'auto' keeps residues"
-    )
-    equal_nan: Flag | None = Field(None, description="whether NaN equals NaN")
-    fill_values: FillValues | None = Field(
-        None, description="values that mean 'missing'; missing equals missing only"
-    )
-    mask: Text | None = Field(
-        None, description="boolean variable whose true elements count as zero on both sides"
-    )
-    align_by: Text | None = Field(
-        None, description="id variable that orders the rows on both sides; 'none' for none"
-    )
-    across_ranks: Flag | None = Field(
-        None, description="whether the rows of all ranks are aligned together"
-    )
-    period: Periods | None = Field(
-        None, description="period of the values: a number, or one for each component (0: none)"
-    )
-    mixed_precision: Flag | None = Field(
-        None, description="compare float32 with float64, both rounded to float32"
-    )
+BOUND = Section("BoundSection", "Settings that apply to values.", _SETTINGS, check=_exclude_ulps)
 
-    @model_validator(mode="after")
-    def _exclude_ulps(self) -> BoundSection:
-        if self.ulps:
-            for name in ("atol", "rtol"):
-                if getattr(self, name):
-                    raise refusal("ulps excludes atol and rtol", keys=["ulps"], other_key=name)
-        return self
-
-
-class RunSection(Section):
-    """A command to run before checking."""
-
-    command: Annotated[
-        str | tuple[str, ...],
-        BeforeValidator(command_words),
-        JsonForm(
-            anyOf=[
-                {"type": "string", "minLength": 1},
-                {"type": "array", "items": {"type": "string"}, "minItems": 1},
-            ]
+RUN = Section(
+    "RunSection",
+    "A command to run before checking.",
+    {
+        "command": Key(
+            COMMAND, "a text for the shell, or a list of words without one", is_required=True
         ),
-    ] = Field(description="a text for the shell, or a list of words without one")
-    working_dir: Text = Field(".", description="where it runs, from the configuration's folder")
-    timeout_seconds: Seconds | None = Field(None, description="after which it is ended")
-    env: Mapping[str, AnyText] = Field(
-        default_factory=dict, description="environment variables to set"
-    )
+        "working_dir": Key(TEXT, "where it runs, from the configuration's folder", "."),
+        "timeout_seconds": Key(SECONDS, "after which it is ended"),
+        "env": Key(MappingOf(ANY_TEXT), "environment variables to set"),
+    },
+    short=lambda value: {"command": value} if isinstance(value, (str, list)) else value,
+    short_schema=SHORT_COMMANDS,
+)
 
-    @classmethod
-    def from_short_form(cls, value: Any) -> Any:
-        return {"command": value} if isinstance(value, (str, list)) else value
+STRICT = Section(
+    "StrictSection",
+    "Which mismatches make a check not comparable.",
+    {
+        "dtype": Key(FLAG, "another dtype", True),
+        "shape": Key(FLAG, "another shape", True),
+        "variables": Key(FLAG, "variables missing or extra", True),
+    },
+)
 
+_REGION = Section(
+    "RegionSection",
+    "A region of a VELOC checkpoint.",
+    {
+        "dtype": Key(TEXT, "such as float64", is_required=True),
+        "shape": Key(LENGTHS, "lengths; one may be -1"),
+        "name": Key(TEXT, "what the variable is called"),
+    },
+    short=lambda value: {"dtype": value} if isinstance(value, str) else value,
+    short_schema=({"type": "string"},),
+)
 
-class StrictSection(Section):
-    """Which mismatches make a check not comparable."""
+OPTIONS = Section(
+    "OptionsSection",
+    "Options of ciwrap's own readers.",
+    {
+        "dtype": Key(TEXT, "raw: such as float32, '>f8', bfloat16"),
+        "shape": Key(LENGTHS, "raw: lengths; one may be -1 (as the file's size says)"),
+        "offset": Key(OFFSET, "raw: bytes before the array"),
+        "byte_order": Key(BYTE_ORDER, "raw: little (default) or big"),
+        "delimiter": Key(ANY_TEXT, "text: between columns; 'space' for blanks"),
+        "header": Key(HEADER_WORD, "text: whether the first line names columns"),
+        "comment": Key(ANY_TEXT, "text: what comment lines begin with"),
+        "types": Key(MappingOf(COLUMN_TYPE), "text: types of columns"),
+        "empty_is_nan": Key(FLAG, "text: read empty cells as NaN"),
+        "final_newline": Key(FLAG, "text: a last line without a line break is an error (true)"),
+        "iterations": Key(
+            TEXT, "files with a history: 'auto', 'none', or the dimension that is time"
+        ),
+        "iteration_variable": Key(
+            TEXT, "files with a history: the variable whose values number the iterations"
+        ),
+        "iteration_step": Key(
+            STEP_SIZE, "files with a history: what one iteration adds to that variable"
+        ),
+        "attributes": Key(FLAG, "compare attributes, too, where the format has them (false)"),
+        "regions": Key(
+            MappingOf(_REGION), "veloc: dtype, and name and shape, of each region by its id"
+        ),
+    },
+)
 
-    dtype: Flag = Field(True, description="another dtype")
-    shape: Flag = Field(True, description="another shape")
-    variables: Flag = Field(True, description="variables missing or extra")
+_CHECK_KEYS = {
+    **_SETTINGS,
+    "outputs": Key(
+        TEXTS,
+        "files, folders, globs, or templates such as out/iter_{iteration:d}/{name}.npy",
+        is_required=True,
+    ),
+    "exclude": Key(TEXTS, "files to leave out, as globs", ()),
+    "layout": Key(TEXT, "where iteration, rank and name are in a path, if 'outputs' does not say"),
+    "format": Key(TEXT, "the reader, if the suffix does not tell"),
+    # Foreign readers have options of their own; see `loading`.
+    "options": Key(ANY_MAPPING, "options of the reader"),
+    "run": Key(RUN, "a command of this check's own"),
+    "ignore": Key(TEXTS, "variables to leave out, as names or globs", ()),
+    "duplicates": Key(
+        DUPLICATES, "which counts of what was written twice: an error, the first, the last"
+    ),
+    "strict": Key(STRICT, "which mismatches are errors"),
+    "variables": Key(
+        MappingOf(BOUND),
+        "settings by name or glob; of several that match, the last counts, and a name before any"
+        " glob",
+    ),
+}
 
+CHECK = Section("CheckSection", "One check.", _CHECK_KEYS, check=_exclude_ulps)
 
-class RegionSection(Section):
-    """A region of a VELOC checkpoint."""
+NAMED_CHECK = Section(
+    "NamedCheckSection",
+    "One check of a list.",
+    {**_CHECK_KEYS, "name": Key(TEXT, "the check's name", is_required=True)},
+    check=_exclude_ulps,
+)
 
-    dtype: Text = Field(description="such as float64")
-    shape: Annotated[tuple[Length, ...], BeforeValidator(lengths)] | None = Field(
-        None, description="lengths; one may be -1"
-    )
-    name: Text | None = Field(None, description="what the variable is called")
-
-    @classmethod
-    def from_short_form(cls, value: Any) -> Any:
-        return {"dtype": value} if isinstance(value, str) else value
-
-
-class OptionsSection(Section):
-    """Options of ciwrap's own readers."""
-
-    dtype: Text | None = Field(None, description="raw: such as float32, '>f8', bfloat16")
-    shape: (
-        Annotated[
-            tuple[Length, ...],
-            BeforeValidator(lengths),
-        ]
-        | None
-    ) = Field(None, description="raw: lengths; one may be -1 (as the file's size says)")
-    offset: Offset | None = Field(None, description="raw: bytes before the array")
-    byte_order: ByteOrder | None = Field(None, description="raw: little (default) or big")
-    delimiter: AnyText | None = Field(None, description="text: between columns; 'space' for blanks")
-    header: HeaderWord | None = Field(
-        None, description="text: whether the first line names columns"
-    )
-    comment: AnyText | None = Field(None, description="text: what comment lines begin with")
-    types: Mapping[str, ColumnType] | None = Field(None, description="text: types of columns")
-    empty_is_nan: Flag | None = Field(None, description="text: read empty cells as NaN")
-    final_newline: Flag | None = Field(
-        None, description="text: a last line without a line break is an error (true)"
-    )
-    iterations: Text | None = Field(
-        None, description="files with a history: 'auto', 'none', or the dimension that is time"
-    )
-    iteration_variable: Text | None = Field(
-        None, description="files with a history: the variable whose values number the iterations"
-    )
-    iteration_step: StepSize | None = Field(
-        None, description="files with a history: what one iteration adds to that variable"
-    )
-    attributes: Flag | None = Field(
-        None, description="compare attributes, too, where the format has them (false)"
-    )
-    regions: Mapping[str, RegionSection] | None = Field(
-        None, description="veloc: dtype, and name and shape, of each region by its id"
-    )
-
-
-class CheckSection(BoundSection):
-    """One check."""
-
-    outputs: Texts = Field(
-        description="files, folders, globs, or templates such as out/iter_{iteration:d}/{name}.npy"
-    )
-    exclude: Texts = Field((), description="files to leave out, as globs")
-    layout: Text | None = Field(
-        None, description="where iteration, rank and name are in a path, if 'outputs' does not say"
-    )
-    format: Text | None = Field(None, description="the reader, if the suffix does not tell")
-    options: (
-        Annotated[
-            Mapping[str, Any],
-            # Foreign readers have options of their own; see `loading.schema`.
-            JsonForm(type="object"),
-        ]
-        | None
-    ) = Field(None, description="options of the reader")
-    run: RunSection | None = Field(None, description="a command of this check's own")
-    ignore: Texts = Field((), description="variables to leave out, as names or globs")
-    duplicates: DuplicatesWord | None = Field(
-        None, description="which counts of what was written twice: an error, the first, the last"
-    )
-    strict: StrictSection | None = Field(None, description="which mismatches are errors")
-    variables: Mapping[str, BoundSection] = Field(
-        default_factory=dict,
-        description="settings by name or glob; of several that match, the last counts, and a name"
-        " before any glob",
-    )
-
-
-class NamedCheckSection(CheckSection):
-    """One check of a list."""
-
-    name: Text = Field(description="the check's name")
-
-
-def _checks_tag(value: Any) -> str:
-    return "list" if isinstance(value, (list, tuple)) else "mapping"
-
-
-class ConfigSection(Section):
-    """ciwrap.yaml"""
-
-    version: FormatVersion = Field(1, description="version of this format")
-    golden_dir: Text = Field("golden", description="folder of the goldens")
-    defaults: BoundSection | None = Field(None, description="settings for all checks")
-    run: RunSection | None = Field(None, description="the command that makes the outputs")
-    checks: Annotated[
-        Union[  # noqa: UP007 - X | Y cannot hold discriminated tags
-            Annotated[Mapping[str, CheckSection], Tag("mapping")],
-            Annotated[tuple[NamedCheckSection, ...], Tag("list")],
-        ],
-        Discriminator(_checks_tag),
-    ] = Field(description="the checks, by name")
-
-
-__all__ = ["OWN_FORMATS", "BoundSection", "ConfigSection", "OptionsSection"]
+CONFIG = Section(
+    "ConfigSection",
+    "ciwrap.yaml",
+    {
+        "version": Key(FORMAT_VERSION, "version of this format", 1),
+        "golden_dir": Key(TEXT, "folder of the goldens", "golden"),
+        "defaults": Key(BOUND, "settings for all checks"),
+        "run": Key(RUN, "the command that makes the outputs"),
+        "checks": Key(
+            MappingOrList(MappingOf(CHECK), NAMED_CHECK), "the checks, by name", is_required=True
+        ),
+    },
+)

@@ -15,13 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.errors import ConfigError
-from ciwrap.model import (
-    NO_ALIGNMENT,
-    ErrorBound,
-    EvidencePolicy,
-    VariableId,
-    VariableSettings,
-)
+from ciwrap.model import ErrorBound, SettingsLayer, VariableId, VariableSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,41 +37,6 @@ def name_matches(pattern: str, variable: VariableId) -> bool:
     """
     subjects = {variable.name, variable.text} if " / " in pattern else {variable.name}
     return pattern in subjects or any(fnmatch.fnmatchcase(one, pattern) for one in subjects)
-
-
-@dataclass(frozen=True, slots=True)
-class SettingsLayer:
-    """What one place of the configuration says; None: nothing."""
-
-    bound: ErrorBound | None = None
-    residue_levels: int | None = None
-    chunk_bytes: int | None = None
-    evidence: EvidencePolicy | None = None
-    data_budget_bytes: int | None = None
-    residues_budget_bytes: int | None = None
-    equal_nan: bool | None = None
-    fill_values: tuple[float | int, ...] | None = None
-    mask: str | None = None
-    align_by: str | None = None
-    across_ranks: bool | None = None
-    period: tuple[float, ...] | None = None
-    mixed_precision: bool | None = None
-
-    def over(self, settings: VariableSettings) -> VariableSettings:
-        """The settings with this layer's own put over them."""
-
-        def pick(name: str) -> Any:
-            own = getattr(self, name)
-            return getattr(settings, name) if own is None else own
-
-        return VariableSettings(
-            **{name: pick(name) for name in _LAYER_KEYS},
-            strict_dtype=settings.strict_dtype,
-            strict_shape=settings.strict_shape,
-        )
-
-
-_LAYER_KEYS = tuple(SettingsLayer.__dataclass_fields__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +108,7 @@ class Check:
         """
         layers = (*self.layers, *(rule.settings for rule in self.rules))
         return self.duplicates != "error" or any(
-            layer.align_by not in (None, NO_ALIGNMENT) for layer in layers
+            layer.said.get("align_by") is not None for layer in layers
         )
 
     def is_ignored(self, variable: VariableId) -> bool:
@@ -164,9 +123,12 @@ class Check:
         """The settings of one variable, fit for its dtype (see `fit_to_dtype`) where that is
         given.
         """
-        settings = VariableSettings(strict_dtype=self.strict.dtype, strict_shape=self.strict.shape)
-        for layer in (*self.layers, *(rule.settings for rule in self.matching_rules(variable))):
-            settings = layer.over(settings)
+        settings = VariableSettings.of(
+            *self.layers,
+            *(rule.settings for rule in self.matching_rules(variable)),
+            strict_dtype=self.strict.dtype,
+            strict_shape=self.strict.shape,
+        )
         return settings if dtype is None else fit_to_dtype(settings, dtype)
 
     def unused_rules(self, variables: list[VariableId]) -> list[str]:

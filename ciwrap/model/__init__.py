@@ -8,31 +8,31 @@ from ciwrap.model.coverage import Coverage
 from ciwrap.model.divergence import Divergence, DivergenceKind
 from ciwrap.model.results import CheckResult, CommandOutcome, Message, MessageLevel, RunResult
 from ciwrap.model.rules import (
-    DEFAULT_CHUNK_BYTES,
-    DEFAULT_DATA_BUDGET_BYTES,
-    DEFAULT_RESIDUE_LEVELS,
-    DEFAULT_RESIDUES_BUDGET_BYTES,
-    NO_ALIGNMENT,
     ErrorBound,
     Evidence,
     EvidencePolicy,
     VariableId,
-    VariableSettings,
     number_text,
 )
 from ciwrap.model.variable_result import ChunkRange, Details, DifferingElement, VariableResult
+from ciwrap.model.variable_settings import (
+    NO_ALIGNMENT,
+    SETTINGS,
+    SettingArguments,
+    SettingsLayer,
+    VariableSettings,
+)
 from ciwrap.model.verdict import Verdict
 
 __all__ = [
     # what is asked
-    "DEFAULT_CHUNK_BYTES",
-    "DEFAULT_DATA_BUDGET_BYTES",
-    "DEFAULT_RESIDUES_BUDGET_BYTES",
-    "DEFAULT_RESIDUE_LEVELS",
     "NO_ALIGNMENT",
+    "SETTINGS",
     "ErrorBound",
     "Evidence",
     "EvidencePolicy",
+    "SettingArguments",
+    "SettingsLayer",
     "VariableId",
     "VariableSettings",
     "number_text",

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from functools import total_ordering
 
 from ciwrap.errors import InvalidBoundError
-
-# What `align_by` says of a variable whose rows stay in the file's order.
-NO_ALIGNMENT = "none"
-DEFAULT_CHUNK_BYTES = 4096
-DEFAULT_RESIDUE_LEVELS = 15
-# Compressed bytes a golden may spend on one variable. The data themselves are the best evidence:
-# exact counts and indices; within this budget a golden of some dozen variables still is a small
-# commit.
-DEFAULT_DATA_BUDGET_BYTES = 256 * 1024
-# Residues decide as surely as the data (a tree alone cannot tell noise from a change) at an eighth
-# of float32 and a sixteenth of float64 data, so more may be spent before a tree alone is all that
-# is kept: this holds the residues of some 60 MB of float32, or of 10 million float64.
-DEFAULT_RESIDUES_BUDGET_BYTES = 8 * 1024 * 1024
+from ciwrap.model.forms import BOUND_PART, ULPS, Form, FormError
 
 
 def number_text(value: float) -> str:
@@ -45,22 +31,8 @@ class ErrorBound:
     ulps: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("atol", "rtol"):
-            value: object = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, numbers.Real):
-                raise InvalidBoundError(f"{name} must be a number, not {value!r}")
-            plain = float(value)
-            if not math.isfinite(plain) or plain < 0:
-                raise InvalidBoundError(
-                    f"{name} must be finite and not negative, not {number_text(plain)}"
-                )
-            object.__setattr__(self, name, plain + 0.0)  # -0.0 becomes 0.0
-        ulps: object = self.ulps
-        if isinstance(ulps, bool) or not isinstance(ulps, numbers.Integral):
-            raise InvalidBoundError(f"ulps must be a whole number, not {ulps!r}")
-        object.__setattr__(self, "ulps", int(ulps))
-        if not 0 <= self.ulps < 1 << 63:
-            raise InvalidBoundError(f"ulps must be from 0 to 2^63 - 1, not {self.ulps}")
+        for name, form in (("atol", BOUND_PART), ("rtol", BOUND_PART), ("ulps", ULPS)):
+            object.__setattr__(self, name, _plain(name, form, getattr(self, name)))
         if self.ulps and (self.atol or self.rtol):
             raise InvalidBoundError("ulps excludes atol and rtol; give one or the other")
 
@@ -93,6 +65,14 @@ class ErrorBound:
             except ValueError:
                 raise InvalidBoundError(f"{value!r} in {text!r} is no number") from None
         return cls(found.get("atol", 0.0), found.get("rtol", 0.0), int(found.get("ulps", 0)))
+
+
+def _plain(name: str, form: Form, value: object) -> float | int:
+    try:
+        number: float | int = form.from_python(value)
+    except FormError as error:
+        raise InvalidBoundError(f"{name} {error.message}") from None
+    return number
 
 
 @total_ordering
@@ -151,34 +131,3 @@ class EvidencePolicy(str, Enum):
 
     def __str__(self) -> str:
         return self.value
-
-
-@dataclass(frozen=True, slots=True)
-class VariableSettings:
-    """How one variable is captured and compared, with all defaults filled in.
-
-    Budgets are compressed bytes per variable. mask: name of a boolean variable of the same shape,
-    rank and iteration whose true elements count as zero on both sides. strict_*: whether another
-    dtype or shape is an error at once; a relaxed dtype is compared after an exact conversion only.
-
-    align_by: name of the id variable that orders the rows ("none" as None: the file's order);
-    across_ranks: of all ranks together. period: of the values, one number or one for each component
-    of the last axis; 0 is no period. mixed_precision: float32 against float64 is compared as
-    float32.
-    """
-
-    bound: ErrorBound = field(default_factory=ErrorBound)
-    residue_levels: int = DEFAULT_RESIDUE_LEVELS
-    chunk_bytes: int = DEFAULT_CHUNK_BYTES
-    evidence: EvidencePolicy = EvidencePolicy.AUTO
-    data_budget_bytes: int = DEFAULT_DATA_BUDGET_BYTES
-    residues_budget_bytes: int = DEFAULT_RESIDUES_BUDGET_BYTES
-    equal_nan: bool = True
-    fill_values: tuple[float | int, ...] = ()
-    mask: str | None = None
-    align_by: str | None = None
-    across_ranks: bool = False
-    period: tuple[float, ...] = ()
-    mixed_precision: bool = False
-    strict_dtype: bool = True
-    strict_shape: bool = True

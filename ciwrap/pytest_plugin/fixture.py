@@ -8,7 +8,8 @@ import pytest
 
 from ciwrap.config import Check
 from ciwrap.errors import CiwrapError, GoldenMismatch, UsageError
-from ciwrap.pytest_plugin.inputs import LAYER_KEYS, catalog_of, layer_of, rules_of
+from ciwrap.model import SETTINGS, SettingsLayer
+from ciwrap.pytest_plugin.inputs import catalog_of, rules_of
 from ciwrap.pytest_plugin.judge import Judge
 from ciwrap.pytest_plugin.project import find_project
 from ciwrap.pytest_plugin.repeat import Repeats
@@ -20,12 +21,16 @@ from ciwrap.report.document import plain
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ciwrap.config import SettingsLayer, VariableRule
-    from ciwrap.model import CheckResult
+    from typing_extensions import Unpack
+
+    from ciwrap.config import VariableRule
+    from ciwrap.model import CheckResult, SettingArguments
     from ciwrap.pytest_plugin.judge import Outcome
 
 _JUDGE = pytest.StashKey[Judge]()
-_MARKER_KEYS = (*LAYER_KEYS, "bounds", "ignore", "repeat")
+_MARKER_KEYS = (*SETTINGS, "bounds", "ignore", "repeat")
+# Those of check() that are no settings.
+OTHER_KEYWORDS = ("name", "bounds", "ignore", "layout", "format", "options", "exclude")
 
 
 def make_fixture(request: pytest.FixtureRequest) -> CiwrapFixture:
@@ -72,7 +77,7 @@ class CiwrapFixture:
         count = options.pop("repeat", None)
         if count is not None:
             self.repeats = Repeats(count)
-        self._layers.append(layer_of(options, where))
+        self._layers.append(SettingsLayer.from_arguments(options, where))
 
     @property
     def check_count(self) -> int:
@@ -84,30 +89,22 @@ class CiwrapFixture:
         value: Any,
         name: str | None = None,
         *,
-        atol: float | None = None,
-        rtol: float | None = None,
-        ulps: int | None = None,
         bounds: Mapping[str, Any] | None = None,
         ignore: Sequence[str] = (),
-        evidence: str | None = None,
-        chunk_bytes: int | None = None,
-        residue_levels: int | None = None,
-        equal_nan: bool | None = None,
-        fill_values: Sequence[float] | None = None,
-        data_budget_bytes: int | None = None,
-        residues_budget_bytes: int | None = None,
         layout: str | None = None,
         format: str | None = None,  # noqa: A002 - as the configuration calls it
         options: Mapping[str, Any] | None = None,
         exclude: Sequence[str] = (),
+        **settings: Unpack[SettingArguments],
     ) -> CheckResult:
         """Compares a value with its golden, and fails the test unless everything matches.
 
         value: an array (or anything NumPy takes for one), a mapping of arrays, a data frame, or the
-        pathlib.Path of a file or folder. name: tells the checks of a test apart. atol, rtol, ulps:
-        the error bound, 0 if nobody says anything. bounds: other bounds for some of the variables,
-        by name or pattern: a number (atol), or a mapping such as {"rtol": 1e-6}. ignore: names or
-        patterns of variables that are not compared. The others are as in ciwrap.yaml.
+        pathlib.Path of a file or folder. name: tells the checks of a test apart. settings: those of
+        ciwrap.yaml for all variables, above all the error bound (atol and rtol, or ulps), which is
+        0 if nobody says anything. bounds: other settings for some of the variables, by name or
+        pattern: a number (atol), or a mapping such as {"rtol": 1e-6}. ignore: names or patterns of
+        variables that are not compared. The others are for files, as in ciwrap.yaml.
 
         Raises GoldenMismatch (an AssertionError) for anything but a match, also if there is no
         golden; UsageError (a ValueError) for arguments without a meaning.
@@ -117,18 +114,7 @@ class CiwrapFixture:
             return self._check(
                 value,
                 name,
-                {
-                    "atol": atol,
-                    "rtol": rtol,
-                    "ulps": ulps,
-                    "evidence": evidence,
-                    "chunk_bytes": chunk_bytes,
-                    "residue_levels": residue_levels,
-                    "equal_nan": equal_nan,
-                    "fill_values": fill_values,
-                    "data_budget_bytes": data_budget_bytes,
-                    "residues_budget_bytes": residues_budget_bytes,
-                },
+                settings,
                 bounds,
                 ignore,
                 {"layout": layout, "format": format, "options": options, "exclude": exclude},
@@ -146,7 +132,7 @@ class CiwrapFixture:
         ignore: Sequence[str],
         files: Mapping[str, Any],
     ) -> CheckResult:
-        layer = layer_of(settings, "check()")
+        layer = SettingsLayer.from_arguments(settings, "check()", OTHER_KEYWORDS)
         self._claim(name)
         test = self._judge.project.test_place(self._item, name)
         check = Check(

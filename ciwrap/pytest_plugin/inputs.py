@@ -11,9 +11,9 @@ import numpy as np
 
 from ciwrap.arrays.intake import take_over
 from ciwrap.catalog.catalog import Catalog
-from ciwrap.config import SettingsLayer, VariableRule
+from ciwrap.config import VariableRule
 from ciwrap.errors import CiwrapError, DuplicateVariableError, UnsupportedDtypeError, UsageError
-from ciwrap.model import ErrorBound, EvidencePolicy
+from ciwrap.model import ErrorBound, SettingsLayer
 from ciwrap.readers.layout import find_in, name_fault
 from ciwrap.readers.memory import found_arrays
 
@@ -24,43 +24,6 @@ if TYPE_CHECKING:
 
     from ciwrap.arrays.values import Values
 
-BOUND_KEYS = ("atol", "rtol", "ulps")
-LAYER_KEYS = (
-    *BOUND_KEYS,
-    "evidence",
-    "chunk_bytes",
-    "residue_levels",
-    "equal_nan",
-    "fill_values",
-    "data_budget_bytes",
-    "residues_budget_bytes",
-)
-
-
-def layer_of(options: Mapping[str, Any], where: str) -> SettingsLayer:
-    """Settings from keyword arguments; those that are None say nothing.
-
-    where: for the message. Raises UsageError for an unknown key or a value without a meaning.
-    """
-    given = {key: value for key, value in options.items() if value is not None}
-    for key in given:
-        if key not in LAYER_KEYS:
-            raise UsageError(f"{where} knows no {key!r} (it knows {', '.join(LAYER_KEYS)})")
-    bound = None
-    if any(key in given for key in BOUND_KEYS):
-        bound = ErrorBound(**{key: given.pop(key) for key in BOUND_KEYS if key in given})
-    if "evidence" in given:
-        try:
-            given["evidence"] = EvidencePolicy(given["evidence"])
-        except ValueError:
-            words = ", ".join(policy.value for policy in EvidencePolicy)
-            raise UsageError(
-                f"{where}: there is no evidence {given['evidence']!r} (there is: {words})"
-            ) from None
-    if "fill_values" in given:
-        given["fill_values"] = tuple(given["fill_values"])
-    return SettingsLayer(bound=bound, **given)
-
 
 def rules_of(bounds: Mapping[str, Any] | None, where: str) -> tuple[VariableRule, ...]:
     """Bounds by name or pattern: a number (atol), an ErrorBound, or a mapping of settings."""
@@ -68,11 +31,11 @@ def rules_of(bounds: Mapping[str, Any] | None, where: str) -> tuple[VariableRule
     for pattern, said in (bounds or {}).items():
         here = f"{where}, bounds[{pattern!r}]"
         if isinstance(said, ErrorBound):
-            layer = SettingsLayer(bound=said)
+            layer = SettingsLayer({"bound": said})
         elif isinstance(said, Mapping):
-            layer = layer_of(said, here)
+            layer = SettingsLayer.from_arguments(said, here)
         else:
-            layer = SettingsLayer(bound=ErrorBound(atol=said))
+            layer = SettingsLayer.from_arguments({"atol": said}, here)
         rules.append(VariableRule(str(pattern), layer))
     return tuple(rules)
 

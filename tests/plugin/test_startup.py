@@ -17,7 +17,6 @@ def test_the_hooks_load_nothing_heavy() -> None:
     assert "ciwrap.pytest_plugin.options" in loaded
     assert not loaded & {
         "numpy",
-        "pydantic",
         "msgspec",
         "yaml",
         "click",

@@ -71,7 +71,6 @@ ONLY_IN = {
     "rich": {"cli", "report"},
     "jinja2": {"report"},
     "msgspec": {"catalog", "captures", "documents"},
-    "pydantic": {"config"},
     "pytest": {"testing", "pytest_plugin"},
     "hypothesis": {"testing"},
 }

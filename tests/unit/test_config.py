@@ -15,7 +15,7 @@ from unit.config_texts import FULL, ROOT, check_with, load
 
 from ciwrap.config import find_config, json_schema, load_config
 from ciwrap.config.loading import READER_GROUP
-from ciwrap.config.schema import OWN_FORMATS, OptionsSection
+from ciwrap.config.schema import OPTIONS, OWN_FORMATS
 from ciwrap.errors import ConfigError, ConfigMissingError
 from ciwrap.model import ErrorBound, EvidencePolicy, VariableId
 
@@ -156,4 +156,4 @@ def test_options_are_those_of_the_readers() -> None:
     assert ENTRY_POINT_GROUP == READER_GROUP
     assert set(OWN_READERS) == set(OWN_FORMATS)
     names = {option for name in OWN_READERS for option in reader_named(name).option_names}
-    assert names == set(OptionsSection.model_fields)
+    assert names == set(OPTIONS.keys)

@@ -18,7 +18,7 @@ def loaded_by(statement: str) -> set[str]:
     return set(done.stdout.split())
 
 
-HEAVY = {"numpy", "pydantic", "msgspec", "yaml", "click", "rich", "jinja2", "ciwrap._core"}
+HEAVY = {"numpy", "msgspec", "yaml", "click", "rich", "jinja2", "ciwrap._core"}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,335 @@
+"""The settings of one variable: each is stated here, once.
+
+A field of VariableSettings gives a setting's name, type and default, and with them how values are
+read, what a person is told of it, and what it means for trees. The configuration's keys, its JSON
+Schema, the keywords of pytest's check() and of the Python API, and the table in
+docs/reference/configuration.md are made of these statements. SettingArguments repeats the names
+for type checkers, which cannot read them off; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from ciwrap.errors import InvalidBoundError, UsageError
+from ciwrap.model.forms import (
+    BOUND_PART,
+    BUDGET,
+    CHUNK_BYTES,
+    FILL_VALUES,
+    FLAG,
+    PERIODS,
+    RESIDUE_LEVELS,
+    TEXT,
+    ULPS,
+    FormError,
+    nearest,
+    one_of,
+    size_text,
+)
+from ciwrap.model.rules import ErrorBound, EvidencePolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ciwrap.model.forms import Form
+
+# What `align_by` says of a variable whose rows stay in the file's order.
+NO_ALIGNMENT = "none"
+_KEY = "setting"
+_BOUND = "bound"
+
+
+class OnTrees(str, Enum):
+    """What a setting means for a variable's trees.
+
+    DECIDES: trees made with another value have other digests. NOTHING: trees tell whatever it is.
+    BEYOND: where it is set, the comparison looks at more than the variable's own numbers, and no
+    tree tells how it ends.
+    """
+
+    DECIDES = "decides"
+    NOTHING = "nothing"
+    BEYOND = "beyond"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting, as people give it.
+
+    form: of its values. help: what it does, in one line of Markdown. in_api: whether it means
+    something for one array against another. field: of VariableSettings; the parts of a bound share
+    one. default: if nobody says anything.
+    """
+
+    form: Form
+    help: str
+    on_trees: OnTrees
+    in_api: bool = False
+    name: str = ""
+    field: str = ""
+    default: Any = None
+
+    @property
+    def default_text(self) -> str:
+        """The default as one would write it; `none` where there is nothing to write."""
+        if self.default is None or self.default == ():
+            return "none"
+        if isinstance(self.default, bool):
+            return str(self.default).lower()
+        if self.form in (CHUNK_BYTES, BUDGET):
+            return size_text(self.default)
+        return f"{self.default:g}" if isinstance(self.default, float) else str(self.default)
+
+
+def _stated(form: Form, text: str, on_trees: OnTrees, *, in_api: bool = False) -> dict[str, Any]:
+    """The statement of a setting, as metadata of its field."""
+    return {_KEY: (Setting(form, text, on_trees, in_api),)}
+
+
+# One field, and three settings: whoever sets one of them sets all.
+_BOUND_PARTS = tuple(
+    Setting(form, text, OnTrees.DECIDES, in_api=True, name=name)
+    for name, form, text in (
+        (
+            "atol",
+            BOUND_PART,
+            "the bound: v matches its golden g if abs(v - g) <= atol + rtol * abs(g)",
+        ),
+        ("rtol", BOUND_PART, "its part that grows with the golden value"),
+        ("ulps", ULPS, "so many representable values apart at most, in place of `atol` and `rtol`"),
+    )
+)
+_EVIDENCE_WORDS = tuple(policy.value for policy in EvidencePolicy)
+
+
+@dataclass(frozen=True, slots=True)
+class VariableSettings:
+    """How one variable is captured and compared, with all defaults filled in.
+
+    align_by: None also where the configuration says `none`. strict_dtype, strict_shape: whether
+    another dtype or shape is an error at once (a relaxed dtype is compared after an exact
+    conversion only); these are a check's.
+    """
+
+    bound: ErrorBound = field(default_factory=ErrorBound, metadata={_KEY: _BOUND_PARTS})
+    residue_levels: int = field(
+        default=15,
+        metadata=_stated(
+            RESIDUE_LEVELS,
+            "1, or odd from 3 to 255: how finely a golden's residues tell; 15 costs 4 bits a value"
+            " and lets up to 87 % of the bound pass for certain",
+            OnTrees.DECIDES,
+            in_api=True,
+        ),
+    )
+    chunk_bytes: int = field(
+        default=4096,
+        metadata=_stated(
+            CHUNK_BYTES,
+            "bytes per leaf of the tree, 64 bytes to 16 MiB",
+            OnTrees.DECIDES,
+            in_api=True,
+        ),
+    )
+    evidence: EvidencePolicy = field(
+        default=EvidencePolicy.AUTO,
+        metadata=_stated(
+            one_of(*_EVIDENCE_WORDS, meaning=EvidencePolicy),
+            "what a golden keeps: `data`, `residues`, `tree`, or the first of them that fits its"
+            " budget",
+            OnTrees.NOTHING,
+            in_api=True,
+        ),
+    )
+    # The data themselves are the best evidence: exact counts and indices. Within this budget a
+    # golden of some dozen variables still is a small commit.
+    data_budget_bytes: int = field(
+        default=256 * 1024,
+        metadata=_stated(
+            BUDGET,
+            "compressed size up to which `auto` keeps a variable's data",
+            OnTrees.NOTHING,
+        ),
+    )
+    # Residues decide as surely as the data (a tree alone cannot tell noise from a change) at an
+    # eighth of float32 and a sixteenth of float64 data, so more may be spent before a tree alone is
+    # all that is kept: this holds the residues of some 60 MB of float32, or of 10 million float64.
+    residues_budget_bytes: int = field(
+        default=8 * 1024 * 1024,
+        metadata=_stated(
+            BUDGET,
+            "compressed size up to which `auto` keeps its residues",
+            OnTrees.NOTHING,
+        ),
+    )
+    equal_nan: bool = field(
+        default=True,
+        metadata=_stated(FLAG, "whether NaN equals NaN", OnTrees.DECIDES, in_api=True),
+    )
+    fill_values: tuple[float | int, ...] = field(
+        default=(),
+        metadata=_stated(
+            FILL_VALUES,
+            'up to 16 numbers that mean "missing"; missing equals missing only. They are rounded to'
+            " the variable's type; NaN may be among them",
+            OnTrees.DECIDES,
+            in_api=True,
+        ),
+    )
+    mask: str | None = field(
+        default=None,
+        metadata=_stated(
+            TEXT,
+            "name of a boolean variable of the same shape, iteration and rank, whose true elements"
+            " count as zero on both sides; it is itself compared",
+            OnTrees.BEYOND,
+        ),
+    )
+    align_by: str | None = field(
+        default=None,
+        metadata=_stated(
+            TEXT,
+            "id variable that orders the rows on both sides; `none` for a variable that has no such"
+            " rows",
+            OnTrees.BEYOND,
+        ),
+    )
+    across_ranks: bool = field(
+        default=False,
+        metadata=_stated(
+            FLAG,
+            "whether the rows of all ranks are aligned together; the result then has no rank",
+            OnTrees.NOTHING,  # by itself: what it changes, align_by has begun
+        ),
+    )
+    period: tuple[float, ...] = field(
+        default=(),
+        metadata=_stated(
+            PERIODS,
+            "differences are modulo this: a number, or a list with one for each component of the"
+            " last axis (0: none); goes with `atol` alone",
+            OnTrees.BEYOND,
+            in_api=True,
+        ),
+    )
+    mixed_precision: bool = field(
+        default=False,
+        metadata=_stated(
+            FLAG,
+            "float32 on one side and float64 on the other: both are rounded to float32, and the"
+            " bound holds there",
+            OnTrees.NOTHING,  # trees are held against each other within one dtype only
+            in_api=True,
+        ),
+    )
+    strict_dtype: bool = True
+    strict_shape: bool = True
+
+    @classmethod
+    def of(cls, *layers: SettingsLayer, **more: Any) -> VariableSettings:
+        """The settings that layers of them make, a later one over an earlier one.
+
+        more: fields that no layer can say.
+        """
+        for layer in layers:
+            more |= layer.said
+        return cls(**more)
+
+    @property
+    def has_own_trees(self) -> bool:
+        """Whether the variable is compared number by number with its namesake, so that trees tell;
+        not with a mask, nor in any other way that looks beyond the variable itself.
+        """
+        return all(getattr(self, one.field) == one.default for one in _BEYOND_TREES)
+
+
+class SettingArguments(TypedDict, total=False):
+    """The settings as keywords, for those who check types; None says nothing."""
+
+    atol: float | None
+    rtol: float | None
+    ulps: int | None
+    residue_levels: int | None
+    chunk_bytes: int | None
+    evidence: str | None
+    data_budget_bytes: int | None
+    residues_budget_bytes: int | None
+    equal_nan: bool | None
+    fill_values: float | Sequence[float] | None
+    mask: str | None
+    align_by: str | None
+    across_ranks: bool | None
+    period: float | Sequence[float] | None
+    mixed_precision: bool | None
+
+
+def _settings() -> dict[str, Setting]:
+    plain = VariableSettings()
+    found = {}
+    for item in fields(VariableSettings):
+        for one in item.metadata.get(_KEY, ()):
+            name = one.name or item.name
+            default = getattr(plain.bound if one.name else plain, name)
+            found[name] = replace(one, name=name, field=item.name, default=default)
+    return found
+
+
+# In the order in which they are stated, by name.
+SETTINGS: Mapping[str, Setting] = _settings()
+BOUND_PARTS = tuple(name for name, one in SETTINGS.items() if one.field == _BOUND)
+_BEYOND_TREES = tuple(one for one in SETTINGS.values() if one.on_trees is OnTrees.BEYOND)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsLayer:
+    """What one place says of a variable's settings, by field of VariableSettings."""
+
+    said: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> SettingsLayer:
+        """A layer of settings by name, whose values have their forms. Raises InvalidBoundError."""
+        said = dict(values)
+        parts = {name: said.pop(name) for name in BOUND_PARTS if name in said}
+        if parts:
+            said[_BOUND] = ErrorBound(**parts)
+        if said.get("align_by") == NO_ALIGNMENT:
+            said["align_by"] = None
+        return cls(said)
+
+    @classmethod
+    def from_arguments(
+        cls, arguments: Mapping[str, Any], where: str, beside: Iterable[str] = ()
+    ) -> SettingsLayer:
+        """A layer of keyword arguments; those that are None say nothing.
+
+        where: they were given, and beside: which others are taken there, for messages. Raises
+        UsageError for an unknown name or a value without a meaning.
+        """
+        for name in arguments:
+            if name not in SETTINGS:
+                known = [*SETTINGS, *beside]
+                raise UsageError(
+                    f"{where} knows no {name!r} (it knows {', '.join(known)})",
+                    remedy=_perhaps(nearest(name, known)),
+                )
+        given = {name: value for name, value in arguments.items() if value is not None}
+        return cls.of({name: _argument(SETTINGS[name], given[name], where) for name in given})
+
+
+def _argument(setting: Setting, value: Any, where: str) -> Any:
+    try:
+        return setting.form.from_python(value)
+    except FormError as error:
+        kind = InvalidBoundError if setting.field == _BOUND else UsageError
+        at = "".join(f"[{step}]" for step in error.path)
+        raise kind(
+            f"{where}: {setting.name}{at} {error.message}", remedy=_perhaps(error.suggestion)
+        ) from None
+
+
+def _perhaps(word: str | None) -> str | None:
+    return None if word is None else f"did you mean {word!r}?"
