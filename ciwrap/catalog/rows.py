@@ -17,7 +17,6 @@ import numpy as np
 
 from ciwrap.arrays.values import Values
 from ciwrap.errors import AlignmentError
-from ciwrap.model import NO_ALIGNMENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,8 +44,7 @@ class Arrangement:
     duplicates: str = "error"
 
     def align_by(self, identity: VariableId) -> str | None:
-        name = self.settings_for(identity).align_by
-        return None if name == NO_ALIGNMENT else name
+        return self.settings_for(identity).align_by
 
     def is_across_ranks(self, identity: VariableId) -> bool:
         return self.settings_for(identity).across_ranks

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ciwrap.compare.check import arrangement_of
 from ciwrap.config import Check
 from ciwrap.errors import CiwrapError, GoldenMismatch, UsageError
 from ciwrap.model import SETTINGS, SettingsLayer
@@ -143,7 +144,7 @@ class CiwrapFixture:
             layers=(*self._layers, layer),
             rules=(*self._rules, *rules_of(bounds, "check()")),
         )
-        catalog = catalog_of(value, name or "array", **files)
+        catalog = catalog_of(value, name or "array", arrangement=arrangement_of(check), **files)
         with catalog:
             if self.repeats is not None:
                 result, problem = self.repeats.compare(check, catalog, self._item.nodeid)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ciwrap.arrays.values import Values
+    from ciwrap.catalog.rows import Arrangement
 
 
 def rules_of(bounds: Mapping[str, Any] | None, where: str) -> tuple[VariableRule, ...]:
@@ -48,11 +49,12 @@ def catalog_of(
     format: str | None = None,  # noqa: A002 - as the configuration calls it
     options: Mapping[str, Any] | None = None,
     exclude: Sequence[str] = (),
+    arrangement: Arrangement | None = None,
 ) -> Catalog:
     """The variables of whatever was handed over. Raises UsageError, UnsupportedDtypeError,
     DuplicateVariableError, and the errors of finding files.
 
-    name: what a single array is called.
+    name: what a single array is called. arrangement: how rows are aligned.
     """
     if isinstance(value, os.PathLike):
         return Catalog(
@@ -63,7 +65,8 @@ def catalog_of(
                 options=options,
                 exclude=exclude,
                 name=name,
-            )
+            ),
+            arrangement,
         )
     if layout or format or options or exclude:
         raise UsageError("layout, format, options and exclude are for files and folders")
@@ -81,7 +84,7 @@ def catalog_of(
         _add_table(arrays, value)
     else:
         arrays[name] = _as_array(value, name)
-    return Catalog(found_arrays(arrays))
+    return Catalog(found_arrays(arrays), arrangement)
 
 
 def _add_mapping(

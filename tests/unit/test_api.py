@@ -157,3 +157,52 @@ def test_wrong_goldens(tmp_path: Path) -> None:
 def test_arrays_without_a_defined_comparison(values: Any) -> None:
     with pytest.raises(UnsupportedDtypeError):
         compare_arrays(values, values)
+
+
+def test_differences_modulo_a_period() -> None:
+    golden, new = [0.01, 180.0], [359.99, 180.0]
+    assert compare_arrays(golden, new, atol=0.1).verdict is Verdict.DIFFER
+    assert compare_arrays(golden, new, atol=0.1, period=360).verdict is Verdict.MATCH
+    boxes = ([[0.01, 0.01]], [[9.99, 9.99]])
+    assert compare_arrays(*boxes, atol=0.1, period=[10, 10]).differing_count == 0
+    assert compare_arrays(*boxes, atol=0.1, period=[10, 0]).first_index == (0, 1)
+    kept = make_golden({"angle": golden}, atol=0.1)
+    assert kept.check("angle", new).verdict is Verdict.DIFFER
+    assert kept.check("angle", new, period=360).verdict is Verdict.MATCH
+    assert check_array([0.5, 180.0], kept.variables[0], period=360).differing_count == 1
+    without_data = make_golden({"angle": golden}, atol=0.1, evidence="residues")
+    assert without_data.check("angle", golden, period=360).verdict is Verdict.NOT_COMPARABLE
+
+
+@pytest.mark.parametrize("evidence", ["data", "residues"])
+def test_two_precisions(evidence: str) -> None:
+    single = VALUES.astype("f4")
+    assert compare_arrays(single, VALUES).verdict is Verdict.NOT_COMPARABLE
+    assert compare_arrays(single, VALUES, mixed_precision=True).verdict is Verdict.MATCH
+    assert compare_arrays(single, VALUES + 1e-3, mixed_precision=True).differing_count == 1000
+    golden = make_golden({"x": single}, atol=1e-6, evidence=evidence)
+    assert golden.check("x", VALUES).verdict is Verdict.NOT_COMPARABLE
+    assert golden.check("x", VALUES, mixed_precision=True).verdict is Verdict.MATCH
+    assert golden.check("x", VALUES + 1e-3, mixed_precision=True).verdict is Verdict.DIFFER
+
+
+@pytest.mark.parametrize("evidence", ["data", "residues", "tree"])
+def test_a_golden_is_checked_by_what_it_was_made_with(evidence: str) -> None:
+    """NaN, fill values, chunks and levels are the golden's own, whatever the defaults are."""
+    values = VALUES.copy()
+    values[0, :3] = np.nan, -999, 5
+    golden = make_golden(
+        {"x": values},
+        atol=1e-3,
+        evidence=evidence,
+        equal_nan=False,
+        fill_values=-999,
+        chunk_bytes=256,
+        residue_levels=31,
+    )
+    assert golden.check("x", values).verdict is Verdict.DIFFER  # NaN is not NaN here
+    values[0, 0] = 5
+    golden = make_golden({"x": values}, atol=1e-3, evidence=evidence, fill_values=[-999])
+    assert golden.check("x", values, mixed_precision=True).verdict is Verdict.MATCH
+    values[0, 1] = -999.0001
+    assert golden.check("x", values).verdict is Verdict.DIFFER

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import re
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,16 @@ def test_the_api_page_names_every_function() -> None:
     text = page("reference/api.md")
     for name in api.__all__:
         assert f"`{name}" in text, name
+
+
+def test_the_api_page_names_every_keyword() -> None:
+    listed = dict(re.findall(r"`([\w.]+)\(([^)`]*\*, [^)`]*)\)`", page("reference/api.md")))
+    assert len(listed) == 5
+    for name, arguments in listed.items():
+        function = reduce(getattr, name.split("."), api)
+        names = [one for one in inspect.signature(function).parameters if one != "self"]
+        shown = [one.strip() for one in arguments.split(",") if one.strip() != "*"]
+        assert [one.replace("golden_variable", "golden") for one in shown] == names
 
 
 def test_the_document_example_fits_the_schema() -> None:
