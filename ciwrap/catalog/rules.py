@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ciwrap.model import StrictVariables
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -16,14 +18,14 @@ if TYPE_CHECKING:
 class Rules:
     """How two runs are judged.
 
-    settings_for: of a variable and its dtype. A variable that only one side has is not comparable,
-    unless strict_variables is false, when it is only told of. arrangement: how rows are aligned and
-    which of two copies counts; None: as the files have it. bounds_are_given: whether the settings
+    settings_for: of a variable and its dtype. strict_variables: which of the variables that only
+    one side has are not comparable; the others are only told of. arrangement: how rows are aligned
+    and which of two copies counts; None: as the files have it. bounds_are_given: whether settings
     hold bounds that somebody asked for; if not, those of a capture may take their place.
     """
 
     settings_for: Callable[[VariableId, str], VariableSettings]
     is_ignored: Callable[[VariableId], bool]
-    strict_variables: bool = True
+    strict_variables: StrictVariables = StrictVariables.BOTH
     arrangement: Arrangement | None = None
     bounds_are_given: bool = True

@@ -117,7 +117,7 @@ def make_rules(check: Check | None, bound: ErrorBound | None, ignore: tuple[str,
     from ciwrap.catalog.rules import Rules
     from ciwrap.compare.check import arrangement_of
     from ciwrap.config import fit_to_dtype, name_matches
-    from ciwrap.model import VariableId, VariableSettings
+    from ciwrap.model import StrictVariables, VariableId, VariableSettings
 
     @cache
     def with_bound(settings: VariableSettings, dtype: str) -> VariableSettings:
@@ -138,7 +138,7 @@ def make_rules(check: Check | None, bound: ErrorBound | None, ignore: tuple[str,
     return Rules(
         settings_for,
         is_ignored,
-        strict_variables=check is None or check.strict.variables,
+        strict_variables=StrictVariables.BOTH if check is None else check.strict.variables,
         arrangement=None if check is None else arrangement_of(check),
         bounds_are_given=check is not None or bound is not None,
     )

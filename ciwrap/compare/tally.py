@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 from ciwrap.compare.law import message_of, not_comparable
 from ciwrap.errors import CiwrapError, VariableExtraError, VariableMissingError
-from ciwrap.model import CheckResult, Message, MessageLevel, VariableResult, Verdict
+from ciwrap.model import (
+    CheckResult,
+    Message,
+    MessageLevel,
+    StrictVariables,
+    VariableResult,
+    Verdict,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -85,14 +92,14 @@ def check_result(
 
 
 class Tally:
-    """Collects results. strict_variables: whether a variable on one side only is a result of its
-    own (not comparable) or a warning.
+    """Collects results. strict_variables: which variables on one side only are results of their own
+    (not comparable); the others are only told of.
 
     Any error told of with `fail` makes the whole not comparable: something was not compared.
     let_go: variables of the reference that are gone, and of which only a warning tells.
     """
 
-    def __init__(self, *, strict_variables: bool) -> None:
+    def __init__(self, *, strict_variables: StrictVariables) -> None:
         self._strict_variables = strict_variables
         self._messages: list[Message] = []
         self._results: list[VariableResult] = []
@@ -115,22 +122,26 @@ class Tally:
         """A variable that only the reference has; `where` it is not."""
         self._missing.append(result.id)
         text = where + (" that could be read" if self._has_failed else "")
-        if not self._one_sided(VariableMissingError(text, remedy=remedy), result):
-            self.let_go.append(result.id)
+        error = VariableMissingError(text, remedy=remedy)
+        if self._strict_variables.refuses_missing:
+            self._results.append(not_comparable(result, error))
+            return
+        self.let_go.append(result.id)
+        self._say(error, result, MessageLevel.WARNING)
 
     def extra(self, result: VariableResult, where: str, remedy: str) -> None:
         """A variable that only the new side has."""
         self._extra.append(result.id)
-        self._one_sided(VariableExtraError(where, remedy=remedy), result)
-
-    def _one_sided(self, error: CiwrapError, result: VariableResult) -> bool:
-        """Whether that is a result of its own."""
-        if self._strict_variables:
+        error = VariableExtraError(where, remedy=remedy)
+        if self._strict_variables.refuses_extra:
             self._results.append(not_comparable(result, error))
-        else:
-            error.variable = result.id.text
-            self._messages.append(message_of(error, MessageLevel.WARNING))
-        return self._strict_variables
+            return
+        is_allowed = self._strict_variables is StrictVariables.ALLOW_NEW
+        self._say(error, result, MessageLevel.NOTE if is_allowed else MessageLevel.WARNING)
+
+    def _say(self, error: CiwrapError, result: VariableResult, level: MessageLevel) -> None:
+        error.variable = result.id.text
+        self._messages.append(message_of(error, level))
 
     def result(self, name: str) -> CheckResult:
         """The check's result; nothing compared at all is not comparable."""

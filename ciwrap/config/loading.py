@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from ciwrap.config.nodes import Document, Location, parse_document, read_document
 from ciwrap.config.scalars import plain_value
 from ciwrap.config.schema import CONFIG, OPTIONS, OWN_FORMATS
-from ciwrap.config.settings import Check, CommandSettings, Config, Strictness, VariableRule
+from ciwrap.config.settings import Check, CommandSettings, Config, VariableRule
 from ciwrap.errors import ConfigError, ConfigMissingError
-from ciwrap.model import SETTINGS, SettingsLayer
+from ciwrap.model import SETTINGS, SettingsLayer, Strictness
 from ciwrap.model.forms import FormError, nearest
 from ciwrap.patterns import PathPattern
 
@@ -103,7 +103,7 @@ def _check(
         options=_options(document, section, location),
         command=_command(root, section["run"]),
         ignore=section["ignore"],
-        strict=Strictness() if section["strict"] is None else Strictness(**section["strict"]),
+        strict=Strictness(**_given(section["strict"] or {})),
         layers=(defaults, _layer(section)),
         rules=tuple(VariableRule(pattern, _layer(rule)) for pattern, rule in rules.items()),
         config_path=document.path,

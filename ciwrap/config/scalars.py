@@ -126,7 +126,6 @@ LENGTHS = _written(
 )
 SECONDS = _written(_seconds, type="number", exclusiveMinimum=0)
 STEP_SIZE = _written(_step_size, type="number", exclusiveMinimum=0)
-DUPLICATES = one_of("error", "first", "last")
 BYTE_ORDER = one_of("little", "big")
 HEADER_WORD = _written(_header_word, type="string", enum=["auto", "yes", "no"])
 COLUMN_TYPE = one_of("int", "float", "text")

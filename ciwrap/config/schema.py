@@ -13,7 +13,6 @@ from ciwrap.config.scalars import (
     BYTE_ORDER,
     COLUMN_TYPE,
     COMMAND,
-    DUPLICATES,
     FORMAT_VERSION,
     HEADER_WORD,
     LENGTHS,
@@ -24,8 +23,8 @@ from ciwrap.config.scalars import (
     TEXTS,
 )
 from ciwrap.config.sections import ANY_MAPPING, Key, MappingOf, MappingOrList, Section
-from ciwrap.model import SETTINGS
-from ciwrap.model.forms import FLAG, TEXT, FormError
+from ciwrap.model import SETTINGS, STRICT_KEYS
+from ciwrap.model.forms import DUPLICATES, FLAG, TEXT, FormError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,11 +63,7 @@ RUN = Section(
 STRICT = Section(
     "StrictSection",
     "Which mismatches make a check not comparable.",
-    {
-        "dtype": Key(FLAG, "another dtype", True),
-        "shape": Key(FLAG, "another shape", True),
-        "variables": Key(FLAG, "variables missing or extra", True),
-    },
+    {name: Key(form, text) for name, (form, text) in STRICT_KEYS.items()},
 )
 
 _REGION = Section(

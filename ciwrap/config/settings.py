@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.errors import ConfigError
-from ciwrap.model import ErrorBound, SettingsLayer, VariableId, VariableSettings
+from ciwrap.model import ErrorBound, SettingsLayer, Strictness, VariableId, VariableSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,15 +63,6 @@ class CommandSettings:
     @property
     def text(self) -> str:
         return self.words if isinstance(self.words, str) else " ".join(self.words)
-
-
-@dataclass(frozen=True, slots=True)
-class Strictness:
-    """Which mismatches make a check not comparable (true) or are only reported (false)."""
-
-    dtype: bool = True
-    shape: bool = True
-    variables: bool = True
 
 
 @dataclass(frozen=True, slots=True)

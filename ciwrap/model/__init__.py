@@ -14,6 +14,7 @@ from ciwrap.model.rules import (
     VariableId,
     number_text,
 )
+from ciwrap.model.strictness import STRICT_KEYS, Strictness, StrictVariables
 from ciwrap.model.variable_result import ChunkRange, Details, DifferingElement, VariableResult
 from ciwrap.model.variable_settings import (
     NO_ALIGNMENT,
@@ -28,11 +29,14 @@ __all__ = [
     # what is asked
     "NO_ALIGNMENT",
     "SETTINGS",
+    "STRICT_KEYS",
     "ErrorBound",
     "Evidence",
     "EvidencePolicy",
     "SettingArguments",
     "SettingsLayer",
+    "StrictVariables",
+    "Strictness",
     "VariableId",
     "VariableSettings",
     "number_text",

@@ -10,11 +10,13 @@ import difflib
 import math
 import numbers
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from ciwrap.errors import InvalidBoundError, UsageError
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _WHOLE = re.compile(r"[+-]?\d{1,30}")
@@ -63,13 +65,15 @@ class Form:
 
     parse: takes what was written; accept: takes a Python value; both raise FormError for another
     kind. check: takes the value and how it was given, and returns what it means; raises FormError
-    for a value out of range. schema: what JSON Schema says of it.
+    for a value out of range. schema: what JSON Schema says of it. error: for a program that hands
+    over something else.
     """
 
     parse: Callable[[Any], Any]
     accept: Callable[[Any], Any]
     check: Callable[[Any, Any], Any] = _as_it_is
     schema: Mapping[str, Any] = field(default_factory=dict)
+    error: type[UsageError] = UsageError
 
     def from_text(self, value: Any) -> Any:
         """The value that texts as written mean. Raises FormError."""
@@ -92,6 +96,42 @@ def read_at(step: str | int, read: Callable[[Any], Any], value: Any) -> Any:
 def read_each(values: list[Any], read: Callable[[Any], Any]) -> tuple[Any, ...]:
     """What `read` makes of each value of a list."""
     return tuple(read_at(position, read, value) for position, value in enumerate(values))
+
+
+def read_arguments(
+    arguments: Mapping[str, Any],
+    forms: Mapping[str, Form],
+    where: str,
+    beside: Iterable[str] = (),
+) -> dict[str, Any]:
+    """The values of keyword arguments by name; those that are None are left out.
+
+    where: they were given, and beside: which others are taken there, for messages. Raises
+    UsageError for an unknown name or a value without a meaning.
+    """
+    for name in arguments:
+        if name not in forms:
+            known = [*forms, *beside]
+            raise UsageError(
+                f"{where} knows no {name!r} (it knows {', '.join(known)})",
+                remedy=_perhaps(nearest(str(name), known)),
+            )
+    given = {name: value for name, value in arguments.items() if value is not None}
+    return {name: _argument(name, forms[name], given[name], where) for name in given}
+
+
+def _argument(name: str, form: Form, value: Any, where: str) -> Any:
+    try:
+        return form.from_python(value)
+    except FormError as error:
+        at = "".join(f"[{step}]" for step in error.path)
+        raise form.error(
+            f"{where}: {name}{at} {error.message}", remedy=_perhaps(error.suggestion)
+        ) from None
+
+
+def _perhaps(word: str | None) -> str | None:
+    return None if word is None else f"did you mean {word!r}?"
 
 
 def nearest(word: str, words: list[str], cutoff: float = 0.5) -> str | None:
@@ -322,15 +362,21 @@ def several(element: Form, what: str, least: int, check: Callable[[Any, Any], An
 
 NUMBER = Form(parse_number, accept_number)
 BOUND_PART = Form(
-    parse_number, accept_number, _not_negative, {"type": ["number", "string"], "minimum": 0}
+    parse_number,
+    accept_number,
+    _not_negative,
+    {"type": ["number", "string"], "minimum": 0},
+    InvalidBoundError,
 )
 FLAG = Form(parse_flag, accept_flag, schema={"type": "boolean"})
 TEXT = Form(take_text, take_text, _not_empty, {"type": "string", "minLength": 1})
-ULPS = whole(0, (1 << 63) - 1, "2^63 - 1")
+ULPS = replace(whole(0, (1 << 63) - 1, "2^63 - 1"), error=InvalidBoundError)
 CHUNK_BYTES = byte_size(64, 16 << 20)
 BUDGET = byte_size(0, 1 << 40)
 RESIDUE_LEVELS = Form(
     parse_whole, accept_whole, _odd, {"type": "integer", "minimum": 1, "maximum": 255}
 )
 FILL_VALUES = several(NUMBER, "number", 0, _as_it_is)
+# Which counts of a variable, or of a row's id, that is there twice.
+DUPLICATES = one_of("error", "first", "last")
 PERIODS = several(BOUND_PART, "number", 1, _some_above_zero)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from ciwrap.errors import InvalidBoundError, UsageError
 from ciwrap.model.forms import (
     BOUND_PART,
     BUDGET,
@@ -24,9 +23,8 @@ from ciwrap.model.forms import (
     RESIDUE_LEVELS,
     TEXT,
     ULPS,
-    FormError,
-    nearest,
     one_of,
+    read_arguments,
     size_text,
 )
 from ciwrap.model.rules import ErrorBound, EvidencePolicy
@@ -306,30 +304,7 @@ class SettingsLayer:
     ) -> SettingsLayer:
         """A layer of keyword arguments; those that are None say nothing.
 
-        where: they were given, and beside: which others are taken there, for messages. Raises
-        UsageError for an unknown name or a value without a meaning.
+        where, beside, and what is raised: as in `ciwrap.model.forms.read_arguments`.
         """
-        for name in arguments:
-            if name not in SETTINGS:
-                known = [*SETTINGS, *beside]
-                raise UsageError(
-                    f"{where} knows no {name!r} (it knows {', '.join(known)})",
-                    remedy=_perhaps(nearest(name, known)),
-                )
-        given = {name: value for name, value in arguments.items() if value is not None}
-        return cls.of({name: _argument(SETTINGS[name], given[name], where) for name in given})
-
-
-def _argument(setting: Setting, value: Any, where: str) -> Any:
-    try:
-        return setting.form.from_python(value)
-    except FormError as error:
-        kind = InvalidBoundError if setting.field == _BOUND else UsageError
-        at = "".join(f"[{step}]" for step in error.path)
-        raise kind(
-            f"{where}: {setting.name}{at} {error.message}", remedy=_perhaps(error.suggestion)
-        ) from None
-
-
-def _perhaps(word: str | None) -> str | None:
-    return None if word is None else f"did you mean {word!r}?"
+        forms = {name: one.form for name, one in SETTINGS.items()}
+        return cls.of(read_arguments(arguments, forms, where, beside))

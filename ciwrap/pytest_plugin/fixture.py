@@ -9,7 +9,8 @@ import pytest
 from ciwrap.compare.check import arrangement_of
 from ciwrap.config import Check
 from ciwrap.errors import CiwrapError, GoldenMismatch, UsageError
-from ciwrap.model import SETTINGS, SettingsLayer
+from ciwrap.model import SETTINGS, SettingsLayer, Strictness
+from ciwrap.model.forms import DUPLICATES, read_arguments
 from ciwrap.pytest_plugin.inputs import catalog_of, rules_of
 from ciwrap.pytest_plugin.judge import Judge
 from ciwrap.pytest_plugin.project import find_project
@@ -29,9 +30,13 @@ if TYPE_CHECKING:
     from ciwrap.pytest_plugin.judge import Outcome
 
 _JUDGE = pytest.StashKey[Judge]()
-_MARKER_KEYS = (*SETTINGS, "bounds", "ignore", "repeat")
+_OF_CHECK: tuple[str, ...] = ("strict", "duplicates")
+_MARKER_KEYS = (*SETTINGS, "bounds", "ignore", *_OF_CHECK, "repeat")
 # Those of check() that are no settings.
-OTHER_KEYWORDS = ("name", "bounds", "ignore", "layout", "format", "options", "exclude")
+OTHER_KEYWORDS = (
+    *("name", "bounds", "ignore", *_OF_CHECK),
+    *("layout", "format", "options", "exclude"),
+)
 
 
 def make_fixture(request: pytest.FixtureRequest) -> CiwrapFixture:
@@ -59,6 +64,7 @@ class CiwrapFixture:
         self._layers: list[SettingsLayer] = []
         self._rules: list[VariableRule] = []
         self._ignore: list[str] = []
+        self._of_check: dict[str, Any] = {}
         self.repeats: Repeats | None = None
         for marker in reversed(list(item.iter_markers("ciwrap"))):
             self._add_defaults(marker)
@@ -75,6 +81,8 @@ class CiwrapFixture:
         where = "the marker ciwrap"
         self._rules += rules_of(options.pop("bounds", None), where)
         self._ignore += _texts(options.pop("ignore", ()))
+        said = {key: options.pop(key, None) for key in _OF_CHECK}
+        self._of_check |= _of_check(said, where)
         count = options.pop("repeat", None)
         if count is not None:
             self.repeats = Repeats(count)
@@ -92,6 +100,8 @@ class CiwrapFixture:
         *,
         bounds: Mapping[str, Any] | None = None,
         ignore: Sequence[str] = (),
+        strict: Mapping[str, bool | str] | None = None,
+        duplicates: str | None = None,
         layout: str | None = None,
         format: str | None = None,  # noqa: A002 - as the configuration calls it
         options: Mapping[str, Any] | None = None,
@@ -105,7 +115,8 @@ class CiwrapFixture:
         ciwrap.yaml for all variables, above all the error bound (atol and rtol, or ulps), which is
         0 if nobody says anything. bounds: other settings for some of the variables, by name or
         pattern: a number (atol), or a mapping such as {"rtol": 1e-6}. ignore: names or patterns of
-        variables that are not compared. The others are for files, as in ciwrap.yaml.
+        variables that are not compared. strict, duplicates: as in ciwrap.yaml; strict={"variables":
+        "allow-new"} lets a test have more variables than its golden. The others are for files.
 
         Raises GoldenMismatch (an AssertionError) for anything but a match, also if there is no
         golden; UsageError (a ValueError) for arguments without a meaning.
@@ -118,6 +129,7 @@ class CiwrapFixture:
                 settings,
                 bounds,
                 ignore,
+                {"strict": strict, "duplicates": duplicates},
                 {"layout": layout, "format": format, "options": options, "exclude": exclude},
             )
         except (CiwrapError, GoldenMismatch) as error:
@@ -131,6 +143,7 @@ class CiwrapFixture:
         settings: Mapping[str, Any],
         bounds: Mapping[str, Any] | None,
         ignore: Sequence[str],
+        of_check: Mapping[str, Any],
         files: Mapping[str, Any],
     ) -> CheckResult:
         layer = SettingsLayer.from_arguments(settings, "check()", OTHER_KEYWORDS)
@@ -143,6 +156,7 @@ class CiwrapFixture:
             ignore=(*self._ignore, *_texts(ignore)),
             layers=(*self._layers, layer),
             rules=(*self._rules, *rules_of(bounds, "check()")),
+            **{**self._of_check, **_of_check(of_check, "check()")},
         )
         catalog = catalog_of(value, name or "array", arrangement=arrangement_of(check), **files)
         with catalog:
@@ -216,6 +230,16 @@ class CiwrapFixture:
             for record in taken:
                 self._item.user_properties.append((f"ciwrap {record['check']}", record["outcome"]))
         return taken
+
+
+def _of_check(said: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """What is said of the whole check, as fields of Check; None says nothing."""
+    found: dict[str, Any] = read_arguments(
+        {"duplicates": said.get("duplicates")}, {"duplicates": DUPLICATES}, where
+    )
+    if said.get("strict") is not None:
+        found["strict"] = Strictness.from_arguments(said["strict"], f"{where}, strict")
+    return found
 
 
 def _texts(patterns: Sequence[str]) -> list[str]:

@@ -180,3 +180,55 @@ def test_a_marker_and_repeats_take_them_too(suite: Suite) -> None:
     """)
     suite.run("--ciwrap-update=new").assert_outcomes(passed=3)
     suite.run().assert_outcomes(passed=3)
+
+
+def strict(values: str, words: str) -> str:
+    return f"""
+        def test_it(ciwrap):
+            ciwrap.check({values}{words})
+        @pytest.mark.ciwrap({words.removeprefix(", ")})
+        def test_marked(ciwrap):
+            ciwrap.check({values})
+    """
+
+
+def test_new_variables_may_be_allowed(suite: Suite) -> None:
+    allowed = ", strict={'variables': 'allow-new'}"
+    suite.write(strict("{'x': 1.0, 'y': 2.0}", ""))
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=2)
+    for values, words, passed in (
+        ("{'x': 1.0, 'y': 2.0, 'z': 3.0}", "", 0),
+        ("{'x': 1.0, 'y': 2.0, 'z': 3.0}", allowed, 2),
+        ("{'x': 1.0, 'z': 3.0}", allowed, 0),
+        ("{'x': 1.5, 'y': 2.0, 'z': 3.0}", allowed, 0),
+        ("{'x': 1.0, 'z': 3.0}", ", strict={'variables': False}", 2),
+        ("{'x': 1.0, 'y': 2.0, 'z': 3.0}", ", strict={'variables': 'some'}", 0),
+    ):
+        suite.write(strict(values, words))
+        found = suite.run()
+        outcomes = found.parseoutcomes()
+        assert outcomes.get("passed", 0) == passed, (values, words)
+    assert "strict: variables must be true, false or allow-new, not 'some'" in found.stdout.str()
+
+
+def test_which_of_two_equal_ids_counts(suite: Suite) -> None:
+    def ask(values: str, word: str) -> str:
+        return f"""
+            def test_it(ciwrap):
+                ciwrap.check({{'x': {values}, 'id': [1, 2, 2]}}, align_by='id'{word})
+        """
+
+    suite.write(ask("[1.0, 2.0, 3.0]", ""))
+    found = suite.run("--ciwrap-update=new")
+    found.assert_outcomes(failed=1)
+    assert "'duplicates: first' or 'last'" in found.stdout.str()
+    suite.write(ask("[1.0, 2.0, 3.0]", ", duplicates='last'"))
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=1)
+    suite.write(ask("[1.0, 9.0, 3.0]", ", duplicates='last'"))
+    suite.run().assert_outcomes(passed=1)
+    suite.write(ask("[1.0, 9.0, 3.0]", ", duplicates='first'"))
+    suite.run().assert_outcomes(failed=1)
+    suite.write(ask("[1.0, 9.0, 3.0]", ", duplicates='both'"))
+    found = suite.run()
+    found.assert_outcomes(failed=1)
+    assert "duplicates must be one of error, first, last, not 'both'" in found.stdout.str()

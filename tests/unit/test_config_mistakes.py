@@ -101,6 +101,12 @@ MISTAKES = {
         "must be a mapping of keys to values, not '1e-6'",
     ),
     "strict": (check_with("strict: yes"), "must be a mapping"),
+    "strict variables": (
+        check_with("strict: {variables: new-allowed}"),
+        "4:25: checks.a.strict.variables: must be true, false or allow-new, not 'new-allowed'",
+        "did you mean 'allow-new'",
+    ),
+    "strict key": (check_with("strict: {variable: no}"), "4:14", "did you mean 'variables'"),
     "run empty": (check_with("run: {}"), "checks.a.run.command: is required"),
     "run list empty": (check_with("run: []"), "4:10: checks.a.run: must hold at least one word"),
     "timeout": (
