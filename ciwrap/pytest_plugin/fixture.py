@@ -11,6 +11,7 @@ import pytest
 
 from ciwrap.config import Check
 from ciwrap.errors import CiwrapError, GoldenMismatch, UsageError
+from ciwrap.model import VariableId
 from ciwrap.pytest_plugin.blocks import AllChecks, Blocks, ExpectedMismatch
 from ciwrap.pytest_plugin.inputs import LAYER_KEYS, catalog_of, layer_of, rules_of
 from ciwrap.pytest_plugin.judge import Judge
@@ -187,7 +188,11 @@ class CiwrapFixture:
             layers=(*self._layers, layer),
             rules=(*self._rules, *rules_of(bounds, "check()")),
         )
-        with catalog_of(value, name or "array", **files) as catalog:
+
+        def is_ignored(variable: str) -> bool:
+            return check.is_ignored(VariableId(variable))
+
+        with catalog_of(value, name or "array", **files, is_ignored=is_ignored) as catalog:
             if self._blocks.expected is not None:
                 found = self._judge.compare(test, check, catalog, self._item.nodeid)
                 outcome = self._blocks.expected.judge(found)
