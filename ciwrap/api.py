@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ciwrap import _core
-from ciwrap.arrays.dtypes import dtype_text
-from ciwrap.arrays.intake import take_over
+from ciwrap.arrays.containers import parts_of
 from ciwrap.arrays.values import ArrayValues, as_bytes
 from ciwrap.compare.judge import check_golden, compare_values, golden_id
 from ciwrap.errors import (
@@ -29,7 +28,13 @@ from ciwrap.errors import (
 )
 from ciwrap.golden.evidence import capture
 from ciwrap.golden.store import decode, read_golden_file
-from ciwrap.model import SettingsLayer, VariableId, VariableResult, VariableSettings
+from ciwrap.model import (
+    SettingsLayer,
+    VariableId,
+    VariableResult,
+    VariableSettings,
+)
+from ciwrap.readers.memory import labels_in
 from ciwrap.trees.bounds import bound_of
 from ciwrap.trees.build import build_tree as stream_tree
 from ciwrap.trees.build import tree_parameters
@@ -273,14 +278,22 @@ def _settings(where: str, **arguments: Any) -> VariableSettings:
     return VariableSettings.of(SettingsLayer.from_arguments(arguments, where))
 
 
-def _values(array: Any, name: str | None = None) -> Values:
+def _values(array: Any, name: str = "array") -> Values:
     """An array's values, copied only if they must be. Refuses what cannot be compared."""
-    found = take_over(array, name)
-    if not isinstance(found, np.ndarray):
-        return found
-    if isinstance(found, np.ma.MaskedArray):
+    parts = list(parts_of(array, name))
+    if [part.name for part in parts] != [name]:
+        names = ", ".join(part.name for part in parts[:4])
         raise UnsupportedDtypeError(
-            "a masked array has two kinds of missing", variable=name, remedy="use .filled(...)"
+            f"a {type(array).__name__} is more than one array ({names})",
+            variable=name,
+            remedy="give its arrays one by one",
         )
-    dtype_text(found.dtype, variable=name)
-    return ArrayValues(found)
+    found = parts[0].convert()
+    labels_in(found, name)
+    if not isinstance(found.array, np.ndarray):
+        return found.array
+    if found.array.dtype.names is not None:
+        raise UnsupportedDtypeError(
+            "a record has no defined comparison", variable=name, remedy="give its fields one by one"
+        )
+    return ArrayValues(found.array)

@@ -79,11 +79,12 @@ def _device_of(array: Any, name: str | None) -> tuple[int, int] | None:
 
 
 def _on_host(array: Any, name: str | None, *, has_dlpack: bool) -> NDArray[Any] | Values:
+    # A masked array stays one: what it says about its elements must not be lost unseen.
     if not has_dlpack:
-        return _named_bfloat16(np.asarray(array))
+        return _named_bfloat16(np.asanyarray(array))
     if hasattr(array, "__array__"):
         try:
-            return _named_bfloat16(np.asarray(array))
+            return _named_bfloat16(np.asanyarray(array))
         except (RuntimeError, TypeError):
             pass  # a type NumPy does not have, or a reason that DLPack gives too
     try:

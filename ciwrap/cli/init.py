@@ -24,6 +24,8 @@ _GIT_FILES = {
     ".gitattributes": (_ATTRIBUTES_LINE,),
     ".gitignore": (".ciwrap.lock", "*.golden.next", "*.golden.yaml.next"),
 }
+# Where one of them lies, people run pytest.
+_SIGNS_OF_PYTEST = ("pytest.ini", "pytest.toml", "conftest.py", "tox.ini", "tests")
 _TEXTCONV = ("diff.ciwrap.textconv", "ciwrap show")
 
 
@@ -104,6 +106,11 @@ def _tell(session: Session, starter: Starter, left_out: Sequence[str], target: P
     session.console.print(
         "Next: set the error bounds in it, then `ciwrap accept` makes the first goldens."
     )
+    if any(Path(name).exists() for name in _SIGNS_OF_PYTEST):
+        session.console.print(
+            "Tests that check arrays: `ciwrap_unused = fail` in pytest's configuration fails a run"
+            " that leaves a golden unused."
+        )
 
 
 def _refuse_without_git() -> None:

@@ -14,8 +14,10 @@ import pytest
 from ciwrap.environment import describe_environment
 from ciwrap.errors import CiwrapError
 from ciwrap.model import Message, MessageLevel, RunResult, Verdict
+from ciwrap.pytest_plugin.judge import EXPECTED
 from ciwrap.pytest_plugin.options import unused_mode
 from ciwrap.pytest_plugin.project import Project, find_project
+from ciwrap.pytest_plugin.results import FAILED, LATE
 from ciwrap.pytest_plugin.unused import binary_of, delete_unused, find_unused, note_unused
 from ciwrap.report.document import SCHEMA_VERSION, from_document, to_document, write_document
 from ciwrap.report.text import plural, safe_text
@@ -33,6 +35,8 @@ _WORDS = {
     "not_repeated": "not reproducible from run to run",
     "not_comparable": "not comparable",
     "new": "new",
+    "refused": "refused",
+    "expected": "differ as expected",
     "written": "written",
 }
 
@@ -46,6 +50,7 @@ class Ending:
     pending_count: int = 0
     unused: list[str] = field(default_factory=list)
     unused_word: str = "unused"
+    unused_mode: str = ""
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     files: list[tuple[str, str]] = field(default_factory=list)
@@ -57,9 +62,7 @@ class Ending:
         if not (parts or self.problems or self.files):
             return
         reporter.section("ciwrap", sep="=")
-        bad = bool(self.problems) or any(
-            self.counts[key] for key in ("differ", "not_comparable", "new", "not_repeated")
-        )
+        bad = bool(self.problems) or any(self.counts[key] for key in FAILED)
         color = {"red": True} if bad else {"yellow": True} if self.unused else {"green": True}
         reporter.write_line(f"ciwrap: {', '.join(parts) or 'no checks'}", **color)
         for line in self.written:  # all of them: nothing is written unnamed
@@ -70,6 +73,8 @@ class Ending:
             reporter.write_line(f"  ... and {len(self.unused) - _MOST_NAMES} more")
         if self.unused and self.unused_word == "unused":
             reporter.write_line("  to delete what no test uses: ciwrap prune")
+            if self.unused_mode == "warn":
+                reporter.write_line("  to let them fail the run: ciwrap_unused = fail")
         if self.pending_count:
             verb = "waits" if self.pending_count == 1 else "wait"
             reporter.write_line(
@@ -90,6 +95,7 @@ def finish(session: pytest.Session, results: Results, collected: Collected) -> E
     config = session.config
     records = list(results.records())
     ending = Ending(Counter(record["outcome"] for record in records))
+    ending.problems += [*results.untold(), *config.stash[LATE]]
     try:
         project = find_project(config)
         _note_written(ending, records)
@@ -132,6 +138,7 @@ def _judge_unused(
     mode = unused_mode(session.config)
     if mode == "ignore" or session.config.option.collectonly or not collected.is_known:
         return
+    ending.unused_mode = mode
     unused = find_unused(project, results, collected, session.config)
     ending.unused = [project.shown(binary_of(project, place)) for place in unused]
     if mode == "delete":
@@ -175,6 +182,11 @@ def _run_result(
 ) -> RunResult:
     """All checks as one result; without any it is not comparable."""
     messages = [Message(MessageLevel.ERROR, text) for text in ending.problems]
+    expected = [record for record in records if record["outcome"] == EXPECTED]
+    if expected:
+        records = [record for record in records if record["outcome"] != EXPECTED]
+        text = f"{plural(len(expected), 'check')} left out: found to differ, as the test expects"
+        messages.append(Message(MessageLevel.NOTE, text))
     if not records:
         messages.append(Message(MessageLevel.ERROR, "no test made a check"))
     messages += [

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,16 +12,18 @@ import pytest
 from ciwrap.compare.check import arrangement_of
 from ciwrap.config import Check
 from ciwrap.errors import CiwrapError, GoldenMismatch, UsageError
-from ciwrap.model import SETTINGS, SettingsLayer, Strictness
+from ciwrap.model import SETTINGS, SettingsLayer, Strictness, VariableId
 from ciwrap.model.forms import DUPLICATES, read_arguments
+from ciwrap.pytest_plugin.blocks import AllChecks, Blocks, ExpectedMismatch
 from ciwrap.pytest_plugin.inputs import catalog_of, rules_of
 from ciwrap.pytest_plugin.judge import Judge
 from ciwrap.pytest_plugin.project import find_project
+from ciwrap.pytest_plugin.records import Records
 from ciwrap.pytest_plugin.repeat import Repeats
-from ciwrap.pytest_plugin.results import RECORDER
-from ciwrap.pytest_plugin.telling import failure_text, property_of
+from ciwrap.pytest_plugin.results import LATE, RECORDER
+from ciwrap.pytest_plugin.telling import failure_text
+from ciwrap.pytest_plugin.unmet import Unmet, UnmetCheck, after_the_end
 from ciwrap.readers.layout import name_fault
-from ciwrap.report.document import plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +32,6 @@ if TYPE_CHECKING:
 
     from ciwrap.config import VariableRule
     from ciwrap.model import CheckResult, SettingArguments
-    from ciwrap.pytest_plugin.judge import Outcome
 
 _JUDGE = pytest.StashKey[Judge]()
 _OF_CHECK: tuple[str, ...] = ("strict", "duplicates")
@@ -54,13 +58,20 @@ def make_fixture(request: pytest.FixtureRequest) -> CiwrapFixture:
 
 
 class CiwrapFixture:
-    """Compares what a test computes with goldens, or with its own first run (`repeat=N`)."""
+    """Compares what a test computes with goldens, or with its own first run (`repeat=N`).
+
+    check_count: how many checks the test has made so far (of the run that is going on).
+    """
 
     def __init__(self, item: pytest.Item, judge: Judge) -> None:
         self._item = item
         self._judge = judge
         self._names: set[str | None] = set()
-        self._records: list[dict[str, Any]] = []
+        self.check_count = 0
+        self._records = Records(item)
+        self._unmet = Unmet()
+        self._lock = threading.Lock()
+        self._blocks = Blocks(self._unmet)
         self._layers: list[SettingsLayer] = []
         self._rules: list[VariableRule] = []
         self._ignore: list[str] = []
@@ -88,11 +99,6 @@ class CiwrapFixture:
             self.repeats = Repeats(count)
         self._layers.append(SettingsLayer.from_arguments(options, where))
 
-    @property
-    def check_count(self) -> int:
-        """How many checks the test has made so far (of the run that is going on)."""
-        return len(self._names)
-
     def check(
         self,
         value: Any,
@@ -119,22 +125,43 @@ class CiwrapFixture:
         "allow-new"} lets a test have more variables than its golden. The others are for files.
 
         Raises GoldenMismatch (an AssertionError) for anything but a match, also if there is no
-        golden; UsageError (a ValueError) for arguments without a meaning.
+        golden; UsageError (a ValueError) for arguments without a meaning. A test that goes on after
+        either fails all the same: see `all` and `expect_mismatch`.
         """
         __tracebackhide__ = True
+        of_check = {"strict": strict, "duplicates": duplicates}
+        files = {"layout": layout, "format": format, "options": options, "exclude": exclude}
+        title = self._title(name)
+        if not self._unmet.begin(title):
+            error = after_the_end(f"{self._item.nodeid}, {title}")
+            self._item.config.stash[LATE].append(str(error))
+            raise error
         try:
-            return self._check(
-                value,
-                name,
-                settings,
-                bounds,
-                ignore,
-                {"strict": strict, "duplicates": duplicates},
-                {"layout": layout, "format": format, "options": options, "exclude": exclude},
-            )
-        except (CiwrapError, GoldenMismatch) as error:
-            # The message says it all; where in here it was raised is of no use to who reads it.
-            raise error.with_traceback(None) from None
+            result, problem = self._check(value, name, settings, bounds, ignore, of_check, files)
+            if problem is not None:
+                self._fail(UnmetCheck(title, problem, self._caller(), result))
+            return result
+        except GoldenMismatch:
+            raise
+        except BaseException as error:
+            self._records.add_refused(name, error)
+            is_own = isinstance(error, CiwrapError)
+            text = str(error) if is_own else f"{title}: {type(error).__name__}: {error}"
+            self._unmet.add(UnmetCheck(title, text, self._caller()))
+            if is_own:
+                # The message says it all; where in here it was raised is of no use to who reads it.
+                raise error.with_traceback(None) from None
+            raise
+        finally:
+            self._unmet.end(title)
+
+    def _caller(self) -> str:
+        """Where the test called `check`, for a message that has no traceback."""
+        frame = sys._getframe(2)
+        return f"{self._judge.project.shown(Path(frame.f_code.co_filename))}:{frame.f_lineno}"
+
+    def _title(self, name: str | None) -> str:
+        return str(name) if name else self._item.name
 
     def _check(
         self,
@@ -145,9 +172,11 @@ class CiwrapFixture:
         ignore: Sequence[str],
         of_check: Mapping[str, Any],
         files: Mapping[str, Any],
-    ) -> CheckResult:
+    ) -> tuple[CheckResult, str | None]:
+        """What was found, and what is wrong with it in words: None if nothing is."""
         layer = SettingsLayer.from_arguments(settings, "check()", OTHER_KEYWORDS)
         self._claim(name)
+        self.check_count += 1
         test = self._judge.project.test_place(self._item, name)
         check = Check(
             test.check,
@@ -158,78 +187,104 @@ class CiwrapFixture:
             rules=(*self._rules, *rules_of(bounds, "check()")),
             **{**self._of_check, **_of_check(of_check, "check()")},
         )
-        catalog = catalog_of(value, name or "array", arrangement=arrangement_of(check), **files)
+
+        def is_ignored(variable: str) -> bool:
+            return check.is_ignored(VariableId(variable))
+
+        catalog = catalog_of(
+            value,
+            name or "array",
+            **files,
+            is_ignored=is_ignored,
+            arrangement=arrangement_of(check),
+        )
         with catalog:
-            if self.repeats is not None:
+            if self._blocks.expected is not None:
+                found = self._judge.compare(test, check, catalog, self._item.nodeid)
+                outcome = self._blocks.expected.judge(found)
+            elif self.repeats is not None:
                 result, problem = self.repeats.compare(check, catalog, self._item.nodeid)
-                self._record_repeat(result)
-                if problem is not None:
-                    raise GoldenMismatch(problem, result)
-                return result
-            outcome = self._judge.judge(test, check, catalog, self._item.nodeid)
-        self._record(outcome, test.check)
-        if outcome.has_failed:
-            text = failure_text(name or self._item.name, outcome, self._judge.project)
-            raise GoldenMismatch(text, outcome.result)
-        return outcome.result
+                self._records.add_repeat(result)
+                return result, problem
+            else:
+                outcome = self._judge.judge(test, check, catalog, self._item.nodeid)
+        self._records.add_outcome(outcome, test.check)
+        if not outcome.has_failed:
+            return outcome.result, None
+        return outcome.result, failure_text(self._title(name), outcome, self._judge.project)
 
     def _claim(self, name: str | None) -> None:
         if name is not None:
             fault = name_fault(name)
             if fault is not None:
                 raise UsageError(f"the name of a check {fault}: {ascii(name)[:60]}")
-        if name in self._names:
+        if self._blocks.expected is not None:
+            return  # Its golden is that of another check, or there is none and it fails.
+        with self._lock:
+            is_new = name not in self._names
+            self._names.add(name)
+        if not is_new:
             which = f"is called {name!r}" if name else "has no name"
             raise UsageError(
                 f"a second check of this test {which}; they would share a golden",
                 remedy="give each check a name of its own: ciwrap.check(x, 'velocity')",
             )
-        self._names.add(name)
+
+    def _fail(self, check: UnmetCheck) -> None:
+        """Raises GoldenMismatch, or keeps the check for the end of a block of several."""
+        __tracebackhide__ = True
+        blocks = self._blocks
+        if blocks.all is not None:
+            blocks.all.add(check)
+            return
+        if blocks.expected is None or not blocks.expected.is_for(check.result):
+            self._unmet.add(check)
+        raise GoldenMismatch(check.text, check.result)
+
+    def all(self) -> AllChecks:
+        """Makes all checks of a block before the test fails: `with ciwrap.all():`.
+
+        A check that fails in it returns its result instead of raising; the end of the block raises
+        one GoldenMismatch for all of them, whose `result` is that of the first.
+        """
+        return AllChecks(self._blocks)
+
+    def expect_mismatch(self) -> ExpectedMismatch:
+        """For a test that wants a check to fail: `with ciwrap.expect_mismatch() as caught:`.
+
+        The block ends, as that of pytest.raises does, with the first check that does not match its
+        golden; `caught.result` then is what was found. Its checks write no golden and let none
+        wait, and may have the name of another check of the test, to use its golden. The test fails
+        with GoldenMismatch if all of them match, if there is no golden or it cannot be read. Raises
+        UsageError with `repeat=N`.
+        """
+        if self.repeats is not None:
+            raise self._blocks.refused("expect_mismatch() needs a golden, and repeat=N has none")
+        return ExpectedMismatch(self._blocks, self._item.name)
 
     def begin_run(self, number: int) -> None:
         """The test's body is about to run for the number-th time (from 0)."""
         assert self.repeats is not None
         self._names.clear()
+        self.check_count = 0
         self.repeats.begin(number)
 
-    def _record(self, outcome: Outcome, check: str) -> None:
-        self._records.append(
-            {
-                "test": self._item.nodeid,
-                "check": check,
-                "module": str(self._item.path),
-                "place": [outcome.place.folder, outcome.place.name],
-                "outcome": outcome.word,
-                "written": outcome.written,
-                "pending": outcome.pending,
-                "result": plain(outcome.result),
-            }
-        )
-        self._item.user_properties.append(property_of(check, outcome.word, outcome.result))
-
-    def _record_repeat(self, result: CheckResult) -> None:
-        word = "repeated" if result.verdict.exit_code == 0 else "not_repeated"
-        self._records = [one for one in self._records if one["check"] != result.name]
-        self._records.append(
-            {
-                "test": self._item.nodeid,
-                "check": result.name,
-                "module": str(self._item.path),
-                "place": None,
-                "outcome": word,
-                "written": None,
-                "pending": False,
-                "result": plain(result),
-            }
-        )
-
     def take_records(self) -> list[dict[str, Any]]:
-        """What was found since the last call, as plain values."""
-        taken, self._records = self._records, []
-        if self.repeats is not None:
-            for record in taken:
-                self._item.user_properties.append((f"ciwrap {record['check']}", record["outcome"]))
-        return taken
+        return self._records.take(are_repeated=self.repeats is not None)
+
+    def note_report(self, error: BaseException | None, report: pytest.TestReport) -> None:
+        if report.failed or hasattr(report, "wasxfail"):
+            if report.when == "setup":
+                self._unmet.tell_all()
+            else:
+                self._unmet.tell(error)
+        if report.when == "teardown":
+            left = self._unmet.end_test()
+            self._item.config.stash[LATE] += [f"{self._item.nodeid}, {one}" for one in left]
+
+    def raise_untold(self, error: BaseException | None, when: str) -> None:
+        __tracebackhide__ = True
+        self._unmet.raise_untold(self._item, error, when)
 
 
 def _of_check(said: Mapping[str, Any], where: str) -> dict[str, Any]:

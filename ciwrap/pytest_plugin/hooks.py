@@ -16,13 +16,16 @@ from ciwrap.pytest_plugin.options import (
     may_have_goldens,
     refuse_nonsense,
 )
-from ciwrap.pytest_plugin.results import Results, hand_over, is_worker
+from ciwrap.pytest_plugin.results import LATE, Results, hand_over, is_worker, raise_untold
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from ciwrap.pytest_plugin.ending import Ending
     from ciwrap.pytest_plugin.fixture import CiwrapFixture
+
+
+_SENT_LATE = "ciwrap_late"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,6 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
     refuse_nonsense(config)
+    config.stash[LATE] = []
     config.pluginmanager.register(SessionHooks(config), "ciwrap-session")
 
 
@@ -50,20 +54,38 @@ def ciwrap(request: pytest.FixtureRequest) -> CiwrapFixture:
 # Innermost, so that captured output, timeouts and the like know of the repeated runs.
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    outcome = yield
-    if item.get_closest_marker("ciwrap") is not None:
-        from ciwrap.pytest_plugin.marked import after_first_run
+    __tracebackhide__ = True
+    try:
+        outcome = yield
+        if item.get_closest_marker("ciwrap") is not None:
+            from ciwrap.pytest_plugin.marked import after_first_run
 
-        after_first_run(item)
+            after_first_run(item)
+    except BaseException as error:
+        raise_untold(item, error, "call")
+        raise
+    raise_untold(item, None, "call")
+    return outcome
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
+    __tracebackhide__ = True
+    try:
+        outcome = yield
+    except BaseException as error:
+        raise_untold(item, error, "teardown")
+        raise
+    raise_untold(item, None, "teardown")
     return outcome
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
-    item: pytest.Item,
+    item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    hand_over(item, report)
+    hand_over(item, call, report)
     return report
 
 
@@ -94,15 +116,24 @@ class SessionHooks:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         self._collected.take_from(node)
+        self._config.stash[LATE] += getattr(node, "workeroutput", {}).get(_SENT_LATE, [])
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if is_worker(self._config):
             self._collected.send(self._config)
-        elif self._results.has_checks or may_have_goldens(self._config):
+            self._config.workeroutput[_SENT_LATE] = self._config.stash[LATE]  # type: ignore[attr-defined]  # pytest-xdist's
+        elif self._has_something_to_say():
             from ciwrap.pytest_plugin.ending import finish
 
             self._ending = finish(session, self._results, self._collected)
+
+    def _has_something_to_say(self) -> bool:
+        return (
+            self._results.has_checks
+            or bool(self._config.stash[LATE])
+            or may_have_goldens(self._config)
+        )
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._ending is not None:

@@ -7,22 +7,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from ciwrap.arrays.intake import take_over
+from ciwrap.arrays.containers import parts_of
 from ciwrap.catalog.catalog import Catalog
 from ciwrap.config import VariableRule
-from ciwrap.errors import CiwrapError, DuplicateVariableError, UnsupportedDtypeError, UsageError
+from ciwrap.errors import CiwrapError, DuplicateVariableError, UsageError
 from ciwrap.model import ErrorBound, SettingsLayer
 from ciwrap.readers.layout import find_in, name_fault
 from ciwrap.readers.memory import found_arrays
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
-    from ciwrap.arrays.values import Values
+    from ciwrap.arrays.containers import Part
+    from ciwrap.arrays.single import OneArray
     from ciwrap.catalog.rows import Arrangement
 
 
@@ -49,12 +46,14 @@ def catalog_of(
     format: str | None = None,  # noqa: A002 - as the configuration calls it
     options: Mapping[str, Any] | None = None,
     exclude: Sequence[str] = (),
+    is_ignored: Callable[[str], bool] = lambda _: False,
     arrangement: Arrangement | None = None,
 ) -> Catalog:
     """The variables of whatever was handed over. Raises UsageError, UnsupportedDtypeError,
     DuplicateVariableError, and the errors of finding files.
 
-    name: what a single array is called. arrangement: how rows are aligned.
+    name: what a single array is called. is_ignored: whether a variable is not to be compared, so
+    that it need not be an array. arrangement: how rows are aligned.
     """
     if isinstance(value, os.PathLike):
         return Catalog(
@@ -75,78 +74,33 @@ def catalog_of(
             "a string could be a path or a value",
             remedy="give a pathlib.Path for a file, or numpy.array(...) for text",
         )
-    arrays: dict[str, NDArray[Any] | Values] = {}
-    if isinstance(value, Mapping):
-        _add_mapping(arrays, value, "")
-        if not arrays:
-            raise UsageError("an empty mapping holds nothing to check")
-    elif _is_table(value):
-        _add_table(arrays, value)
-    else:
-        arrays[name] = _as_array(value, name)
+    arrays = _convert(list(parts_of(value, name)), is_ignored)
     return Catalog(found_arrays(arrays), arrangement)
 
 
-def _add_mapping(
-    arrays: dict[str, NDArray[Any] | Values], value: Mapping[Any, Any], prefix: str
-) -> None:
-    """Mappings in mappings become names with slashes."""
-    for key, inner in value.items():
-        name = f"{prefix}{key}"
-        fault = name_fault(str(key))
+def _convert(
+    parts: Sequence[Part], is_ignored: Callable[[str], bool]
+) -> dict[str, OneArray | CiwrapError]:
+    """Arrays by name, and the errors of those that are ignored and cannot be arrays."""
+    arrays: dict[str, OneArray | CiwrapError] = {}
+    for part in parts:
+        fault = name_fault(part.name)
         if fault is not None:
-            raise UsageError(f"a key {fault}: {ascii(key)[:60]}")
-        if isinstance(inner, Mapping):
-            if not inner:
-                raise UsageError(f"{name!r} is an empty mapping: it holds nothing to check")
-            _add_mapping(arrays, inner, f"{name}/")
-            continue
-        if isinstance(inner, (str, bytes, os.PathLike)):
-            raise UsageError(
-                f"{name!r} is text or a path",
-                remedy="check files one by one or by their folder; numpy.array(...) for text",
+            raise UsageError(f"a key {fault}: {ascii(part.name)[:60]}")
+        if part.name in arrays:
+            raise DuplicateVariableError(
+                "comes from two keys",
+                variable=part.name,
+                remedy="rename one of them (1 and '1' are the same name, {'a': {'b'}} and {'a/b'}"
+                " too)",
             )
-        _add(arrays, name, _as_array(inner, name))
-
-
-def _add(arrays: dict[str, NDArray[Any] | Values], name: str, array: NDArray[Any] | Values) -> None:
-    if name in arrays:
-        raise DuplicateVariableError(
-            "comes from two keys",
-            variable=name,
-            remedy="rename one of them (1 and '1' are the same name, {'a': {'b'}} and {'a/b'} too)",
-        )
-    arrays[name] = array
-
-
-def _is_table(value: Any) -> bool:
-    """A data frame of pandas or one that is like it."""
-    return hasattr(value, "columns") and hasattr(value, "iloc") and hasattr(value, "index")
-
-
-def _add_table(arrays: dict[str, NDArray[Any] | Values], value: Any) -> None:
-    """The columns and the index: their names are part of what is checked."""
-    for column in value.columns:
-        _add(arrays, str(column), _as_array(value[column].to_numpy(), str(column)))
-    _add(arrays, "index", _as_array(value.index.to_numpy(), "index"))
-
-
-def _kind_words(value: Any) -> str:
-    kind = type(value).__name__
-    return f"{kind} of Python objects" if hasattr(value, "__len__") else f"a value of type {kind}"
-
-
-def _as_array(value: Any, name: str) -> NDArray[Any] | Values:
-    try:
-        array = take_over(value, name)
-    except CiwrapError:
-        raise
-    except ValueError as error:
-        raise UsageError(f"{name!r} is no array: {error}") from error
-    if isinstance(array, np.ndarray) and array.dtype.hasobject:
-        raise UnsupportedDtypeError(
-            f"{_kind_words(value)} has no defined comparison",
-            variable=name,
-            remedy="give numbers; for fixed-width text numpy.array(values, dtype=str)",
-        )
-    return array
+        try:
+            arrays[part.name] = part.convert()
+        except CiwrapError as error:
+            if not is_ignored(part.name):
+                if len(parts) > 1:
+                    leave_out = f"leave it out: ignore=[{part.name!r}]"
+                    error.remedy = f"{error.remedy}, or {leave_out}" if error.remedy else leave_out
+                raise
+            arrays[part.name] = error
+    return arrays

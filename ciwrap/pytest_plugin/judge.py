@@ -36,12 +36,13 @@ _SMALL_BYTES = 4 << 20
 _SERIAL = Resources(backend="serial", threads=1)
 _ALL = Resources()
 
-MATCHED, DIFFER, NOT_COMPARABLE, NEW, WRITTEN = (
+MATCHED, DIFFER, NOT_COMPARABLE, NEW, WRITTEN, EXPECTED = (
     "matched",
     "differ",
     "not_comparable",
     "new",
     "written",
+    "expected",
 )
 
 
@@ -49,7 +50,8 @@ MATCHED, DIFFER, NOT_COMPARABLE, NEW, WRITTEN = (
 class Outcome:
     """What became of one check.
 
-    word: matched, differ, not_comparable, new (there is no golden) or written (one has been).
+    word: matched, differ, not_comparable, new (there is no golden), written (one has been), or
+    expected (it differs, as the test says).
     place: of the golden looked at, or written. pending: whether one waits for review now.
     problem: why none does, if none could be made.
     """
@@ -64,7 +66,7 @@ class Outcome:
 
     @property
     def has_failed(self) -> bool:
-        return self.word not in (MATCHED, WRITTEN)
+        return self.word not in (MATCHED, WRITTEN)  # also if that is expected: it ends the block
 
 
 class Judge:
@@ -83,29 +85,33 @@ class Judge:
 
     def judge(self, test: TestPlace, check: Check, catalog: Catalog, test_id: str) -> Outcome:
         """Compares, and writes what the mode asks for. Raises UsageError."""
-        place = self._place(test.place)
-        store = GoldenStore(place.under(self.project.golden_dir))
-        path = store.path(place.name)
+        found = self.compare(test, check, catalog, test_id)
         resources = _resources_for(catalog)
-        result = self._compare(check, place, store, catalog, resources)
-        result = replace(result, test_id=test_id, variant=place.variant)
-        word = _word(result) if store.contains(place.name) else NEW
         own = self.project.own_variant
-        target = place if own is None else place.for_variant(own)
-        if _is_to_be_written(self._mode, word):
-            return self._write(check, target, catalog, resources, result)
-        if word == MATCHED:
+        target = found.place if own is None else found.place.for_variant(own)
+        if _is_to_be_written(self._mode, found.word):
+            return self._write(check, target, catalog, resources, found.result)
+        if found.word == MATCHED:
             self.project.pending.discard(target)
-            return Outcome(word, result, place, path)
+            return found
         try:
             store = GoldenStore(target.under(self.project.golden_dir))
             candidate = prepare_catalog(
                 replace(check, name=target.name), store, catalog, resources=resources
             )
-            self._propose(candidate, target, result)
+            self._propose(candidate, target, found.result)
         except CiwrapError as error:
-            return Outcome(word, result, place, path, problem=str(error))
-        return Outcome(word, result, place, path, pending=True)
+            return replace(found, problem=str(error))
+        return replace(found, pending=True)
+
+    def compare(self, test: TestPlace, check: Check, catalog: Catalog, test_id: str) -> Outcome:
+        """Compares, and leaves everything as it is. Raises UsageError."""
+        place = self._place(test.place)
+        store = GoldenStore(place.under(self.project.golden_dir))
+        result = self._compare(check, place, store, catalog, _resources_for(catalog))
+        result = replace(result, test_id=test_id, variant=place.variant)
+        word = _word(result) if store.contains(place.name) else NEW
+        return Outcome(word, result, place, store.path(place.name))
 
     def _place(self, place: Place) -> Place:
         """Where the golden lies; if there is none, where a new one belongs."""

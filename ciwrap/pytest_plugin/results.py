@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _ATTRIBUTE = "ciwrap_records"
+# Outcomes that no passing test may have.
+FAILED = ("differ", "not_comparable", "new", "not_repeated", "refused")
 
 
 class Recorder(Protocol):
@@ -22,8 +24,16 @@ class Recorder(Protocol):
     def take_records(self) -> list[dict[str, Any]]:
         """What was found since the last call, as plain values that can be sent anywhere."""
 
+    def note_report(self, error: BaseException | None, report: pytest.TestReport) -> None:
+        """The test, or a part of it, ended with this exception and was reported like this."""
+
+    def raise_untold(self, error: BaseException | None, when: str) -> None:
+        """Raises GoldenMismatch if checks failed and the test does not: it ends with `error`."""
+
 
 RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
+# Checks made after the end of their tests, in one line each.
+LATE: pytest.StashKey[list[str]] = pytest.StashKey()
 
 
 def is_worker(config: pytest.Config) -> bool:
@@ -31,10 +41,19 @@ def is_worker(config: pytest.Config) -> bool:
     return hasattr(config, "workerinput")
 
 
-def hand_over(item: pytest.Item, report: pytest.TestReport) -> None:
+def raise_untold(item: pytest.Item, error: BaseException | None, when: str) -> None:
+    """Fails a test whose failed checks nothing else has told of."""
+    __tracebackhide__ = True
+    recorder = item.stash.get(RECORDER, None)
+    if recorder is not None:
+        recorder.raise_untold(error, when)
+
+
+def hand_over(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
     """Puts what the test found into its report."""
     recorder = item.stash.get(RECORDER, None)
     if recorder is not None:
+        recorder.note_report(None if call.excinfo is None else call.excinfo.value, report)
         records = recorder.take_records()
         if records:
             setattr(report, _ATTRIBUTE, records)
@@ -46,6 +65,7 @@ class Results:
     def __init__(self) -> None:
         self._by_test: dict[str, list[dict[str, Any]]] = {}
         self._passed: set[str] = set()
+        self._failed: set[str] = set()
 
     def take(self, report: pytest.TestReport) -> None:
         test = report.nodeid
@@ -53,11 +73,15 @@ class Results:
             # Also of a test that is run again: what its first run said counts no longer.
             self._by_test.pop(test, None)
             self._passed.discard(test)
+            self._failed.discard(test)
         records = getattr(report, _ATTRIBUTE, None)
         if records:
             self._by_test.setdefault(test, []).extend(records)
-        if report.when == "call" and report.passed:
-            self._passed.add(test)
+        if report.failed or (report.skipped and hasattr(report, "wasxfail")):
+            self._failed.add(test)
+        if report.when == "call":
+            # Parts of a test (subtests) are reported before it.
+            (self._passed.add if report.passed else self._passed.discard)(test)
 
     @property
     def has_checks(self) -> bool:
@@ -69,4 +93,12 @@ class Results:
 
     def has_passed(self, test: str) -> bool:
         """Whether the test ran to its end, so that it has made all the checks it makes."""
-        return test in self._passed
+        return test in self._passed and test not in self._failed
+
+    def untold(self) -> list[str]:
+        """Failed checks of tests that were reported as neither failed nor failing as expected."""
+        return [
+            f"{record['check']}: the check failed, but its test was not reported as failed"
+            for record in self.records()
+            if record["outcome"] in FAILED and record["test"] not in self._failed
+        ]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ciwrap.arrays.dtypes import dtype_text, extract, fields_of
-from ciwrap.errors import UnsupportedDtypeError
+from ciwrap.errors import CiwrapError, UnsupportedDtypeError
 from ciwrap.readers.base import Reader, Source, VariableInfo
+from ciwrap.readers.labels import labels_of
 from ciwrap.readers.layout import FoundOutputs, OutputFile
 
 if TYPE_CHECKING:
@@ -19,27 +20,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ciwrap.arrays.dtypes import Field
+    from ciwrap.arrays.single import OneArray
+    from ciwrap.arrays.values import Values
+    from ciwrap.readers.base import Labels
 
 MEMORY = Path("<memory>")
 
 
-class HeldArray(Protocol):
-    """An array that NumPy has no type for, or that lies elsewhere (`ciwrap.arrays.values.Values`).
+def found_arrays(arrays: Mapping[str, OneArray | CiwrapError]) -> FoundOutputs:
+    """Arrays by name, as if they had been found in a file; they are neither copied nor kept.
 
-    device: as in VariableInfo.
+    An error instead of an array: why there is none; it can be ignored, but not read.
     """
-
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-    @property
-    def device(self) -> Any: ...
-    def read(self, first_element: int, count: int) -> NDArray[Any]: ...
-
-
-def found_arrays(arrays: Mapping[str, NDArray[Any] | HeldArray]) -> FoundOutputs:
-    """Arrays by name, as if they had been found in a file; they are neither copied nor kept."""
     return FoundOutputs((OutputFile(MEMORY, ArrayReader(arrays)),))
 
 
@@ -49,7 +41,7 @@ class ArrayReader(Reader):
     name = "memory"
     suffixes = ()
 
-    def __init__(self, arrays: Mapping[str, NDArray[Any] | HeldArray]) -> None:
+    def __init__(self, arrays: Mapping[str, OneArray | CiwrapError]) -> None:
         self._arrays = arrays
 
     def open(
@@ -63,31 +55,31 @@ class ArrayReader(Reader):
 
 
 class ArraySource(Source):
-    def __init__(self, path: Path, arrays: Mapping[str, NDArray[Any] | HeldArray]) -> None:
+    def __init__(self, path: Path, arrays: Mapping[str, OneArray | CiwrapError]) -> None:
         self.path = path
         self._parts: dict[str, tuple[NDArray[Any], Field | None]] = {}
-        self._held: dict[str, HeldArray] = {}
+        self._held: dict[str, Values] = {}
         infos = []
-        for name, array in arrays.items():
+        for name, found in arrays.items():
+            if isinstance(found, CiwrapError):
+                infos.append(VariableInfo(name, "|b1", (), fault=found.message))
+                continue
+            array, labels = found.array, labels_in(found, name)
             if not isinstance(array, np.ndarray):
-                infos.append(VariableInfo(name, array.dtype, array.shape, device=array.device))
+                infos.append(
+                    VariableInfo(name, array.dtype, array.shape, device=array.device, labels=labels)
+                )
                 self._held[name] = array
                 continue
-            if isinstance(array, np.ma.MaskedArray):
-                raise UnsupportedDtypeError(
-                    "a masked array has two kinds of missing",
-                    variable=name,
-                    remedy="use .filled(...)",
-                )
+            flat = np.ascontiguousarray(array).reshape(-1)
             if array.dtype.names is None:
                 dtype = dtype_text(array.dtype, variable=name)
-                infos.append(VariableInfo(name, dtype, array.shape))
-                self._parts[name] = (np.ascontiguousarray(array).reshape(-1), None)
+                infos.append(VariableInfo(name, dtype, array.shape, labels=labels))
+                self._parts[name] = (flat, None)
                 continue
-            flat = np.ascontiguousarray(array).reshape(-1)
             for field in fields_of(name, array.dtype):
                 shape = (*array.shape, *field.inner_shape)
-                infos.append(VariableInfo(field.name, field.dtype, shape))
+                infos.append(VariableInfo(field.name, field.dtype, shape, labels=labels))
                 self._parts[field.name] = (flat, field)
         self.variables = tuple(infos)
 
@@ -105,3 +97,16 @@ class ArraySource(Source):
         end = record + (within + count + per_record - 1) // per_record
         values: NDArray[Any] = extract(flat[record:end], flat.dtype, field)
         return values[within : within + count]
+
+
+def labels_in(found: OneArray, name: str) -> Labels:
+    """The labels of an array in memory. Raises UnsupportedDtypeError: they are not compared yet."""
+    labels = labels_of(found.dims, {} if found.unit is None else {"units": found.unit})
+    for key, text in labels:
+        what = f"a unit ({text})" if key == "units" else f"names of its dimensions ({text})"
+        raise UnsupportedDtypeError(
+            f"has {what}, which is not compared",
+            variable=name,
+            remedy="give plain numbers, x.to_value('m') or x.values say, and labels as text",
+        )
+    return labels

@@ -248,6 +248,7 @@ def test_check_returns_what_it_found(suite: Suite) -> None:
             with pytest.raises(GoldenMismatch) as caught:
                 ciwrap.check(1.0, "missing")
             assert caught.value.result.verdict == "not_comparable"
+            print("it has a result")
     """)
     suite.write(
         "def test_it(ciwrap):\n    ciwrap.check(np.ones(4), 'ones', atol=1e-3)\n", "tests/test_b.py"
@@ -256,5 +257,7 @@ def test_check_returns_what_it_found(suite: Suite) -> None:
     folder = suite.root / "golden/tests"
     (folder / "test_b").rename(folder / "test_it")
     result = suite.run("tests/test_it.py")
-    result.assert_outcomes(passed=1)
+    # What pytest.raises has caught fails the test nevertheless: nothing was compared.
+    result.assert_outcomes(failed=1)
+    assert "it has a result" in result.stdout.str()
     assert summary(result) == "ciwrap: 1 matched, 1 new"

@@ -17,11 +17,13 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 def test_its_tests_run(suite: Suite) -> None:
     for number, block in enumerate(BLOCKS):
         suite.write("", f"tests/test_{number}.py").write_text(block)
-    suite.run().assert_outcomes(failed=5, passed=1)
-    suite.run("--ciwrap-update=new").assert_outcomes(passed=6)
+    suite.run().assert_outcomes(failed=7, passed=1)
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=8)
     result = suite.run("--ciwrap-unused=fail")
-    result.assert_outcomes(passed=6)
-    assert summary(result) == "ciwrap: 5 matched, 1 reproducible from run to run"
+    result.assert_outcomes(passed=8)
+    assert summary(result) == (
+        "ciwrap: 8 matched, 1 reproducible from run to run, 1 differ as expected"
+    )
 
 
 def test_its_file_name_is_right(suite: Suite) -> None:

@@ -163,3 +163,18 @@ def test_prune_takes_goldens_of_checks_that_are_gone(suite: Suite) -> None:
     (suite.root / "ciwrap.yaml").write_text(config.replace(", old: {outputs: out.csv}", ""))
     assert suite.cli("prune", "--yes").returncode == 0
     assert suite.goldens() == ["mesh.golden"]
+
+
+def test_the_strict_mode_is_offered(two: Suite) -> None:
+    """An early return is known by its unused golden only."""
+    without(two, '; ciwrap.check(3.0, "more")')
+    offer = "  to let them fail the run: ciwrap_unused = fail"
+    assert offer in two.run().outlines
+    assert offer not in two.run("-o", "ciwrap_unused=fail").outlines
+    (two.root / "out.csv").write_text("x\n1.0\n2.0\n")
+    done = two.cli("init")
+    assert "`ciwrap_unused = fail` in pytest's configuration" in " ".join(done.stdout.split())
+    (two.root / "ciwrap.yaml").unlink()
+    (two.root / "pytest.ini").unlink()
+    (two.root / "tests").rename(two.root / "other")
+    assert "ciwrap_unused" not in two.cli("init").stdout

@@ -1,0 +1,125 @@
+"""Lists and tuples as arrays, where NumPy takes every value over as it is.
+
+It makes floats of integers that no integer type holds together, and text of numbers beside text;
+values that differ would then be equal, or be compared without their bound.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ciwrap.errors import UnsupportedDtypeError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    ArrayOf = Callable[[Any, str | None], NDArray[Any]]
+
+_MOST_DIMENSIONS = 64
+# Integers up to here are exact in float64.
+_LARGEST_EXACT = 1 << 53
+_ONE_BY_ONE = "compare its parts one by one, each by its name"
+
+
+class _Found:
+    """Which kinds of values a list holds. integers: one of them all that are large."""
+
+    def __init__(self) -> None:
+        self.kinds: set[str] = set()
+        self.largest = 0
+
+    def add_integers(self, values: Sequence[Any]) -> None:
+        self.kinds.add("i")
+        self.largest = max(self.largest, max(values), -min(values))
+
+
+def array_of_list(values: Sequence[Any], name: str | None, array_of: ArrayOf) -> NDArray[Any]:
+    """An array of the same values; an object array where there is none.
+
+    array_of: makes arrays of what is neither a number, text nor a list. Raises UsageError if parts
+    have different shapes or numbers stand beside text, UnsupportedDtypeError if integers would be
+    rounded.
+    """
+    found = _Found()
+    _look_through(values, found, name, array_of, 0)
+    is_text = bool(found.kinds & {"U", "S"})
+    if is_text and len(found.kinds) > 1:
+        raise UsageError(
+            f"{_called(name)} holds text beside other values, and NumPy would make text of all",
+            remedy="give numbers and text as two arrays",
+        )
+    if "i" in found.kinds and found.kinds & {"f", "c"} and found.largest > _LARGEST_EXACT:
+        raise UnsupportedDtypeError(
+            "holds floats and an integer beyond 2^53, which float64 would round",
+            variable=name,
+            remedy="give integers and floats as two arrays",
+        )
+    try:
+        array = np.asarray(values)
+    except (ValueError, OverflowError) as error:
+        raise UsageError(
+            f"{_called(name)} is no array, its parts have different shapes: {error}",
+            remedy=_ONE_BY_ONE,
+        ) from None
+    if array.dtype.kind in "fc" and found.kinds <= {"i", "b"} and "i" in found.kinds:
+        raise UnsupportedDtypeError(
+            "holds integers that no integer type of NumPy holds together; float64 would round them",
+            variable=name,
+            remedy="give numpy.array(values, dtype='uint64'), or smaller numbers",
+        )
+    return array
+
+
+def _look_through(
+    values: Sequence[Any], found: _Found, name: str | None, array_of: ArrayOf, depth: int
+) -> None:
+    if depth > _MOST_DIMENSIONS:
+        raise UsageError(f"{_called(name)} is nested deeper than an array can be")
+    kinds = set(map(type, values))
+    for kind in kinds:
+        if kind is float:
+            found.kinds.add("f")
+            continue
+        some: Sequence[Any] = (
+            values if len(kinds) == 1 else [one for one in values if type(one) is kind]
+        )
+        if issubclass(kind, (list, tuple)):
+            for one in some:
+                _look_through(one, found, name, array_of, depth + 1)
+        elif issubclass(kind, (str, bytes)):
+            _look_at_text(some, found, name)
+        elif issubclass(kind, (bool, np.bool_)):
+            found.kinds.add("b")
+        elif issubclass(kind, (int, np.integer)):
+            found.add_integers(some)
+        elif issubclass(kind, (float, complex, np.inexact)):
+            found.kinds.add("f")
+        else:
+            _look_at_arrays([array_of(one, name) for one in some], found)
+
+
+def _look_at_text(values: Sequence[Any], found: _Found, name: str | None) -> None:
+    is_bytes = isinstance(values[0], bytes)
+    found.kinds.add("S" if is_bytes else "U")
+    if any(one.endswith(b"\0" if is_bytes else "\0") for one in values):
+        raise UnsupportedDtypeError(
+            "holds text that ends with a zero, which NumPy would drop",
+            variable=name,
+            remedy="write the text without it",
+        )
+
+
+def _look_at_arrays(arrays: Sequence[NDArray[Any]], found: _Found) -> None:
+    for array in arrays:
+        kind = "i" if array.dtype.kind == "u" else array.dtype.kind
+        found.kinds.add(kind)
+        if kind == "i" and array.size:
+            found.add_integers([int(array.max()), int(array.min())])
+
+
+def _called(name: str | None) -> str:
+    return repr(name) if name else "the list"

@@ -1,0 +1,203 @@
+"""One array out of whatever a caller has, with nothing lost on the way, or an error.
+
+NumPy drops much in silence when it makes an array: units, masks, what a subclass carries, the
+difference of large integers. Here it is kept, or the value is refused.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ciwrap.arrays.dtypes import dtype_text, fields_of
+from ciwrap.arrays.intake import take_over
+from ciwrap.arrays.lists import array_of_list
+from ciwrap.errors import UnsupportedDtypeError, UsageError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ciwrap.arrays.values import Values
+
+# Subclasses of NumPy's own array that carry no more than how they behave.
+_PLAIN = (np.memmap, np.matrix, np.recarray, np.char.chararray)
+_NO_UNIT = frozenset({"", "dimensionless"})
+_QUICK = frozenset({np.ndarray, float, int, bool, complex})
+
+
+@dataclass(frozen=True, slots=True)
+class OneArray:
+    """An array, and what else says which numbers they are.
+
+    array: a NumPy array, or values that NumPy has no type for, or that lie on a device. unit: as
+    text; None without one. dims: names of the dimensions, () without any. left_out: whether the
+    value has further attributes, which are not compared.
+    """
+
+    array: NDArray[Any] | Values
+    unit: str | None = None
+    dims: tuple[str | None, ...] = ()
+    left_out: bool = False
+
+
+def one_array(value: Any, name: str | None = None) -> OneArray:
+    """The value as an array, without a copy if that can be.
+
+    name: for errors. Raises UnsupportedDtypeError for what has no defined comparison or would lose
+    something, UsageError for text and for lists whose parts have different shapes, and the errors
+    of `take_over`.
+    """
+    if type(value) in _QUICK:
+        return OneArray(_checked(take_over(value, name), value, name))
+    if isinstance(value, (str, bytes, os.PathLike)):
+        raise UsageError(
+            f"{name!r} is text or a path" if name else "it is text or a path",
+            remedy="check files one by one or by their folder; numpy.array(...) for text",
+        )
+    if isinstance(value, (list, tuple)):
+        return OneArray(_checked(array_of_list(value, name, _plain_part), value, name))
+    if isinstance(value, (Mapping, set, frozenset)) or _has_several(value):
+        raise _undefined(value, name)
+    _refuse_missing(value, name)
+    unit = unit_of(value)
+    dims = _dims_of(value)
+    attributes = _attributes_of(value)
+    if unit is None and "units" in attributes:
+        unit = unit_text(attributes["units"])
+    numbers = value
+    if unit is not None and not isinstance(value, np.ndarray):
+        numbers = getattr(value, "magnitude", value)  # pint's; its own __array__ warns
+    if isinstance(numbers, np.ndarray):
+        numbers = _without_subclass(numbers, name, is_known=hasattr(value, "unit") or bool(unit))
+    elif numbers is not value:
+        inner = one_array(numbers, name)
+        return OneArray(inner.array, unit, inner.dims or dims, left_out=bool(attributes))
+    taken = take_over(numbers, name)
+    if isinstance(taken, np.ndarray) and type(taken) is not np.ndarray:
+        _refuse_missing(taken, name)  # what an `__array__` gave
+        taken = _without_subclass(taken, name, is_known=False)
+    left_out = any(key != "units" for key in attributes)
+    return OneArray(_checked(taken, value, name), unit, dims, left_out)
+
+
+def unit_of(value: Any) -> str | None:
+    """The unit of a quantity (astropy, pint, unyt, netCDF4) as text; None if it has none."""
+    for key in ("unit", "units"):
+        unit = getattr(value, key, None)
+        if unit is not None and not callable(unit):
+            return unit_text(unit)
+    return None
+
+
+def unit_text(unit: Any) -> str | None:
+    """None for what has no dimension."""
+    text = str(unit).strip()
+    return None if text in _NO_UNIT else text
+
+
+def _dims_of(value: Any) -> tuple[str | None, ...]:
+    """Names of the dimensions, as xarray, h5py and netCDF4 give them."""
+    found = getattr(value, "dims", None)
+    if found is None and hasattr(value, "ncattrs"):
+        found = value.dimensions
+    if found is None or callable(found) or isinstance(value, np.ndarray):
+        return ()
+    names = [one if isinstance(one, str) else getattr(one, "label", None) for one in found]
+    return tuple(names) if any(names) else ()
+
+
+def _attributes_of(value: Any) -> Mapping[str, Any]:
+    attributes = getattr(value, "attrs", None)
+    return attributes if isinstance(attributes, Mapping) else {}
+
+
+def _refuse_missing(value: Any, name: str | None) -> None:
+    """Raises for a value some of whose elements are marked as missing beside the values."""
+    if isinstance(value, np.ma.MaskedArray):
+        mask: Any = np.ma.getmaskarray(value).view(np.bool_)
+    else:
+        mask = getattr(value, "mask", None)
+    has_mask = isinstance(mask, (np.ndarray, np.bool_)) and bool(np.any(mask.view(np.bool_)))
+    has_masks = isinstance(getattr(value, "masks", None), Mapping) and len(value.masks) > 0
+    nulls = getattr(value, "null_count", 0)
+    if has_mask or has_masks or (nulls() if callable(nulls) else nulls):
+        raise UnsupportedDtypeError(
+            f"{_kind_of(value)} has masked or missing elements, and NumPy would show what lies"
+            " behind them",
+            variable=name,
+            remedy="give values and mask as two arrays, or use .filled(...)",
+        )
+
+
+def _without_subclass(array: NDArray[Any], name: str | None, *, is_known: bool) -> NDArray[Any]:
+    """The same elements as a plain array. Raises for a subclass with attributes of its own."""
+    if type(array) is np.ndarray or isinstance(array, _PLAIN):
+        return array
+    if not is_known and not isinstance(array, np.ma.MaskedArray) and not hasattr(array, "mask"):
+        carried = [key for key, one in getattr(array, "__dict__", {}).items() if one is not None]
+        if carried:
+            raise UnsupportedDtypeError(
+                f"{_kind_of(array)} carries {', '.join(sorted(carried))}, which would be lost",
+                variable=name,
+                remedy="give numpy.asarray(...) of it, and what else counts as arrays of their own",
+            )
+    return np.asarray(array)
+
+
+def _plain_part(value: Any, name: str | None) -> NDArray[Any]:
+    """An array that is an item of a list, where there is no room for more than its elements."""
+    found = one_array(value, name)
+    if found.unit is not None or found.dims or not isinstance(found.array, np.ndarray):
+        what = "a unit" if found.unit else "names of its dimensions" if found.dims else "its type"
+        raise UnsupportedDtypeError(
+            f"a list of {type(value).__name__}: {what} would be lost",
+            variable=name,
+            remedy="give the whole as one array, or each part by its name",
+        )
+    return found.array
+
+
+def _checked(taken: NDArray[Any] | Values, value: Any, name: str | None) -> NDArray[Any] | Values:
+    if not isinstance(taken, np.ndarray):
+        return taken
+    if taken.dtype.hasobject:
+        raise _undefined(value, name)
+    try:
+        if taken.dtype.names is None:
+            dtype_text(taken.dtype, variable=name)
+        else:
+            fields_of(name or "array", taken.dtype)
+    except UnsupportedDtypeError as error:
+        raise UnsupportedDtypeError(
+            error.message, variable=error.variable, remedy="convert it to numbers or text"
+        ) from None
+    return taken
+
+
+def _has_several(value: Any) -> bool:
+    """Whether it is more than one array; those are taken apart in `containers`."""
+    keys = ("iloc", "data_vars", "coords", "colnames", "column_names", "get_columns")
+    return any(hasattr(type(value), key) for key in keys)
+
+
+def _kind_of(value: Any) -> str:
+    return f"an array of type {type(value).__name__}"
+
+
+def _undefined(value: Any, name: str | None) -> UnsupportedDtypeError:
+    kind = type(value).__name__
+    if isinstance(value, int):
+        what = "a whole number beyond 64 bits"
+    elif hasattr(value, "__len__") and not isinstance(value, (Mapping, set, frozenset)):
+        what = f"{kind} of Python objects"
+    else:
+        what = f"a value of type {kind}"
+    return UnsupportedDtypeError(
+        f"{what} has no defined comparison",
+        variable=name,
+        remedy="give numbers; for fixed-width text numpy.array(values, dtype=str)",
+    )

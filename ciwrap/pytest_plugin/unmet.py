@@ -1,0 +1,150 @@
+"""Checks that failed while their test went on: no test passes with one of them.
+
+A test that catches the exception of a check, checks in a thread, or is skipped afterwards would
+pass although something differs. So every failed check is kept here until a failure of its test
+has told of it; what is left fails the test.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ciwrap.errors import GoldenMismatch, UsageError
+from ciwrap.report.text import plural, safe_name, safe_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ciwrap.model import CheckResult
+
+_MOST_IN_FULL = 5
+_WENT_ON = "  the test went on after {}; let the exception fail the test"
+_IS_MEANT = ", or say that the mismatch is meant: with ciwrap.expect_mismatch():"
+
+
+@dataclass(frozen=True, slots=True)
+class UnmetCheck:
+    """A check that failed. title: its name. text: the message of its exception. where: file and
+    line of the call. result: None if nothing was compared.
+    """
+
+    title: str
+    text: str
+    where: str | None = None
+    result: CheckResult | None = None
+
+
+class Unmet:
+    """The failed checks of one test that no failure of it has told of. Safe for threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._checks: list[UnmetCheck] = []
+        self._running: list[str] = []
+        self._has_ended = False
+
+    def begin(self, title: str) -> bool:
+        """A check begins; False if the test has ended already."""
+        with self._lock:
+            if not self._has_ended:
+                self._running.append(title)
+            return not self._has_ended
+
+    def end(self, title: str) -> None:
+        with self._lock:
+            if title in self._running:
+                self._running.remove(title)
+
+    def add(self, check: UnmetCheck) -> None:
+        with self._lock:
+            self._checks.append(check)
+
+    def end_test(self) -> list[str]:
+        """From here on the test can tell of no check any more; what it never told of."""
+        with self._lock:
+            self._has_ended = True
+            left = [*self._running, *(one.title for one in self._checks)]
+            self._checks = []
+        return [f"{title}: the check went on, or failed, when the test had ended" for title in left]
+
+    def tell(self, error: BaseException | None) -> None:
+        """A failure has told of the check that raised this."""
+        with self._lock:
+            text = str(error)
+            told = next((one for one in self._checks if one.text == text), None)
+            if told is not None:
+                self._checks.remove(told)
+
+    def tell_all(self) -> None:
+        with self._lock:
+            self._checks.clear()
+
+    def raise_untold(self, item: pytest.Item, error: BaseException | None, when: str) -> None:
+        """Raises GoldenMismatch for the checks that nobody told of, unless the test fails anyway.
+
+        error: what the test, or its teardown, ended with. when: "call" or "teardown".
+        """
+        __tracebackhide__ = True
+        noted = getattr(item, "_excinfo", None) if when == "call" else None  # of a unittest
+        if error is None and noted:
+            error = noted[0].value
+        if error is not None and _fails_the_test(item, error):
+            self.tell_all()
+            return
+        with self._lock:
+            found, self._checks = self._checks, []
+            if when == "teardown":
+                found += [UnmetCheck(title, _RUNNING.format(title)) for title in self._running]
+                self._running = []
+        if not found:
+            return
+        if noted:
+            noted.clear()
+        # What the test ended with is no failure; as the context of one it would look like it.
+        raise joined(found, went_on=True) from None
+
+
+_RUNNING = "{}: the check is still going on in a thread; join the thread before the test ends"
+
+
+def joined(checks: Sequence[UnmetCheck], *, went_on: bool = False) -> GoldenMismatch:
+    """One exception for several checks. went_on: whether their test did, after each of them."""
+    lines = []
+    if len(checks) > 1:
+        lines.append(f"{plural(len(checks), 'check')} failed:")
+    for one in checks[:_MOST_IN_FULL]:
+        lines.append(one.text)
+        if one.where is not None:
+            lines.append(f"  checked at {safe_text(one.where)}")
+    if len(checks) > _MOST_IN_FULL:
+        names = ", ".join(safe_name(one.title) for one in checks[_MOST_IN_FULL:])
+        lines.append(f"  ... and {len(checks) - _MOST_IN_FULL} more: {names}")
+    if went_on:
+        hint = _WENT_ON.format("it" if len(checks) == 1 else "them")
+        lines.append(hint + (_IS_MEANT if any(one.result for one in checks) else ""))
+    return GoldenMismatch("\n".join(lines), checks[0].result)
+
+
+def _fails_the_test(item: pytest.Item, error: BaseException) -> bool:
+    """Whether an exception that a test ends with also fails it, so that a mismatch is told of."""
+    unittest = sys.modules.get("unittest")
+    if isinstance(error, pytest.skip.Exception):
+        return False
+    if unittest is not None and isinstance(error, unittest.SkipTest):
+        return False
+    if isinstance(error, (GoldenMismatch, pytest.xfail.Exception, KeyboardInterrupt)):
+        return True
+    # Such a marker may expect this exception, and not the mismatch.
+    return isinstance(error, pytest.exit.Exception) or item.get_closest_marker("xfail") is None
+
+
+def after_the_end(title: str) -> UsageError:
+    return UsageError(
+        f"{title}: the test had ended when this check was made; nothing was compared",
+        remedy="join the test's threads, and ask for the fixture 'ciwrap' in every test",
+    )
