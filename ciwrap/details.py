@@ -10,8 +10,16 @@ from __future__ import annotations
 
 import base64
 import binascii
+import numbers
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    Number = float
+else:
+    # A float that may be NaN or infinite, which JSON lacks; ciwrap.documents knows this type.
+    Number = numbers.Real
 
 SHARE_CLASSES = 34
 BOUND_CLASS = 18  # the first one beyond the bound

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from ciwrap.details import Number  # noqa: TC001 - documents are checked against it
+
 
 class PointState(str, Enum):
     """One variable of one checkpoint. MATCH: the trees agree, or all values are equal. WITHIN:
@@ -43,8 +45,8 @@ class TimelinePoint:
     rank: int | None
     state: PointState
     differing_count: int | None = None
-    max_abs_difference: float | None = None
-    bound_share: float | None = None
+    max_abs_difference: Number | None = None
+    bound_share: Number | None = None
 
 
 @dataclass(frozen=True, slots=True)

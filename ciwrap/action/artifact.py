@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
-import json
-import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
 
 from ciwrap.action.inputs import ARTIFACT_PREFIX, safe_key
 from ciwrap.archive import copy_files, zip_files
+from ciwrap.documents import DocumentError, to_record
+from ciwrap.documents.load_json import load_json
 from ciwrap.errors import CorruptFileError, FileLimitError, UsageError
 
 if TYPE_CHECKING:
@@ -21,16 +22,26 @@ if TYPE_CHECKING:
 MOST_ZIP_BYTES = 256 << 20
 MOST_ARTIFACTS = 200
 _MOST_META_BYTES = 64 << 10
-_COMMIT = re.compile(r"([0-9a-f]{40})?")
+
+# '' where there is none.
+Commit = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{40})?$", max_length=40)]
 
 
-@dataclass(frozen=True, slots=True)
-class Meta:
-    """What an artifact says of itself. Somebody else wrote it: it names, it never decides."""
+class Meta(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What an artifact says of itself. Somebody else wrote it: it names, it never decides.
 
-    platform_key: str = ""
-    sha: str = ""
-    commit: str = ""
+    platform_key: where its goldens belong. sha: the commit that was pushed. commit: what was
+    checked out; of a pull request, its merge with the base.
+    """
+
+    version: Literal[1] = 1
+    platform_key: str
+    config: str = ""
+    golden_dir: str = ""
+    artifact_name: str = ""
+    repository: str = ""
+    sha: Commit
+    commit: Commit
 
 
 def unpack(data: bytes, folder: Path, name: str) -> None:
@@ -48,16 +59,12 @@ def read_meta(folder: Path) -> Meta:
     path = folder / "meta.json"
     try:
         with path.open("rb") as stream:
-            document = json.loads(stream.read(_MOST_META_BYTES))
-        key, sha, commit = (document[name] for name in ("platform_key", "sha", "commit"))
-        if not isinstance(key, str):
-            raise TypeError("platform_key must be a text")
-        for one in (sha, commit):
-            if not isinstance(one, str) or not _COMMIT.fullmatch(one):
-                raise ValueError(f"{one!r} is no commit")
-        return Meta(safe_key(key, "platform_key") if key else "", sha, commit)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, UsageError) as error:
+            meta = to_record(load_json(stream.read(_MOST_META_BYTES)), Meta)
+        if meta.platform_key:
+            safe_key(meta.platform_key, "platform_key")
+    except (OSError, DocumentError, UsageError) as error:
         raise CorruptFileError(f"does not describe an artifact: {error}", file=path) from None
+    return meta
 
 
 def results_below(folder: Path) -> Iterator[Path]:

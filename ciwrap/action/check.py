@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from ciwrap.action.artifact import Meta
 from ciwrap.action.inputs import NO_COMMAND
 from ciwrap.action.outcome import Outcome, publish, read_result
 from ciwrap.action.render import place_of
@@ -133,18 +136,17 @@ def finished(call: Call) -> Outcome:
 
 def write_meta(inputs: Inputs, runner: Runner, stage: Path) -> None:
     """What whoever takes up the artifact later has to know: where its goldens belong."""
-    meta = {
-        "version": 1,
-        "platform_key": inputs.platform_key,
-        "config": inputs.config,
-        "golden_dir": inputs.golden_dir,
-        "artifact_name": inputs.artifact_name,
-        "repository": runner.repository,
-        "sha": head_sha(runner),
-        # What was checked out: of a pull request, its merge with the base.
-        "commit": runner.sha,
-    }
-    (stage / META).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
+    meta = Meta(
+        platform_key=inputs.platform_key,
+        config=inputs.config,
+        golden_dir=inputs.golden_dir,
+        artifact_name=inputs.artifact_name,
+        repository=runner.repository,
+        sha=head_sha(runner),
+        commit=runner.sha,
+    )
+    text = json.dumps(msgspec.to_builtins(meta), indent=1)
+    (stage / META).write_text(text + "\n", encoding="utf-8")
 
 
 def head_sha(runner: Runner) -> str:

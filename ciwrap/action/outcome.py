@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ciwrap.action.render import Place, annotation_lines, markdown
+from ciwrap.documents import DocumentError
 from ciwrap.model import Verdict
-from ciwrap.report.document import DocumentError, from_document
+from ciwrap.report.document import from_document, load_document
 from ciwrap.report.outputs import write_report
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ _STATUS = {
     Verdict.NOT_COMPARABLE: NOT_COMPARABLE,
 }
 _USAGE = 2
-MOST_RESULT_BYTES = 256 << 20
 SUMMARY = "summary.md"
 REPORT = "report.html"
 
@@ -61,14 +60,11 @@ def read_result(path: Path, *, exit_code: int | None = None) -> Outcome:
     The document may be somebody else's: anything malformed is an error, never a match.
     """
     try:
-        if path.stat().st_size > MOST_RESULT_BYTES:
-            return Outcome.failed(f"{path.name} has more than {MOST_RESULT_BYTES >> 20} MiB")
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = load_document(path)
         result = from_document(document)
         stated = document.get("exit_code")
-    except (OSError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        text = f"{path.name} is no result: {error}"
-        return Outcome.failed(text if isinstance(error, DocumentError) else text[:300])
+    except (OSError, DocumentError) as error:
+        return Outcome.failed(f"{path.name} is no result: {error}"[:300])
     if exit_code is not None and stated != exit_code:
         return Outcome(
             ERROR, result, f"ciwrap ended with exit code {exit_code}, its result says {stated!r}"

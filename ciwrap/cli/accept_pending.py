@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from ciwrap.cli.acceptance import DRY_RUN, acceptance_document, render_acceptance
 from ciwrap.cli.proposals import Proposed, Workplace, accept_one, demand_reason, proposed
 from ciwrap.cli.session import quiet_pipe
@@ -75,7 +77,9 @@ def _as_variant(place: Workplace, one: Proposed, variant: str) -> Proposed:
     golden = replace(
         one.golden,
         place=target,
-        proposal=replace(one.golden.proposal, base_root=base, kind="changed" if base else "new"),
+        proposal=structs.replace(
+            one.golden.proposal, base_root=base, kind="changed" if base else "new"
+        ),
     )
     return replace(one, golden=golden, candidate=candidate)
 

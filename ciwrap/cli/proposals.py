@@ -12,11 +12,12 @@ from ciwrap.compare.accept import Candidate, Origin, Status, write
 from ciwrap.compare.proposed import candidate_of
 from ciwrap.config import find_config, load_config
 from ciwrap.config.settings import DEFAULT_GOLDEN_DIR
+from ciwrap.documents import DocumentError
 from ciwrap.errors import ConfigMissingError, PendingConflictError, UsageError
-from ciwrap.golden.pending import CHANGED, PENDING_DIR, WORK_DIR, PendingGolden, PendingStore
+from ciwrap.golden.pending import PENDING_DIR, WORK_DIR, PendingGolden, PendingStore
 from ciwrap.golden.places import check_matches
 from ciwrap.golden.store import GoldenStore
-from ciwrap.report.document import DocumentError, from_document
+from ciwrap.report.document import from_document
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -131,7 +132,7 @@ def _refuse_stale(golden: PendingGolden, candidate: Candidate) -> None:
     if candidate.status is Status.SAME:
         return
     proposal = golden.proposal
-    is_repair = proposal.kind == CHANGED and proposal.base_root is None
+    is_repair = proposal.kind == "changed" and proposal.base_root is None
     fits = (
         candidate.old_problem is not None
         if is_repair

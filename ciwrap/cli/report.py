@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from ciwrap.model import RunResult
 
 # A result of 10,000 checks is some 20 MB.
-LARGEST_BYTES = 1 << 30
 
 
 @click.command(name="report", short_help="Make a page, a summary and more of JSON results.")
@@ -84,20 +82,13 @@ def _labels(paths: tuple[str, ...]) -> list[str]:
 
 def read_result(path: Path) -> RunResult:
     """A JSON result. Raises UnreadableFileError, InvalidResultError."""
-    from ciwrap.report.document import DocumentError, from_document
+    from ciwrap.documents import DocumentError
+    from ciwrap.report.document import from_document, load_document
 
     try:
-        if path.stat().st_size > LARGEST_BYTES:
-            raise InvalidResultError(f"is larger than {LARGEST_BYTES} bytes", file=path)
-        document = json.loads(path.read_bytes())
+        return from_document(load_document(path))
     except OSError as error:
         raise UnreadableFileError(error.strerror or str(error), file=path) from error
-    except (ValueError, RecursionError) as error:
-        raise InvalidResultError(
-            "is not JSON", file=path, remedy="give a file that --json wrote"
-        ) from error
-    try:
-        return from_document(document)
     except DocumentError as error:
         raise InvalidResultError(
             f"is no result of check, run or compare: {error}",

@@ -7,6 +7,8 @@ from datetime import datetime, timezone
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from ciwrap import _core
 from ciwrap.catalog.catalog import Catalog
 from ciwrap.compare.judge import check_golden, golden_id
@@ -20,7 +22,7 @@ from ciwrap.errors import (
     PeriodError,
 )
 from ciwrap.golden.evidence import capture
-from ciwrap.golden.manifest import Acceptance, Manifest, VariableRow
+from ciwrap.golden.manifest import Acceptance, BinaryFile, Manifest, VariableRow
 from ciwrap.model import ErrorBound, VariableId, VariableResult, Verdict
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.trees.bounds import bound_of
@@ -94,7 +96,7 @@ class VariableChange:
         """Whether all but the root is as before: bound, evidence, chunk size and the rest."""
         if self.old is None or self.new is None or not self.has_same_parameters:
             return False
-        return replace(self.old, root="") == replace(self.new, root="")
+        return structs.replace(self.old, root="") == structs.replace(self.new, root="")
 
     @property
     def is_bound_wider(self) -> bool:
@@ -274,11 +276,9 @@ def write(
     def make_manifest(root: str, byte_count: int) -> Manifest:
         return Manifest(
             check=check.name,
-            binary_name=candidate.path.name,
-            binary_root=root,
-            binary_bytes=byte_count,
+            binary=BinaryFile(candidate.path.name, root, byte_count),
             variables=tuple(VariableRow.of(variable) for variable in candidate.variables),
-            environment=made.environment,
+            environment=dict(made.environment),
             accepted=(*candidate.history, entry),
         )
 

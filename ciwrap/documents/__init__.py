@@ -4,6 +4,6 @@ Errors are one line that names the place within the document. Nothing here knows
 read the file adds its name.
 """
 
-from ciwrap.documents.records import DocumentError, Step, to_record
+from ciwrap.documents.records import DocumentError, Step, to_plain, to_record, to_versioned_record
 
-__all__ = ["DocumentError", "Step", "to_record"]
+__all__ = ["DocumentError", "Step", "to_plain", "to_record", "to_versioned_record"]

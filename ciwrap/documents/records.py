@@ -1,4 +1,4 @@
-"""Plain values (dictionaries, lists, texts, numbers) as typed records, strictly.
+"""Plain values (dictionaries, lists, texts, numbers) as typed records, strictly; and back again.
 
 The types are dataclasses and msgspec's Structs; msgspec checks every value against them. Here, and
 only here, its errors become ours.
@@ -6,14 +6,19 @@ only here, its errors become ours.
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Mapping
+from enum import Enum
+from functools import cache
 from numbers import Real
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
+import msgspec.inspect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator
 
 Step = str | int
 _T = TypeVar("_T")
@@ -41,6 +46,12 @@ _WORDS = {
 }
 # A mapping's own keys are tried one by one to find the one at fault, in a message; so many at most.
 _MOST_TRIED = 1000
+
+
+class _Head(msgspec.Struct):
+    """What every version of a document begins with."""
+
+    format: int
 
 
 class DocumentError(ValueError):
@@ -75,6 +86,24 @@ def to_record(value: object, kind: type[_T]) -> _T:
         return msgspec.convert(value, kind, dec_hook=decode_custom)
     except msgspec.ValidationError as error:
         raise _located(error, value, kind) from None
+    except UnicodeEncodeError:
+        # Half a surrogate pair in a key or an enumeration's word, which msgspec looks up as UTF-8.
+        raise DocumentError("holds text that is not Unicode") from None
+
+
+def to_versioned_record(value: object, kind: type[_T], newest: int) -> _T:
+    """As `to_record`, for documents with a number `format` that says how they are to be read.
+
+    newest: the newest format that this release reads; they begin with 1.
+    """
+    version = to_record(value, _Head).format
+    if version > newest:
+        raise DocumentError(
+            f"has format {version}, this ciwrap reads up to {newest}; update ciwrap"
+        )
+    if version < 1:
+        raise DocumentError(f"has format {version}, which does not exist")
+    return to_record(value, kind)
 
 
 def decode_custom(kind: type, value: object) -> object:
@@ -144,7 +173,7 @@ def _key_at_fault(path: tuple[Any, ...], value: object, kind: Any, text: str) ->
 def _fault_of(value: object, kind: Any) -> str | None:
     try:
         msgspec.convert(value, kind, dec_hook=decode_custom)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:
         return str(error)
     return None
 
@@ -176,3 +205,43 @@ def _in_our_words(message: str) -> str:
         tail = f", not {_WORDS.get(got.strip('`'), got)}"
     wanted = " or ".join(kind for kind in kinds if kind != "null") or "null"
     return f"must be {wanted}{found['limits']}{tail}"
+
+
+def to_plain(value: Any, always: Mapping[type, frozenset[str]]) -> Any:
+    """Any tree of records, enums, tuples and numbers as strict JSON values.
+
+    Fields at their default are left out, but for those named in `always` by the record's type.
+    """
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return value
+        return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    if value is None or isinstance(value, (str, int)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [to_plain(item, always) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(item, always) for key, item in value.items()}
+    kept = always.get(type(value), frozenset())
+    return {
+        name: to_plain(content, always)
+        for name, default in _defaults(cast("Hashable", type(value)))
+        if (content := getattr(value, name)) != default or name in kept
+    }
+
+
+@cache
+def _defaults(kind: type) -> tuple[tuple[str, object], ...]:
+    """The fields of a record's type in their order, each with its default."""
+    info = msgspec.inspect.type_info(kind)
+    if not isinstance(info, (msgspec.inspect.DataclassType, msgspec.inspect.StructType)):
+        raise TypeError(f"{kind.__name__} has no form in a document")
+    return tuple(
+        (
+            item.name,
+            item.default if item.default_factory is msgspec.NODEFAULT else item.default_factory(),
+        )
+        for item in info.fields
+    )

@@ -18,19 +18,25 @@ def read_regular(path: Path, limit: int) -> bytes:
     """A regular file's bytes. Raises FileNotFoundError, UnreadableFileError, FileLimitError."""
     try:
         status = path.stat()
-        data = path.read_bytes() if _may_be_read(status, limit) else b""
+        data = _first_bytes(path, limit + 1) if _may_be_read(status, limit) else b""
     except FileNotFoundError:
         raise
     except OSError as error:
         raise UnreadableFileError(error.strerror or "the file cannot be read", file=path) from error
     if not stat.S_ISREG(status.st_mode):
         raise UnreadableFileError("this is not a regular file", file=path)
-    if status.st_size > limit:
+    # It may have grown since.
+    byte_count = max(status.st_size, len(data))
+    if byte_count > limit:
         raise FileLimitError(
-            f"its {status.st_size} bytes are more than the {limit} this machine may take",
-            file=path,
+            f"its {byte_count} bytes are more than the {limit} that are taken", file=path
         )
     return data
+
+
+def _first_bytes(path: Path, byte_count: int) -> bytes:
+    with path.open("rb") as stream:
+        return stream.read(byte_count)
 
 
 def _may_be_read(status: os.stat_result, limit: int) -> bool:

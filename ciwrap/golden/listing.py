@@ -7,9 +7,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ciwrap.documents import DocumentError
 from ciwrap.errors import CiwrapError
 from ciwrap.golden.files import flush_folder, read_regular, remove
-from ciwrap.golden.manifest import LARGEST_BYTES, ManifestError, load_manifest
+from ciwrap.golden.manifest import MOST_MANIFEST_BYTES, load_manifest
 from ciwrap.golden.paths import MANIFEST_SUFFIX, stored_stems, unescape_name
 from ciwrap.golden.places import Place
 from ciwrap.golden.store import GoldenStore
@@ -39,9 +40,9 @@ def _name_of(folder: Path, stem: str) -> str:
     if _SHORTENED not in stem:
         return unescape_name(stem)
     try:
-        text = read_regular(folder / f"{stem}{MANIFEST_SUFFIX}", LARGEST_BYTES).decode("utf-8")
-        return load_manifest(text).check
-    except (CiwrapError, FileNotFoundError, UnicodeDecodeError, ManifestError):
+        data = read_regular(folder / f"{stem}{MANIFEST_SUFFIX}", MOST_MANIFEST_BYTES)
+        return load_manifest(data).check
+    except (CiwrapError, FileNotFoundError, DocumentError):
         return unescape_name(stem)
 
 

@@ -1,48 +1,68 @@
 """The text manifest beside a golden file:
 
-for people, for review, and a second witness of the binary.
+for people, for review, and a second witness of the binary. The records here are the manifest's own
+mappings: what they do not name is refused.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import yaml
+import msgspec
 
+from ciwrap.documents import to_versioned_record
+from ciwrap.documents.load_yaml import load_yaml
 from ciwrap.golden.yaml_text import quoted, scalar
 from ciwrap.trees.bounds import describe_bound
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from ciwrap import _core
 
 FORMAT_VERSION = 1
-LARGEST_BYTES = 256 << 20
+# A variable takes some 200 bytes, so this is room for 160,000 of them.
+MOST_MANIFEST_BYTES = 32 << 20
 
-_T = TypeVar("_T")
+# The length as well, since `$` lets a line break pass.
+Root = Annotated[
+    str, msgspec.Meta(pattern="^[0-9a-f]{32}$", max_length=32, description="hexadecimal digest")
+]
+PendingKind = Literal["new", "changed"]
+Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class ManifestError(ValueError):
-    """What is wrong with a manifest, in one line without its path."""
+class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A mapping of which every key is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class VariableRow:
-    """One variable as the manifest states it; every word must agree with the binary."""
+class BinaryFile(_Record, frozen=True):
+    """The golden file that a manifest is of: its name, its root, its size."""
+
+    file: str
+    root: Root
+    bytes: Count
+
+
+class VariableRow(_Record, frozen=True, kw_only=True):
+    """One variable as the manifest states it.
+
+    Every word must agree with the binary, but for labels, which the binary does not hold: short
+    texts about the variable by their names, like its units or the names of its dimensions.
+    """
 
     name: str
-    iteration: int | None
-    rank: int | None
+    iteration: int | None = None
+    rank: int | None = None
     dtype: str
     shape: tuple[int, ...]
     bound: str
     evidence: str
-    root: str
+    root: Root
+    labels: dict[str, str] = {}
 
     @staticmethod
-    def of(variable: _core.GoldenVariable) -> VariableRow:
+    def of(variable: _core.GoldenVariable, labels: Mapping[str, str] | None = None) -> VariableRow:
         parameters = variable.tree.parameters
         return VariableRow(
             name=variable.name,
@@ -53,11 +73,11 @@ class VariableRow:
             bound=describe_bound(parameters),
             evidence=describe_evidence(variable),
             root=variable.tree.root.hex(),
+            labels=dict(labels or {}),
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Acceptance:
+class Acceptance(_Record, frozen=True):
     """Who made or replaced a golden, when and why.
 
     when: UTC, ISO 8601. commit: of the repository the outputs came from. largest_bound_share: how
@@ -68,42 +88,39 @@ class Acceptance:
     when: str
     who: str
     why: str
-    new_root: str
+    new_root: Root
     commit: str | None = None
-    old_root: str | None = None
+    old_root: Root | None = None
     largest_bound_share: float | None = None
     bounds: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """Where a golden comes from that nobody has accepted yet.
+class PendingOrigin(_Record, frozen=True):
+    """What a golden was made from that nobody has accepted yet.
 
     kind: `new`, or `changed` against the golden with `base_root`. created: UTC, ISO 8601. commit:
     of the repository whose run made it; None without git.
     """
 
-    kind: str
+    kind: PendingKind
     created: str
     commit: str | None = None
-    base_root: str | None = None
+    base_root: Root | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(_Record, frozen=True):
     """What the text beside a golden's binary says of it.
 
-    binary_root: hexadecimal. accepted: oldest first. proposal: of a golden that waits.
+    accepted: oldest first. pending: of a golden that waits to be accepted.
     """
 
     check: str
-    binary_name: str
-    binary_root: str
-    binary_bytes: int
+    binary: BinaryFile
     variables: tuple[VariableRow, ...]
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: dict[str, str]
     accepted: tuple[Acceptance, ...] = ()
-    proposal: Proposal | None = None
+    pending: PendingOrigin | None = None
+    format: int = FORMAT_VERSION
 
 
 def describe_evidence(variable: _core.GoldenVariable) -> str:
@@ -115,15 +132,16 @@ def describe_evidence(variable: _core.GoldenVariable) -> str:
 
 def dump_manifest(manifest: Manifest) -> str:
     """The manifest's text: the same bytes for the same facts, one line for each variable."""
+    binary = manifest.binary
     lines = [
         f"# Golden of check {quoted(manifest.check)}, written by `ciwrap accept`. Do not edit:",
         "# every check holds it against the binary file beside it.",
-        f"format: {FORMAT_VERSION}",
+        f"format: {manifest.format}",
         f"check: {scalar(manifest.check)}",
         "binary:",
-        f"  file: {scalar(manifest.binary_name)}",
-        f"  root: {quoted(manifest.binary_root)}",
-        f"  bytes: {manifest.binary_bytes}",
+        f"  file: {scalar(binary.file)}",
+        f"  root: {quoted(binary.root)}",
+        f"  bytes: {binary.bytes}",
         "variables:" if manifest.variables else "variables: []",
     ]
     lines += [f"- {_row_text(row)}" for row in manifest.variables]
@@ -131,26 +149,15 @@ def dump_manifest(manifest: Manifest) -> str:
     lines += [f"  {scalar(key)}: {scalar(value)}" for key, value in manifest.environment.items()]
     lines.append("accepted:" if manifest.accepted else "accepted: []")
     for entry in manifest.accepted:
-        lines += [
-            f"- when: {quoted(entry.when)}",
-            f"  who: {scalar(entry.who)}",
-            f"  why: {scalar(entry.why)}",
-            f"  commit: {scalar(entry.commit)}",
-            f"  old_root: {quoted(entry.old_root) if entry.old_root else 'null'}",
-            f"  new_root: {quoted(entry.new_root)}",
-            f"  largest_bound_share: {scalar(entry.largest_bound_share)}",
-        ]
-        if entry.bounds:
-            lines.append("  bounds:")
-            lines += [f"  - {scalar(change)}" for change in entry.bounds]
-    if manifest.proposal is not None:
-        proposal = manifest.proposal
+        lines += _acceptance_lines(entry)
+    if manifest.pending is not None:
+        pending = manifest.pending
         lines += [
             "pending:",
-            f"  kind: {scalar(proposal.kind)}",
-            f"  created: {quoted(proposal.created)}",
-            f"  commit: {scalar(proposal.commit)}",
-            f"  base_root: {quoted(proposal.base_root) if proposal.base_root else 'null'}",
+            f"  kind: {scalar(pending.kind)}",
+            f"  created: {quoted(pending.created)}",
+            f"  commit: {scalar(pending.commit)}",
+            f"  base_root: {quoted(pending.base_root) if pending.base_root else 'null'}",
         ]
     return "\n".join(lines) + "\n"
 
@@ -168,121 +175,28 @@ def _row_text(row: VariableRow) -> str:
         ("evidence", scalar(row.evidence)),
         ("root", quoted(row.root)),
     ]
+    if row.labels:
+        labels = (f"{scalar(key)}: {scalar(row.labels[key])}" for key in sorted(row.labels))
+        pairs.append(("labels", f"{{{', '.join(labels)}}}"))
     return "{" + ", ".join(f"{key}: {value}" for key, value in pairs) + "}"
 
 
-def load_manifest(text: str) -> Manifest:
-    """Reads a manifest. Raises ManifestError for anything but a whole, well-typed one."""
-    try:
-        raw = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" in line {mark.line + 1}" if mark is not None else ""
-        raise ManifestError(f"it is not valid YAML{where} (a merge conflict left in it?)") from None
-    except (RecursionError, ValueError, OverflowError):
-        raise ManifestError("it is not valid YAML") from None
-    top = _mapping(raw, "the manifest")
-    version = _take(top, "format", int, "")
-    if version > FORMAT_VERSION:
-        raise ManifestError(
-            f"it has format {version}, this ciwrap reads up to {FORMAT_VERSION}; update ciwrap"
-        )
-    if version < 1:
-        raise ManifestError(f"there is no format {version}")
-    binary = _mapping(top.get("binary"), "`binary`")
-    return Manifest(
-        check=_take(top, "check", str, ""),
-        binary_name=_take(binary, "file", str, "binary."),
-        binary_root=_take(binary, "root", str, "binary."),
-        binary_bytes=_take(binary, "bytes", int, "binary."),
-        variables=tuple(
-            _load_row(item, f"variables[{position}]")
-            for position, item in enumerate(_sequence(top.get("variables"), "`variables`"))
-        ),
-        environment={
-            str(key): str(value)
-            for key, value in _mapping(top.get("environment"), "`environment`").items()
-        },
-        accepted=tuple(
-            _load_acceptance(item, f"accepted[{position}]")
-            for position, item in enumerate(_sequence(top.get("accepted"), "`accepted`"))
-        ),
-        proposal=_load_proposal(top.get("pending")),
-    )
+def _acceptance_lines(entry: Acceptance) -> list[str]:
+    lines = [
+        f"- when: {quoted(entry.when)}",
+        f"  who: {scalar(entry.who)}",
+        f"  why: {scalar(entry.why)}",
+        f"  commit: {scalar(entry.commit)}",
+        f"  old_root: {quoted(entry.old_root) if entry.old_root else 'null'}",
+        f"  new_root: {quoted(entry.new_root)}",
+        f"  largest_bound_share: {scalar(entry.largest_bound_share)}",
+    ]
+    if entry.bounds:
+        lines.append("  bounds:")
+        lines += [f"  - {scalar(change)}" for change in entry.bounds]
+    return lines
 
 
-def _load_row(raw: Any, where: str) -> VariableRow:
-    item = _mapping(raw, where)
-    shape = _sequence(item.get("shape"), f"{where}.shape")
-    if not all(isinstance(extent, int) and not isinstance(extent, bool) for extent in shape):
-        raise ManifestError(f"`{where}.shape` must be a list of integers")
-    return VariableRow(
-        name=_take(item, "name", str, f"{where}."),
-        iteration=_take_optional(item, "iteration", int, where),
-        rank=_take_optional(item, "rank", int, where),
-        dtype=_take(item, "dtype", str, f"{where}."),
-        shape=tuple(shape),
-        bound=_take(item, "bound", str, f"{where}."),
-        evidence=_take(item, "evidence", str, f"{where}."),
-        root=_take(item, "root", str, f"{where}."),
-    )
-
-
-def _load_acceptance(raw: Any, where: str) -> Acceptance:
-    item = _mapping(raw, where)
-    share = item.get("largest_bound_share")
-    if share is not None and (isinstance(share, bool) or not isinstance(share, (int, float))):
-        raise ManifestError(f"`{where}.largest_bound_share` must be a number")
-    return Acceptance(
-        when=_take(item, "when", str, f"{where}."),
-        who=_take(item, "who", str, f"{where}."),
-        why=_take(item, "why", str, f"{where}."),
-        new_root=_take(item, "new_root", str, f"{where}."),
-        commit=_take_optional(item, "commit", str, where),
-        old_root=_take_optional(item, "old_root", str, where),
-        largest_bound_share=None if share is None else float(share),
-        bounds=_load_texts(item.get("bounds"), f"{where}.bounds"),
-    )
-
-
-def _load_proposal(raw: Any) -> Proposal | None:
-    if raw is None:
-        return None
-    item = _mapping(raw, "`pending`")
-    return Proposal(
-        kind=_take(item, "kind", str, "pending."),
-        created=_take(item, "created", str, "pending."),
-        commit=_take_optional(item, "commit", str, "pending"),
-        base_root=_take_optional(item, "base_root", str, "pending"),
-    )
-
-
-def _load_texts(raw: Any, where: str) -> tuple[str, ...]:
-    items = [] if raw is None else _sequence(raw, where)
-    if not all(isinstance(item, str) for item in items):
-        raise ManifestError(f"`{where}` must be a list of texts")
-    return tuple(items)
-
-
-def _take(item: Mapping[str, Any], key: str, kind: type[_T], prefix: str) -> _T:
-    value = item.get(key)
-    if not isinstance(value, kind) or isinstance(value, bool):
-        words = {str: "text", int: "an integer"}
-        raise ManifestError(f"`{prefix}{key}` must be {words.get(kind, kind.__name__)}")
-    return value
-
-
-def _take_optional(item: Mapping[str, Any], key: str, kind: type[_T], where: str) -> _T | None:
-    return None if item.get(key) is None else _take(item, key, kind, f"{where}.")
-
-
-def _mapping(value: Any, where: str) -> dict[Any, Any]:
-    if not isinstance(value, dict):
-        raise ManifestError(f"{where} must be a mapping")
-    return value
-
-
-def _sequence(value: Any, where: str) -> Sequence[Any]:
-    if not isinstance(value, list):
-        raise ManifestError(f"{where} must be a list")
-    return value
+def load_manifest(data: bytes) -> Manifest:
+    """Reads a manifest. Raises DocumentError for anything but a whole, well-typed one."""
+    return to_versioned_record(load_yaml(data), Manifest, FORMAT_VERSION)

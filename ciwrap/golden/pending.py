@@ -16,15 +16,28 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ciwrap.errors import CorruptGoldenError, UnreadableFileError, WriteFailedError
+import msgspec
+
+from ciwrap.documents import DocumentError, to_versioned_record
+from ciwrap.documents.load_json import load_json
+from ciwrap.errors import (
+    CorruptFileError,
+    CorruptGoldenError,
+    FileLimitError,
+    UnreadableFileError,
+    WriteFailedError,
+)
 from ciwrap.golden import paths
 from ciwrap.golden.files import flush_folder, read_regular, remove, write_text
 from ciwrap.golden.lock import writer_lock
 from ciwrap.golden.manifest import (
-    LARGEST_BYTES,
+    MOST_MANIFEST_BYTES,
+    BinaryFile,
+    Count,
     Manifest,
-    ManifestError,
-    Proposal,
+    PendingKind,
+    PendingOrigin,
+    Root,
     VariableRow,
     load_manifest,
 )
@@ -41,9 +54,8 @@ PENDING_DIR = f"{WORK_DIR}/pending"
 INDEX_NAME = "pending.json"
 INDEX_VERSION = 1
 RESULT_SUFFIX = ".result.json"
+MOST_INDEX_BYTES = 16 << 20
 MOST_RESULT_BYTES = 64 << 20
-
-NEW, CHANGED = "new", "changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +64,7 @@ class PendingGolden:
 
     place: Place
     path: Path
-    proposal: Proposal
+    proposal: PendingOrigin
     root: str
     byte_count: int
 
@@ -62,10 +74,33 @@ class PendingGolden:
         return self.place.check
 
 
-def propose(base_root: str | None, commit: str | None) -> Proposal:
+class PendingEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One golden in pending.json. file: its binary, below the folder of pending.json."""
+
+    check: str
+    kind: PendingKind
+    golden_path: str
+    file: str
+    variant: str | None
+    root: Root
+    base_root: Root | None
+    bytes: Count
+    created: str
+    commit: str | None
+
+
+class PendingIndex(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What pending.json says. golden_dir: the golden folder, relative to the project's."""
+
+    format: int = INDEX_VERSION
+    golden_dir: str
+    checks: tuple[PendingEntry, ...]
+
+
+def propose(base_root: str | None, commit: str | None) -> PendingOrigin:
     """Where a golden made now comes from. base_root: of the golden it would replace."""
-    return Proposal(
-        kind=NEW if base_root is None else CHANGED,
+    return PendingOrigin(
+        kind="new" if base_root is None else "changed",
         created=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         commit=commit,
         base_root=base_root,
@@ -102,7 +137,7 @@ class PendingStore:
         self,
         place: Place,
         variables: Sequence[_core.GoldenVariable],
-        proposal: Proposal,
+        proposal: PendingOrigin,
         environment: Mapping[str, str],
         result: str,
     ) -> StoredGolden:
@@ -116,12 +151,10 @@ class PendingStore:
         def make_manifest(root: str, byte_count: int) -> Manifest:
             return Manifest(
                 check=place.name,
-                binary_name=store.path(place.name).name,
-                binary_root=root,
-                binary_bytes=byte_count,
+                binary=BinaryFile(store.path(place.name).name, root, byte_count),
                 variables=tuple(VariableRow.of(variable) for variable in variables),
-                environment=environment,
-                proposal=proposal,
+                environment=dict(environment),
+                pending=proposal,
             )
 
         if self.folder.parent.name == WORK_DIR:
@@ -138,8 +171,8 @@ class PendingStore:
     def read_result(self, place: Place) -> Any:
         """The document of the comparison; None if it is not there, or is no JSON."""
         try:
-            return json.loads(read_regular(self.result_path(place), MOST_RESULT_BYTES))
-        except (FileNotFoundError, ValueError, RecursionError, UnreadableFileError):
+            return load_json(read_regular(self.result_path(place), MOST_RESULT_BYTES))
+        except (FileNotFoundError, DocumentError, FileLimitError, UnreadableFileError):
             return None
 
     def discard(self, place: Place) -> bool:
@@ -178,22 +211,29 @@ class PendingStore:
         with writer_lock(self.folder):
             goldens, _ = self.found()
             self._clear_folders()
-            document = {
-                "format": INDEX_VERSION,
-                "golden_dir": golden_dir,
-                "checks": [_entry(golden, golden_dir) for golden in goldens],
-            }
-            self._write(self.folder / INDEX_NAME, json.dumps(document, indent=1) + "\n")
+            entries = tuple(_entry(golden, golden_dir) for golden in goldens)
+            index = msgspec.to_builtins(PendingIndex(golden_dir=golden_dir, checks=entries))
+            self._write(self.folder / INDEX_NAME, json.dumps(index, indent=1) + "\n")
         return goldens
 
     def golden_dir(self) -> str | None:
-        """The golden folder that the index names; None without a readable index."""
+        """The golden folder that the index names; None without an index.
+
+        Raises CorruptFileError for one that is damaged.
+        """
+        path = self.folder / INDEX_NAME
         try:
-            document = json.loads(read_regular(self.folder / INDEX_NAME, LARGEST_BYTES))
-        except (FileNotFoundError, ValueError, RecursionError, UnreadableFileError):
+            data = read_regular(path, MOST_INDEX_BYTES)
+            index = to_versioned_record(load_json(data), PendingIndex, INDEX_VERSION)
+        except FileNotFoundError:
             return None
-        named = document.get("golden_dir") if isinstance(document, dict) else None
-        return named if isinstance(named, str) else None
+        except DocumentError as error:
+            raise CorruptFileError(
+                f"is no list of pending goldens: {error}",
+                file=path,
+                remedy="delete it, and run the tests again",
+            ) from None
+        return index.golden_dir
 
     def _clear_folders(self) -> None:
         for here, _, _ in os.walk(self.folder, topdown=False):
@@ -216,11 +256,11 @@ class PendingStore:
 def _look(folder: str, path: Path) -> PendingGolden | CorruptGoldenError | None:
     """What a manifest among the pending goldens is; None if it has just gone."""
     try:
-        text = read_regular(path, LARGEST_BYTES).decode("utf-8")
-        return _pending(folder, path, load_manifest(text))
+        data = read_regular(path, MOST_MANIFEST_BYTES)
+        return _pending(folder, path, load_manifest(data))
     except FileNotFoundError:
         return None
-    except (UnicodeDecodeError, ManifestError, UnreadableFileError) as error:
+    except (DocumentError, UnreadableFileError, FileLimitError) as error:
         return CorruptGoldenError(
             f"is no pending golden: {error}",
             file=path,
@@ -230,33 +270,33 @@ def _look(folder: str, path: Path) -> PendingGolden | CorruptGoldenError | None:
 
 def _pending(folder: str, path: Path, manifest: Manifest) -> PendingGolden:
     binary = path.with_name(path.name.removesuffix(paths.MANIFEST_SUFFIX) + paths.BINARY_SUFFIX)
-    if manifest.proposal is None:
-        raise ManifestError("it does not say what it was made from")
+    if manifest.pending is None:
+        raise DocumentError("does not say what it was made from")
     if not manifest.check or paths.binary_path(path.parent, manifest.check) != binary:
-        raise ManifestError(f"it is of check {manifest.check!r}, and lies in another's place")
+        raise DocumentError(f"is of check {manifest.check!r}, and lies in another's place")
     return PendingGolden(
         Place(folder, manifest.check),
         binary,
-        manifest.proposal,
-        manifest.binary_root,
-        manifest.binary_bytes,
+        manifest.pending,
+        manifest.binary.root,
+        manifest.binary.bytes,
     )
 
 
-def _entry(golden: PendingGolden, golden_dir: str) -> dict[str, Any]:
+def _entry(golden: PendingGolden, golden_dir: str) -> PendingEntry:
     file = "/".join(part for part in (golden.place.folder, golden.path.name) if part)
-    return {
-        "check": golden.check,
-        "kind": golden.proposal.kind,
-        "golden_path": f"{golden_dir}/{file}",
-        "file": file,
-        "variant": golden.place.variant,
-        "root": golden.root,
-        "base_root": golden.proposal.base_root,
-        "bytes": golden.byte_count,
-        "created": golden.proposal.created,
-        "commit": golden.proposal.commit,
-    }
+    return PendingEntry(
+        check=golden.check,
+        kind=golden.proposal.kind,
+        golden_path=f"{golden_dir}/{file}",
+        file=file,
+        variant=golden.place.variant,
+        root=golden.root,
+        base_root=golden.proposal.base_root,
+        bytes=golden.byte_count,
+        created=golden.proposal.created,
+        commit=golden.proposal.commit,
+    )
 
 
 def _failed(path: Path, error: OSError) -> WriteFailedError:

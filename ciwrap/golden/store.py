@@ -22,7 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from ciwrap import _core
+from ciwrap.documents import DocumentError
 from ciwrap.errors import (
     CiwrapError,
     CorruptFileError,
@@ -37,10 +40,9 @@ from ciwrap.golden import paths
 from ciwrap.golden.files import flush, flush_folder, read_regular, remove, write_text
 from ciwrap.golden.lock import DEFAULT_WAIT_SECONDS, writer_lock
 from ciwrap.golden.manifest import (
-    LARGEST_BYTES,
+    MOST_MANIFEST_BYTES,
     Acceptance,
     Manifest,
-    ManifestError,
     VariableRow,
     dump_manifest,
     load_manifest,
@@ -72,7 +74,7 @@ class StoredGolden:
 
     @property
     def root(self) -> str:
-        return self.manifest.binary_root
+        return self.manifest.binary.root
 
 
 class GoldenStore:
@@ -111,12 +113,12 @@ class GoldenStore:
         FileLimitError, or CorruptGoldenError for anything damaged or at odds with its manifest.
         """
         for attempt in range(_READ_ATTEMPTS):
-            text = self._manifest_text(check)
+            data = self._manifest_bytes(check)
             try:
-                return self._read_pair(check, text)
+                return self._read_pair(check, data)
             except (CorruptGoldenError, GoldenMissingError):
                 # An accept that ended between our two reads looks like a torn pair: look again.
-                if attempt + 1 == _READ_ATTEMPTS or self._manifest_text(check) == text:
+                if attempt + 1 == _READ_ATTEMPTS or self._manifest_bytes(check) == data:
                     raise
                 time.sleep(_RETRY_SECONDS)
         raise AssertionError("unreachable")
@@ -124,8 +126,8 @@ class GoldenStore:
     def history(self, check: str) -> tuple[Acceptance, ...]:
         """Who accepted what so far, even if the golden is damaged; () if that is lost, too."""
         try:
-            return load_manifest(self._manifest_text(check)).accepted
-        except (GoldenMissingError, UnreadableFileError, CorruptGoldenError, ManifestError):
+            return load_manifest(self._manifest_bytes(check)).accepted
+        except (GoldenMissingError, UnreadableFileError, CorruptFileError, DocumentError):
             return ()
 
     @contextlib.contextmanager
@@ -158,7 +160,8 @@ class GoldenStore:
 
         make_manifest: called with the new binary's root (hexadecimal) and size in bytes. Raises
         WriteFailedError (the old golden is then whole, and nothing is left behind) or UsageError
-        for a name that differs from a stored one in case only.
+        for a name that differs from a stored one in case only, or a manifest that could not be read
+        back.
         """
         twin = paths.case_twin(self.folder, check)
         if twin is not None:
@@ -177,7 +180,7 @@ class GoldenStore:
                 flush(next_path)
                 byte_count = next_path.stat().st_size
                 manifest = make_manifest(root, byte_count)
-                write_text(next_manifest_path, dump_manifest(manifest))
+                write_text(next_manifest_path, _readable_text(manifest, path))
                 flush_folder(self.folder)
             except BaseException:
                 remove(next_path)
@@ -208,8 +211,8 @@ class GoldenStore:
         if not next_path.exists():
             return
         try:
-            named = load_manifest(self._manifest_text(check)).binary_root
-        except (GoldenMissingError, ManifestError, CorruptGoldenError):
+            named = load_manifest(self._manifest_bytes(check)).binary.root
+        except (GoldenMissingError, DocumentError, CorruptFileError):
             named = None
         if named is not None and root_of(next_path) == named and root_of(path) != named:
             next_path.replace(path)
@@ -217,10 +220,10 @@ class GoldenStore:
             remove(next_path)
         flush_folder(self.folder)
 
-    def _manifest_text(self, check: str) -> str:
+    def _manifest_bytes(self, check: str) -> bytes:
         path = self.manifest_path(check)
         try:
-            data = read_regular(path, LARGEST_BYTES)
+            return read_regular(path, MOST_MANIFEST_BYTES)
         except FileNotFoundError:
             binary = self.path(check)
             if binary.exists():
@@ -232,27 +235,21 @@ class GoldenStore:
                 file=binary,
                 remedy=f"look at the outputs, then make it with `ciwrap accept {check}`",
             ) from None
-        try:
-            return data.decode("utf-8")
-        except UnicodeDecodeError:
-            raise CorruptGoldenError(
-                "the manifest is not UTF-8 text", file=path, remedy=_REMEDY_PAIR
-            ) from None
 
-    def _read_pair(self, check: str, text: str) -> StoredGolden:
+    def _read_pair(self, check: str, data: bytes) -> StoredGolden:
         path, manifest_path = self.path(check), self.manifest_path(check)
         try:
-            manifest = load_manifest(text)
-        except ManifestError as error:
+            manifest = load_manifest(data)
+        except DocumentError as error:
             raise CorruptGoldenError(str(error), file=manifest_path, remedy=_REMEDY_PAIR) from None
-        if manifest.check != check or manifest.binary_name != path.name:
+        if manifest.check != check or manifest.binary.file != path.name:
             raise CorruptGoldenError(
-                f"it is the manifest of {manifest.binary_name!r}, check {manifest.check!r}",
+                f"it is the manifest of {manifest.binary.file!r}, check {manifest.check!r}",
                 file=manifest_path,
                 remedy="give the files their own names back, or accept the check anew",
             )
-        source, data = self._binary_of(check, manifest)
-        variables = decode(data, source)
+        source, binary = self._binary_of(check, manifest)
+        variables = decode(binary, source)
         _verify_rows(manifest, variables, manifest_path)
         return StoredGolden(
             check,
@@ -260,7 +257,7 @@ class GoldenStore:
             manifest_path,
             manifest,
             tuple(variables),
-            len(data),
+            len(binary),
             was_interrupted=source != path,
         )
 
@@ -285,12 +282,30 @@ class GoldenStore:
         # A damaged file says better what is wrong with it than its root could.
         decode(found, path)
         raise CorruptGoldenError(
-            f"the manifest is of another file (it names root {manifest.binary_root[:16]}... and"
-            f" {manifest.binary_bytes} bytes; the file has {_core.golden_root(found).hex()[:16]}..."
+            f"the manifest is of another file (it names root {manifest.binary.root[:16]}... and"
+            f" {manifest.binary.bytes} bytes; the file has {_core.golden_root(found).hex()[:16]}..."
             f" and {len(found)})",
             file=path,
             remedy=_REMEDY_PAIR,
         )
+
+
+def _readable_text(manifest: Manifest, path: Path) -> str:
+    """The manifest's text. Raises UsageError unless it reads back, as the old golden could."""
+    text = dump_manifest(manifest)
+    try:
+        data = text.encode()
+        if len(data) > MOST_MANIFEST_BYTES:
+            raise DocumentError(f"would have more than {MOST_MANIFEST_BYTES >> 20} MiB")
+        if dump_manifest(load_manifest(data)) != text:
+            raise DocumentError("would read back otherwise")
+    except (DocumentError, UnicodeEncodeError) as error:
+        raise UsageError(
+            f"the golden has no manifest that can be read back: {error}",
+            file=path,
+            remedy="mend the names in it, or split the check into several",
+        ) from None
+    return text
 
 
 def read_golden_file(path: Path) -> tuple[list[_core.GoldenVariable], str]:
@@ -327,13 +342,15 @@ def _verify_rows(
     manifest: Manifest, variables: Sequence[_core.GoldenVariable], manifest_path: Path
 ) -> None:
     rows = tuple(VariableRow.of(variable) for variable in variables)
-    if rows == manifest.variables:
+    # The binary holds no labels, so it cannot witness them.
+    stated_rows = tuple(replace(row, labels={}) for row in manifest.variables)
+    if rows == stated_rows:
         return
-    for stated, actual in zip(manifest.variables, rows, strict=False):
+    for stated, actual in zip(stated_rows, rows, strict=False):
         if stated != actual:
             fields = [
                 name
-                for name in VariableRow.__dataclass_fields__
+                for name in VariableRow.__struct_fields__
                 if getattr(stated, name) != getattr(actual, name)
             ]
             raise CorruptGoldenError(
@@ -350,10 +367,10 @@ def _verify_rows(
 
 
 def _matches(data: bytes, manifest: Manifest) -> bool:
-    if len(data) != manifest.binary_bytes:
+    if len(data) != manifest.binary.bytes:
         return False
     try:
-        return _core.golden_root(data).hex() == manifest.binary_root
+        return _core.golden_root(data).hex() == manifest.binary.root
     except CiwrapError:
         return False
 

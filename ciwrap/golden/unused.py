@@ -6,11 +6,15 @@ Only a test run can know; the list is how `ciwrap prune` gets to know.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from ciwrap.errors import CorruptFileError, UnreadableFileError, WriteFailedError
+import msgspec
+
+from ciwrap.documents import DocumentError, to_versioned_record
+from ciwrap.documents.load_json import load_json
+from ciwrap.errors import CorruptFileError, FileLimitError, UnreadableFileError, WriteFailedError
 from ciwrap.golden.files import read_regular, write_text
+from ciwrap.golden.manifest import Root
 from ciwrap.golden.paths import staged
 from ciwrap.golden.pending import WORK_DIR, keep_out_of_git
 from ciwrap.golden.places import Place
@@ -24,17 +28,21 @@ LIST_VERSION = 1
 _MOST_BYTES = 16 << 20
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class UnusedGolden:
+class UnusedGolden(msgspec.Struct, frozen=True, order=True, forbid_unknown_fields=True):
     """folder, name: its place. root: of the golden when it was found to be unused."""
 
     folder: str
     name: str
-    root: str | None
+    root: Root | None
 
     @property
     def place(self) -> Place:
         return Place(self.folder, self.name)
+
+
+class _UnusedList(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    format: int = LIST_VERSION
+    unused: tuple[UnusedGolden, ...]
 
 
 def list_path(root: Path) -> Path:
@@ -45,20 +53,15 @@ def read_unused(root: Path) -> list[UnusedGolden]:
     """The list; empty without one. Raises CorruptFileError."""
     path = list_path(root)
     try:
-        document = json.loads(read_regular(path, _MOST_BYTES))
-        if document["format"] != LIST_VERSION:
-            raise ValueError("it is of another version")
-        found = [
-            UnusedGolden(str(one["folder"]), str(one["name"]), one["root"])
-            for one in document["unused"]
-        ]
+        data = read_regular(path, _MOST_BYTES)
+        found = to_versioned_record(load_json(data), _UnusedList, LIST_VERSION)
     except FileNotFoundError:
         return []
-    except (ValueError, KeyError, TypeError, RecursionError, UnreadableFileError) as error:
+    except (DocumentError, FileLimitError, UnreadableFileError) as error:
         raise CorruptFileError(
             f"is no list of unused goldens: {error}", file=path, remedy="delete it, run the tests"
         ) from None
-    return found
+    return list(found.unused)
 
 
 def write_unused(root: Path, unused: Iterable[UnusedGolden]) -> None:
@@ -67,7 +70,7 @@ def write_unused(root: Path, unused: Iterable[UnusedGolden]) -> None:
     found = sorted(unused)
     if not found and not path.exists():
         return
-    document = {"format": LIST_VERSION, "unused": [asdict(one) for one in found]}
+    document = msgspec.to_builtins(_UnusedList(unused=tuple(found)))
     try:
         keep_out_of_git(path.parent)
         write_text(staged(path), json.dumps(document, indent=1) + "\n")

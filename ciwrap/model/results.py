@@ -6,21 +6,21 @@ them computes anything.
 
 from __future__ import annotations
 
+# Types of fields are needed when the program runs: documents are checked against them.
+from collections.abc import Mapping  # noqa: TC003
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from ciwrap.model.coverage import Coverage, coverage_of
 from ciwrap.model.divergence import Divergence, first_divergence, first_numeric_divergence
+from ciwrap.model.rules import VariableId  # noqa: TC001
+from ciwrap.model.variable_result import VariableResult  # noqa: TC001
 from ciwrap.model.verdict import Verdict
+from ciwrap.timeline import HistoryFacts  # noqa: TC001
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ciwrap.errors import ExitCode
-    from ciwrap.model.rules import VariableId
-    from ciwrap.model.variable_result import VariableResult
-    from ciwrap.timeline import HistoryFacts
 
 
 class MessageLevel(str, Enum):

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from ciwrap.model.rules import VariableId
+# Types of fields are needed when the program runs: documents are checked against them.
+from ciwrap.details import (  # noqa: TC001
+    ChunkMap,
+    IndexBox,
+    Number,
+    Pattern,
+    Picture,
+    ShareMap,
+    TreeLevel,
+)
+from ciwrap.model.rules import ErrorBound, Evidence, VariableId
 from ciwrap.model.verdict import Verdict
-
-if TYPE_CHECKING:
-    from ciwrap.details import ChunkMap, IndexBox, Pattern, Picture, ShareMap, TreeLevel
-    from ciwrap.model.rules import ErrorBound, Evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +45,9 @@ class DifferingElement:
     index: tuple[int, ...]
     golden: str
     new: str
-    abs_difference: float | None = None  # None where it has no meaning (NaN, bytes)
-    bound_share: float | None = None  # |v - g| / bound; inf for a bound of 0
-    rel_difference: float | None = None  # |v - g| / |g|
+    abs_difference: Number | None = None  # None where it has no meaning (NaN, bytes)
+    bound_share: Number | None = None  # |v - g| / bound; inf for a bound of 0
+    rel_difference: Number | None = None  # |v - g| / |g|
     ulps: int | None = None  # floats of the dtype between the two
 
 
@@ -116,13 +121,13 @@ class VariableResult:
     suspect_ranges: tuple[ChunkRange, ...] = ()  # the first few
     suspect_range_count: int | None = None  # all of them
 
-    max_abs_difference: float | None = None
+    max_abs_difference: Number | None = None
     max_abs_index: tuple[int, ...] | None = None
-    mean_abs_difference: float | None = None
-    max_rel_difference: float | None = None
+    mean_abs_difference: Number | None = None
+    max_rel_difference: Number | None = None
     max_rel_index: tuple[int, ...] | None = None
-    mean_rel_difference: float | None = None
-    max_bound_share: float | None = None
+    mean_rel_difference: Number | None = None
+    max_bound_share: Number | None = None
     bound_share_histogram: tuple[int, ...] | None = None
     nan_mismatch_count: int | None = None
     inf_mismatch_count: int | None = None
@@ -130,13 +135,13 @@ class VariableResult:
 
     residue_levels: int | None = None
     # drift up to this share of the bound never raises an alarm
-    guaranteed_share: float | None = None
-    max_drift_share: float | None = None
+    guaranteed_share: Number | None = None
+    max_drift_share: Number | None = None
     drift_histogram: tuple[int, ...] | None = None
 
     differing_box: IndexBox | None = None
     pattern: Pattern | None = None
-    pattern_value: float | None = None  # of a constant offset or factor
+    pattern_value: Number | None = None  # of a constant offset or factor
     details: Details | None = None
 
     def __post_init__(self) -> None:

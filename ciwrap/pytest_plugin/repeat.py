@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ciwrap.compare.check import check_catalog
 from ciwrap.errors import UsageError
 from ciwrap.golden.evidence import capture
-from ciwrap.golden.manifest import Manifest
+from ciwrap.golden.manifest import BinaryFile, Manifest
 from ciwrap.golden.store import StoredGolden
 from ciwrap.model import CheckResult, EvidencePolicy, Message, MessageLevel, Verdict
 from ciwrap.report.failure import failure_lines
@@ -103,7 +103,12 @@ def _taken(check: Check, catalog: Catalog) -> StoredGolden:
         variables.append(capture(values, settings, identity).variable)
     here = Path(FIRST_RUN)
     return StoredGolden(
-        check.name, here, here, Manifest(check.name, "", "", 0, ()), tuple(variables), 0
+        check.name,
+        here,
+        here,
+        Manifest(check.name, BinaryFile("", "", 0), (), {}),
+        tuple(variables),
+        0,
     )
 
 

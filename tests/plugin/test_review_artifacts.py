@@ -166,7 +166,9 @@ def test_an_artifact_for_another_folder(changed: Suite) -> None:
     packed(changed)
     assert "lie in 'golden'" in refused(changed, "run.zip", "--golden-dir", "golden")
     index.write_text("[]")
-    assert "names no golden folder" in refused(changed, ".ciwrap/pending")
+    assert "is no list of pending goldens: it must be a mapping" in refused(
+        changed, ".ciwrap/pending"
+    )
 
 
 def test_a_pending_folder_does_not_lead_out_of_the_project(changed: Suite) -> None:

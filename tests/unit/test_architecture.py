@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "progress": set(),
     "environment": {"errors", "_core"},
     "details": set(),
-    "timeline": set(),
+    "timeline": {"details"},
     "model": {"errors", "details", "timeline"},
     "config": {*TOOLS, "model"},
     "arrays": {*TOOLS, "_core"},
@@ -70,7 +70,9 @@ ONLY_IN = {
     "click": {"cli"},
     "rich": {"cli", "report"},
     "jinja2": {"report"},
-    "msgspec": {"catalog", "captures", "documents"},
+    "msgspec": {
+        *("catalog", "captures", "documents", "golden", "compare", "report", "action", "cli"),
+    },
     "pytest": {"testing", "pytest_plugin"},
     "hypothesis": {"testing"},
 }

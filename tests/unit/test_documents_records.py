@@ -72,6 +72,9 @@ def test_a_whole_record() -> None:
         (outer(share=True), "`share` must be a number"),
         (outer(share=10**400), "`share` is out of range"),
         (outer(by_name={1: {}}), "`by_name` has a key that is not text"),
+        (outer(inner={"\ud800": 1}), "it holds text that is not Unicode"),
+        (outer(by_name={"a": {"\ud800": 1}, "b": 1}), "it holds text that is not Unicode"),
+        (outer(inner={"colour": "\ud800"}), "it holds text that is not Unicode"),
         # msgspec does not tell which key of a mapping it was.
         (outer(by_name={"a": {}, "b": {"x": 1}}), "`by_name.b.x` is not known here"),
         (

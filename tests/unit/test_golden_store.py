@@ -26,7 +26,7 @@ from ciwrap.errors import (
 from ciwrap.golden import lock
 from ciwrap.golden.evidence import capture
 from ciwrap.golden.lock import writer_lock
-from ciwrap.golden.manifest import Acceptance, Manifest, VariableRow
+from ciwrap.golden.manifest import Acceptance, BinaryFile, Manifest, VariableRow
 from ciwrap.golden.paths import LOCK_NAME
 from ciwrap.golden.show import golden_document, golden_lines
 from ciwrap.golden.store import GoldenStore, read_golden_file
@@ -50,9 +50,7 @@ def put(store: GoldenStore, check: str, *variables: _core.GoldenVariable) -> str
     def manifest(root: str, byte_count: int) -> Manifest:
         return Manifest(
             check,
-            store.path(check).name,
-            root,
-            byte_count,
+            BinaryFile(store.path(check).name, root, byte_count),
             tuple(VariableRow.of(variable) for variable in variables),
             {"cpu": "some"},
             (Acceptance("now", "me", "why", root),),
@@ -157,16 +155,16 @@ def test_a_torn_pair_is_looked_at_again(store: GoldenStore, monkeypatch: Any) ->
         store.manifest_path("a").write_bytes(new)
 
     monkeypatch.setattr("ciwrap.golden.store.time.sleep", finish_writing)
-    original = GoldenStore._manifest_text
+    original = GoldenStore._manifest_bytes
     texts: list[str] = []
 
-    def changing_text(self: GoldenStore, check: str) -> str:
+    def changing_text(self: GoldenStore, check: str) -> bytes:
         texts.append("x")
         if len(texts) == 2:
             store.manifest_path("a").write_bytes(new)
         return original(self, check)
 
-    monkeypatch.setattr(GoldenStore, "_manifest_text", changing_text)
+    monkeypatch.setattr(GoldenStore, "_manifest_bytes", changing_text)
     assert store.read("a").variables[0].data == (SMALL + 1).tobytes()
     assert len(naps) == 1
 
@@ -190,6 +188,54 @@ def test_a_failing_manifest_leaves_the_old_pair(store: GoldenStore) -> None:
         store.write("a", [variable_of(SMALL + 1)], broken)
     assert store.read("a").root == root
     assert sorted(path.name for path in store.folder.iterdir()) == ["a.golden", "a.golden.yaml"]
+
+
+@pytest.mark.parametrize("why", ["surrogate", "size", "root"])
+def test_a_manifest_that_would_not_read_back_is_not_written(
+    store: GoldenStore, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    root = put(store, "a", variable_of(SMALL))
+    before = {path.name: path.read_bytes() for path in store.folder.iterdir()}
+
+    def manifest(root: str, byte_count: int) -> Manifest:
+        rows = (VariableRow.of(variable_of(SMALL + 1)),)
+        stated = "no root" if why == "root" else root
+        environment = {"cpu": {"surrogate": "\udcff", "size": "x" * 1000}.get(why, "some")}
+        return Manifest("a", BinaryFile("a.golden", stated, byte_count), rows, environment)
+
+    if why == "size":
+        monkeypatch.setattr("ciwrap.golden.store.MOST_MANIFEST_BYTES", 1000)
+    with store.locked(), pytest.raises(UsageError, match="no manifest that can be read back"):
+        store.write("a", [variable_of(SMALL + 1)], manifest)
+    assert {path.name: path.read_bytes() for path in store.folder.iterdir()} == before
+    assert store.read("a").root == root
+
+
+def test_a_manifest_that_is_too_large_is_not_read(
+    store: GoldenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(store, "a", variable_of(SMALL))
+    monkeypatch.setattr("ciwrap.golden.store.MOST_MANIFEST_BYTES", 300)
+    with pytest.raises(FileLimitError, match="bytes are more than the 300 that are taken"):
+        store.read("a")
+    assert store.history("a") == ()
+
+
+def test_labels_are_kept_and_held_against_nothing(store: GoldenStore) -> None:
+    """The binary does not hold them, so it cannot say that they are wrong."""
+    variable = variable_of(SMALL)
+    labels = {"units": "m s-1", "dims": "x y"}
+
+    def manifest(root: str, byte_count: int) -> Manifest:
+        rows = (VariableRow.of(variable, labels),)
+        return Manifest("a", BinaryFile("a.golden", root, byte_count), rows, {})
+
+    with store.locked():
+        store.write("a", [variable], manifest)
+    (row,) = store.read("a").manifest.variables
+    assert row.labels == labels
+    assert row == VariableRow.of(variable, labels)
+    assert row != VariableRow.of(variable)
 
 
 def test_case_twins_are_refused(store: GoldenStore) -> None:
