@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ from ciwrap.errors import (
     PeriodError,
 )
 from ciwrap.golden.evidence import capture
-from ciwrap.golden.manifest import Acceptance, BinaryFile, Manifest, VariableRow
+from ciwrap.golden.manifest import Acceptance, BinaryFile, Manifest, VariableRow, rows_of
 from ciwrap.model import ErrorBound, VariableId, VariableResult, Verdict
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.trees.bounds import bound_of
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from ciwrap.arrays.values import Labels
     from ciwrap.config import Check
     from ciwrap.golden.store import GoldenStore, StoredGolden
     from ciwrap.progress import Progress
@@ -143,7 +144,10 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A golden that could be written. old_problem: why the one that lies there cannot be read."""
+    """A golden that could be written. old_problem: why the one that lies there cannot be read.
+
+    labels: of its variables, where they have any.
+    """
 
     check: Check
     path: Path
@@ -155,6 +159,7 @@ class Candidate:
     old: StoredGolden | None = None
     old_problem: str | None = None
     history: tuple[Acceptance, ...] = ()
+    labels: Mapping[VariableId, Labels] = field(default_factory=dict)
 
     @property
     def needs_writing(self) -> bool:
@@ -227,12 +232,15 @@ def prepare_catalog(
     except CiwrapError as error:
         error.blame(file=store.path(check.name))
         raise
-    is_same = old is not None and old.root == root
+    labels = {identity: catalog.entries[identity].info.labels for identity in wanted}
+    # A golden of an earlier release says nothing of labels, and stays as it is.
+    says_so = old is None or old.manifest.labels in (None, labels)
+    is_same = old is not None and old.root == root and says_so
     changes = () if is_same else _changes(old, variables, catalog, check, resources)
     return Candidate(
         check=check,
         path=store.path(check.name),
-        status=_status(old, problem, is_same, changes, force),
+        status=_status(old, problem, is_same, changes, force or not says_so),
         variables=tuple(variables),
         changes=changes,
         root=root,
@@ -240,6 +248,7 @@ def prepare_catalog(
         old=old,
         old_problem=problem,
         history=history,
+        labels=labels,
     )
 
 
@@ -277,7 +286,7 @@ def write(
         return Manifest(
             check=check.name,
             binary=BinaryFile(candidate.path.name, root, byte_count),
-            variables=tuple(VariableRow.of(variable) for variable in candidate.variables),
+            variables=rows_of(candidate.variables, candidate.labels),
             environment=dict(made.environment),
             accepted=(*candidate.history, entry),
         )

@@ -63,7 +63,7 @@ class GoldenVariables:
     """What a golden holds, as one side of a comparison."""
 
     def __init__(self, golden: StoredGolden) -> None:
-        self._labels: Mapping[VariableId, Labels] | None = None
+        self._labels = golden.manifest.labels
         self.variables = {golden_id(variable): variable for variable in golden.variables}
         self.identities = self.variables.keys()
 
@@ -166,6 +166,14 @@ def _warnings(
             MessageLevel.WARNING,
             f"the pattern {pattern!r} under 'variables' or 'ignore' matches no variable;"
             " is it misspelt?",
+        )
+    if golden.manifest.labels is None and any(
+        theirs.signature(identity).labels for identity in theirs.identities
+    ):
+        yield Message(
+            MessageLevel.NOTE,
+            "the golden is of an earlier release and says nothing of dimension names and units, so"
+            " they were not compared; the next golden that is accepted says them",
         )
     if golden.was_interrupted:
         yield Message(

@@ -55,6 +55,7 @@ def propose_all(
             propose(base_root, origin.commit),
             origin.environment,
             document,
+            candidate.labels,
         )
         found[check.name] = None
     return found

@@ -47,7 +47,8 @@ def candidate_of(
     if old is None:
         status = Status.CREATED if problem is None else Status.REPLACED
     else:
-        status = Status.SAME if old.root == pending.root else Status.REPLACED
+        is_same = old.root == pending.root and old.manifest.labels == pending.manifest.labels
+        status = Status.SAME if is_same else Status.REPLACED
     return Candidate(
         check=Check(pending.check, root, ()),
         path=store.path(pending.check),
@@ -59,6 +60,7 @@ def candidate_of(
         old=old,
         old_problem=problem,
         history=history,
+        labels=pending.manifest.labels or {},
     )
 
 

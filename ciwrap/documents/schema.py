@@ -147,7 +147,7 @@ def _fields_of(kind: type) -> tuple[types.Field, ...]:
 
 def _texts_of(kind: type) -> tuple[str, dict[str, str]]:
     """What a docstring says of a record, and of its fields."""
-    whole = " ".join(inspect.getdoc(kind).split()) if inspect.getdoc(kind) else ""
+    whole = " ".join((inspect.getdoc(kind) or "").split())
     whole = whole.partition(" Raises ")[0]
     names = "|".join(item.name for item in _fields_of(kind))
     # `first, second: what both are.`, at the beginning of a sentence.

@@ -13,14 +13,17 @@ import msgspec
 from ciwrap.documents import to_versioned_record
 from ciwrap.documents.load_yaml import load_yaml
 from ciwrap.golden.yaml_text import quoted, scalar
+from ciwrap.model import VariableId
 from ciwrap.trees.bounds import describe_bound
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from ciwrap import _core
+    from ciwrap.arrays.values import Labels
 
-FORMAT_VERSION = 1
+# 2: says the labels of variables, where they have any.
+FORMAT_VERSION = 2
 # A variable takes some 200 bytes, so this is room for 160,000 of them.
 MOST_MANIFEST_BYTES = 32 << 20
 
@@ -62,7 +65,7 @@ class VariableRow(_Record, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
 
     @staticmethod
-    def of(variable: _core.GoldenVariable, labels: Mapping[str, str] | None = None) -> VariableRow:
+    def of(variable: _core.GoldenVariable, labels: Labels = ()) -> VariableRow:
         parameters = variable.tree.parameters
         return VariableRow(
             name=variable.name,
@@ -73,7 +76,7 @@ class VariableRow(_Record, frozen=True, kw_only=True):
             bound=describe_bound(parameters),
             evidence=describe_evidence(variable),
             root=variable.tree.root.hex(),
-            labels=dict(labels or {}),
+            labels=dict(labels),
         )
 
 
@@ -121,6 +124,26 @@ class Manifest(_Record, frozen=True):
     accepted: tuple[Acceptance, ...] = ()
     pending: PendingOrigin | None = None
     format: int = FORMAT_VERSION
+
+    @property
+    def labels(self) -> dict[VariableId, Labels] | None:
+        """The labels of each variable; None if the manifest is of a format that says none."""
+        if self.format < 2:
+            return None
+        return {
+            VariableId(row.name, row.iteration, row.rank): tuple(sorted(row.labels.items()))
+            for row in self.variables
+        }
+
+
+def rows_of(
+    variables: Iterable[_core.GoldenVariable], labels: Mapping[VariableId, Labels]
+) -> tuple[VariableRow, ...]:
+    """The rows of a golden's variables. labels: of those that have any."""
+    return tuple(
+        VariableRow.of(one, labels.get(VariableId(one.name, one.iteration, one.rank), ()))
+        for one in variables
+    )
 
 
 def describe_evidence(variable: _core.GoldenVariable) -> str:

@@ -38,8 +38,8 @@ from ciwrap.golden.manifest import (
     PendingKind,
     PendingOrigin,
     Root,
-    VariableRow,
     load_manifest,
+    rows_of,
 )
 from ciwrap.golden.places import Place
 
@@ -47,7 +47,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ciwrap import _core
+    from ciwrap.arrays.values import Labels
     from ciwrap.golden.store import GoldenStore, StoredGolden
+    from ciwrap.model import VariableId
 
 WORK_DIR = ".ciwrap"
 PENDING_DIR = f"{WORK_DIR}/pending"
@@ -140,11 +142,12 @@ class PendingStore:
         proposal: PendingOrigin,
         environment: Mapping[str, str],
         result: str,
+        labels: Mapping[VariableId, Labels],
     ) -> StoredGolden:
         """Keeps a golden for review, instead of an older one of the same check.
 
-        result: the document of the comparison that it comes from. Raises WriteFailedError,
-        LockBusyError.
+        labels: of its variables, where they have any. result: the document of the comparison
+        that it comes from. Raises WriteFailedError, LockBusyError.
         """
         store = self.store(place)
 
@@ -152,7 +155,7 @@ class PendingStore:
             return Manifest(
                 check=place.name,
                 binary=BinaryFile(store.path(place.name).name, root, byte_count),
-                variables=tuple(VariableRow.of(variable) for variable in variables),
+                variables=rows_of(variables, labels),
                 environment=dict(environment),
                 pending=proposal,
             )

@@ -156,6 +156,7 @@ class Judge:
             propose(base_root, self.origin.commit),
             self.origin.environment,
             document_text(document),
+            candidate.labels,
         )
 
     def _write(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ciwrap.compare.check import check_catalog
 from ciwrap.errors import UsageError
 from ciwrap.golden.evidence import capture
-from ciwrap.golden.manifest import BinaryFile, Manifest
+from ciwrap.golden.manifest import BinaryFile, Manifest, rows_of
 from ciwrap.golden.store import StoredGolden
 from ciwrap.model import CheckResult, EvidencePolicy, Message, MessageLevel, Verdict
 from ciwrap.report.failure import failure_lines
@@ -93,6 +93,7 @@ def _taken(check: Check, catalog: Catalog) -> StoredGolden:
     if catalog.errors:
         raise catalog.errors[0]
     variables = []
+    labels = {}
     for identity, entry in catalog.entries.items():
         if check.is_ignored(identity):
             continue
@@ -101,12 +102,13 @@ def _taken(check: Check, catalog: Catalog) -> StoredGolden:
         )
         values = catalog.values(identity, settings.mask)
         variables.append(capture(values, settings, identity).variable)
+        labels[identity] = values.labels
     here = Path(FIRST_RUN)
     return StoredGolden(
         check.name,
         here,
         here,
-        Manifest(check.name, BinaryFile("", "", 0), (), {}),
+        Manifest(check.name, BinaryFile("", "", 0), rows_of(variables, labels), {}),
         tuple(variables),
         0,
     )
