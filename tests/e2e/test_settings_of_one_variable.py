@@ -97,3 +97,17 @@ def test_variables_of_two_precisions_are_listed_as_they_are_compared() -> None:
     assert code == 1
     assert [one["differing_count"] for one in check["variables"]] == [1, 1]
     assert listed() == [("1", "m", "5"), ("2", "m", "5")]
+
+
+@pytest.mark.parametrize("is_captured", [False, True])
+@pytest.mark.parametrize("evidence", ["elements", "digests"])
+def test_the_bound_that_is_told_is_the_one_that_held(is_captured: bool, evidence: str) -> None:
+    """Integers have no rtol, whoever asked for one."""
+    Path("ciwrap.yaml").write_text(f"checks:\n  c: {{outputs: 'A/{LAYOUT}', rtol: 0.5}}\n")
+    numbers = np.arange(50)
+    save("n", numbers, numbers + (numbers == 7) if evidence == "elements" else numbers)
+    if is_captured:
+        capture_both()
+    code, check = compare()
+    assert code == (1 if evidence == "elements" else 0)
+    assert {(one["bound"]["atol"], one["bound"]["rtol"]) for one in check["variables"]} == {(0, 0)}
