@@ -115,6 +115,10 @@ class Variables:
         self._refuse_change(identity)
         return self.catalog.values(identity, mask)
 
+    def is_aligned(self, identity: VariableId) -> bool:
+        """Whether the variable's rows are put in order."""
+        return self.side.arrangement is not None and self.catalog.is_aligned(identity)
+
     def order_of(self, identity: VariableId) -> RowOrder | None:
         """The order of the variable's rows; None if it is not aligned. Raises AlignmentError."""
         return self.catalog.order_of(identity) if self.side.arrangement is not None else None

@@ -134,6 +134,10 @@ class Catalog(Closing):
             )
         return MaskedValues(values, self._arranged(mask_id, as_of=identity), mask)
 
+    def is_aligned(self, identity: VariableId) -> bool:
+        """Whether the variable's rows are put in order; those of an id in use always are."""
+        return self._arrangement is not None and self._id_of(identity) is not None
+
     def order_of(self, identity: VariableId) -> RowOrder | None:
         """The order of the variable's rows; None if it is not aligned. Raises AlignmentError."""
         found = self._alignment(identity)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ciwrap.errors import UsageError
+from ciwrap.model import SETTINGS, SettingsLayer
+from ciwrap.model.forms import FormError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,17 +18,37 @@ if TYPE_CHECKING:
 
     from ciwrap.catalog.rules import Rules
     from ciwrap.config import Check
-    from ciwrap.model import ErrorBound
+    from ciwrap.model.variable_settings import Setting
     from ciwrap.readers.layout import FoundOutputs
+
+
+# The last one is the first to be added, and the last that help shows.
+_OPTIONS = tuple(one for one in [*SETTINGS.values()][::-1] if one.option is not None)
+
+
+def _option(setting: Setting) -> Callable[..., Any]:
+    """The option of a setting, whose value is written as in ciwrap.yaml."""
+
+    def read(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
+        try:
+            return None if value is None else setting.form.from_text(value)
+        except FormError as error:
+            raise click.BadParameter(error.message, context, parameter) from None
+
+    is_whole = setting.form.schema.get("type") == "integer"
+    return click.option(
+        f"--{setting.name}",
+        metavar="INTEGER" if is_whole else "FLOAT",
+        callback=read,
+        help=setting.option,
+    )
 
 
 @dataclass(frozen=True)
 class RuleOptions:
     """What the options of `rule_options` say; what they leave open is as the check has it."""
 
-    atol: float | None
-    rtol: float | None
-    ulps: int | None
+    layer: SettingsLayer
     check_name: str | None
     config_path: str | None
     layout: str | None
@@ -47,16 +69,8 @@ class RuleOptions:
 
         return load_project(self.config_path, None, (self.check_name,)).checks[0]
 
-    @property
-    def bound(self) -> ErrorBound | None:
-        from ciwrap.model import ErrorBound
-
-        if (self.atol, self.rtol, self.ulps) == (None, None, None):
-            return None
-        return ErrorBound(self.atol or 0.0, self.rtol or 0.0, self.ulps or 0)
-
     def make_rules(self) -> Rules:
-        return make_rules(self.check, self.bound, self.ignore)
+        return make_rules(self.check, self.layer, self.ignore)
 
     def outputs_of(
         self, path: Path, *, leave_out: tuple[str, ...] = (), name: str | None = None
@@ -76,15 +90,18 @@ class RuleOptions:
 
 
 def rule_options(function: Callable[..., int]) -> Callable[..., int]:
-    """--atol, --rtol, --ulps, --check, --config, --layout, --format, --exclude, --ignore.
+    """--atol and the other settings that are options, --check, --config, --layout, --format,
+    --exclude, --ignore.
 
     The command takes all of them as `chosen`.
     """
-    names = [one.name for one in fields(RuleOptions)]
+    names = [one.name for one in fields(RuleOptions) if one.name != "layer"]
 
     @wraps(function)
     def command(*arguments: Any, **given: Any) -> int:
-        chosen = RuleOptions(**{name: given.pop(name) for name in names})
+        said = {one.name: given.pop(one.name) for one in _OPTIONS}
+        layer = SettingsLayer.of({name: value for name, value in said.items() if value is not None})
+        chosen = RuleOptions(layer, **{name: given.pop(name) for name in names})
         return function(*arguments, chosen=chosen, **given)
 
     for decorate in (
@@ -102,33 +119,28 @@ def rule_options(function: Callable[..., int]) -> Callable[..., int]:
         click.option(
             "--check", "check_name", metavar="NAME", help="Take bounds and layout of this check."
         ),
-        click.option("--ulps", type=int, help="Bound in units in the last place; excludes others."),
-        click.option("--rtol", type=float, help="Relative error bound (of the values in A)."),
-        click.option("--atol", type=float, help="Absolute error bound."),
+        *map(_option, _OPTIONS),
     ):
         command = decorate(command)
     return command
 
 
-def make_rules(check: Check | None, bound: ErrorBound | None, ignore: tuple[str, ...]) -> Rules:
-    from dataclasses import replace
+def make_rules(check: Check | None, layer: SettingsLayer, ignore: tuple[str, ...]) -> Rules:
     from functools import cache
 
     from ciwrap.catalog.rules import Rules
     from ciwrap.compare.check import arrangement_of
-    from ciwrap.config import fit_to_dtype, name_matches
+    from ciwrap.config import fit_fill_values, name_matches
     from ciwrap.model import StrictVariables, VariableId, VariableSettings
 
     @cache
-    def with_bound(settings: VariableSettings, dtype: str) -> VariableSettings:
-        if bound is not None:
-            settings = replace(settings, bound=bound)
-        return fit_to_dtype(settings, dtype)
+    def fitted(settings: VariableSettings, dtype: str) -> VariableSettings:
+        return fit_fill_values(layer.over(settings), dtype)
 
     default = VariableSettings()
 
     def settings_for(identity: VariableId, dtype: str) -> VariableSettings:
-        return with_bound(default if check is None else check.settings_for(identity), dtype)
+        return fitted(default if check is None else check.settings_for(identity), dtype)
 
     def is_ignored(identity: VariableId) -> bool:
         if any(name_matches(pattern, identity) for pattern in ignore):
@@ -140,5 +152,5 @@ def make_rules(check: Check | None, bound: ErrorBound | None, ignore: tuple[str,
         is_ignored,
         strict_variables=StrictVariables.BOTH if check is None else check.strict.variables,
         arrangement=None if check is None else arrangement_of(check),
-        bounds_are_given=check is not None or bound is not None,
+        bounds_are_given=check is not None or "bound" in layer.said,
     )

@@ -18,7 +18,8 @@ from ciwrap.compare.elements import compare_elements
 from ciwrap.compare.findings import with_elements
 from ciwrap.compare.parts import MOST_ELEMENTS, read_each, value_texts
 from ciwrap.errors import PeriodError
-from ciwrap.model import ErrorBound, VariableSettings
+from ciwrap.model import VariableSettings
+from ciwrap.trees.bounds import bound_of
 from ciwrap.trees.build import tree_parameters
 
 if TYPE_CHECKING:
@@ -44,14 +45,15 @@ class Circle:
         periods = settings.period
         if dtype[1:] not in _EXACT_IN_DOUBLE:
             raise PeriodError(f"values of dtype {dtype} cannot be compared modulo a period")
-        if settings.bound.rtol or settings.bound.ulps:
+        bound = bound_of(tree_parameters(dtype, settings))  # integers have no rtol to refuse
+        if bound.rtol or bound.ulps:
             raise PeriodError(
                 "rtol and ulps mean nothing modulo a period", remedy="give 'atol' alone"
             )
         half = min((period for period in periods if period > 0), default=math.inf) / 2
-        if settings.bound.atol >= half:
+        if bound.atol >= half:
             raise PeriodError(
-                f"atol={settings.bound.atol:g} is half a period or more, so nothing could differ",
+                f"atol={bound.atol:g} is half a period or more, so nothing could differ",
                 remedy="give a smaller 'atol'",
             )
         if len(periods) > 1 and (not shape or shape[-1] != len(periods)):
@@ -59,9 +61,10 @@ class Circle:
                 f"has {len(periods)} periods, one for each component, but the shape {shape}"
             )
         self._periods = np.asarray(periods, dtype=np.float64)
-        self._settings = settings
+        self._atol = bound.atol
+        self._fill_values = settings.fill_values
         plain = VariableSettings(
-            bound=ErrorBound(settings.bound.atol),
+            bound=bound,
             equal_nan=settings.equal_nan,
             fill_values=(_MISSING,),
             chunk_bytes=settings.chunk_bytes,
@@ -118,7 +121,7 @@ class Circle:
             slack = _EPSILON * (np.abs(raw) + np.abs(turns * period))
         base[missing[0]] = _MISSING
         moved[missing[1]] = _MISSING
-        atol = self._settings.bound.atol
+        atol = self._atol
         # Where the two are equal there is nothing to decide.
         doubtful = plain & (raw != 0) & (np.abs(np.abs(moved) - atol) <= slack)
         for at in np.flatnonzero(doubtful).tolist():
@@ -127,7 +130,7 @@ class Circle:
 
     def _is_missing(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
         found = np.zeros(values.size, dtype=np.bool_)
-        for fill in self._settings.fill_values:
+        for fill in self._fill_values:
             found |= np.isnan(values) if fill != fill else values == fill
         return found
 

@@ -178,8 +178,8 @@ class _Run:
         )
         try:
             refuse_other_labels(signature.labels, other.labels, RUNS)
-            is_empty = math.prod(other.shape) == 0
-            if settings.has_own_trees and signature == other and not is_empty:
+            is_plain = settings.has_own_trees and not ours.is_aligned(identity)
+            if is_plain and signature == other and math.prod(other.shape) > 0:
                 self._trees.compare(Pair(result, settings, ours, theirs))
             else:
                 self._whole(identity, ours, theirs, settings, result.source_path)

@@ -1,4 +1,7 @@
-"""From what the core found to the result of a variable, field by field."""
+"""From what the core found to the result of a variable, field by field.
+
+The bound of a result is the one that the core compared by: of what was asked, what the type allows.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import TYPE_CHECKING
 from ciwrap.compare.details import suspect_details
 from ciwrap.compare.parts import MOST_ELEMENTS, judged_elements, suspect_ranges, to_index
 from ciwrap.model import Evidence, VariableResult, Verdict
-from ciwrap.trees.bounds import suspect_is_proof
+from ciwrap.trees.bounds import bound_of, suspect_is_proof
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,6 +72,7 @@ def with_elements(
         result,
         verdict=Verdict.DIFFER if differing else Verdict.MATCH,
         reason=None,
+        bound=bound_of(parameters),
         element_count=count,
         differing_count=differing,
         first_index=to_index(comparison.first_index, shape) if differing else None,
@@ -126,6 +130,7 @@ def with_digests(
         result,
         verdict=Verdict.DIFFER if suspect_count else Verdict.MATCH,
         reason=None,
+        bound=bound_of(parameters),
         element_count=count,
         chunk_count=suspects.leaf_count,
         suspect_chunks=suspect_count,
@@ -161,6 +166,7 @@ def matched_by_digests(
         result,
         verdict=Verdict.MATCH,
         reason=None,
+        bound=bound_of(parameters),
         evidence=Evidence.RESIDUES if result.residue_levels is not None else Evidence.TREE,
         element_count=element_count,
         differing_count=0,

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ciwrap.config.fill_values import fit_fill_values
 from ciwrap.config.settings import (
     Check,
     CommandSettings,
     Config,
     VariableRule,
-    fit_to_dtype,
     name_matches,
 )
 
@@ -31,7 +31,7 @@ __all__ = [
     "Config",
     "VariableRule",
     "find_config",
-    "fit_to_dtype",
+    "fit_fill_values",
     "json_schema",
     "load_config",
     "name_matches",

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
-import struct
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ciwrap.config.fill_values import fit_fill_values
 from ciwrap.errors import ConfigError
-from ciwrap.model import ErrorBound, SettingsLayer, Strictness, VariableId, VariableSettings
+from ciwrap.model import SettingsLayer, Strictness, VariableId, VariableSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -111,16 +111,14 @@ class Check:
         return sorted(matching, key=lambda rule: rule.is_exact)
 
     def settings_for(self, variable: VariableId, dtype: str | None = None) -> VariableSettings:
-        """The settings of one variable, fit for its dtype (see `fit_to_dtype`) where that is
-        given.
-        """
+        """The settings of one variable; with a dtype, its fill values are as that holds them."""
         settings = VariableSettings.of(
             *self.layers,
             *(rule.settings for rule in self.matching_rules(variable)),
             strict_dtype=self.strict.dtype,
             strict_shape=self.strict.shape,
         )
-        return settings if dtype is None else fit_to_dtype(settings, dtype)
+        return settings if dtype is None else fit_fill_values(settings, dtype)
 
     def unused_rules(self, variables: list[VariableId]) -> list[str]:
         """Patterns under `variables` and `ignore` that match none of these: perhaps misspelt."""
@@ -150,56 +148,3 @@ class Config:
             file=self.path,
             suggestion=near[0] if near else None,
         )
-
-
-def fit_to_dtype(settings: VariableSettings, dtype: str) -> VariableSettings:
-    """The settings as they apply to values of this dtype.
-
-    Integers know no rtol and no ulps (which is stricter); booleans, bytes and strings are exact.
-    Fill values become what the dtype makes of them (-1e18 is another number in float32); one that
-    it cannot hold is dropped, since no element can equal it.
-    """
-    kind = dtype[1:]
-    bound = settings.bound
-    if kind[0] in "iu":
-        bound = ErrorBound(atol=bound.atol)
-    elif kind[0] in "bSUV" and kind != "bf2":
-        bound = ErrorBound()
-    held: list[float | int] = []
-    for value in settings.fill_values:
-        fitted = _as_held(value, kind)
-        # NaN is no member of a list by ==, so compare as text.
-        if fitted is not None and repr(fitted + 0) not in map(repr, held):
-            held.append(fitted + 0)  # -0.0 becomes 0.0
-    return replace(settings, bound=bound, fill_values=tuple(held))
-
-
-_FLOAT_CODES = {"f2": "<e", "f4": "<f", "f8": "<d", "c8": "<f", "c16": "<d"}
-
-
-def _as_held(value: float, kind: str) -> float | int | None:
-    """The value as a scalar of that kind holds it, None if it cannot."""
-    if kind in _FLOAT_CODES or kind == "bf2":
-        try:
-            plain = float(value)
-            if kind == "bf2":
-                return _round_to_bfloat16(plain)
-            code = _FLOAT_CODES[kind]
-            return float(struct.unpack(code, struct.pack(code, plain))[0])
-        except OverflowError:
-            return None
-    if kind[0] in "iu" and value == value and abs(value) != float("inf") and value == int(value):
-        bits = 8 * int(kind[1:])
-        low, high = (0, 1 << bits) if kind[0] == "u" else (-(1 << bits - 1), 1 << bits - 1)
-        return int(value) if low <= value < high else None
-    return None
-
-
-def _round_to_bfloat16(value: float) -> float | None:
-    if value != value or abs(value) == float("inf"):
-        return value
-    bits = struct.unpack("<I", struct.pack("<f", value))[0]
-    bits += 0x7FFF + (bits >> 16 & 1)
-    if bits & 0x7F800000 == 0x7F800000:
-        return None
-    return float(struct.unpack("<f", struct.pack("<I", bits & 0xFFFF0000))[0])

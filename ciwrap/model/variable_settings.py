@@ -58,14 +58,16 @@ class Setting:
     """One setting, as people give it.
 
     form: of its values. help: what it does, in one line of Markdown. in_api: whether it means
-    something for one array against another. field: of VariableSettings; the parts of a bound share
-    one. default: if nobody says anything.
+    something for one array against another. option: what the option of `ciwrap compare` and
+    `capture` is said to be; None without one. field: of VariableSettings; the parts of a bound
+    share one. default: if nobody says anything.
     """
 
     form: Form
     help: str
     on_trees: OnTrees
     in_api: bool = False
+    option: str | None = None
     name: str = ""
     field: str = ""
     default: Any = None
@@ -89,15 +91,26 @@ def _stated(form: Form, text: str, on_trees: OnTrees, *, in_api: bool = False) -
 
 # One field, and three settings: whoever sets one of them sets all.
 _BOUND_PARTS = tuple(
-    Setting(form, text, OnTrees.DECIDES, in_api=True, name=name)
-    for name, form, text in (
+    Setting(form, text, OnTrees.DECIDES, in_api=True, option=option, name=name)
+    for name, form, text, option in (
         (
             "atol",
             BOUND_PART,
             "the bound: v matches its golden g if abs(v - g) <= atol + rtol * abs(g)",
+            "Absolute error bound.",
         ),
-        ("rtol", BOUND_PART, "its part that grows with the golden value"),
-        ("ulps", ULPS, "so many representable values apart at most, in place of `atol` and `rtol`"),
+        (
+            "rtol",
+            BOUND_PART,
+            "its part that grows with the golden value",
+            "Relative error bound (of the values in A).",
+        ),
+        (
+            "ulps",
+            ULPS,
+            "so many representable values apart at most, in place of `atol` and `rtol`",
+            "Bound in units in the last place; excludes others.",
+        ),
     )
 )
 _EVIDENCE_WORDS = tuple(policy.value for policy in EvidencePolicy)
@@ -308,3 +321,7 @@ class SettingsLayer:
         """
         forms = {name: one.form for name, one in SETTINGS.items()}
         return cls.of(read_arguments(arguments, forms, where, beside))
+
+    def over(self, settings: VariableSettings) -> VariableSettings:
+        """The settings with what this layer says put over them."""
+        return replace(settings, **self.said) if self.said else settings

@@ -15,10 +15,9 @@ UNUSED_MODES = ("ignore", "warn", "fail", "delete")
 DEFAULT_VARIANTS = ("{system}-{machine}",)
 
 MARKER = (
-    "ciwrap(atol=, rtol=, ulps=, bounds=, ignore=, evidence=, chunk_bytes=, residue_levels=,"
-    " equal_nan=, fill_values=, repeat=): defaults for ciwrap.check() in this test, which fails if"
-    " it checks nothing; repeat=N runs the test's body N times and compares the runs with each"
-    " other instead of with a golden"
+    "ciwrap(bounds=, ignore=, strict=, duplicates=, repeat=, atol=, ... as in ciwrap.yaml):"
+    " defaults for ciwrap.check() in this test, which fails if it checks nothing; repeat=N runs the"
+    " test's body N times and compares the runs with each other instead of with a golden"
 )
 
 # Set by the services themselves; CI=false is what people write to say that this is none.

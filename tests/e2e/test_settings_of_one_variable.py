@@ -97,3 +97,38 @@ def test_variables_of_two_precisions_are_listed_as_they_are_compared() -> None:
     assert code == 1
     assert [one["differing_count"] for one in check["variables"]] == [1, 1]
     assert listed() == [("1", "m", "5"), ("2", "m", "5")]
+
+
+@pytest.mark.parametrize("is_captured", [False, True])
+@pytest.mark.parametrize("evidence", ["elements", "digests"])
+def test_the_bound_that_is_told_is_the_one_that_held(is_captured: bool, evidence: str) -> None:
+    """Integers have no rtol, whoever asked for one."""
+    Path("ciwrap.yaml").write_text(f"checks:\n  c: {{outputs: 'A/{LAYOUT}', rtol: 0.5}}\n")
+    numbers = np.arange(50)
+    save("n", numbers, numbers + (numbers == 7) if evidence == "elements" else numbers)
+    if is_captured:
+        capture_both()
+    code, check = compare()
+    assert code == (1 if evidence == "elements" else 0)
+    assert {(one["bound"]["atol"], one["bound"]["rtol"]) for one in check["variables"]} == {(0, 0)}
+
+
+def test_ids_are_aligned_by_themselves_whichever_variable_asks() -> None:
+    """Only `x` says align_by; the id variable is put in order all the same, `other` is not."""
+    configure("{x: {align_by: id}}")
+    rows = np.arange(20)
+    moved = np.random.default_rng(1).permutation(20)
+    save("id", rows, moved)
+    save("x", rows / 20, moved / 20)
+    save("other", rows, rows)
+    code, check = compare()
+    assert code == 0, check
+    assert {one["name"]: one.get("aligned_by") for one in check["variables"]} == {
+        "id": "id",
+        "x": "id",
+        "other": None,
+    }
+    save("other", rows, moved)
+    code, check = compare()
+    assert code == 1
+    assert {one["name"] for one in check["variables"] if one["verdict"] == "differ"} == {"other"}

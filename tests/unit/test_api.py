@@ -206,3 +206,32 @@ def test_a_golden_is_checked_by_what_it_was_made_with(evidence: str) -> None:
     assert golden.check("x", values, mixed_precision=True).verdict is Verdict.MATCH
     values[0, 1] = -999.0001
     assert golden.check("x", values).verdict is Verdict.DIFFER
+
+
+@pytest.mark.parametrize(
+    ("dtype", "asked", "told"),
+    [
+        ("<f4", {"atol": 1, "rtol": 2}, "atol=1 rtol=2"),
+        (">c16", {"ulps": 3}, "ulps=3"),
+        ("<i4", {"atol": 1, "rtol": 2}, "atol=1 rtol=0"),
+        ("|u1", {"ulps": 3}, "atol=0 rtol=0"),
+        ("|b1", {"atol": 1, "rtol": 2}, "atol=0 rtol=0"),
+        ("|S4", {"atol": 1, "rtol": 2}, "atol=0 rtol=0"),
+        ("<U4", {"ulps": 1}, "atol=0 rtol=0"),
+    ],
+)
+def test_a_result_names_the_bound_that_the_type_allows(
+    dtype: str, asked: dict[str, Any], told: str
+) -> None:
+    array = np.zeros(100, dtype=dtype)
+    assert str(compare_arrays(array, array, **asked).bound) == told
+    for evidence in ("data", "tree"):
+        found = make_golden({"x": array}, evidence=evidence, **asked).check("x", array)
+        assert str(found.bound) == told
+
+
+def test_integers_on_a_circle_have_no_rtol_to_refuse() -> None:
+    found = compare_arrays(
+        np.array([1, 359], "i4"), np.array([359, 1], "i4"), atol=2, rtol=0.5, period=360
+    )
+    assert (found.verdict, str(found.bound)) == (Verdict.MATCH, "atol=2 rtol=0")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciwrap.config import Check, fit_to_dtype, name_matches
+from ciwrap.config import Check, fit_fill_values, name_matches
 from ciwrap.config.loading import load_text
 from ciwrap.model import ErrorBound, VariableId, VariableSettings
 
@@ -103,23 +103,6 @@ def test_patterns_that_match_nothing_are_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "bound", "fitted"),
-    [
-        ("<f4", ErrorBound(1, 2), ErrorBound(1, 2)),
-        ("<bf2", ErrorBound(1, 2), ErrorBound(1, 2)),
-        (">c16", ErrorBound(ulps=3), ErrorBound(ulps=3)),
-        ("<i4", ErrorBound(1, 2), ErrorBound(1)),
-        ("|u1", ErrorBound(ulps=3), ErrorBound()),
-        ("|b1", ErrorBound(1, 2), ErrorBound()),
-        ("|S4", ErrorBound(1, 2), ErrorBound()),
-        ("<U4", ErrorBound(ulps=1), ErrorBound()),
-    ],
-)
-def test_bounds_by_dtype(dtype: str, bound: ErrorBound, fitted: ErrorBound) -> None:
-    assert fit_to_dtype(VariableSettings(bound=bound), dtype).bound == fitted
-
-
-@pytest.mark.parametrize(
     ("dtype", "given_values", "held"),
     [
         ("<f8", (-1e18, 9), (-1e18, 9.0)),
@@ -141,20 +124,20 @@ def test_bounds_by_dtype(dtype: str, bound: ErrorBound, fitted: ErrorBound) -> N
 def test_fill_values_by_dtype(
     dtype: str, given_values: tuple[float, ...], held: tuple[float, ...]
 ) -> None:
-    fitted = fit_to_dtype(VariableSettings(fill_values=given_values), dtype).fill_values
+    fitted = fit_fill_values(VariableSettings(fill_values=given_values), dtype).fill_values
     assert fitted == held
     assert [type(value) for value in fitted] == [type(value) for value in held]
 
 
 def test_nan_is_held_once() -> None:
-    fitted = fit_to_dtype(VariableSettings(fill_values=(math.nan, -math.nan)), "<f4").fill_values
+    fitted = fit_fill_values(VariableSettings(fill_values=(math.nan, -math.nan)), "<f4").fill_values
     assert len(fitted) == 1
     assert math.isnan(fitted[0])
 
 
 @given(st.floats(allow_nan=False, width=64), st.sampled_from(["<f2", "<f4", "<f8"]))
 def test_fill_values_round_as_numpy_does(value: float, dtype: str) -> None:
-    fitted = fit_to_dtype(VariableSettings(fill_values=(value,)), dtype).fill_values
+    fitted = fit_fill_values(VariableSettings(fill_values=(value,)), dtype).fill_values
     with np.errstate(over="ignore"):
         rounded = float(np.dtype(dtype).type(value))
     if math.isinf(rounded) and not math.isinf(value):
@@ -165,7 +148,7 @@ def test_fill_values_round_as_numpy_does(value: float, dtype: str) -> None:
 
 @given(st.floats(allow_nan=False, width=32))
 def test_bfloat16_fill_values_are_the_nearest(value: float) -> None:
-    fitted = fit_to_dtype(VariableSettings(fill_values=(value,)), "<bf2").fill_values
+    fitted = fit_fill_values(VariableSettings(fill_values=(value,)), "<bf2").fill_values
     if not fitted:
         assert abs(value) > 3.38e38
         return

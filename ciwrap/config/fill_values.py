@@ -1,0 +1,57 @@
+"""Fill values as a dtype holds them."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ciwrap.model import VariableSettings
+
+_FLOAT_CODES = {"f2": "<e", "f4": "<f", "f8": "<d", "c8": "<f", "c16": "<d"}
+
+
+def fit_fill_values(settings: VariableSettings, dtype: str) -> VariableSettings:
+    """The settings with fill values as that dtype holds them.
+
+    They become what the dtype makes of them (-1e18 is another number in float32); one that it
+    cannot hold is dropped, since no element can equal it.
+    """
+    if not settings.fill_values:
+        return settings
+    held: list[float | int] = []
+    for value in settings.fill_values:
+        fitted = _as_held(value, dtype[1:])
+        # NaN is no member of a list by ==, so compare as text.
+        if fitted is not None and repr(fitted + 0) not in map(repr, held):
+            held.append(fitted + 0)  # -0.0 becomes 0.0
+    return replace(settings, fill_values=tuple(held))
+
+
+def _as_held(value: float, kind: str) -> float | int | None:
+    """The value as a scalar of that kind holds it, None if it cannot."""
+    if kind in _FLOAT_CODES or kind == "bf2":
+        try:
+            plain = float(value)
+            if kind == "bf2":
+                return _round_to_bfloat16(plain)
+            code = _FLOAT_CODES[kind]
+            return float(struct.unpack(code, struct.pack(code, plain))[0])
+        except OverflowError:
+            return None
+    if kind[0] in "iu" and value == value and abs(value) != float("inf") and value == int(value):
+        bits = 8 * int(kind[1:])
+        low, high = (0, 1 << bits) if kind[0] == "u" else (-(1 << bits - 1), 1 << bits - 1)
+        return int(value) if low <= value < high else None
+    return None
+
+
+def _round_to_bfloat16(value: float) -> float | None:
+    if value != value or abs(value) == float("inf"):
+        return value
+    bits = struct.unpack("<I", struct.pack("<f", value))[0]
+    bits += 0x7FFF + (bits >> 16 & 1)
+    if bits & 0x7F800000 == 0x7F800000:
+        return None
+    return float(struct.unpack("<f", struct.pack("<I", bits & 0xFFFF0000))[0])
