@@ -7,6 +7,9 @@ import sys
 
 def main() -> None:
     """Entry point of `ciwrap`."""
+    from ciwrap.cli.streams import settle_streams
+
+    settle_streams()
     from ciwrap.cli.main import run
 
     sys.exit(run(sys.argv[1:]))

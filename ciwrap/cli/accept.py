@@ -14,7 +14,6 @@ from ciwrap.cli.options import (
     resource_options,
     verbose_option,
 )
-from ciwrap.cli.session import Session, quiet_pipe
 from ciwrap.errors import ConfigMissingError, UsageError
 from ciwrap.golden.places import check_matches
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ciwrap.cli.proposals import Workplace
+    from ciwrap.cli.session import Session
 
 
 @click.command(name="accept", short_help="Make goldens of the outputs, or replace them.")
@@ -119,10 +119,9 @@ def command(
                 if candidate.needs_writing:
                     write(candidate, project.store, reason)
     session.emit_document(acceptance_document(candidates, reason=reason, dry_run=dry_run))
-    with quiet_pipe():
-        render_acceptance(candidates, session.console, dry_run=dry_run, verbose=session.verbose)
-        if dry_run:
-            session.console.print(DRY_RUN)
+    render_acceptance(candidates, session.console, dry_run=dry_run, verbose=session.verbose)
+    if dry_run:
+        session.console.print(DRY_RUN)
     return 0
 
 

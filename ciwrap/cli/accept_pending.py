@@ -11,7 +11,6 @@ from msgspec import structs
 
 from ciwrap.cli.acceptance import DRY_RUN, acceptance_document, render_acceptance
 from ciwrap.cli.proposals import Proposed, Workplace, accept_one, demand_reason, proposed
-from ciwrap.cli.session import quiet_pipe
 from ciwrap.compare.proposed import named_for_people
 from ciwrap.environment import DIRTY, git_commit
 from ciwrap.errors import ArtifactError, PendingConflictError, UsageError
@@ -53,10 +52,9 @@ def accept_pending(
         if place.is_own:
             place.pending.write_index(place.golden_dir_text)
     session.emit_document(acceptance_document(shown, reason=reason, dry_run=dry_run))
-    with quiet_pipe():
-        render_acceptance(shown, session.console, dry_run=dry_run, verbose=session.verbose)
-        if dry_run:
-            session.console.print(DRY_RUN)
+    render_acceptance(shown, session.console, dry_run=dry_run, verbose=session.verbose)
+    if dry_run:
+        session.console.print(DRY_RUN)
     return 0
 
 

@@ -9,13 +9,13 @@ import click
 
 from ciwrap.cli.options import json_option, resource_options, verbose_option
 from ciwrap.cli.rules import RuleOptions, rule_options
-from ciwrap.cli.session import Session, quiet_pipe
 from ciwrap.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from typing import Any
 
     from ciwrap.captures.capture import CaptureReport
+    from ciwrap.cli.session import Session
 
 
 @click.command(name="capture", short_help="Capture a whole run as trees.")
@@ -105,8 +105,7 @@ def command(
             progress=progress,
         )
     session.emit_document(_document(report, run, str(target)))
-    with quiet_pipe():
-        _show(session, report, str(target))
+    _show(session, report, str(target))
     return int(ExitCode.NOT_COMPARABLE if report.left_alone else ExitCode.MATCH)
 
 

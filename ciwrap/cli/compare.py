@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,9 +25,12 @@ from ciwrap.cli.rules import RuleOptions, rule_options
 from ciwrap.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from ciwrap.cli.session import Session
+    from ciwrap.model import Message
+    from ciwrap.readers.layout import FoundOutputs
 
 
 @click.command(name="compare", short_help="Compare two files or folders with each other.")
@@ -98,6 +102,7 @@ def command(
             verdict=result.verdict,
             checks=(result,),
             kind=session.kind,
+            messages=_shared_files((golden, new), sides),
             environment=describe_environment(Path.cwd()),
             ciwrap_version=version("ciwrap"),
             started_at=session.started_at,
@@ -107,3 +112,31 @@ def command(
     if ending.exit is not None:
         ending.exit(code)
     return code
+
+
+def _shared_files(names: tuple[str, str], sides: Sequence[FoundOutputs]) -> tuple[Message, ...]:
+    """A warning of files that are on both sides, under whatever names: they match whatever they
+    hold.
+    """
+    from ciwrap.model import Message, MessageLevel
+    from ciwrap.report.text import plural, safe_name
+
+    shared = len(_inodes(sides[0]) & _inodes(sides[1]))
+    if not shared:
+        return ()
+    one, other = (safe_name(name) for name in names)
+    what = "was compared with itself" if shared == 1 else "were compared with themselves"
+    text = (
+        f"{plural(shared, 'file')} of {one} {what}: {other} has the same (a link, or one folder"
+        " twice); give two runs"
+    )
+    return (Message(MessageLevel.WARNING, text),)
+
+
+def _inodes(side: FoundOutputs) -> set[tuple[int, int]]:
+    found = set()
+    for file in side.files:
+        with contextlib.suppress(OSError):  # the comparison has told of what is gone
+            status = file.path.stat()
+            found.add((status.st_dev, status.st_ino))
+    return found

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from ciwrap.cli.options import json_option, resource_options, verbose_option
-from ciwrap.cli.session import Session, quiet_pipe
 from ciwrap.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from ciwrap.cli.session import Session
     from ciwrap.model import RunResult
 
 
@@ -58,12 +58,10 @@ def _run(session: Session, folder: Path, threads: int) -> int:
     from ciwrap.report.terminal import render
 
     def say(text: str) -> None:
-        with quiet_pipe():
-            session.console.print(text)
+        session.console.print(text)
 
     def show(result: RunResult) -> None:
-        with quiet_pipe():
-            render(_from(folder, result), session.console, verbose=session.verbose)
+        render(_from(folder, result), session.console, verbose=session.verbose)
 
     demonstration = run_demo(
         folder, say=say, show=show, threads=threads, resources=session.resources

@@ -6,14 +6,16 @@ import os
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ciwrap.cli.options import json_option
-from ciwrap.cli.session import Session, quiet_pipe
 from ciwrap.errors import CiwrapError, ConfigMissingError, ExitCode
 from ciwrap.report.text import plural, safe_text
+
+if TYPE_CHECKING:
+    from ciwrap.cli.session import Session
 
 
 @click.command(name="doctor", short_help="Say what this installation can do.")
@@ -28,9 +30,8 @@ def command(session: Session) -> int:
 
     findings = examine()
     session.emit_document({"schema_version": SCHEMA_VERSION, "kind": "doctor", **findings})
-    with quiet_pipe():
-        for line in _lines(findings):
-            session.console.print(line)
+    for line in _lines(findings):
+        session.console.print(line)
     return int(ExitCode.NOT_COMPARABLE if findings["errors"] else ExitCode.MATCH)
 
 

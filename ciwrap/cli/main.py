@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ciwrap.cli.session import Session, drop_stdout
+from ciwrap.cli.session import Session
 from ciwrap.errors import CiwrapError, ExitCode, InterruptedCallError, one_line
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 INTERNAL_ERROR = 70  # EX_SOFTWARE
 INTERRUPTED = 130  # 128 + SIGINT
-BROKEN_PIPE = 141  # 128 + SIGPIPE
 
 # name: (module, the line that `ciwrap --help` shows). Nothing is imported before it is used.
 COMMANDS = {
@@ -123,9 +122,6 @@ def run(arguments: Sequence[str]) -> int:
         return INTERRUPTED
     except CiwrapError as error:
         return _failed(session, error)
-    except BrokenPipeError:
-        drop_stdout()
-        return BROKEN_PIPE
     except MemoryError:
         _complain("error: not enough memory; keep less data in the golden (evidence: tree)")
         return int(ExitCode.NOT_COMPARABLE)
@@ -151,14 +147,14 @@ def _json_target(arguments: Sequence[str]) -> str | None:
 def _usage_error(session: Session, error: click.UsageError) -> int:
     path = error.ctx.command_path if error.ctx is not None else "ciwrap"
     message = one_line(error.format_message()).rstrip(".")
-    _complain(f"error: {message}; see `{path} --help`")
     _write_failure(session, message, "usage", int(ExitCode.USAGE))
+    _complain(f"error: {message}; see `{path} --help`")
     return int(ExitCode.USAGE)
 
 
 def _failed(session: Session, error: CiwrapError) -> int:
-    _complain(f"error: {error}")
     _write_failure(session, str(error), error.slug, int(error.exit_code), error.file)
+    _complain(f"error: {error}")
     return int(error.exit_code)
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from ciwrap.cli.options import config_options, json_option
-from ciwrap.cli.session import Session, quiet_pipe
 from ciwrap.errors import ConfigMissingError, UsageError
 
 if TYPE_CHECKING:
     from ciwrap.cli.proposals import Workplace
+    from ciwrap.cli.session import Session
     from ciwrap.golden.places import Place
 
 
@@ -43,11 +43,10 @@ def command(
     unused = _unused(place, config_path)
     binaries = [_binary(place, one) for one in unused]
     console = session.console
-    with quiet_pipe():
-        for binary in binaries:
-            console.print(f"unused  {safe_text(binary)}")
-        if not binaries:
-            console.print("no golden is known to be unused (run all tests, to find out)")
+    for binary in binaries:
+        console.print(f"unused  {safe_text(binary)}")
+    if not binaries:
+        console.print("no golden is known to be unused (run all tests, to find out)")
     is_sure = yes or dry_run or not unused
     if not is_sure:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -63,9 +62,8 @@ def command(
             "deleted": [str(path) for path in deleted],
         }
     )
-    with quiet_pipe():
-        for path in deleted:
-            console.print(f"deleted  {safe_text(path)}")
+    for path in deleted:
+        console.print(f"deleted  {safe_text(path)}")
     return 0
 
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from ciwrap.cli.options import config_options, json_option
-from ciwrap.cli.session import Session, quiet_pipe
 from ciwrap.errors import UsageError, WriteFailedError
 
 if TYPE_CHECKING:
     from ciwrap.cli.proposals import Workplace
+    from ciwrap.cli.session import Session
     from ciwrap.golden.pending import PendingGolden
 
 _LOG_NAME = "rejected.jsonl"
@@ -53,11 +53,10 @@ def command(
     session.emit_document(
         {"schema_version": SCHEMA_VERSION, "kind": "reject", "reason": reason, "checks": names}
     )
-    with quiet_pipe():
-        for name in names:
-            session.console.print(f"rejected  {safe_name(name)}")
-        if not names:
-            session.console.print("nothing waits for review")
+    for name in names:
+        session.console.print(f"rejected  {safe_name(name)}")
+    if not names:
+        session.console.print("nothing waits for review")
     return 0
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ciwrap.cli.session import Session, quiet_pipe
 from ciwrap.errors import InvalidResultError, UnreadableFileError, UsageError
 
 if TYPE_CHECKING:
+    from ciwrap.cli.session import Session
     from ciwrap.model import RunResult
 
 # A result of 10,000 checks is some 20 MB.
@@ -67,8 +67,7 @@ def command(
     if annotations:
         from ciwrap.report.annotations import render_annotations
 
-        with quiet_pipe():
-            click.echo(render_annotations(run), nl=False)
+        click.echo(render_annotations(run), nl=False)
     elif output not in (None, "-") and "-" not in (markdown, junit, sarif):
         session.console.print(f"{run.verdict.words}: wrote {output}", markup=False)
     return 0

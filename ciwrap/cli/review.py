@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from ciwrap.cli.options import config_options, json_option, verbose_option
-from ciwrap.cli.session import Session, quiet_pipe
 from ciwrap.errors import CiwrapError
 
 if TYPE_CHECKING:
     from ciwrap.cli.proposals import Proposed, Workplace
+    from ciwrap.cli.session import Session
     from ciwrap.golden.pending import PendingGolden
 
 _MOST_COMMANDS = 10
@@ -55,12 +55,11 @@ def command(
         _Interview(session, place).go(looked, goldens)
         place.pending.write_index(place.golden_dir_text)
         return 0
-    with quiet_pipe():
-        render_acceptance(shown, session.console, dry_run=True, verbose=session.verbose)
-        for one in looked:
-            if isinstance(one, CiwrapError):
-                session.console.print(f"error: {one}")
-        _tell_commands(session, goldens)
+    render_acceptance(shown, session.console, dry_run=True, verbose=session.verbose)
+    for one in looked:
+        if isinstance(one, CiwrapError):
+            session.console.print(f"error: {one}")
+    _tell_commands(session, goldens)
     return 0
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -11,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from rich.console import Console
 
@@ -55,48 +53,33 @@ class Session:
         return self._stdout
 
     def emit(self, result: RunResult) -> int:
-        """Prints the result, writes the JSON document and the report if asked for, returns the
-        exit code. Raises WriteFailedError, once the result has been seen.
+        """Writes the JSON document and the report if asked for, prints the result, returns the exit
+        code. Raises WriteFailedError, once the result has been seen.
         """
+        from ciwrap.report.terminal import render
+
+        try:
+            self._write_files(result)
+        finally:
+            render(result, self.console, verbose=self.verbose)
+        return int(result.exit_code)
+
+    def _write_files(self, result: RunResult) -> None:
         from ciwrap.report.document import to_document
         from ciwrap.report.outputs import write_report
         from ciwrap.report.paths import relative_to
-        from ciwrap.report.terminal import render
         from ciwrap.report.trim import trimmed
 
-        with quiet_pipe():
-            render(result, self.console, verbose=self.verbose)
-        if self.json_target is not None or self.report_target is not None:
-            # What leaves this machine names no folder of it.
-            portable = relative_to(trimmed(result), Path.cwd())
-            if self.json_target is not None:
-                self.emit_document(to_document(portable))
-            if self.report_target is not None:
-                write_report(self.report_target, portable)
-        return int(result.exit_code)
+        if self.json_target is None and self.report_target is None:
+            return
+        # What leaves this machine names no folder of it.
+        portable = relative_to(trimmed(result), Path.cwd())
+        self.emit_document(to_document(portable))
+        if self.report_target is not None:
+            write_report(self.report_target, portable)
 
     def emit_document(self, document: Mapping[str, Any]) -> None:
         from ciwrap.report.document import write_document
 
         if self.json_target is not None:
-            with quiet_pipe():
-                write_document(document, self.json_target)
-
-
-@contextlib.contextmanager
-def quiet_pipe() -> Iterator[None]:
-    """Lets a reader of our output go away (`ciwrap check | head`); the exit code stays."""
-    try:
-        yield
-        sys.stdout.flush()
-    except BrokenPipeError:
-        drop_stdout()
-
-
-def drop_stdout() -> None:
-    """Sends whatever is still to be printed nowhere, so that the interpreter's last flush is
-    silent.
-    """
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+            write_document(document, self.json_target)

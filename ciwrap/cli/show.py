@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ciwrap.cli.options import json_option
-from ciwrap.cli.session import Session, quiet_pipe
 from ciwrap.errors import GoldenMissingError
+
+if TYPE_CHECKING:
+    from ciwrap.cli.session import Session
 
 
 @click.command(name="show", short_help="Print a golden as text (serves git diff).")
@@ -33,9 +36,8 @@ def command(session: Session, file: str, full: bool) -> int:
     session.emit_document(golden_document(variables, root))
     if session.json_target == "-":
         return 0
-    with quiet_pipe():
-        for line in golden_lines(variables, root, full=full):
-            click.echo(line)
+    for line in golden_lines(variables, root, full=full):
+        click.echo(line)
     return 0
 
 

@@ -7,6 +7,7 @@ Numbers that JSON lacks are the strings "nan", "inf" and "-inf".
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
@@ -164,7 +165,8 @@ def write_text(text: str, target: str, what: str) -> None:
         if path.exists() and not stat.S_ISREG(path.stat().st_mode):
             if path.is_dir():
                 raise IsADirectoryError(None, "it is a folder")
-            path.write_text(text, encoding="utf-8")
+            with contextlib.suppress(BrokenPipeError):  # as stdout: a reader may leave
+                path.write_text(text, encoding="utf-8")
             return
         _replace_file(path, text)
     except OSError as error:

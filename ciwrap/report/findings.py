@@ -95,9 +95,11 @@ def lead(run: RunResult) -> list[str]:
 
 def _lead(run: RunResult) -> Iterator[str]:
     counts = run.verdict_counts
-    is_alone = counts[Verdict.DIFFER] + counts[Verdict.NOT_COMPARABLE] == 1
+    bad = counts[Verdict.DIFFER] + counts[Verdict.NOT_COMPARABLE]
     told = leading(run)
     for number, (check, divergence) in enumerate(told):
+        # Where nothing tells what was early, one difference is the largest of nothing.
+        is_alone = (bad if check.is_history else counts[Verdict.DIFFER]) == 1
         opening = _opening(check, divergence, is_alone=is_alone, is_second=number > 0)
         where = f" (check {safe_name(check_title(check))})" if len(run.checks) > 1 else ""
         variable = divergence.variable
