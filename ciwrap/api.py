@@ -280,7 +280,7 @@ def _settings(where: str, **arguments: Any) -> VariableSettings:
 
 def _values(array: Any, name: str = "array") -> Values:
     """An array's values, copied only if they must be. Refuses what cannot be compared."""
-    parts = list(parts_of(array, name))
+    parts = list(parts_of(array, name, f"{name}/"))
     if [part.name for part in parts] != [name]:
         names = ", ".join(part.name for part in parts[:4])
         raise UnsupportedDtypeError(
