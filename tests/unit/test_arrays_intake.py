@@ -13,6 +13,7 @@ import pytest
 from ciwrap import CiwrapError
 from ciwrap.api import build_tree, compare_arrays, make_golden
 from ciwrap.errors import UsageError
+from ciwrap.model import SettingsLayer
 from ciwrap.pytest_plugin.inputs import catalog_of
 
 if TYPE_CHECKING:
@@ -228,11 +229,16 @@ def test_a_large_list_costs_little() -> None:
     assert of_plugin(values)["x"][1] == (300_000,)
 
 
-@pytest.mark.parametrize("bound", ["atol", "rtol"])
-def test_bounds_that_no_float_can_be(bound: str) -> None:
-    with pytest.raises(UsageError, match=bound):
-        compare_arrays(X, X, **{bound: 10**400})
-    with pytest.raises(UsageError):
-        compare_arrays(X, X, ulps=10**400)
-    with pytest.raises(UsageError):
-        compare_arrays(X, X, fill_values=[10**400])
+@pytest.mark.parametrize("number", [10**400, 10**5000], ids=["400", "5000"])
+@pytest.mark.parametrize("key", ["atol", "rtol", "ulps", "fill_values"])
+def test_settings_that_no_number_of_the_machine_can_be(key: str, number: int) -> None:
+    settings: dict[str, Any] = {key: [number] if key == "fill_values" else number}
+    for call in (
+        lambda: compare_arrays(X, X, **settings),
+        lambda: make_golden({"x": X}, **settings),
+        lambda: build_tree(X, **settings),
+        lambda: SettingsLayer.from_arguments(settings, "check()"),
+    ):
+        with pytest.raises(UsageError, match=key) as caught:
+            call()
+        assert len(str(caught.value)) < 200
