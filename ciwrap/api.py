@@ -34,7 +34,7 @@ from ciwrap.model import (
     VariableResult,
     VariableSettings,
 )
-from ciwrap.readers.memory import labels_in
+from ciwrap.readers.memory import labels_in, refuse_labels
 from ciwrap.trees.bounds import bound_of
 from ciwrap.trees.build import build_tree as stream_tree
 from ciwrap.trees.build import tree_parameters
@@ -126,7 +126,7 @@ def compare_arrays(
         period=period,
         mixed_precision=mixed_precision,
     )
-    ours, theirs = _values(golden), _values(new)
+    ours, theirs = _labelled(golden, name), _labelled(new, name)
     return compare_values(ours, theirs, settings, VariableId(name))
 
 
@@ -279,8 +279,16 @@ def _settings(where: str, **arguments: Any) -> VariableSettings:
 
 
 def _values(array: Any, name: str = "array") -> Values:
-    """An array's values, copied only if they must be. Refuses what cannot be compared."""
-    parts = list(parts_of(array, name))
+    """An array's values, copied only if they must be. Refuses what cannot be compared, and labels,
+    which no golden keeps.
+    """
+    values = _labelled(array, name)
+    refuse_labels(values.labels, name)
+    return values
+
+
+def _labelled(array: Any, name: str) -> Values:
+    parts = list(parts_of(array, name, f"{name}/"))
     if [part.name for part in parts] != [name]:
         names = ", ".join(part.name for part in parts[:4])
         raise UnsupportedDtypeError(
@@ -289,11 +297,14 @@ def _values(array: Any, name: str = "array") -> Values:
             remedy="give its arrays one by one",
         )
     found = parts[0].convert()
-    labels_in(found, name)
-    if not isinstance(found.array, np.ndarray):
-        return found.array
-    if found.array.dtype.names is not None:
-        raise UnsupportedDtypeError(
-            "a record has no defined comparison", variable=name, remedy="give its fields one by one"
-        )
-    return ArrayValues(found.array)
+    values = found.array
+    if isinstance(values, np.ndarray):
+        if values.dtype.names is not None:
+            raise UnsupportedDtypeError(
+                "a record has no defined comparison",
+                variable=name,
+                remedy="give its fields one by one",
+            )
+        values = ArrayValues(values)
+    values.labels = labels_in(found)
+    return values

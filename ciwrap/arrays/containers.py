@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ciwrap.arrays.single import one_array, unit_text
+from ciwrap.arrays.single import missing, one_array, unit_text
 from ciwrap.errors import UnsupportedDtypeError, UsageError
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ class Part:
     """One array of a value, not converted yet.
 
     dims, unit, left_out: as in OneArray, where they are known from elsewhere than the array.
+    has_missing: whether some elements are missing that the array has numbers for.
     """
 
     name: str
@@ -34,9 +35,12 @@ class Part:
     dims: tuple[str | None, ...] = ()
     unit: str | None = None
     left_out: bool = False
+    has_missing: bool = False
 
     def convert(self) -> OneArray:
         """Raises what `one_array` raises."""
+        if self.has_missing:
+            raise missing(self.value, self.name)
         found = one_array(self.value, self.name)
         if not (self.dims or self.unit or self.left_out):
             return found
@@ -59,14 +63,14 @@ def parts_of(value: Any, name: str, prefix: str = "") -> Iterator[Part]:
     kind = type(value)
     if kind in _QUICK:
         yield Part(name, value)
+    elif hasattr(kind, "colnames"):
+        yield from _table(value, name)
     elif hasattr(kind, "iloc"):
         yield from _frame(value, name, prefix)
     elif hasattr(kind, "data_vars"):
         yield from _dataset(value, prefix)
     elif hasattr(kind, "coords"):
         yield from _data_array(value, name, prefix)
-    elif hasattr(kind, "colnames"):
-        yield from _table(value, name)
     elif hasattr(kind, "column_names"):
         yield from (Part(f"{prefix}{one}", value[one]) for one in value.column_names)
     elif hasattr(kind, "get_columns"):
@@ -138,11 +142,23 @@ def _frame(value: Any, name: str, prefix: str) -> Iterator[Part]:
     has_more = bool(getattr(value, "attrs", None))
     if hasattr(value, "columns"):
         for column in value.columns:
-            values = value[column].to_numpy()
-            yield Part(f"{prefix}{column}", values, index.dims, left_out=has_more)
+            yield _column(value[column], f"{prefix}{column}", index, has_more)
     else:
-        yield Part(name, value.to_numpy(), index.dims, left_out=has_more)
+        yield _column(value, name, index, has_more)
     yield index
+
+
+def _column(values: Any, name: str, index: Part, has_more: bool) -> Part:
+    dtype = getattr(values, "dtype", None)
+    # pandas' own types say beside the numbers which of them are missing.
+    is_own = dtype is not None and not isinstance(dtype, np.dtype) and hasattr(values, "isna")
+    return Part(
+        name,
+        values.to_numpy(),
+        index.dims,
+        left_out=has_more,
+        has_missing=is_own and bool(np.any(values.isna())),
+    )
 
 
 def _index(index: Any, name: str) -> Part:

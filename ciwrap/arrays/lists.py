@@ -34,7 +34,7 @@ class _Found:
 
     def add_integers(self, values: Sequence[Any]) -> None:
         self.kinds.add("i")
-        self.largest = max(self.largest, max(values), -min(values))
+        self.largest = max(self.largest, int(max(values)), -int(min(values)))
 
 
 def array_of_list(values: Sequence[Any], name: str | None, array_of: ArrayOf) -> NDArray[Any]:
@@ -60,11 +60,17 @@ def array_of_list(values: Sequence[Any], name: str | None, array_of: ArrayOf) ->
         )
     try:
         array = np.asarray(values)
-    except (ValueError, OverflowError) as error:
+    except (OverflowError, ValueError):
         raise UsageError(
-            f"{_called(name)} is no array, its parts have different shapes: {error}",
+            f"{_called(name)} is no array: its parts have different lengths or shapes",
             remedy=_ONE_BY_ONE,
         ) from None
+    if array.dtype.hasobject and found.kinds <= {"i", "b"} and found.kinds:
+        raise UnsupportedDtypeError(
+            "holds an integer beyond 64 bits, which has no defined comparison",
+            variable=name,
+            remedy="give smaller integers, or text",
+        )
     if array.dtype.kind in "fc" and found.kinds <= {"i", "b"} and "i" in found.kinds:
         raise UnsupportedDtypeError(
             "holds integers that no integer type of NumPy holds together; float64 would round them",
@@ -78,7 +84,9 @@ def _look_through(
     values: Sequence[Any], found: _Found, name: str | None, array_of: ArrayOf, depth: int
 ) -> None:
     if depth > _MOST_DIMENSIONS:
-        raise UsageError(f"{_called(name)} is nested deeper than an array can be")
+        raise UsageError(
+            f"{_called(name)} is nested deeper than an array can be", remedy=_ONE_BY_ONE
+        )
     kinds = set(map(type, values))
     for kind in kinds:
         if kind is float:

@@ -16,7 +16,7 @@ import numpy as np
 from ciwrap.arrays.dtypes import dtype_text, fields_of
 from ciwrap.arrays.intake import take_over
 from ciwrap.arrays.lists import array_of_list
-from ciwrap.errors import UnsupportedDtypeError, UsageError
+from ciwrap.errors import CiwrapError, UnsupportedDtypeError, UsageError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,14 +69,21 @@ def one_array(value: Any, name: str | None = None) -> OneArray:
     if unit is None and "units" in attributes:
         unit = unit_text(attributes["units"])
     numbers = value
-    if unit is not None and not isinstance(value, np.ndarray):
-        numbers = getattr(value, "magnitude", value)  # pint's; its own __array__ warns
+    if hasattr(value, "units") and not isinstance(value, np.ndarray):
+        numbers = getattr(value, "magnitude", value)  # pint's; its `__array__` drops the unit
     if isinstance(numbers, np.ndarray):
-        numbers = _without_subclass(numbers, name, is_known=hasattr(value, "unit") or bool(unit))
+        numbers = _without_subclass(numbers, name, is_known=_has_unit(value))
     elif numbers is not value:
         inner = one_array(numbers, name)
         return OneArray(inner.array, unit, inner.dims or dims, left_out=bool(attributes))
-    taken = take_over(numbers, name)
+    try:
+        taken = take_over(numbers, name)
+    except CiwrapError:
+        raise
+    except (OverflowError, RuntimeError, TypeError, ValueError) as error:
+        raise UsageError(
+            f"{repr(name) if name else 'it'} is no array: {error}", remedy="give it as one"
+        ) from error
     if isinstance(taken, np.ndarray) and type(taken) is not np.ndarray:
         _refuse_missing(taken, name)  # what an `__array__` gave
         taken = _without_subclass(taken, name, is_known=False)
@@ -84,9 +91,16 @@ def one_array(value: Any, name: str | None = None) -> OneArray:
     return OneArray(_checked(taken, value, name), unit, dims, left_out)
 
 
+_UNIT_KEYS = ("unit", "units")
+
+
+def _has_unit(value: Any) -> bool:
+    return any(hasattr(value, key) for key in _UNIT_KEYS)
+
+
 def unit_of(value: Any) -> str | None:
     """The unit of a quantity (astropy, pint, unyt, netCDF4) as text; None if it has none."""
-    for key in ("unit", "units"):
+    for key in _UNIT_KEYS:
         unit = getattr(value, key, None)
         if unit is not None and not callable(unit):
             return unit_text(unit)
@@ -125,12 +139,16 @@ def _refuse_missing(value: Any, name: str | None) -> None:
     has_masks = isinstance(getattr(value, "masks", None), Mapping) and len(value.masks) > 0
     nulls = getattr(value, "null_count", 0)
     if has_mask or has_masks or (nulls() if callable(nulls) else nulls):
-        raise UnsupportedDtypeError(
-            f"{_kind_of(value)} has masked or missing elements, and NumPy would show what lies"
-            " behind them",
-            variable=name,
-            remedy="give values and mask as two arrays, or use .filled(...)",
-        )
+        raise missing(value, name)
+
+
+def missing(value: Any, name: str | None) -> UnsupportedDtypeError:
+    return UnsupportedDtypeError(
+        f"{_kind_of(value)} has masked or missing elements, and NumPy would show what lies behind"
+        " them",
+        variable=name,
+        remedy="give values and mask as two arrays, or use .filled(...)",
+    )
 
 
 def _without_subclass(array: NDArray[Any], name: str | None, *, is_known: bool) -> NDArray[Any]:
@@ -191,7 +209,7 @@ def _kind_of(value: Any) -> str:
 def _undefined(value: Any, name: str | None) -> UnsupportedDtypeError:
     kind = type(value).__name__
     if isinstance(value, int):
-        what = "a whole number beyond 64 bits"
+        what = "an integer beyond 64 bits"
     elif hasattr(value, "__len__") and not isinstance(value, (Mapping, set, frozenset)):
         what = f"{kind} of Python objects"
     else:

@@ -28,6 +28,7 @@ FALSE_WORDS = frozenset({"false", "no", "off"})
 _SPECIAL = {".nan": math.nan, "nan": math.nan, ".inf": math.inf, "inf": math.inf}
 _SPECIAL |= {"+.inf": math.inf, "+inf": math.inf, "-.inf": -math.inf, "-inf": -math.inf}
 _MOST_VALUES = 16
+_MOST_BITS = 4096
 
 
 class FormError(ValueError):
@@ -141,6 +142,8 @@ def nearest(word: str, words: list[str], cutoff: float = 0.5) -> str | None:
 
 def cut(value: object) -> str:
     """A value as text, short enough for a line."""
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        return f"an integer of {value.bit_length()} bits"  # Python refuses to write it out
     text = str(value)
     return text if len(text) <= 60 else f"{text[:60]}..."
 
@@ -217,7 +220,11 @@ def size_text(value: int) -> str:
 def accept_number(value: object) -> float | int:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise FormError(f"must be a number, not {shown(value)}")
-    return int(value) if isinstance(value, numbers.Integral) else float(value)
+    try:
+        plain = float(value)
+    except OverflowError:
+        raise FormError(f"{cut(value)} is beyond the range of a double") from None
+    return int(value) if isinstance(value, numbers.Integral) else plain
 
 
 def accept_whole(value: object) -> int:
@@ -257,7 +264,7 @@ def _whole_from(low: int, high: int, high_text: str | None = None) -> Callable[[
     def check(number: int, given: object) -> int:
         del given
         if not low <= number <= high:
-            raise FormError(f"must be from {low} to {high_text or high}, not {number}")
+            raise FormError(f"must be from {low} to {high_text or high}, not {cut(number)}")
         return number
 
     return check

@@ -5,15 +5,15 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from ciwrap.compare.law import failed_check
+from ciwrap.compare.law import message_of
 from ciwrap.errors import CiwrapError, NotComparableError
+from ciwrap.model import CheckResult, Verdict
 from ciwrap.pytest_plugin.telling import property_of
 from ciwrap.report.document import plain
 
 if TYPE_CHECKING:
     import pytest
 
-    from ciwrap.model import CheckResult
     from ciwrap.pytest_plugin.judge import Outcome
 
 
@@ -51,7 +51,10 @@ class Records:
         if not isinstance(error, CiwrapError):
             error = NotComparableError(f"{type(error).__name__}: {error}")
         check = self._item.nodeid + (f"::{name}" if isinstance(name, str) else "")
-        result = failed_check(check, error)
+        # A mistake ends its test, as it ends a command; the session's result says that nothing of
+        # it was compared.
+        messages = (message_of(error),)
+        result = CheckResult(check, Verdict.NOT_COMPARABLE, messages=messages)
         self._add(check, "refused", result)
         self._note_property(check, "refused", result)
 

@@ -64,7 +64,8 @@ class ArraySource(Source):
             if isinstance(found, CiwrapError):
                 infos.append(VariableInfo(name, "|b1", (), fault=found.message))
                 continue
-            array, labels = found.array, labels_in(found, name)
+            array, labels = found.array, labels_in(found)
+            refuse_labels(labels, name)
             if not isinstance(array, np.ndarray):
                 infos.append(
                     VariableInfo(name, array.dtype, array.shape, device=array.device, labels=labels)
@@ -99,14 +100,17 @@ class ArraySource(Source):
         return values[within : within + count]
 
 
-def labels_in(found: OneArray, name: str) -> Labels:
-    """The labels of an array in memory. Raises UnsupportedDtypeError: they are not compared yet."""
-    labels = labels_of(found.dims, {} if found.unit is None else {"units": found.unit})
+def labels_in(found: OneArray) -> Labels:
+    """The labels of an array in memory, as a file's variable would have them."""
+    return labels_of(found.dims, {} if found.unit is None else {"units": found.unit})
+
+
+def refuse_labels(labels: Labels, name: str) -> None:
+    """Raises UnsupportedDtypeError for labels where no golden would keep them."""
     for key, text in labels:
         what = f"a unit ({text})" if key == "units" else f"names of its dimensions ({text})"
         raise UnsupportedDtypeError(
-            f"has {what}, which is not compared",
+            f"has {what}, which a golden does not keep",
             variable=name,
             remedy="give plain numbers, x.to_value('m') or x.values say, and labels as text",
         )
-    return labels

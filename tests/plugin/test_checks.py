@@ -120,7 +120,7 @@ REFUSED = [
     ("ciwrap.check(None)", "a value of type NoneType"),
     ("ciwrap.check([[1], [1, 2]])", "is no array"),
     ("ciwrap.check(object())", "a value of type object"),
-    ("ciwrap.check(np.ma.masked_array([1.0], [True]))", "a masked array has two kinds"),
+    ("ciwrap.check(np.ma.masked_array([1.0], [True]))", "has masked or missing elements"),
     ("ciwrap.check(np.array(['2026'], dtype='M8[Y]'))", "no defined comparison"),
     ("ciwrap.check(1.0, atol=-1)", "must be finite and not negative"),
     ("ciwrap.check(1.0, atol=float('nan'))", "must be finite and not negative"),
@@ -261,3 +261,57 @@ def test_check_returns_what_it_found(suite: Suite) -> None:
     result.assert_outcomes(failed=1)
     assert "it has a result" in result.stdout.str()
     assert summary(result) == "ciwrap: 1 matched, 1 new"
+
+
+def test_what_is_ignored_need_not_be_an_array(suite: Suite) -> None:
+    """Results of solvers have a message beside their numbers."""
+    text = """
+        from ciwrap.errors import CiwrapError
+        RESULT = {"x": np.arange(3.0), "message": "ok", "jac": object(), "log": {"level": None}}
+        IGNORE = ["message", "j*", "log/*"]
+        def test_a(ciwrap): ciwrap.check(RESULT, ignore=IGNORE)
+        @pytest.mark.ciwrap(ignore=IGNORE)
+        def test_b(ciwrap): ciwrap.check(RESULT)
+        def test_c(ciwrap): ciwrap.check(RESULT, ignore=["jac", "log/level"])
+    """
+    suite.write(text)
+    for arguments, says in (
+        (("--ciwrap-update=new",), "ciwrap: 1 refused, 2 written"),
+        ((), "ciwrap: 2 matched, 1 refused"),
+    ):
+        result = suite.run(*arguments)
+        result.assert_outcomes(passed=2, failed=1)
+        assert summary(result) == says
+        assert "leave it out: ignore=['message']" in result.stdout.str()
+    document = suite.document("-k", "not test_c")
+    for check in document["checks"]:
+        assert [one["name"] for one in check["variables"]] == ["x"]
+        names = [one["name"] for one in check["ignored_variables"]]
+        assert names == ["jac", "log/level", "message"]
+    # Ignored or not, a number is a number; and what is left must still match.
+    suite.write(text.replace('"ok"', "1.0").replace("np.arange(3.0)", "np.arange(3.0) + 1"))
+    suite.run("-k", "not test_c").assert_outcomes(failed=2)
+    suite.write(text.replace('IGNORE = ["message", "j*", "log/*"]', 'IGNORE = ["*"]'))
+    result = suite.run("-k", "not test_c")
+    result.assert_outcomes(failed=2)
+
+
+def test_ignored_columns_and_an_ignored_index(suite: Suite) -> None:
+    suite.write("""
+        class Column:
+            def __init__(self, values): self.values = np.asarray(values)
+            def to_numpy(self): return self.values
+        class Frame:
+            iloc = None
+            def __init__(self, **columns): self.data = columns
+            index = Column(np.array(["2020", "2021"], "M8[Y]"))
+            @property
+            def columns(self): return list(self.data)
+            def __getitem__(self, name): return Column(self.data[name])
+        FRAME = Frame(a=[1.0, 2.0], name=np.array(["p", "q"], object))
+        def test_a(ciwrap): ciwrap.check(FRAME, ignore=["name", "index"])
+        def test_b(ciwrap): ciwrap.check(FRAME, ignore="name")
+    """)
+    result = suite.run("--ciwrap-update=new")
+    result.assert_outcomes(passed=1, failed=1)
+    assert "leave it out: ignore=['index']" in result.stdout.str()

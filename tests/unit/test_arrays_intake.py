@@ -1,0 +1,244 @@
+"""What Python's values become as arrays: all of it is compared, or the value is refused.
+
+Stand-ins have what the libraries' own types have; `test_arrays_libraries.py` has the libraries.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from ciwrap import CiwrapError
+from ciwrap.api import build_tree, compare_arrays, make_golden
+from ciwrap.errors import UsageError
+from ciwrap.model import SettingsLayer
+from ciwrap.pytest_plugin.inputs import catalog_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+X = np.array([1.0, 2.0, 3.0])
+
+
+class Unit(np.ndarray):
+    """As quantities of astropy and unyt are."""
+
+    unit: Any
+
+
+class Held(np.ndarray):
+    """Somebody's own array that carries what it was computed on."""
+
+    grid: Any
+
+
+def quantity(unit: str | None) -> Any:
+    found = X.view(Unit)
+    found.unit = unit
+    return found
+
+
+def held(grid: Any) -> Any:
+    found = X.view(Held)
+    found.grid = grid
+    return found
+
+
+class Pint:
+    def __init__(self, unit: str, magnitude: Any = X) -> None:
+        self.units, self.magnitude = unit, magnitude
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise AssertionError("the unit would be lost")
+
+
+class ArrayLike:
+    """Whatever has an `__array__`, and says more beside it."""
+
+    def __init__(self, array: Any = X, **facts: Any) -> None:
+        self.array = array
+        vars(self).update(facts)
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        return self.array
+
+
+class Failing:
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise self.error
+
+
+class Cube:
+    """As iris has it: coordinates behind a method."""
+
+    def coords(self) -> list[Any]:
+        return []
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        return X
+
+
+class Row:
+    """A row of a table."""
+
+    colnames = ("a",)
+
+    def __getitem__(self, _: str) -> Any:
+        return 1.0
+
+
+def masked(*mask: bool) -> Any:
+    return np.ma.array(X, mask=mask or np.ma.nomask)
+
+
+RECORDS = np.ma.array([(1, 2.0)], mask=[(False, True)], dtype=[("i", "i4"), ("x", "f8")])
+
+
+REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
+    "integers as floats": (lambda: [2**63, 1], "holds integers that no integer type of NumPy"),
+    "of both signs": (lambda: [2**63, -1], "holds integers that no integer type of NumPy"),
+    "scalars of NumPy": (lambda: [np.uint64(1), np.int64(1)], "no integer type of NumPy holds"),
+    "arrays in a list": (lambda: [np.ones(2, "u8"), np.ones(2, "i8")], "no integer type of NumPy"),
+    "integer and float": (lambda: [2**53 + 1, 0.5], "an integer beyond 2^53, which float64 would"),
+    "a small one": (lambda: [[-(2**53) - 1], [0.5]], "an integer beyond 2^53, which float64 would"),
+    "arrays of both": (lambda: [np.array([2**60]), np.array([0.5])], "an integer beyond 2^53"),
+    "integer and complex": (lambda: [2**53 + 1, 1j], "an integer beyond 2^53"),
+    "beyond any float": (lambda: [10**400, 0.5], "an integer beyond 2^53"),
+    "beyond 64 bits": (lambda: [2**64], "an integer beyond 64 bits"),
+    "one beyond 64 bits": (lambda: 2**64, "an integer beyond 64 bits"),
+    "text and numbers": (lambda: [1, 2.5, "x"], "text beside other values"),
+    "text and bytes": (lambda: ["a", b"b"], "text beside other values"),
+    "a zero at the end": (lambda: ["a\0"], "text that ends with a zero"),
+    "bytes with a zero": (lambda: [b"a\0"], "text that ends with a zero"),
+    "ragged": (lambda: [[1], [1, 2]], "its parts have different lengths or shapes"),
+    "ragged arrays": (lambda: [np.ones(3), np.ones(5)], "different lengths or shapes"),
+    "nested without end": (lambda: nested(80), "nested deeper than an array can be"),
+    "None": (lambda: None, "a value of type NoneType has no defined comparison"),
+    "None in a list": (lambda: [1.0, None], "a value of type NoneType has no defined comparison"),
+    "set": (lambda: {1.0, 2.0}, "a value of type set has no defined comparison"),
+    "generator": (lambda: (one for one in X), "a value of type generator has no defined"),
+    "a view": (lambda: {"a": 1.0}.values(), "dict_values of Python objects has no defined"),
+    "a mapping in a list": (lambda: [{"a": 1.0}], "a value of type dict has no defined"),
+    "objects": (lambda: np.array([object()]), "ndarray of Python objects has no defined"),
+    "dates": (lambda: np.array(["2020"], "M8[Y]"), "values of type datetime64[Y] have no defined"),
+    "what cannot be an array": (lambda: Failing(ValueError("no room")), "is no array: no room"),
+    "nor this": (lambda: Failing(TypeError("not me")), "is no array: not me"),
+    "masked": (lambda: masked(False, True, False), "has masked or missing elements"),
+    "masked records": (lambda: RECORDS, "has masked or missing elements"),
+    "masked inside": (lambda: ArrayLike(masked(True, True, True)), "has masked or missing"),
+    "masked in a list": (lambda: [masked(False, True, False)], "has masked or missing elements"),
+    "a mask beside": (lambda: ArrayLike(mask=np.array([0, 1, 0], "?")), "has masked or missing"),
+    "named masks": (lambda: ArrayLike(masks={"bad": X}), "has masked or missing elements"),
+    "nulls": (lambda: ArrayLike(null_count=1), "has masked or missing elements"),
+    "nulls, counted": (lambda: ArrayLike(null_count=lambda: 2), "has masked or missing elements"),
+    "units in a list": (lambda: [quantity("km"), quantity("m")], "a unit would be lost"),
+    "names in a list": (lambda: [ArrayLike(dims=("x",))], "names of its dimensions would be lost"),
+    "a subclass that carries": (lambda: held("coarse"), "carries grid, which would be lost"),
+    "hidden coordinates": (Cube, "coordinates that ciwrap cannot read"),
+    "a row": (Row, "comes without units and masks"),
+}
+
+
+def nested(depth: int) -> Any:
+    found: Any = 1.0
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
+def of_plugin(value: Any, name: str = "x") -> dict[str, tuple[str, tuple[int, ...], bytes]]:
+    """What a test's check would compare."""
+    with catalog_of(value, name) as catalog:
+        assert not catalog.errors
+        found = {}
+        for identity, entry in catalog.entries.items():
+            values = catalog.values(identity)
+            found[identity.name] = (entry.info.dtype, entry.info.shape, values.read_all())
+    return found
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_these_are_refused_everywhere(case: str) -> None:
+    make, says = REFUSED[case]
+    told = []
+    for call in (
+        lambda: catalog_of(make(), "x"),
+        lambda: catalog_of({"x": make(), "y": 1.0}, "array"),
+        lambda: make_golden({"x": make()}),
+        lambda: compare_arrays(make(), X, name="x"),
+        lambda: compare_arrays(X, make(), name="x"),
+        lambda: build_tree(make()),
+    ):
+        with pytest.raises(CiwrapError) as caught:
+            call()
+        assert says in str(caught.value)
+        assert "\n" not in str(caught.value)
+        assert caught.value.remedy
+        told.append((type(caught.value), caught.value.message.replace("'array'", "'x'")))
+    assert len(set(told)) == 1
+
+
+TAKEN: dict[str, tuple[Any, Any]] = {
+    "floats": ([1.0, 2.0, 3.0], X),
+    "a tuple": ((1.0, 2.0, 3.0), X),
+    "mixed": ([1, 2.0, True], np.array([1.0, 2.0, 1.0])),
+    "exact integers": ([2**53, 0.5], np.array([2.0**53, 0.5])),
+    "large integers": ([2**63, 2**64 - 1], np.array([2**63, 2**64 - 1], "u8")),
+    "integers": ([-(2**63), 2**63 - 1], np.array([-(2**63), 2**63 - 1])),
+    "booleans": ([True, False], np.array([True, False])),
+    "nested": ([[1, 2], [3, 4]], np.array([[1, 2], [3, 4]])),
+    "rows": ([X, X], np.array([X, X])),
+    "text": (["a", "bc"], np.array(["a", "bc"])),
+    "bytes": ([b"a", b"bc"], np.array([b"a", b"bc"])),
+    "a range": (range(3), np.arange(3)),
+    "nothing": ([], np.array([])),
+    "a number": (1.5, np.array(1.5)),
+    "a scalar": (np.float32(1.5), np.array(1.5, "f4")),
+    "a matrix": (X.reshape(1, 3).view(np.matrix), X.reshape(1, 3)),
+    "no mask": (masked(), X),
+    "a mask of nothing": (masked(False, False, False), X),
+    "a mask of nothing inside": (ArrayLike(masked(False, False, False)), X),
+    "no unit": (quantity(None), X),
+    "without dimension": (quantity("dimensionless"), X),
+    "a ratio": (Pint(""), X),
+    "a subclass that carries nothing": (held(None), X),
+    "anything with an array": (ArrayLike(), X),
+    "no nulls": (ArrayLike(null_count=0), X),
+}
+
+
+@pytest.mark.parametrize("case", TAKEN)
+def test_these_are_the_same_everywhere(case: str) -> None:
+    value, want = TAKEN[case]
+    assert of_plugin(value) == {"x": (want.dtype.str, want.shape, want.tobytes())}
+    assert of_plugin({"x": value}) == of_plugin(value)
+    assert build_tree(value).root == build_tree(want).root
+    golden = make_golden({"x": value}).variable("x")
+    assert (golden.tree.parameters.dtype, tuple(golden.shape)) == (want.dtype.str, want.shape)
+    assert compare_arrays(value, want).verdict == "match"
+
+
+def test_a_large_list_costs_little() -> None:
+    """Its types are looked at, not its values one by one."""
+    values = X.tolist() * 100_000
+    assert of_plugin(values)["x"][1] == (300_000,)
+
+
+@pytest.mark.parametrize("number", [10**400, 10**5000], ids=["400", "5000"])
+@pytest.mark.parametrize("key", ["atol", "rtol", "ulps", "fill_values"])
+def test_settings_that_no_number_of_the_machine_can_be(key: str, number: int) -> None:
+    settings: dict[str, Any] = {key: [number] if key == "fill_values" else number}
+    for call in (
+        lambda: compare_arrays(X, X, **settings),
+        lambda: make_golden({"x": X}, **settings),
+        lambda: build_tree(X, **settings),
+        lambda: SettingsLayer.from_arguments(settings, "check()"),
+    ):
+        with pytest.raises(UsageError, match=key) as caught:
+            call()
+        assert len(str(caught.value)) < 200
