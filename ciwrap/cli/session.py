@@ -75,6 +75,13 @@ class Session:
                 write_report(self.report_target, portable)
         return int(result.exit_code)
 
+    def emit_record(self, record: object) -> None:
+        """Writes one of the records of `ciwrap.cli.json_documents`, where --json asks for it."""
+        from ciwrap.report.document import plain
+
+        if self.json_target is not None:
+            self.emit_document(plain(record))
+
     def emit_document(self, document: Mapping[str, Any]) -> None:
         from ciwrap.report.document import write_document
 
