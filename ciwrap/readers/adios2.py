@@ -7,6 +7,7 @@ import itertools
 import math
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,16 +22,20 @@ from ciwrap.errors import (
     StillWrittenError,
 )
 from ciwrap.readers.apart import SourceApart, bytes_below
+from ciwrap.readers.attributes import add_attributes
 from ciwrap.readers.base import Source, reading
 from ciwrap.readers.boxes import FlatReader
 from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import check_is_file
-from ciwrap.readers.history import HistoryReader, IterationRule
+from ciwrap.readers.history import HistoryReader, IterationRule, Place
 from ciwrap.readers.optional import library
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from ciwrap.readers.attributes import AttributeRule
+    from ciwrap.readers.base import Labels
 
 _TYPES = {
     "int8_t": "i1", "uint8_t": "u1", "int16_t": "i2", "uint16_t": "u2", "int32_t": "i4",
@@ -45,9 +50,9 @@ _PARAMETERS = {"OpenTimeoutSecs": str(_WAIT_SECONDS)}
 
 class Adios2Reader(HistoryReader):
     """Every variable by its name, its steps as iterations; local arrays by the blocks (ranks) that
-    wrote them. Attributes are compared only if `attributes` asks for it. ADIOS2 crashes on most
-    damage and waits without end for data that a file promises and does not hold, so it only ever
-    runs in a process of its own.
+    wrote them. Attributes (`NAME/units` is one of the variable NAME) are labels or variables as
+    those of HDF5 are. ADIOS2 crashes on most damage and waits without end for data that a file
+    promises and does not hold, so it only ever runs in a process of its own.
     """
 
     name: ClassVar[str] = "adios2"
@@ -57,7 +62,7 @@ class Adios2Reader(HistoryReader):
     def is_output(self, path: Path) -> bool:
         return path.suffix.lower() in self.suffixes or (path / "md.idx").is_file()
 
-    def open_history(self, path: Path, rule: IterationRule, *, has_attributes: bool) -> Source:
+    def open_history(self, path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:
         if rule.axis not in ("auto", "none"):
             raise ConfigError("steps have no name here", file=path, key="options.iterations")
         with reading(path):
@@ -74,21 +79,20 @@ class Adios2Reader(HistoryReader):
         adios2 = library("adios2", "adios2", file=path)
         return SourceApart(
             path,
-            lambda: _source(adios2, path, rule, has_attributes=has_attributes),
+            lambda: _source(adios2, path, rule, attributes),
             bytes_below(path),
         )
 
 
-def _source(adios2: Any, path: Path, rule: IterationRule, *, has_attributes: bool) -> Source:
+def _source(adios2: Any, path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:
     with guarded(path), _plain_errors():
         io = adios2.Adios().declare_io("ciwrap")
         io.set_parameters(_PARAMETERS)
         file = adios2.FileReader(io, str(path))
     with closed_on_error(file.close), guarded(path), _plain_errors():
-        listing = _Contents(adios2, file, path, rule).listing()
-        if has_attributes:
-            for name in file.available_attributes():
-                listing.add_array(f"@{name}", file.read_attribute(name))
+        listing = _Contents(adios2, file, path, rule, attributes).listing()
+        if attributes.has_all:
+            add_attributes(listing, _Attributes(file), (), lambda _, name: Place(name))
     return EntrySource(path, listing.entries, file.close)
 
 
@@ -101,6 +105,26 @@ def _plain_errors() -> Iterator[None]:
         if isinstance(error, CiwrapError):
             raise
         raise RuntimeError(_DECORATION.sub("", str(error))) from error
+
+
+class _Attributes(Mapping[str, Any]):
+    """The attributes of a file, or of one variable, read when they are asked for."""
+
+    def __init__(self, file: Any, variable: str = "") -> None:
+        self._file = file
+        self._variable = variable
+        self._names = list(file.available_attributes(variable))
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._file.read_attribute(name, self._variable)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +140,17 @@ class _Step:
 
 
 class _Contents:
-    def __init__(self, adios2: Any, file: Any, path: Path, rule: IterationRule) -> None:
+    def __init__(
+        self,
+        adios2: Any,
+        file: Any,
+        path: Path,
+        rule: IterationRule,
+        attributes: AttributeRule,
+    ) -> None:
         self._file = file
+        self._attributes = attributes
+        self._labels: dict[str, Labels] = {}
         self._path = path
         self._rule = rule
         self._steps = _steps(adios2, path)
@@ -160,8 +193,16 @@ class _Contents:
                             called=one.name,
                         )
                         continue
-                self._add(one, {"called": one.name, "iteration": iteration})
+                place = {"called": one.name, "iteration": iteration}
+                with self._listing.one(f"{one.name}[{one.own}]", **place):
+                    self._add(one, {**place, "labels": self._labels_of(one.name)})
         return self._listing
+
+    def _labels_of(self, name: str) -> Labels:
+        if name not in self._labels:
+            known = _Attributes(self._file, name)
+            self._labels[name] = self._attributes.labels(None, known)
+        return self._labels[name]
 
     def _numbers(self) -> dict[int, int] | None:
         """The iteration of each step that has the iteration variable."""

@@ -34,10 +34,13 @@ if TYPE_CHECKING:
 
 MAX_VARIABLES = 1_000_000
 MAX_ELEMENTS = 1 << 60
+# Texts of variable length are read whole, to learn how wide they are.
+MAX_TEXTS = 1 << 20
 # What is not stored is filled in by most formats; lengths that lie then make a small file endless.
 _LARGE_BYTES = 1 << 30
 _MAX_RATIO = 10_000
 _TEXT_STEP = 16
+_WORD = re.compile(r"[A-Za-z]{3}")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -76,7 +79,9 @@ def guarded(path: Path, variable: str | None = None) -> Iterator[None]:
 
 
 def _corrupt(path: Path, variable: str | None, error: Exception) -> CorruptFileError:
-    text = one_line(_COLOURS.sub("", str(error))) or type(error).__name__
+    text = one_line(_COLOURS.sub("", str(error)))
+    if not _WORD.search(text):  # such as the key of a KeyError
+        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return CorruptFileError(
         f"cannot be read: {text[:200]}",
         file=path,
@@ -126,6 +131,21 @@ class Listing:
         self.path = path
         self.entries: list[Entry] = []
         self._names: set[str] = set()
+
+    @contextlib.contextmanager
+    def one(self, name: str, **facts: Any) -> Iterator[None]:
+        """Whatever goes wrong in the block makes this variable one that is not compared, and no
+        other. facts: its place, as `add` takes it.
+        """
+        try:
+            with guarded(self.path, name):
+                yield
+        except (CorruptFileError, UnsupportedDtypeError) as error:
+            # What a library complains of need not be damage, which is what the remedy is for.
+            is_ours = error.remedy and error.__cause__ is None
+            self.add_fault(
+                name, f"{error.message}; {error.remedy}" if is_ours else error.message, **facts
+            )
 
     def add(
         self,

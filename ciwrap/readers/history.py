@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ciwrap.errors import ConfigError, CorruptFileError
+from ciwrap.readers.attributes import AttributeRule
 from ciwrap.readers.base import Reader, Source
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class Place:
 class HistoryReader(Reader):
     """A reader of files that name their variables and may hold a history of them.
 
-    How iterations are found, and whether attributes are compared, is asked for in the same way
+    How iterations are found, and which attributes are compared, is asked for in the same way
     whatever the format is.
     """
 
@@ -155,10 +156,10 @@ class HistoryReader(Reader):
         given = dict(options or {})
         self.check_options(given, path)
         rule = IterationRule.of(given, path)
-        return self.open_history(path, rule, has_attributes=bool(given.get("attributes")))
+        return self.open_history(path, rule, AttributeRule.of(given, path))
 
     @abstractmethod
-    def open_history(self, path: Path, rule: IterationRule, *, has_attributes: bool) -> Source:
+    def open_history(self, path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:
         """As `open`, once the options are known to be right."""
 
 

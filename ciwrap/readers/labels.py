@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ciwrap.errors import UnsupportedDtypeError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -40,8 +42,11 @@ def text_of(value: Any) -> str:
     """A value as text: equal values of one dtype give one text, and so do a text and its bytes.
 
     Numbers have as many digits as tell them apart. Characters that cannot be printed are escaped;
-    of a long text the beginning and a digest are left.
+    of a long text the beginning and a digest are left. Raises UnsupportedDtypeError for what is
+    neither number nor text.
     """
+    if getattr(value, "shape", ()) is None:  # an attribute of HDF5 without a value
+        return ""
     array = np.asarray(value)
     parts = [_scalar_text(one) for one in array.reshape(-1)]
     return _short(" ".join(parts))
@@ -50,8 +55,8 @@ def text_of(value: Any) -> str:
 def _scalar_text(value: Any) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
-    if isinstance(value, (np.floating, np.integer, np.bool_, np.complexfloating)):
-        return str(value.item() if not isinstance(value, np.inexact) else value)
+    if not isinstance(value, (str, bool, int, float, np.number, np.bool_)):
+        raise UnsupportedDtypeError("has an attribute that is neither number nor text")
     return str(value)
 
 

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ciwrap.closing import closed_on_error
-from ciwrap.errors import ConfigError, UnsupportedFormatError
+from ciwrap.errors import ConfigError, CorruptFileError, UnsupportedFormatError
+from ciwrap.readers.attributes import add_attributes
 from ciwrap.readers.boxes import FlatReader, box_reader
 from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import InputFile, check_is_file
-from ciwrap.readers.hdf5 import add_attributes, add_dataset, open_file
+from ciwrap.readers.hdf5 import open_file
+from ciwrap.readers.hdf5_datasets import add_dataset
 from ciwrap.readers.history import HistoryReader, IterationRule, Place, time_axis
 from ciwrap.readers.netcdf_classic import ClassicFile
 from ciwrap.readers.optional import library
@@ -19,25 +21,29 @@ from ciwrap.readers.packed import Packing
 from ciwrap.readers.probe import look_first
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from ciwrap.readers.attributes import AttributeRule
     from ciwrap.readers.base import Source
+    from ciwrap.readers.netcdf_classic import ClassicVariable
 
+# What a dataset has that is a dimension, or has some.
+_NAMING = ("CLASS", "DIMENSION_LIST", "_Netcdf4Coordinates")
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 
 
 class NetcdfReader(HistoryReader):
     """Every variable is one, named by its path; the time dimension gives the iterations.
 
-    Packed variables (scale_factor, add_offset) are unpacked. Attributes hold dates and versions
-    and are compared only if `attributes` asks for it.
+    Packed variables (scale_factor, add_offset) are unpacked. Other attributes than those that say
+    what the numbers mean are compared only if `attributes` asks for it.
     """
 
     name: ClassVar[str] = "netcdf"
     suffixes: ClassVar[tuple[str, ...]] = (".nc", ".nc4", ".cdf", ".netcdf")
 
-    def open_history(self, path: Path, rule: IterationRule, *, has_attributes: bool) -> Source:
+    def open_history(self, path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:
         check_is_file(path)
         file = InputFile(path)
         with closed_on_error(file.close):
@@ -47,14 +53,14 @@ class NetcdfReader(HistoryReader):
                     raise UnsupportedFormatError(
                         f"is classic NetCDF of the unknown version {start[3:4]!r}", file=path
                     )
-                return _classic(path, file, rule, has_attributes=has_attributes)
+                return _classic(path, file, rule, attributes)
         file.close()
         # Damaged or not, everything else is HDF5's to judge.
-        look_first(path, lambda: _netcdf4(path, rule, has_attributes=has_attributes))
-        return _netcdf4(path, rule, has_attributes=has_attributes)
+        look_first(path, lambda: _netcdf4(path, rule, attributes))
+        return _netcdf4(path, rule, attributes)
 
 
-def _classic(path: Path, file: InputFile, rule: IterationRule, *, has_attributes: bool) -> Source:
+def _classic(path: Path, file: InputFile, rule: IterationRule, attributes: AttributeRule) -> Source:
     classic = ClassicFile(file)
     header = classic.header
     listing = Listing(path)
@@ -63,40 +69,51 @@ def _classic(path: Path, file: InputFile, rule: IterationRule, *, has_attributes
     numbers = _Numbers(rule, axis, path)
     by_name = {one.name: one for one in header.variables}
     for one in header.variables:
-        dtype = np.dtype(one.dtype)
-        read = classic.reader(one)
-        packing = _packing(listing, one.name, one.attributes, dtype)
-        if packing is not None:
-            read, dtype = packing.reader(read), packing.dtype
-        plain = packing is None
-        region = classic.region(one) if plain else None
-        if axis is not None and one.dimensions[:1] == (axis,):
-            if numbers.steps is None:
-                numbers.find(
-                    header.dimensions[axis],
-                    lambda name: _whole(by_name, classic, name),
-                )
-            if one.is_record and plain:
-                for record, step in enumerate(numbers.steps or ()):
-                    stretch = classic.record_region(one, record)
-                    listing.add(
-                        f"{one.name}[{record}]",
-                        dtype,
-                        one.shape[1:],
-                        file.elements(stretch.offset, one.dtype),
-                        region=stretch,
-                        called=one.name,
-                        iteration=step,
-                    )
-            else:
-                listing.add(one.name, dtype, one.shape, read, region=region, steps=numbers.steps)
-        else:
-            listing.add(one.name, dtype, one.shape, read, region=region)
-        if has_attributes:
+        with listing.one(one.name):
+            steps = None
+            if axis is not None and one.dimensions[:1] == (axis,):
+                length = header.dimensions[axis]
+                steps = numbers.along(length, lambda name: _whole(by_name, classic, name))
+            _classic_variable(listing, file, classic, one, steps, attributes)
+        if attributes.has_all:
             add_attributes(listing, one.attributes, (one.name,), _place)
-    if has_attributes:
+    if attributes.has_all:
         add_attributes(listing, header.attributes, (), _place)
     return EntrySource(path, listing.entries, file.close)
+
+
+def _classic_variable(
+    listing: Listing,
+    file: InputFile,
+    classic: ClassicFile,
+    one: ClassicVariable,
+    steps: list[int] | None,
+    attributes: AttributeRule,
+) -> None:
+    dtype, read = np.dtype(one.dtype), classic.reader(one)
+    packing = Packing.of(one.attributes, dtype)
+    dimensions = one.dimensions if steps is None else one.dimensions[1:]
+    labels = attributes.labels(dimensions, one.attributes, is_unpacked=packing is not None)
+    if packing is not None:
+        listing.add(
+            one.name, packing.dtype, one.shape, packing.reader(read), steps=steps, labels=labels
+        )
+    elif steps is None or not one.is_record:
+        region = classic.region(one)
+        listing.add(one.name, dtype, one.shape, read, region=region, steps=steps, labels=labels)
+    else:
+        for record, step in enumerate(steps):
+            stretch = classic.record_region(one, record)
+            listing.add(
+                f"{one.name}[{record}]",
+                dtype,
+                one.shape[1:],
+                file.elements(stretch.offset, one.dtype),
+                region=stretch,
+                called=one.name,
+                iteration=step,
+                labels=labels,
+            )
 
 
 def _whole(by_name: Mapping[str, Any], classic: ClassicFile, name: str) -> Any:
@@ -117,10 +134,13 @@ class _Numbers:
         self._rule = rule
         self._axis = axis
         self._path = path
-        self.steps: list[int] | None = None
+        self._steps: list[int] | None = None
 
-    def find(self, length: int, values_of: Any) -> None:
-        self.steps = self._rule.along(self._axis, length, values_of, self._path)
+    def along(self, length: int, values_of: Callable[[str], Any]) -> list[int]:
+        """values_of: as in `IterationRule.along`, which also says what is raised."""
+        if self._steps is None:
+            self._steps = self._rule.along(self._axis, length, values_of, self._path)
+        return self._steps
 
 
 def _axis(
@@ -136,22 +156,16 @@ def _axis(
     return axis
 
 
-def _packing(
-    listing: Listing, name: str, attributes: Mapping[str, Any], dtype: np.dtype[Any]
-) -> Packing | None:
-    with guarded(listing.path, name):
-        return Packing.of(attributes, dtype)
-
-
-def _netcdf4(path: Path, rule: IterationRule, *, has_attributes: bool) -> Source:
+def _netcdf4(path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:
     h5py, h5netcdf = (library(name, "netcdf", file=path) for name in ("h5py", "h5netcdf"))
     file = open_file(h5py, path)
     with closed_on_error(file.close), guarded(path):
         # Where this fails h5netcdf leaves half an object behind that complains on its own.
         file.attrs.get("_nc3_strict")
+        _refuse_broken_links(h5py, file, path)
         netcdf = h5netcdf.File(file, "r", phony_dims="sort", decode_vlen_strings=True)
         listing = Listing(path)
-        _group(h5py, listing, netcdf, (), rule, has_attributes=has_attributes)
+        _Walk(h5py, listing, rule, attributes).group(netcdf, ())
 
     def finish() -> None:
         netcdf.close()  # leaves the HDF5 file open, and must live as long as its variables
@@ -160,43 +174,116 @@ def _netcdf4(path: Path, rule: IterationRule, *, has_attributes: bool) -> Source
     return EntrySource(path, listing.entries, finish)
 
 
-def _group(
-    h5py: Any,
-    listing: Listing,
-    group: Any,
-    above: tuple[str, ...],
-    rule: IterationRule,
-    *,
-    has_attributes: bool,
-    outer: tuple[str | None, _Numbers] | None = None,
-) -> None:
-    names = list(group.dimensions)
-    unlimited = [name for name in names if group.dimensions[name].isunlimited()]
-    asked = rule.axis not in ("auto", "none") and rule.axis not in names
-    # A named dimension may be that of another group, and groups see those of the groups above.
-    axis = None if asked else _axis(rule, names, unlimited, listing.path)
-    if axis is None and outer is not None:
-        axis, numbers = outer
-    else:
-        if asked and outer is None:
-            _axis(rule, _all_dimensions(group), unlimited, listing.path)
-        numbers = _Numbers(rule, axis, listing.path)
-    for name, variable in group.variables.items():
-        _variable(h5py, listing, group, variable, (*above, name), axis, numbers)
-        if has_attributes:
-            add_attributes(listing, _plain(variable.attrs), (*above, name), _place)
-    if has_attributes:
-        add_attributes(listing, _plain(group.attrs), above, _place)
-    for name, inner in group.groups.items():
-        _group(
-            h5py,
-            listing,
-            inner,
-            (*above, name),
-            rule,
-            has_attributes=has_attributes,
-            outer=(axis, numbers) if axis is not None else None,
+def _refuse_broken_links(h5py: Any, file: Any, path: Path) -> None:
+    """Raises CorruptFileError for a link that leads nowhere; h5netcdf opens no file with one."""
+
+    links: list[bytes] = []
+
+    def look(name: bytes, info: Any) -> None:
+        if info.type != h5py.h5l.TYPE_HARD:
+            links.append(name)
+
+    file.id.links.visit(look, info=True)
+    name = b""
+    try:
+        for name in links:
+            file[name]
+    except (KeyError, OSError, RuntimeError) as error:
+        raise CorruptFileError(
+            "is a link to something that is not there",
+            file=path,
+            variable=name.decode("utf-8", "backslashreplace"),
+            remedy="'format: hdf5' compares all other names of the file",
+        ) from error
+
+
+class _Walk:
+    """Lists the variables of a group and those below it."""
+
+    def __init__(
+        self, h5py: Any, listing: Listing, rule: IterationRule, attributes: AttributeRule
+    ) -> None:
+        self._h5py = h5py
+        self._listing = listing
+        self._rule = rule
+        self._attributes = attributes
+
+    def group(
+        self, group: Any, above: tuple[str, ...], outer: tuple[str, _Numbers] | None = None
+    ) -> None:
+        """outer: the time axis of the group that this one is in."""
+        axis, numbers = self._time(group, outer)
+        for name in group.variables:
+            path = (*above, name)
+            with self._listing.one("/".join(path)):
+                variable = group.variables[name]
+                steps = None
+                if axis is not None and variable.dimensions[:1] == (axis,):
+                    steps = numbers.along(variable.shape[0], lambda one: _values(group, one))
+                self._variable(group, variable, path, steps)
+                if self._attributes.has_all:
+                    add_attributes(self._listing, variable.attrs, path, _place)
+        if self._attributes.has_all:
+            add_attributes(self._listing, group.attrs, above, _place)
+        for name, inner in group.groups.items():
+            self.group(inner, (*above, name), None if axis is None else (axis, numbers))
+        if above and not group.variables and not group.groups:
+            # Without a variable nobody would see that the group is there.
+            self._listing.add_array("/".join([*above, ""]), np.empty(0, dtype=bool))
+
+    def _time(self, group: Any, outer: tuple[str, _Numbers] | None) -> tuple[str | None, _Numbers]:
+        """The time axis of a group, its own or that of the group that it is in."""
+        rule, path = self._rule, self._listing.path
+        names = list(group.dimensions)
+        unlimited = [name for name in names if group.dimensions[name].isunlimited()]
+        is_elsewhere = rule.axis not in ("auto", "none") and rule.axis not in names
+        # A named dimension may be that of another group, and groups see those of the groups above.
+        axis = None if is_elsewhere else _axis(rule, names, unlimited, path)
+        if axis is None and outer is not None:
+            return outer
+        if is_elsewhere and outer is None:
+            _axis(rule, _all_dimensions(group), unlimited, path)
+        return axis, _Numbers(rule, axis, path)
+
+    def _variable(
+        self, group: Any, variable: Any, path: tuple[str, ...], steps: list[int] | None
+    ) -> None:
+        listing, name = self._listing, "/".join(path)
+        dataset = _dataset(group, path[-1])
+        dtype, shape = variable.dtype, tuple(variable.shape)
+        is_text = not isinstance(dtype, np.dtype) or dtype.hasobject
+        packing = None if is_text else Packing.of(variable.attrs, dtype)
+        dimensions = _dimension_names(variable, dataset)
+        if dimensions is not None and steps is not None:
+            dimensions = dimensions[1:]
+        is_unpacked = packing is not None
+        labels = self._attributes.labels(dimensions, variable.attrs, is_unpacked=is_unpacked)
+        if packing is None and dataset is not None and tuple(dataset.shape or ()) == shape:
+            place = Place(name)
+            add_dataset(self._h5py, listing, dataset, name, place, steps=steps, labels=labels)
+            return
+        if is_text:
+            listing.add_fault(name, "holds texts in records that were never written")
+            return
+        chunks = None if dataset is None else dataset.chunks
+        flat = FlatReader(shape, dtype, box_reader(variable), chunks[0] if chunks and shape else 0)
+        listing.add(
+            name,
+            dtype if packing is None else packing.dtype,
+            shape,
+            flat.read if packing is None else packing.reader(flat.read),
+            stored_bytes=None if dataset is None else dataset.id.get_storage_size(),
+            steps=steps,
+            labels=labels,
         )
+
+
+def _dimension_names(variable: Any, dataset: Any) -> Sequence[str] | None:
+    """The names of a variable's dimensions; None if the file has none, which h5netcdf makes up."""
+    if dataset is not None and not any(name in dataset.attrs for name in _NAMING):
+        return None
+    names: Sequence[str] = variable.dimensions
+    return names
 
 
 def _all_dimensions(group: Any) -> list[str]:
@@ -204,48 +291,6 @@ def _all_dimensions(group: Any) -> list[str]:
     for inner in group.groups.values():
         found += _all_dimensions(inner)
     return found
-
-
-def _plain(attributes: Any) -> dict[str, Any]:
-    return {name: attributes[name] for name in attributes}
-
-
-def _variable(
-    h5py: Any,
-    listing: Listing,
-    group: Any,
-    variable: Any,
-    path: tuple[str, ...],
-    axis: str | None,
-    numbers: _Numbers,
-) -> None:
-    name = "/".join(path)
-    dataset = _dataset(group, path[-1])
-    dtype, shape = variable.dtype, tuple(variable.shape)
-    is_text = not isinstance(dtype, np.dtype) or dtype.hasobject
-    steps = None
-    if axis is not None and variable.dimensions[:1] == (axis,):
-        if numbers.steps is None:
-            numbers.find(shape[0], lambda one: _values(group, one))
-        steps = numbers.steps
-    packing = None if is_text else _packing(listing, name, _plain(variable.attrs), dtype)
-    if packing is None and dataset is not None and tuple(dataset.shape or ()) == shape:
-        add_dataset(h5py, listing, dataset, name, Place(name), steps=steps)
-        return
-    if is_text:
-        listing.add_fault(name, "holds texts in records that were never written")
-        return
-    chunks = None if dataset is None else dataset.chunks
-    flat = FlatReader(shape, dtype, box_reader(variable), chunks[0] if chunks and shape else 0)
-    read = flat.read if packing is None else packing.reader(flat.read)
-    listing.add(
-        name,
-        dtype if packing is None else packing.dtype,
-        shape,
-        read,
-        stored_bytes=None if dataset is None else dataset.id.get_storage_size(),
-        steps=steps,
-    )
 
 
 def _dataset(group: Any, name: str) -> Any:

@@ -10,9 +10,8 @@ import numpy as np
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import CorruptFileError
 from ciwrap.readers.base import Reader, Source
-from ciwrap.readers.entries import EntrySource, Listing, guarded
+from ciwrap.readers.entries import MAX_TEXTS, EntrySource, Listing, guarded
 from ciwrap.readers.files import check_is_file
-from ciwrap.readers.hdf5 import MAX_TEXTS
 from ciwrap.readers.optional import library
 
 if TYPE_CHECKING:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ciwrap.readers.attributes import AttributeRule
     from ciwrap.readers.base import Source
     from ciwrap.readers.history import IterationRule
     from ciwrap.readers.vtk_arrays import Found
@@ -46,7 +47,12 @@ class VtkReader(HistoryReader):
     suffixes: ClassVar[tuple[str, ...]] = (*READERS, ".vtm", ".pvd")
     option_names: ClassVar[tuple[str, ...]] = OPTION_NAMES
 
-    def open_history(self, path: Path, rule: IterationRule, *, has_attributes: bool) -> Source:  # noqa: ARG002
+    def open_history(
+        self,
+        path: Path,
+        rule: IterationRule,
+        attributes: AttributeRule,  # noqa: ARG002 - the format has none
+    ) -> Source:
         check_is_file(path)
         if rule.axis not in ("auto", "none", TIME):
             raise ConfigError(

@@ -17,21 +17,26 @@ from ciwrap.errors import (
     OutputMissingError,
     UnreadableFileError,
 )
+from ciwrap.readers.attributes import add_attributes
 from ciwrap.readers.base import FileRegion, Source, reading
 from ciwrap.readers.boxes import FlatReader, box_reader
-from ciwrap.readers.entries import EntrySource, Listing, guarded
+from ciwrap.readers.entries import MAX_TEXTS, EntrySource, Listing, guarded
 from ciwrap.readers.files import InputFile
-from ciwrap.readers.hdf5 import MAX_DEPTH, MAX_TEXTS, add_attributes
+from ciwrap.readers.hdf5 import MAX_DEPTH
 from ciwrap.readers.history import HistoryReader, IterationRule, Place, place_of, time_axis
 from ciwrap.readers.optional import library
 from ciwrap.readers.packed import Packing
 from ciwrap.readers.zarr_chunks import ChunkCheck, chunk_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from ciwrap.readers.attributes import AttributeRule
+
 MARKERS = ("zarr.json", ".zgroup", ".zarray")
+# Where xarray names the dimensions in stores of format 2.
+_DIMENSIONS = "_ARRAY_DIMENSIONS"
 _MAX_METADATA_BYTES = 64 << 20
 
 
@@ -39,7 +44,8 @@ class ZarrReader(HistoryReader):
     """Every array is a variable, named by its path in the store.
 
     A dimension named `time` (or the only one named so) gives the iterations, and so do groups such
-    as `iter_0010`. Packed variables are unpacked; attributes are compared only if asked for.
+    as `iter_0010`. Packed variables are unpacked; other attributes than those that say what the
+    numbers mean are compared only if asked for.
     """
 
     name: ClassVar[str] = "zarr"
@@ -51,13 +57,13 @@ class ZarrReader(HistoryReader):
             (path / marker).is_file() for marker in MARKERS
         )
 
-    def open_history(self, path: Path, rule: IterationRule, *, has_attributes: bool) -> Source:
+    def open_history(self, path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:
         _check_is_store(path)
         zarr = library("zarr", "zarr", file=path)
         listing = Listing(path)
         with guarded(path), _quiet():
             root = zarr.open(str(path), mode="r")
-            walk = _Walk(zarr, listing, rule, has_attributes=has_attributes)
+            walk = _Walk(zarr, listing, rule, attributes)
             walk.node(root, path.stem, ())
         if rule.axis not in ("auto", "none") and not walk.has_found_axis:
             raise ConfigError(
@@ -103,12 +109,12 @@ class _Walk:
     """Lists the arrays below a group."""
 
     def __init__(
-        self, zarr: Any, listing: Listing, rule: IterationRule, *, has_attributes: bool
+        self, zarr: Any, listing: Listing, rule: IterationRule, attributes: AttributeRule
     ) -> None:
         self._zarr = zarr
         self._listing = listing
         self._rule = rule
-        self._has_attributes = has_attributes
+        self._attributes = attributes
         self._steps: dict[tuple[str, ...], list[int]] = {}
         self.has_found_axis = False
 
@@ -120,9 +126,15 @@ class _Walk:
         here = (*above, stem) if parent is not None else above
         if len(here) > MAX_DEPTH:
             raise FileLimitError("nests its groups too deeply", file=self._listing.path)
-        self._attributes(dict(node.attrs), here)
-        for name in sorted(node.keys()):
-            self.node(node[name], name, here, node)
+        self._all_attributes(dict(node.attrs), here)
+        names = _member_names(self._listing.path, node)
+        for name in names:
+            with self._listing.one("/".join([*here, name]), **self._place(here, name).facts):
+                self.node(node[name], name, here, node)
+        if here and not names:
+            # Without a variable nobody would see that the group is there.
+            place = self._place(above, f"{stem}/")
+            self._listing.add_array("/".join([*here, ""]), np.empty(0, dtype=bool), **place.facts)
 
     def _place(self, above: tuple[str, ...], name: str) -> Place:
         return place_of(above, name) if self._rule.is_on else Place("/".join([*above, name]))
@@ -130,48 +142,51 @@ class _Walk:
     def _array(self, array: Any, above: tuple[str, ...], name: str, parent: Any) -> None:
         listing = self._listing
         place = self._place(above, name)
-        facts = place.facts
         path = "/".join([*above, name])
         attributes = dict(array.attrs)
-        self._attributes(attributes, (*above, name))
+        self._all_attributes(attributes, (*above, name))
         fault = _codec_fault(array)
         dtype, shape = np.dtype(array.dtype), tuple(array.shape)
         is_text = dtype.hasobject or dtype.kind == "T"
         if fault is None and is_text and math.prod(shape) > MAX_TEXTS:
             fault = f"holds more than {MAX_TEXTS} texts of any length"
         if fault is not None:
-            listing.add_fault(path, fault, **facts)
+            listing.add_fault(path, fault, **place.facts)
             return
-        steps = self._steps_of(array, attributes, above, parent)
+        dimensions = _dimension_names(array, attributes)
+        steps = self._steps_of(array, dimensions, above, parent)
+        packing = None if is_text else Packing.of(attributes, dtype)
+        named = dimensions if dimensions is None or steps is None else dimensions[1:]
+        labels = self._attributes.labels(named, attributes, is_unpacked=packing is not None)
+        facts = {**place.facts, "steps": steps, "labels": labels}
         if is_text:
             read_box = _box_reader(listing.path, array)
             values = read_box((0,) * len(shape), shape).astype(object)
-            listing.add_array(path, values, steps=steps, **facts)
+            listing.add_array(path, values, **facts)
             return
-        packing = Packing.of(attributes, dtype)
         chunk_rows = next(iter(array.chunks)) if shape else 0
         read: Any = FlatReader(shape, dtype, _box_reader(listing.path, array), chunk_rows).read
         stored = _stored_bytes(listing.path, array)
         if packing is not None:
             dtype, read = packing.dtype, packing.reader(read)
         region = None if packing is not None else _region(listing.path, array, dtype)
-        listing.add(
-            path, dtype, shape, read, region=region, stored_bytes=stored, steps=steps, **facts
-        )
+        listing.add(path, dtype, shape, read, region=region, stored_bytes=stored, **facts)
 
     def _steps_of(
-        self, array: Any, attributes: Mapping[str, Any], above: tuple[str, ...], parent: Any
+        self,
+        array: Any,
+        dimensions: Sequence[str | None] | None,
+        above: tuple[str, ...],
+        parent: Any,
     ) -> list[int] | None:
         """The iterations of the array's first axis, if that goes through time."""
-        names = getattr(array.metadata, "dimension_names", None)
-        names = attributes.get("_ARRAY_DIMENSIONS") if names is None else names
-        if not isinstance(names, (list, tuple)) or len(names) != len(array.shape) or not names:
+        if not dimensions:
             return None
-        axis = time_axis(self._rule, [str(name) for name in names], [])
+        axis = time_axis(self._rule, [name or "" for name in dimensions], [])
         if axis is None:
             return None
         self.has_found_axis = True
-        if str(names[0]) != axis:
+        if dimensions[0] != axis:
             return None
         length = int(array.shape[0])
 
@@ -186,15 +201,38 @@ class _Walk:
             self._steps[above] = self._rule.along(axis, length, values_of, path, kind="array")
         return self._steps[above]
 
-    def _attributes(self, attributes: Mapping[str, Any], path: tuple[str, ...]) -> None:
-        if not self._has_attributes:
+    def _all_attributes(self, attributes: Mapping[str, Any], path: tuple[str, ...]) -> None:
+        if not self._attributes.has_all:
             return
         plain = {
             name: value if isinstance(value, (str, bool, int, float)) else json.dumps(value)
             for name, value in attributes.items()
-            if name != "_ARRAY_DIMENSIONS"
+            if name != _DIMENSIONS
         }
         add_attributes(self._listing, plain, path, self._place)
+
+
+def _member_names(store: Path, group: Any) -> list[str]:
+    """The names of the arrays and groups in a group.
+
+    zarr-python lists none of them if it does not understand one, so their folders are looked at.
+    """
+    if group.metadata.consolidated_metadata is not None:
+        return sorted(group.keys())
+    return sorted(
+        one.name
+        for one in (store / group.path).iterdir()
+        if any((one / marker).is_file() for marker in MARKERS)
+    )
+
+
+def _dimension_names(array: Any, attributes: Mapping[str, Any]) -> Sequence[str | None] | None:
+    """The names of the dimensions, as format 3 or xarray writes them; None if there are none."""
+    names = getattr(array.metadata, "dimension_names", None)
+    names = attributes.get(_DIMENSIONS) if names is None else names
+    if not isinstance(names, (list, tuple)) or len(names) != len(array.shape):
+        return None
+    return [None if name is None else str(name) for name in names]
 
 
 def _box_reader(path: Path, array: Any) -> Any:

@@ -1,0 +1,92 @@
+"""Attributes: which of them belong to a variable's identity, and all of them as small variables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ciwrap.errors import ConfigError
+from ciwrap.readers.labels import labels_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from ciwrap.readers.base import Labels
+    from ciwrap.readers.entries import Listing
+    from ciwrap.readers.history import Place
+
+# What numbers mean: a variable with another one of these is another variable.
+MEANING = ("_FillValue", "add_offset", "scale_factor", "units")
+# The values of an unpacked variable already tell of these.
+PACKING = ("_FillValue", "add_offset", "missing_value", "scale_factor")
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeRule:
+    """names: attributes that are labels of their variable. has_all: whether every attribute, also
+    those of groups and of the file, is a variable `path@name` besides.
+    """
+
+    names: tuple[str, ...] = MEANING
+    has_all: bool = False
+
+    @staticmethod
+    def of(options: Mapping[str, Any], path: Path) -> AttributeRule:
+        """The rule that the option `attributes` gives: true, false, or a list of names.
+
+        Raises ConfigError for anything else.
+        """
+        given = options.get("attributes", list(MEANING))
+        if isinstance(given, bool):
+            return AttributeRule(MEANING, has_all=True) if given else AttributeRule(())
+        if not isinstance(given, (list, tuple)) or not all(isinstance(one, str) for one in given):
+            raise ConfigError(
+                "must be true, false or a list of names", file=path, key="options.attributes"
+            )
+        return AttributeRule(tuple(given))
+
+    def labels(
+        self,
+        dimensions: Sequence[str | None] | None,
+        attributes: Mapping[str, Any],
+        *,
+        is_unpacked: bool = False,
+    ) -> Labels:
+        """The labels of a variable. attributes: all that it has; only those that count are read.
+
+        is_unpacked: whether its values are what the packing says. Raises UnsupportedDtypeError for
+        an attribute that is neither number nor text.
+        """
+        names = self.names
+        if is_unpacked and names == MEANING:
+            names = tuple(name for name in names if name not in PACKING)
+        return labels_of(
+            dimensions, {name: attributes[name] for name in names if name in attributes}
+        )
+
+
+def add_attributes(
+    listing: Listing,
+    attributes: Mapping[str, Any],
+    path: tuple[str, ...],
+    place: Callable[[tuple[str, ...], str], Place],
+) -> None:
+    """Lists attributes as small variables `path@name`."""
+    above, last = path[:-1], path[-1] if path else ""
+    for name in attributes:
+        key = "/".join([*above, f"{last}@{name}"])
+        facts = place(above, f"{last}@{name}").facts
+        with listing.one(key, **facts):
+            value = attributes[name]
+            if getattr(value, "shape", ()) is None:  # a null dataspace
+                value = np.empty(0, value.dtype)
+            array = np.asarray(value)
+            if array.dtype.hasobject and not all(
+                isinstance(one, (str, bytes)) for one in array.reshape(-1).tolist()
+            ):
+                listing.add_fault(key, "is an attribute that is neither number nor text", **facts)
+            else:
+                listing.add_array(key, array, **facts)

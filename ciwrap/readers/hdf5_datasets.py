@@ -1,0 +1,164 @@
+"""Datasets of HDF5 as variables, whatever their type and the way they are stored."""
+
+from __future__ import annotations
+
+import contextlib
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ciwrap.errors import CorruptFileError
+from ciwrap.readers.base import FileRegion
+from ciwrap.readers.boxes import FlatReader, box_reader
+from ciwrap.readers.entries import MAX_TEXTS, is_plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from ciwrap.readers.base import Labels
+    from ciwrap.readers.boxes import Lengths
+    from ciwrap.readers.entries import Listing
+    from ciwrap.readers.history import Place
+
+
+def add_dataset(
+    h5py: Any,
+    listing: Listing,
+    dataset: Any,
+    name: str,
+    place: Place,
+    *,
+    steps: list[int] | None = None,
+    labels: Labels = (),
+) -> None:
+    """Lists an h5py dataset, by the iterations of its first axis where `steps` names them."""
+    facts = {**place.facts, "labels": labels}
+    fault = _storage_fault(h5py, dataset)
+    if fault is not None:
+        listing.add_fault(name, fault, **facts)
+        return
+    if dataset.shape is None:  # a null dataspace
+        dtype = dataset.dtype
+        listing.add(name, dtype, (0,), lambda *_: np.empty(0, dtype), **facts)
+        return
+    _Values(h5py, listing, dataset, {**facts, "steps": steps}).add(name, dataset.dtype, dataset)
+
+
+class _Values:
+    """Lists the values of one dataset, or of the fields of one."""
+
+    def __init__(self, h5py: Any, listing: Listing, dataset: Any, facts: dict[str, Any]) -> None:
+        self._h5py = h5py
+        self._listing = listing
+        self._dataset = dataset
+        self._facts = facts
+
+    def add(self, name: str, dtype: np.dtype[Any], values: Any) -> None:
+        """values: what gives parts of the dataset, or of a field, for slices."""
+        if not dtype.hasobject:
+            self._numbers(name, dtype, values)
+        elif self._h5py.check_string_dtype(dtype) is not None:
+            self._texts(name, values)
+        elif dtype.names is not None and values is self._dataset:
+            for field in dtype.names:
+                self._field(name, dtype, field)
+        else:
+            what = "holds references or lists of any length, which have no defined comparison"
+            self._fault(name, what)
+
+    def _field(self, name: str, dtype: np.dtype[Any], field: str) -> None:
+        """A field of records, some of which have no fixed length."""
+        called = self._facts["called"]
+        facts = {**self._facts, "called": None if called is None else f"{called}.{field}"}
+        inner = _Values(self._h5py, self._listing, self._dataset, facts)
+        inner.add(f"{name}.{field}", dtype[field], self._dataset.fields(field))
+
+    def _fault(self, name: str, fault: str) -> None:
+        facts = {key: value for key, value in self._facts.items() if key != "steps"}
+        self._listing.add_fault(name, fault, **facts)
+
+    def _texts(self, name: str, values: Any) -> None:
+        if self._dataset.size > MAX_TEXTS:
+            self._fault(name, f"holds more than {MAX_TEXTS} texts of any length")
+        else:
+            self._listing.add_array(name, np.asarray(values[()], dtype=object), **self._facts)
+
+    def _numbers(self, name: str, dtype: np.dtype[Any], values: Any) -> None:
+        dataset = self._dataset
+        outer = tuple(dataset.shape)
+        # An array for each element is further dimensions.
+        base, shape = dtype.base, (*outer, *dtype.shape)
+        read_box = box_reader(values) if base is dtype else _inner_boxes(values, len(outer))
+        chunk_rows = dataset.chunks[0] if dataset.chunks and outer else 0
+        flat = FlatReader(shape, base, read_box, chunk_rows)
+        self._listing.add(
+            name,
+            base,
+            shape,
+            flat.read,
+            region=_region(self._listing.path, dataset) if values is dataset else None,
+            # Chunks may lack what was never written, and compress without limit.
+            stored_bytes=dataset.id.get_storage_size(),
+            **self._facts,
+        )
+
+
+def _inner_boxes(values: Any, axes: int) -> Callable[[Lengths, Lengths], NDArray[Any]]:
+    """Boxes of a dataset whose elements are arrays. axes: how many it has without them."""
+
+    def read(start: Lengths, lengths: Lengths) -> NDArray[Any]:
+        box = tuple(slice(at, at + length) for at, length in zip(start, lengths, strict=True))
+        found = np.asarray(values[box[:axes]] if axes else values[()])
+        return found[(slice(None),) * axes + box[axes:]]
+
+    return read
+
+
+def dimension_names(dataset: Any) -> Sequence[str | None] | None:
+    """The labels of a dataset's dimensions, else the names of the scales attached to them; None if
+    there are neither.
+    """
+    attributes = dataset.attrs
+    if "DIMENSION_LABELS" in attributes:
+        labels = [one.label for one in dataset.dims]
+        if any(labels):
+            return labels
+    if "DIMENSION_LIST" not in attributes:
+        return None
+    return [str(one[0].name).rpartition("/")[2] if len(one) else None for one in dataset.dims]
+
+
+def _storage_fault(h5py: Any, dataset: Any) -> str | None:
+    """Why the bytes of a dataset cannot be had, None if they can."""
+    if dataset.is_virtual:
+        return "is a virtual dataset, put together from other files; compare those"
+    if dataset.external:
+        return "keeps its data in other files, which are not read"
+    layout = dataset.id.get_create_plist()
+    for number in range(layout.get_nfilters()):
+        code, _, _, text = layout.get_filter(number)
+        if not h5py.h5z.filter_avail(code):
+            with contextlib.suppress(ImportError):
+                import_module("hdf5plugin")  # importing it makes its filters known
+        if not h5py.h5z.filter_avail(code):
+            known = text.decode("utf-8", "replace") or "unnamed"
+            return f"is packed with the HDF5 filter {code} ({known}), which is not installed"
+    return None
+
+
+def _region(path: Path, dataset: Any) -> FileRegion | None:
+    """Where a contiguous dataset lies; None if it is stored otherwise."""
+    offset = dataset.id.get_offset()
+    if offset is None or dataset.chunks is not None or not is_plain(dataset.dtype.base):
+        return None
+    if dataset.nbytes != dataset.id.get_storage_size():
+        return None
+    if offset + dataset.nbytes > path.stat().st_size:
+        raise CorruptFileError(
+            "ends before its last element", file=path, variable=dataset.name.lstrip("/")
+        )
+    return FileRegion(str(path), int(offset), int(dataset.nbytes))

@@ -1,0 +1,316 @@
+"""HDF5: every name is compared, and an odd object makes itself not comparable and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from ciwrap.readers.hdf5 import Hdf5Reader
+
+h5py = pytest.importorskip("h5py")
+
+from hdf5_odd import (  # noqa: E402
+    add_new_reference,
+    add_own_link,
+    add_quad,
+    add_quad_attribute,
+    add_time,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+NUMBERS = np.arange(10.0)
+
+
+def written(path: Path, write: Callable[[Any], object], **keywords: Any) -> Path:
+    with h5py.File(path, "w", **keywords) as file:
+        write(file)
+    return path
+
+
+def found(path: Path, **options: Any) -> dict[str, Any]:
+    """Why a variable is not compared, or its values."""
+    with Hdf5Reader().open(path, options=options) as source:
+        return {
+            info.name: info.fault
+            or np.array(source.read(info.name, 0, info.element_count)).reshape(info.shape).tolist()
+            for info in source.variables
+        }
+
+
+# --- links ----------------------------------------------------------------------------------------
+
+
+def linked(path: Path, **links: Any) -> dict[str, Any]:
+    """What is in a file with x1, x2 and these links, of which texts are names of datasets."""
+
+    def write(file: Any) -> None:
+        file["x1"], file["x2"] = NUMBERS, NUMBERS + 1
+        for name, link in links.items():
+            file[name] = file[link] if isinstance(link, str) else link
+
+    return found(written(path, write))
+
+
+@pytest.mark.parametrize("name", ["a", "y"])  # before and after the other name
+@pytest.mark.parametrize("is_soft", [False, True])
+def test_an_alias_is_compared_by_its_own_name(tmp_path: Path, name: str, is_soft: bool) -> None:
+    def to(target: str) -> Any:
+        return h5py.SoftLink(f"/{target}") if is_soft else target
+
+    both = {"x1": NUMBERS.tolist(), "x2": (NUMBERS + 1).tolist()}
+    path = tmp_path / "x.h5"
+    assert linked(path, **{name: to("x1")}) == {**both, name: both["x1"]}
+    assert linked(path, **{name: to("x2")}) == {**both, name: both["x2"]}
+    assert linked(path) == both
+
+
+def test_links_that_lead_nowhere(tmp_path: Path) -> None:
+    here = linked(
+        tmp_path / "x.h5",
+        gone=h5py.SoftLink("/no/x"),
+        circle=h5py.SoftLink("circle"),
+        outside=h5py.ExternalLink("other.h5", "/x"),
+    )
+    assert here["gone"] == "is a link to /no/x, which is not there"
+    assert "too many links" in here["circle"]
+    assert here["outside"] == "is a link to another file, which is not followed"
+    assert here["x1"] == NUMBERS.tolist()
+
+
+def test_a_way_through_another_file_is_not_followed(tmp_path: Path) -> None:
+    written(tmp_path / "other.h5", lambda file: file.create_dataset("x", data=NUMBERS))
+    here = linked(
+        tmp_path / "x.h5",
+        outside=h5py.ExternalLink("other.h5", "/"),
+        through=h5py.SoftLink("/outside/x"),
+    )
+    assert "another file" in here["outside"]
+    assert here["through"] == "is a link to /outside/x, which is in another file and not followed"
+
+
+def test_members_of_a_group_under_all_its_names(tmp_path: Path) -> None:
+    def write(file: Any) -> None:
+        group = file.create_group("iter_10/deep")
+        group["x"] = NUMBERS
+        group["same"] = group["x"]
+        file["hard"] = group
+        file["latest"] = h5py.SoftLink("/iter_10")
+
+    path = written(tmp_path / "x.h5", write)
+    assert sorted(found(path)) == [
+        *("hard/same", "hard/x", "iter_10/deep/same", "iter_10/deep/x"),
+        *("latest/deep/same", "latest/deep/x"),
+    ]
+    with Hdf5Reader().open(path) as source:
+        assert source.info("iter_10/deep/x").iteration == 10
+        assert source.info("latest/deep/x").iteration is None
+
+
+def test_circles_end_and_are_compared_by_where_they_lead(tmp_path: Path) -> None:
+    def write(file: Any, target: str) -> None:
+        inner = file.create_group("a/b")
+        inner["x"] = NUMBERS
+        inner["up"] = file["a"]
+        file["a/top"] = h5py.SoftLink(target)
+
+    for target, text in (("/", "link to /"), ("/a", "link to /a")):
+        path = written(tmp_path / "x.h5", lambda file, to=target: write(file, to))
+        here = found(path)
+        assert sorted(here) == ["a/b/up", "a/b/x", "a/top"]
+        assert (here["a/b/up"], here["a/top"]) == ("link to /a", text)
+
+
+def test_groups_that_lead_to_each_other(tmp_path: Path) -> None:
+    def write(file: Any) -> None:
+        one, other = file.create_group("one"), file.create_group("other")
+        one["x"], one["to"], other["to"] = NUMBERS, other, one
+
+    here = found(written(tmp_path / "x.h5", write))
+    x = NUMBERS.tolist()
+    assert here == {
+        "one/to/to": "link to /one",
+        "one/x": x,
+        "other/to/to": "link to /other",
+        "other/to/x": x,
+    }
+
+
+def test_groups_without_members_are_seen(tmp_path: Path) -> None:
+    def write(file: Any) -> None:
+        file["x"] = NUMBERS
+        file.create_group("iter_3/nothing")
+
+    path = written(tmp_path / "x.h5", write)
+    assert found(path)["iter_3/nothing/"] == []
+    with Hdf5Reader().open(path) as source:
+        info = source.info("iter_3/nothing/")
+        assert (info.called, info.iteration, info.shape) == ("nothing/", 3, (0,))
+    assert found(written(path, lambda file: None)) == {}
+
+
+def test_named_datatypes_are_compared(tmp_path: Path) -> None:
+    for text in ("<f4", ">i8"):
+        path = written(tmp_path / "x.h5", lambda f, t=text: f.__setitem__("type", np.dtype(t)))
+        assert found(path) == {"type": f"datatype {np.dtype(text)}"}
+
+
+# --- odd objects ----------------------------------------------------------------------------------
+
+
+def test_odd_objects_do_not_keep_others_from_being_compared(tmp_path: Path) -> None:
+    def write(file: Any) -> None:
+        file["x"] = NUMBERS
+        file["x"].attrs["fine"] = 1
+        add_quad_attribute(file["x"], "odd")
+        add_quad(file, "quad")
+        add_time(file, "time")
+        add_new_reference(file, "reference")
+        layout = h5py.VirtualLayout((10,), "f8")
+        layout[:] = h5py.VirtualSource("other.h5", "x", (10,))
+        file.create_virtual_dataset("virtual", layout)
+        file.create_dataset("lists", (2,), dtype=h5py.vlen_dtype("i4"))
+        file.create_dataset("opaque", data=np.array([b"ab"], dtype="V2"))
+
+    path = written(tmp_path / "x.h5", write)
+    add_own_link(path, "own")
+    here = found(path)
+    assert here.pop("x") == NUMBERS.tolist()
+    words = {
+        "lists": "lists of any length",
+        "opaque": "untyped bytes",
+        "own": "a kind that only the program that made it can follow",
+        "quad": "Insufficient precision",
+        "reference": "cannot be read",
+        "time": "cannot be read",
+        "virtual": "virtual dataset",
+    }
+    assert list(here) == list(words)
+    for name, word in words.items():
+        assert word in here[name]
+        assert "is it whole" not in here[name]
+    with_attributes = found(path, attributes=True)
+    assert with_attributes["x@fine"] == 1
+    assert "Insufficient precision" in with_attributes["x@odd"]
+    assert with_attributes["x"] == NUMBERS.tolist()
+
+
+def test_a_key_error_is_told_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path / "x.h5", lambda file: file.create_dataset("x", data=NUMBERS))
+
+    def lose(*_: Any, **__: Any) -> None:
+        raise KeyError(2)
+
+    monkeypatch.setattr("ciwrap.readers.hdf5.add_dataset", lose)
+    assert found(path) == {"x": "cannot be read: KeyError: 2"}
+
+
+def test_records_with_texts_of_any_length(tmp_path: Path) -> None:
+    kind = np.dtype(
+        [("t", h5py.string_dtype()), ("v", "<f4", (2,)), ("n", ">i8"), ("r", h5py.ref_dtype)]
+    )
+    rows = np.empty(3, kind)
+    rows["t"], rows["v"], rows["n"] = ["a", "bc", ""], [[1, 2], [3, 4], [5, 6]], [7, 8, 9]
+    path = written(
+        tmp_path / "x.h5", lambda f: f.create_dataset("iter_2/row", data=rows, chunks=(2,))
+    )
+    here = found(path)
+    assert here["iter_2/row.t"] == ["a", "bc", ""]
+    assert here["iter_2/row.v"] == [[1, 2], [3, 4], [5, 6]]
+    assert here["iter_2/row.n"] == [7, 8, 9]
+    assert "references" in here["iter_2/row.r"]
+    with Hdf5Reader().open(path) as source:
+        places = [(info.called, info.iteration) for info in source.variables]
+        assert places == [(f"row.{name}", 2) for name in "tvnr"]
+        assert source.info("iter_2/row.n").dtype == ">i8"
+
+
+def test_a_single_record_with_a_text(tmp_path: Path) -> None:
+    row = np.array(("abc", 1.5), dtype=[("t", h5py.string_dtype()), ("v", "f8")])
+    path = written(tmp_path / "x.h5", lambda file: file.create_dataset("row", data=row))
+    assert found(path) == {"row.t": "abc", "row.v": 1.5}
+
+
+@pytest.mark.parametrize("chunks", [None, (3,)])
+def test_arrays_as_elements_are_further_dimensions(tmp_path: Path, chunks: Any) -> None:
+    kind = np.dtype(("<f8", (3, 2)))
+    values = np.arange(42.0).reshape(7, 3, 2)
+
+    def write(file: Any) -> None:
+        file.create_dataset("v", (7,), dtype=kind, chunks=chunks)[...] = values
+        file.create_dataset("one", (), dtype=kind)[...] = values[0]
+
+    path = written(tmp_path / "x.h5", write)
+    assert found(path) == {"one": values[0].tolist(), "v": values.tolist()}
+    with Hdf5Reader().open(path) as source:
+        info = source.info("v")
+        assert (info.dtype, info.shape) == ("<f8", (7, 3, 2))
+        assert (info.region is None) == (chunks is not None)
+        for first, count in ((0, 42), (1, 40), (5, 3), (6, 6), (11, 1), (41, 1)):
+            wanted = np.arange(first, first + count)
+            assert np.array_equal(source.read("v", first, count), wanted)
+
+
+def test_records_as_elements_of_elements(tmp_path: Path) -> None:
+    inner = np.dtype([("a", "<i4"), ("b", "<f8")])
+    values = np.zeros((4, 2), inner)
+    values["a"], values["b"] = np.arange(8).reshape(4, 2), 0.5
+
+    def write(file: Any) -> None:
+        file.create_dataset("v", (4,), dtype=np.dtype((inner, (2,))))[...] = values
+
+    here = found(written(tmp_path / "x.h5", write))
+    assert here == {"v.a": values["a"].tolist(), "v.b": values["b"].tolist()}
+
+
+# --- labels ---------------------------------------------------------------------------------------
+
+
+def labels(path: Path, name: str = "t", **options: Any) -> dict[str, str]:
+    with Hdf5Reader().open(path, options=options) as source:
+        return dict(source.info(name).labels)
+
+
+def test_what_numbers_mean_is_a_label(tmp_path: Path) -> None:
+    def write(file: Any) -> None:
+        file["t"] = np.ones((2, 3))
+        file["t"].attrs.update({"units": "K", "scale_factor": 0.5, "made": "today"})
+
+    path = written(tmp_path / "x.h5", write)
+    assert labels(path) == {"units": "K", "scale_factor": "0.5"}
+    assert labels(path, attributes=True) == labels(path)
+    assert labels(path, attributes=False) == {}
+    assert labels(path, attributes=["made", "author"]) == {"made": "today"}
+
+
+def test_a_label_that_cannot_be_read(tmp_path: Path) -> None:
+    def write(file: Any) -> None:
+        file["t"], file["x"], file["r"] = NUMBERS, NUMBERS, NUMBERS
+        add_quad_attribute(file["t"], "units")
+        file["r"].attrs["units"] = file["x"].ref
+
+    here = found(written(tmp_path / "x.h5", write))
+    assert "Insufficient precision" in here["t"]
+    assert "neither number nor text" in here["r"]
+    assert here["x"] == NUMBERS.tolist()
+
+
+def test_names_of_dimensions_are_a_label(tmp_path: Path) -> None:
+    def write(file: Any) -> None:
+        for name, scales in (("t", "xy"), ("u", "yx")):
+            file[name] = np.ones((3, 3))
+            for axis, scale in enumerate(scales):
+                file.require_dataset(scale, (3,), "f8")
+                file[scale].make_scale()
+                file[name].dims[axis].attach_scale(file[scale])
+        file["v"] = np.ones((3, 3))
+        file["v"].dims[1].label = "my y"
+        file["w"] = np.ones(3)
+
+    path = written(tmp_path / "x.h5", write)
+    found_labels = [labels(path, name) for name in "tuvw"]
+    assert found_labels == [{"dims": "x y"}, {"dims": "y x"}, {"dims": "- my\\ y"}, {}]

@@ -1,0 +1,203 @@
+"""What the formats say of a variable besides its numbers: names of dimensions, units, fill values.
+
+And that one variable that cannot be read does not keep the others from being compared.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from ciwrap.errors import ConfigError, CorruptFileError
+from ciwrap.readers.adios2 import Adios2Reader
+from ciwrap.readers.netcdf import NetcdfReader
+from ciwrap.readers.zarr_store import ZarrReader
+
+h5py = pytest.importorskip("h5py")
+netcdf4 = pytest.importorskip("netCDF4")
+zarr = pytest.importorskip("zarr")
+
+from hdf5_odd import add_new_reference, add_quad, add_quad_attribute  # noqa: E402
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ciwrap.readers import Reader
+
+CLASSIC = ("NETCDF3_CLASSIC", "NETCDF3_64BIT_DATA")
+NETCDF = (*CLASSIC, "NETCDF4")
+
+
+def labels(reader: Reader, path: Path, name: str = "t", **options: Any) -> dict[str, str]:
+    with reader.open(path, options=options) as source:
+        return dict(source.info(name).labels)
+
+
+def faults(reader: Reader, path: Path, **options: Any) -> dict[str, str | None]:
+    with reader.open(path, options=options) as source:
+        return {info.name: info.fault for info in source.variables}
+
+
+# --- NetCDF ---------------------------------------------------------------------------------------
+
+
+def netcdf(path: Path, kind: str, dimensions: str, **attributes: Any) -> Path:
+    """A variable t, packed if it has a scale_factor."""
+    with netcdf4.Dataset(path, "w", format=kind) as file:
+        file.createDimension("time", None)
+        for name in "xy":
+            file.createDimension(name, 3)
+        fill = attributes.pop("_FillValue", None)
+        dtype = "i2" if "scale_factor" in attributes else "f4"
+        one = file.createVariable("t", dtype, dimensions.split(), fill_value=fill)
+        one.setncatts(attributes)
+        one.set_auto_maskandscale(False)
+        one[0 : (2 if "time" in dimensions else 3)] = 1
+    return path
+
+
+@pytest.mark.parametrize("kind", NETCDF)
+def test_names_of_dimensions_in_netcdf(tmp_path: Path, kind: str) -> None:
+    for dimensions in ("x y", "y x"):
+        path = netcdf(tmp_path / "x.nc", kind, dimensions)
+        assert labels(NetcdfReader(), path) == {"dims": dimensions}
+    # The one that goes through time is told by the iterations.
+    path = netcdf(tmp_path / "x.nc", kind, "time y x")
+    assert labels(NetcdfReader(), path, "t[1]") == {"dims": "y x"}
+    assert labels(NetcdfReader(), path, iterations="none") == {"dims": "time y x"}
+    path = netcdf(tmp_path / "x.nc", kind, "time")
+    assert labels(NetcdfReader(), path, "t[1]") == {}
+
+
+@pytest.mark.parametrize("kind", NETCDF)
+def test_units_and_fill_values_in_netcdf(tmp_path: Path, kind: str) -> None:
+    attributes = {"units": "K", "long_name": "temperature", "_FillValue": np.float32(9.96921e36)}
+    path = netcdf(tmp_path / "x.nc", kind, "x", **attributes)
+    wanted = {"dims": "x", "units": "K", "_FillValue": "9.96921e+36"}
+    assert labels(NetcdfReader(), path) == wanted
+    assert labels(NetcdfReader(), path, attributes=True) == wanted
+    assert labels(NetcdfReader(), path, attributes=False) == {"dims": "x"}
+    chosen = labels(NetcdfReader(), path, attributes=["long_name"])
+    assert chosen == {"dims": "x", "long_name": "temperature"}
+    for wrong in ("units", 1, [1], {"units": True}):
+        with pytest.raises(ConfigError, match="true, false or a list of names"):
+            NetcdfReader().open(path, options={"attributes": wrong})
+
+
+@pytest.mark.parametrize("kind", NETCDF)
+def test_what_the_values_tell_already_is_no_label(tmp_path: Path, kind: str) -> None:
+    """Programs choose scale factors by the numbers; unpacked values have them in them."""
+    attributes = {"units": "K", "scale_factor": 0.5, "add_offset": 1.0, "_FillValue": np.int16(-9)}
+    path = netcdf(tmp_path / "x.nc", kind, "x", **attributes)
+    assert labels(NetcdfReader(), path) == {"dims": "x", "units": "K"}
+    with NetcdfReader().open(path) as source:
+        assert source.read("t", 0, 3).tolist() == [1.5, 1.5, 1.5]
+    named = labels(NetcdfReader(), path, attributes=["scale_factor", "_FillValue"])
+    assert named == {"dims": "x", "scale_factor": "0.5", "_FillValue": "-9"}
+
+
+@pytest.mark.parametrize("kind", CLASSIC)
+def test_an_odd_variable_of_classic_netcdf(tmp_path: Path, kind: str) -> None:
+    path = netcdf(tmp_path / "x.nc", kind, "x", scale_factor="half")
+    with netcdf4.Dataset(path, "a") as file:
+        file.createVariable("u", "f4", ("x",))[:] = 1
+    found = faults(NetcdfReader(), path)
+    assert "its attribute scale_factor is no single number" in str(found.pop("t"))
+    assert found == {"u": None}
+
+
+def test_odd_objects_of_netcdf(tmp_path: Path) -> None:
+    path = netcdf(tmp_path / "x.nc", "NETCDF4", "x")
+    with netcdf4.Dataset(path, "a") as file:
+        for name in ("u", "v"):
+            file.createVariable(name, "f8", ("x",))[:] = 1
+        file.createGroup("nothing")
+    with h5py.File(path, "a") as file:
+        add_quad(file, "quad")
+        add_new_reference(file, "reference")
+        add_quad_attribute(file["u"], "units")
+        add_quad_attribute(file["v"], "odd")
+        file["alias"] = h5py.SoftLink("/t")
+    found = faults(NetcdfReader(), path)
+    assert sorted(found) == ["alias", "nothing/", "quad", "reference", "t", "u", "v"]
+    assert {name for name, fault in found.items() if fault} == {"quad", "reference", "u"}
+    # Only the file says what dimensions are called.
+    assert labels(NetcdfReader(), path, "t") == labels(NetcdfReader(), path, "alias")
+    found = faults(NetcdfReader(), path, attributes=True)
+    assert "Insufficient precision" in str(found["v@odd"])
+    assert found["v"] is None
+
+
+def test_a_dataset_without_dimensions_in_netcdf(tmp_path: Path) -> None:
+    path = netcdf(tmp_path / "x.nc", "NETCDF4", "x")
+    with h5py.File(path, "a") as file:
+        file["bare"] = np.ones(3)
+    assert labels(NetcdfReader(), path, "bare") == {}
+
+
+def test_a_link_that_leads_nowhere_in_netcdf(tmp_path: Path) -> None:
+    path = netcdf(tmp_path / "x.nc", "NETCDF4", "x")
+    with h5py.File(path, "a") as file:
+        file["deep/gone"] = h5py.SoftLink("/no")
+    with pytest.raises(CorruptFileError, match=r"x.nc: deep/gone: is a link .*format: hdf5"):
+        NetcdfReader().open(path)
+
+
+# --- Zarr -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_labels_of_zarr(tmp_path: Path, version: int) -> None:
+    root = zarr.open_group(str(tmp_path / "x.zarr"), mode="w", zarr_format=version)
+    for name, dimensions in (("t", ["x", "y"]), ("u", ["y", "x"]), ("h", ["time", "x"])):
+        keywords = {} if version == 2 else {"dimension_names": dimensions}
+        one = root.create_array(name, shape=(3, 3), dtype="f4", **keywords)
+        one[...] = 1
+        if version == 2:
+            one.attrs["_ARRAY_DIMENSIONS"] = dimensions
+    root["t"].attrs["units"] = "K"
+    root.create_array("bare", shape=(3,), dtype="f4")[...] = 1
+    root.create_group("nothing")
+    found = {
+        name: labels(ZarrReader(), tmp_path / "x.zarr", name)
+        for name in ("t", "u", "h[2]", "bare", "nothing/")
+    }
+    assert found == {
+        "t": {"dims": "x y", "units": "K"},
+        "u": {"dims": "y x"},
+        "h[2]": {"dims": "x"},
+        "bare": {},
+        "nothing/": {},
+    }
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_an_odd_array_of_zarr(tmp_path: Path, version: int) -> None:
+    root = zarr.open_group(str(tmp_path / "x.zarr"), mode="w", zarr_format=version)
+    for name in ("fine", "odd"):
+        root.create_array(name, shape=(3,), dtype="f4")[...] = 1
+    described = tmp_path / "x.zarr/odd" / ("zarr.json" if version == 3 else ".zarray")
+    described.write_text(described.read_text().replace("float32", "f128").replace("<f4", "<q4"))
+    found = faults(ZarrReader(), tmp_path / "x.zarr")
+    assert found.pop("fine") is None
+    assert "cannot be read" in str(found.pop("odd"))
+    assert found == {}
+
+
+# --- ADIOS2 ---------------------------------------------------------------------------------------
+
+
+def test_labels_of_adios2(tmp_path: Path) -> None:
+    adios2 = pytest.importorskip("adios2")
+    with adios2.Stream(str(tmp_path / "x.bp"), "w") as file:
+        for _ in file.steps(2):
+            file.write("t", np.ones(3), [3], [0], [3])
+            file.write("u", np.ones(3), [3], [0], [3])
+            file.write_attribute("units", "K", "t")
+            file.write_attribute("made", "today")
+    assert labels(Adios2Reader(), tmp_path / "x.bp", "t[1]") == {"units": "K"}
+    assert labels(Adios2Reader(), tmp_path / "x.bp", "u[1]") == {}
+    names = faults(Adios2Reader(), tmp_path / "x.bp", attributes=True)
+    assert {name for name in names if "@" in name} == {"@made", "@t/units"}
