@@ -29,6 +29,14 @@ SECONDS = 120
 # Variables that the interpreter and its libraries read when they start.
 READ_AT_START = ("PYTHON", "OMP_", "KOKKOS_", "LD_", "LANG", "LC_")
 
+# For a pytest in a process of its own: without the plugins of others that happen to be installed,
+# which take a second to load (most of it zarr's). Ours comes by its entry point as ever.
+NO_OTHER_PLUGINS = tuple(
+    word
+    for name in ("zarr", "hypothesispytest", "syrupy", "regressions", "rerunfailures", "xdist")
+    for word in ("-p", f"no:{name}")
+)
+
 
 def command(*arguments: str) -> list[str]:
     """The words that start ciwrap as a process."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import NO_OTHER_PLUGINS
 
 ROOT = Path(__file__).resolve().parents[2]
 # Appended, so that an installed ciwrap comes before the source tree.
@@ -101,6 +102,7 @@ def test_whole_runs_read_what_is_promised(tmp_path: Path) -> None:
 
 def test_the_plugin_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(NO_OTHER_PLUGINS))
     import pytest_plugin
 
     cases = pytest_plugin._small(5)

@@ -11,6 +11,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import pytest
+from command_line import NO_OTHER_PLUGINS
 from e2e.cli_project import command, environment
 from e2e.pages import ROOT, blocks_of
 
@@ -106,7 +107,7 @@ def test_the_test(tmp_path: Path) -> None:
 
     def pytest(*more: str) -> str:
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *more],
+            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *NO_OTHER_PLUGINS, *more],
             cwd=tmp_path,
             env=environment(CI=""),
             capture_output=True,

@@ -11,6 +11,7 @@ import shlex
 import sys
 from pathlib import Path
 
+from command_line import NO_OTHER_PLUGINS
 from e2e.pages import ROOT, follow
 
 SESSION = ROOT / "docs" / "tutorial" / "tests-and-review.md"
@@ -57,6 +58,7 @@ def test_every_command_prints_what_the_page_says(tmp_path: Path) -> None:
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_PAGER": "cat",
         "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTEST_ADDOPTS": "-p no:cacheprovider -W ignore::pytest.PytestAssertRewriteWarning",
+        "PYTEST_ADDOPTS": "-p no:cacheprovider -W ignore::pytest.PytestAssertRewriteWarning "
+        + " ".join(NO_OTHER_PLUGINS),
     }
     assert follow(SESSION, tmp_path, environment, script_line) > 9
