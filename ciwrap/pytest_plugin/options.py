@@ -15,7 +15,7 @@ UNUSED_MODES = ("ignore", "warn", "fail", "delete")
 DEFAULT_VARIANTS = ("{system}-{machine}",)
 
 MARKER = (
-    "ciwrap(bounds=, ignore=, strict=, duplicates=, repeat=, atol=, ... as in ciwrap.yaml):"
+    "ciwrap(atol=, ... as in ciwrap.yaml, bounds=, ignore=, strict=, duplicates=, repeat=):"
     " defaults for ciwrap.check() in this test, which fails if it checks nothing; repeat=N runs the"
     " test's body N times and compares the runs with each other instead of with a golden"
 )
