@@ -68,6 +68,6 @@ def make_starter(found: Iterable[FoundFile], *, command: str | None = None) -> S
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of ciwrap.yaml, for editors; stable between releases of one version."""
-    from ciwrap.config.json_schema import json_schema as make
+    from ciwrap.config.editor_schema import json_schema as make
 
     return make()

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from unit.config_texts import FULL, ROOT, check_with, load
 
+from ciwrap import config
 from ciwrap.config import find_config, json_schema, load_config
 from ciwrap.config.loading import READER_GROUP
 from ciwrap.config.schema import OPTIONS, OWN_FORMATS
@@ -135,6 +136,11 @@ def test_unknown_check_offers_the_nearest() -> None:
 
 def test_schema_file_is_current() -> None:
     assert json.loads(SCHEMA_FILE.read_text(encoding="utf-8")) == json_schema()
+
+
+def test_the_schema_can_be_asked_for_again() -> None:
+    """Not even the module that makes it takes its name in the package."""
+    assert config.json_schema() == config.json_schema()
 
 
 def test_schema_accepts_what_loads() -> None:
