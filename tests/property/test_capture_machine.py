@@ -1,0 +1,317 @@
+"""Captures over time: runs that change, are captured, captured against each other, and compared.
+
+Whatever happens in whatever order, comparing two runs says what plain NumPy says of their files. A
+capture may only save work. The machine writes new checkpoints, writes in place, gives files their
+old times back, loses captures, captures with residues and against other runs, is killed in the
+middle of a capture, and compares, with captures and without.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from ciwrap.captures.capture import CaptureOptions, capture_run
+from ciwrap.captures.side import open_side
+from ciwrap.catalog.rules import Rules
+from ciwrap.compare.histories import compare_histories
+from ciwrap.errors import CiwrapError, CorruptCaptureError, UsageError
+from ciwrap.model import CheckResult, ErrorBound, VariableSettings, Verdict
+from ciwrap.readers.layout import find_in
+from ciwrap.trees.build import Resources
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RUNS = ("a", "b", "c")
+NAMES = ("x", "n")
+ITERATIONS = (1, 2)
+ATOL = 1.0
+# Cells of this bound are 1 wide with k = 15 residues in each: values that round alike, values that
+# do not, and values just within and just beyond the bound of each other.
+VALUES = (0.0, 0.05, 0.35, 0.5, 0.99, 1.0, 1.05, 1.3, 1.36, 2.0, -0.4, 1e300, float("nan"))
+LAYOUT = "iter_{iteration:d}/{name}.npy"
+SERIAL = Resources(backend="serial", threads=1)
+
+
+class KilledError(BaseException):
+    """Stands for the end of the process."""
+
+
+def rules_of(atol: float | None) -> Rules:
+    def settings_for(identity: Any, dtype: str) -> VariableSettings:
+        bound = ErrorBound(atol or 0.0) if np.dtype(dtype).kind == "f" else ErrorBound()
+        return VariableSettings(bound=bound)
+
+    return Rules(settings_for, lambda _: False, bounds_are_given=atol is not None)
+
+
+@contextmanager
+def suppress_if(pattern: str, *kinds: type[CiwrapError]) -> Iterator[None]:
+    """Suppresses errors of those kinds that say what is expected of them."""
+    try:
+        yield
+    except kinds as error:
+        if not re.search(pattern, str(error)):
+            raise
+
+
+class CaptureMachine(RuleBasedStateMachine):
+    """The state is what lies in the folder; the oracle reads nothing but the .npy files."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(prefix="ciwrap-machine-"))
+
+    def teardown(self) -> None:
+        shutil.rmtree(self.folder)
+
+    def path(self, run: str, iteration: int, name: str) -> Path:
+        return self.folder / run / f"iter_{iteration}" / f"{name}.npy"
+
+    def capture_path(self, run: str) -> Path:
+        return self.folder / run / ".ciwrap.tree"
+
+    @initialize()
+    def begin(self) -> None:
+        for run in RUNS:
+            for iteration in ITERATIONS:
+                self.path(run, iteration, "x").parent.mkdir(parents=True)
+                np.save(self.path(run, iteration, "x"), np.full(40, 0.35))
+                np.save(self.path(run, iteration, "n"), np.arange(40))
+
+    @rule(
+        run=st.sampled_from(RUNS),
+        iteration=st.sampled_from(ITERATIONS),
+        name=st.sampled_from(NAMES),
+        at=st.integers(0, 39),
+        value=st.sampled_from(VALUES),
+        count=st.sampled_from([1, 40]),
+        how=st.sampled_from(["new file", "in place", "in place, old times"]),
+    )
+    def write(
+        self, run: str, iteration: int, name: str, at: int, value: float, count: int, how: str
+    ) -> None:
+        path = self.path(run, iteration, name)
+        if not path.exists():
+            return
+        values = np.load(path)
+        stop = min(40, at + count)
+        values[at:stop] = value if name == "x" else int(np.nan_to_num(value, posinf=7) % 5)
+        before = path.stat()
+        if how == "new file":
+            new = path.with_name("new")
+            with new.open("wb") as file:
+                np.save(file, values)
+            new.replace(path)
+            return
+        with path.open("r+b") as file:
+            np.save(file, values)
+        if how == "in place, old times":
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    @rule(run=st.sampled_from(RUNS), iteration=st.sampled_from(ITERATIONS))
+    def lose_a_variable(self, run: str, iteration: int) -> None:
+        self.path(run, iteration, "n").unlink(missing_ok=True)
+
+    @rule(run=st.sampled_from(RUNS), iteration=st.sampled_from(ITERATIONS))
+    def write_it_again(self, run: str, iteration: int) -> None:
+        np.save(self.path(run, iteration, "n"), np.arange(40))
+
+    @rule(one=st.sampled_from(RUNS), other=st.sampled_from(RUNS))
+    def copy_a_run(self, one: str, other: str) -> None:
+        if one != other:
+            shutil.rmtree(self.folder / other)
+            shutil.copytree(self.folder / one, self.folder / other)
+
+    @rule(run=st.sampled_from(RUNS))
+    def lose_the_capture(self, run: str) -> None:
+        self.capture_path(run).unlink(missing_ok=True)
+
+    @rule(
+        run=st.sampled_from(RUNS),
+        residues=st.booleans(),
+        against=st.sampled_from((None, *RUNS)),
+        atol=st.sampled_from([None, ATOL, ATOL, 2.0]),
+        checksums=st.booleans(),
+        rebuild=st.booleans(),
+    )
+    def capture(
+        self,
+        run: str,
+        residues: bool,
+        against: str | None,
+        atol: float | None,
+        checksums: bool,
+        rebuild: bool,
+    ) -> None:
+        self._capture(run, residues, against, atol, checksums=checksums, rebuild=rebuild)
+
+    @rule(
+        run=st.sampled_from(RUNS),
+        residues=st.booleans(),
+        against=st.sampled_from((None, *RUNS)),
+        step=st.integers(0, 12),
+    )
+    def be_killed_while_capturing(
+        self, run: str, residues: bool, against: str | None, step: int
+    ) -> None:
+        left = [step]
+
+        def dying(real: Any) -> Any:
+            def call(*arguments: Any, **more: Any) -> Any:
+                if left[0] == 0:
+                    raise KilledError
+                left[0] -= 1
+                return real(*arguments, **more)
+
+            return call
+
+        with ExitStack() as stack:
+            for target, name in ((os, "pwrite"), (os, "fsync"), (os, "ftruncate")):
+                patched = mock.patch.object(target, name, dying(getattr(target, name)))
+                stack.enter_context(patched)
+            stack.enter_context(suppress(KilledError))
+            self._capture(run, residues, against, ATOL)
+
+    def _capture(
+        self,
+        run: str,
+        residues: bool,
+        against: str | None,
+        atol: float | None,
+        *,
+        checksums: bool = False,
+        rebuild: bool = False,
+    ) -> None:
+        other = None if against is None else self.capture_path(against)
+        if other is not None and (against == run or not other.exists()):
+            return
+        folder, target = self.folder / run, self.capture_path(run)
+        options = CaptureOptions(
+            chunk_bytes=None if other is not None else 64,
+            residues=residues,
+            against=other,
+            checksums=checksums,
+            settle_seconds=0,
+        )
+        found = find_in(folder, layout=LAYOUT, exclude=(".ciwrap.tree*",))
+        # The mistakes that this machine makes; what a killed capture left is no capture of a run.
+        told = r"has no residues|was captured with|is no capture of a run|never completed"
+        with suppress_if(told, UsageError, CorruptCaptureError):
+            capture_run(
+                folder, found, target, rules_of(atol), options, rebuild=rebuild, resources=SERIAL
+            )
+
+    @rule(
+        one=st.sampled_from(RUNS),
+        other=st.sampled_from(RUNS),
+        atol=st.sampled_from([ATOL, ATOL, 2.0, 0.0]),
+        use_captures=st.booleans(),
+        verify_checksums=st.booleans(),
+    )
+    def compare(
+        self, one: str, other: str, atol: float, use_captures: bool, verify_checksums: bool
+    ) -> None:
+        check = self._compare(
+            one, other, atol, use_captures=use_captures, verify_checksums=verify_checksums
+        )
+        self._hold_against_numpy(one, other, atol, check)
+
+    @invariant()
+    def a_and_b_are_told_apart(self) -> None:
+        if self.path("a", 1, "x").exists():
+            check = self._compare("a", "b", ATOL, use_captures=True, verify_checksums=False)
+            self._hold_against_numpy("a", "b", ATOL, check)
+
+    def _compare(
+        self, one: str, other: str, atol: float, *, use_captures: bool, verify_checksums: bool
+    ) -> CheckResult:
+        sides = []
+        for run in (one, other):
+            folder = self.folder / run
+            found = find_in(folder, layout=LAYOUT, exclude=(".ciwrap.tree*",))
+            sides.append(
+                open_side(
+                    folder, found, use_capture=use_captures, verify_checksums=verify_checksums
+                )
+            )
+        try:
+            return compare_histories(
+                "machine",
+                sides[0],
+                sides[1],
+                rules_of(atol),
+                golden_path=one,
+                source_path=other,
+                resources=SERIAL,
+            )
+        finally:
+            for side in sides:
+                side.close()
+
+    def _hold_against_numpy(self, one: str, other: str, atol: float, check: CheckResult) -> None:
+        results = {(v.name, v.iteration): v for v in check.variables}
+        for iteration in ITERATIONS:
+            for name in NAMES:
+                paths = [self.path(run, iteration, name) for run in (one, other)]
+                there = [path.exists() for path in paths]
+                if not any(there):
+                    assert (name, iteration) not in results
+                    continue
+                result = results[name, iteration]
+                if not all(there):
+                    assert result.verdict is Verdict.NOT_COMPARABLE
+                    continue
+                g, v = (np.load(path) for path in paths)
+                bound = atol if name == "x" else 0
+                with np.errstate(all="ignore"):
+                    equal = (g == v) | ((g != g) & (v != v)) | (np.abs(v - g) <= bound)
+                wanted = int((~equal).sum())
+                assert result.verdict is (Verdict.DIFFER if wanted else Verdict.MATCH), result
+                assert result.differing_count == wanted, result
+
+
+TestCaptures = CaptureMachine.TestCase
+TestCaptures.settings = settings(
+    max_examples=max(8, settings().max_examples // 8), stateful_step_count=40, deadline=None
+)
+
+
+@pytest.mark.parametrize("third", ["refreshed", "another"])
+def test_a_run_captured_against_one_baseline_is_not_held_against_another(
+    third: str, tmp_path: Path
+) -> None:
+    """The baselines round to the same cells, so their coarse roots are equal; the residues tell."""
+    machine = CaptureMachine()
+    try:
+        machine.begin()
+        for run, value in (("a", 0.35), ("b", 1.30), ("c", 0.05)):
+            for iteration in ITERATIONS:
+                np.save(machine.path(run, iteration, "x"), np.full(40, value))
+        baseline = "a" if third == "refreshed" else "c"
+        if third == "another":
+            np.save(machine.path("c", 1, "x"), np.full(40, 0.35))
+            np.save(machine.path("a", 1, "x"), np.full(40, 0.05))
+        machine._capture(baseline, True, None, ATOL)
+        machine._capture("b", False, baseline, ATOL)
+        if third == "refreshed":
+            np.save(machine.path("a", 1, "x"), np.full(40, 0.05))
+        machine._capture("a", True, None, ATOL)
+        check = machine._compare("a", "b", ATOL, use_captures=True, verify_checksums=False)
+        machine._hold_against_numpy("a", "b", ATOL, check)
+        assert check.verdict is Verdict.DIFFER
+    finally:
+        machine.teardown()
