@@ -60,6 +60,9 @@ class TreeParameters:
     # Share of the bound that never raises a false alarm against residues (exact: 1.0).
     guaranteed_share: float
     exact_above: float  # magnitudes from here on are compared exactly (inf: none)
+    # Whether a chunk whose digests differ surely holds a differing element: bounds of zero, exact types, and bounds in
+    # steps whose residues tell every step apart (of a tree made against the other). Elsewhere it may be a false alarm.
+    suspect_is_proof: bool
     def __eq__(self, other: object) -> bool: ...
 
 @final
@@ -184,7 +187,8 @@ def cell_codes(
 
 def diff_trees(golden: Tree, new: Tree, *, start_level: int = -1) -> NDArray[np.int64]:
     """Suspect leaves, ascending. Breadth-first from start_level (-1: a middle level; 0: the root).
-    Raises CoreError if parameters or sizes differ."""
+    Raises CoreError if parameters or sizes differ, or if each tree has residues of its own (one has to be made against
+    the other)."""
 
 def diff_leaves(golden: Any, new: Any) -> NDArray[np.int64]:
     """Which of two equally long rows of leaf digests (16 bytes each, back to back) do not match, ascending."""
@@ -215,6 +219,9 @@ class Comparison:
     histogram: NDArray[
         np.int64
     ]  # (34,): counts of |v-g|/bound: [0] = 0, [1] < 2^-16, then [2^(i-18), 2^(i-17)) for i = 2..32, [33] = beyond or not finite
+    differing_leaves: NDArray[
+        np.int64
+    ]  # chunks that hold a differing element, ascending; numbered as in the array's tree
 
 @final
 class ElementComparer:
@@ -236,6 +243,20 @@ class ElementComparer:
         """The same where at least one is a DeviceArray (as a whole) of the backend's device, the other that or the
         elements' bytes. What has no kernel on devices is brought over and compared on the host."""
     def finish(self) -> Comparison: ...
+
+def check_deciders(
+    parameters: TreeParameters,
+    comparison: Comparison,
+    suspects: NDArray[np.int64],
+    *,
+    compared_leaves: NDArray[np.int64] | None = None,
+) -> None:
+    """Holds what digests and elements say of the chunks against each other.
+
+    suspects: chunks whose digests differ, ascending (as `diff_trees` gives them). compared_leaves: those whose elements
+    were compared, ascending; None: all. Raises an error of code "internal" if an element differs in a chunk whose
+    digests agree, or if a suspect that was compared holds no differing element though `suspect_is_proof`.
+    """
 
 def compare_arrays(
     parameters: TreeParameters, golden: Any, new: Any, *, max_indices: int = 100

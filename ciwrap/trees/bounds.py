@@ -12,8 +12,6 @@ from ciwrap.model import ErrorBound, number_text
 if TYPE_CHECKING:
     from ciwrap import _core
 
-_EXACT_TYPES = frozenset("iubSUV")
-
 
 def bound_of(parameters: _core.TreeParameters) -> ErrorBound:
     """The error bound that parameters were made with."""
@@ -36,14 +34,5 @@ def describe_bound(parameters: _core.TreeParameters) -> str:
 
 
 def suspect_is_proof(parameters: _core.TreeParameters) -> bool:
-    """Whether a suspect chunk surely holds a differing element, without looking at the golden's
-    data.
-
-    True where the codes decide exactly: bound zero, exact types, and step bounds whose residues
-    tell every step apart. Everywhere else a suspect chunk may be a false alarm.
-    """
-    if parameters.kind == "exact":
-        type_code = parameters.dtype.lstrip("<>=|")
-        is_exact_type = type_code[:1] in _EXACT_TYPES and type_code != "bf2"
-        return is_exact_type or bound_of(parameters).is_exact
-    return parameters.kind == "steps" and parameters.guaranteed_share >= 1.0
+    """Whether a suspect chunk surely holds a differing element, without the golden's data."""
+    return parameters.suspect_is_proof

@@ -18,6 +18,7 @@ enum class ErrorCode {
     too_large,         // more than the caller allows (the limit is the caller's own)
     not_available,     // a backend, engine or device that this machine or build does not have
     interrupted,       // a signal asked a long call to stop
+    internal,          // two of our own answers contradict each other: never a verdict
 };
 
 class Error : public std::runtime_error {

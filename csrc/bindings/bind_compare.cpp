@@ -4,6 +4,7 @@
 
 #include "bindings/py_device.hpp"
 #include "bindings/py_tree.hpp"
+#include "core/deciders.hpp"
 #include "core/element_compare.hpp"
 
 namespace py = pybind11;
@@ -48,6 +49,20 @@ void update_device(ElementComparer& comparer, const py::object& golden, const py
     comparer.update_device(golden_held.side(), value_held.side(), first_element, element_count);
 }
 
+using LeafArray = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
+
+std::span<const std::int64_t> as_span(const LeafArray& leaves) {
+    return {leaves.data(), static_cast<std::size_t>(leaves.size())};
+}
+
+void check(const TreeParameters& parameters, const Comparison& comparison,
+           const LeafArray& suspects, const std::optional<LeafArray>& compared) {
+    std::optional<std::span<const std::int64_t>> leaves;
+    if (compared)
+        leaves = as_span(*compared);
+    check_deciders(parameters, comparison, as_span(suspects), leaves);
+}
+
 }  // namespace
 
 void register_compare(py::module_& module) {
@@ -75,10 +90,12 @@ void register_compare(py::module_& module) {
         .def_readonly("nan_mismatch_count", &Comparison::nan_mismatch_count)
         .def_readonly("inf_mismatch_count", &Comparison::inf_mismatch_count)
         .def_readonly("missing_mismatch_count", &Comparison::missing_mismatch_count)
-        .def_property_readonly("histogram", [](const Comparison& c) {
-            const std::vector<std::int64_t> counts(c.histogram.begin(), c.histogram.end());
-            return py::array_t<std::int64_t>(static_cast<py::ssize_t>(counts.size()),
-                                             counts.data());
+        .def_property_readonly("histogram",
+                               [](const Comparison& c) {
+                                   return as_array({c.histogram.begin(), c.histogram.end()});
+                               })
+        .def_property_readonly("differing_leaves", [](const Comparison& c) {
+            return as_array(c.differing_leaves.list());
         });
 
     py::class_<ElementComparer>(module, "ElementComparer")
@@ -95,6 +112,8 @@ void register_compare(py::module_& module) {
              py::arg("first_element"), py::arg("element_count"))
         .def("finish", &ElementComparer::result);
 
+    module.def("check_deciders", &check, py::arg("parameters"), py::arg("comparison"),
+               py::arg("suspects"), py::kw_only(), py::arg("compared_leaves") = py::none());
     module.def(
         "compare_arrays",
         [](const TreeParameters& parameters, const py::object& golden, const py::object& value,

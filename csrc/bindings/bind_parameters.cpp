@@ -7,6 +7,7 @@
 #include "base/fill_value.hpp"
 #include "base/quantize_plan.hpp"
 #include "bindings/py_tree.hpp"
+#include "core/deciders.hpp"
 
 namespace py = pybind11;
 
@@ -126,6 +127,7 @@ void register_parameters(py::module_& module) {
         .def_property_readonly("code_bytes", plan_member(&QuantizePlan::code_bytes))
         .def_property_readonly("guaranteed_share", plan_member(&QuantizePlan::guaranteed_share))
         .def_property_readonly("exact_above", plan_member(&QuantizePlan::exact_above))
+        .def_property_readonly("suspect_is_proof", &suspect_is_proof)
         .def(
             "__eq__", [](const TreeParameters& a, const TreeParameters& b) { return a == b; },
             py::is_operator())

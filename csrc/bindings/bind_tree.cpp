@@ -101,12 +101,6 @@ py::tuple cell_codes(const TreeParameters& parameters, const py::object& data,
                           plan.has_residues() && !against ? py::object(unpacked) : py::none());
 }
 
-py::array_t<std::int64_t> as_array(const std::vector<std::uint64_t>& leaves) {
-    py::array_t<std::int64_t> array(static_cast<py::ssize_t>(leaves.size()));
-    std::copy(leaves.begin(), leaves.end(), array.mutable_data());
-    return array;
-}
-
 py::array_t<std::int64_t> diff(const PyTree& golden, const PyTree& other,
                                std::int64_t start_level) {
     std::vector<std::uint64_t> leaves;

@@ -6,9 +6,12 @@
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/merkle_tree.hpp"
@@ -43,6 +46,13 @@ class PyBytes {
     Py_buffer view_{};
 };
 
+// Counts, or indices of chunks.
+inline pybind11::array_t<std::int64_t> as_array(const std::vector<std::uint64_t>& numbers) {
+    pybind11::array_t<std::int64_t> array(static_cast<pybind11::ssize_t>(numbers.size()));
+    std::copy(numbers.begin(), numbers.end(), array.mutable_data());
+    return array;
+}
+
 inline pybind11::bytes digest_bytes(const Digest& digest) {
     return {reinterpret_cast<const char*>(digest.bytes.data()), digest.bytes.size()};
 }
@@ -64,6 +74,8 @@ inline const char* error_code_name(ErrorCode code) {
             return "not_available";
         case ErrorCode::interrupted:
             return "interrupted";
+        case ErrorCode::internal:
+            return "internal";
     }
     return "invalid_argument";
 }

@@ -196,8 +196,11 @@ Pair compare_integers(const TreeParameters& parameters, const QuantizePlan& plan
 // Gathers the scalars of one element (complex: two) and writes the element down.
 class ElementTally {
   public:
-    ElementTally(Comparison& result, std::size_t max_indices)
-        : result_(result), max_indices_(max_indices) {}
+    ElementTally(const QuantizePlan& plan, const DataType& type, Comparison& result,
+                 std::size_t max_indices)
+        : result_(result),
+          max_indices_(max_indices),
+          marker_(plan, type, result.differing_leaves) {}
 
     void add(const Pair& pair) {
         differs_ = differs_ || pair.differs;
@@ -226,6 +229,7 @@ class ElementTally {
         result_.max_bound_share = std::max(result_.max_bound_share, share_);
         if (differs_) {
             ++result_.differing_count;
+            marker_.mark(static_cast<std::uint64_t>(index));
             if (result_.first_index < 0)
                 result_.first_index = index;
             if (result_.indices.size() < max_indices_)
@@ -247,6 +251,7 @@ class ElementTally {
   private:
     Comparison& result_;
     std::size_t max_indices_;
+    LeafMarker marker_;
     double difference_ = 0.0;
     double relative_ = 0.0;
     double share_ = 0.0;
@@ -256,9 +261,9 @@ class ElementTally {
 };
 
 template <class Bits, class Compare>
-void compare_scalars(const DataType& type, const CompareInput& input, std::size_t max_indices,
-                     Comparison& result, Compare&& compare) {
-    ElementTally tally(result, max_indices);
+void compare_scalars(const QuantizePlan& plan, const DataType& type, const CompareInput& input,
+                     std::size_t max_indices, Comparison& result, Compare&& compare) {
+    ElementTally tally(plan, type, result, max_indices);
     for (std::uint64_t element = 0; element < input.element_count; ++element) {
         for (std::uint32_t part = 0; part < type.scalars_per_element; ++part) {
             const std::uint64_t at = (element * type.scalars_per_element + part) * sizeof(Bits);
@@ -274,7 +279,7 @@ void compare_floats(const TreeParameters& parameters, const QuantizePlan& plan,
                     const DataType& type, const CompareInput& input, std::size_t max_indices,
                     Comparison& result) {
     using Bits = typename FloatFormat<Type>::Bits;
-    compare_scalars<Bits>(type, input, max_indices, result, [&](Bits golden, Bits value) {
+    compare_scalars<Bits>(plan, type, input, max_indices, result, [&](Bits golden, Bits value) {
         return FloatPair<Type>::compare(parameters, plan, golden, value, result);
     });
 }
@@ -284,15 +289,15 @@ void compare_integer_block(const TreeParameters& parameters, const QuantizePlan&
                            const DataType& type, const CompareInput& input, std::size_t max_indices,
                            Comparison& result) {
     using Bits = std::make_unsigned_t<Integer>;
-    compare_scalars<Bits>(type, input, max_indices, result, [&](Bits golden, Bits value) {
+    compare_scalars<Bits>(plan, type, input, max_indices, result, [&](Bits golden, Bits value) {
         return compare_integers(parameters, plan, std::bit_cast<Integer>(golden),
                                 std::bit_cast<Integer>(value), result);
     });
 }
 
-void compare_booleans(const TreeParameters&, const QuantizePlan&, const DataType& type,
+void compare_booleans(const TreeParameters&, const QuantizePlan& plan, const DataType& type,
                       const CompareInput& input, std::size_t max_indices, Comparison& result) {
-    compare_scalars<std::uint8_t>(type, input, max_indices, result,
+    compare_scalars<std::uint8_t>(plan, type, input, max_indices, result,
                                   [](std::uint8_t golden, std::uint8_t value) {
                                       Pair pair;
                                       pair.finite = true;
@@ -305,9 +310,9 @@ void compare_booleans(const TreeParameters&, const QuantizePlan&, const DataType
 }
 
 // Bytes and unicode have no difference, only equality.
-void compare_raw(const TreeParameters&, const QuantizePlan&, const DataType& type,
+void compare_raw(const TreeParameters&, const QuantizePlan& plan, const DataType& type,
                  const CompareInput& input, std::size_t max_indices, Comparison& result) {
-    ElementTally tally(result, max_indices);
+    ElementTally tally(plan, type, result, max_indices);
     for (std::uint64_t element = 0; element < input.element_count; ++element) {
         const std::uint64_t at = element * type.scalar_bytes;
         Pair pair;

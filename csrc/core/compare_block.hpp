@@ -1,6 +1,7 @@
 // One block of elements against another, serially. Internal to csrc/core.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -17,6 +18,38 @@ struct CompareInput {
 
 // Elements of a block, at most.
 inline constexpr std::uint64_t compare_block_elements = 16384;
+
+// Notes the chunks of differing elements. Remembers the last one: neighbours often differ together.
+class LeafMarker {
+  public:
+    LeafMarker(const QuantizePlan& plan, const DataType& type, LeafSet& leaves)
+        : leaves_(leaves), leaf_elements_(plan.chunk_scalars / type.scalars_per_element) {}
+
+    void mark(std::uint64_t element) {
+        if (is_marked(element))
+            return;
+        const std::uint64_t leaf = element / leaf_elements_;
+        first_ = leaf * leaf_elements_;
+        count_ = leaf_elements_;
+        leaves_.insert(leaf);
+    }
+
+    // Elements first, first + 1, ..., a bit each from the lowest on.
+    void mark(std::uint64_t first, std::uint32_t elements) {
+        if (is_marked(first) && is_marked(first + 31))
+            return;
+        for (; elements != 0; elements &= elements - 1)
+            mark(first + static_cast<std::uint64_t>(std::countr_zero(elements)));
+    }
+
+  private:
+    bool is_marked(std::uint64_t element) const { return element - first_ < count_; }
+
+    LeafSet& leaves_;
+    std::uint64_t leaf_elements_;
+    std::uint64_t first_ = 0;  // of the elements of the chunk that was marked last
+    std::uint64_t count_ = 0;
+};
 
 using CompareFunction = void (*)(const TreeParameters& parameters, const QuantizePlan& plan,
                                  const DataType& type, const CompareInput& input,

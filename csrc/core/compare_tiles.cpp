@@ -24,7 +24,8 @@ std::uint32_t elements_of(std::uint32_t scalars, std::uint32_t scalars_per_eleme
 }
 
 void add_differing(std::uint32_t elements, std::uint64_t first_element, std::size_t max_indices,
-                   Comparison& result) {
+                   LeafMarker& marker, Comparison& result) {
+    marker.mark(first_element, elements);
     result.differing_count += static_cast<std::uint64_t>(std::popcount(elements));
     for (; elements != 0; elements &= elements - 1) {
         const auto index = static_cast<std::int64_t>(first_element) + std::countr_zero(elements);
@@ -124,6 +125,7 @@ void compare_block(const TreeParameters& parameters, const QuantizePlan& plan, c
     const std::uint64_t tile_elements = compare_tile / parts;
     const std::uint64_t tiles = input.element_count / tile_elements;
     TileStaging staging(parameters, plan, type);
+    LeafMarker marker(plan, type, result.differing_leaves);
     FloatTally tally;
     for (std::uint64_t first = 0; first < tiles;) {
         const std::uint64_t at = first * tile_elements * type.element_bytes();
@@ -147,7 +149,7 @@ void compare_block(const TreeParameters& parameters, const QuantizePlan& plan, c
             const std::uint32_t differs = tally.differs[tile];
             if (differs != 0) {
                 add_differing(elements_of(differs, type.scalars_per_element),
-                              input.first_element + element, max_indices, result);
+                              input.first_element + element, max_indices, marker, result);
             }
         }
         const auto index_of = [&](std::int64_t scalar) {

@@ -60,6 +60,7 @@ void Comparison::append(const Comparison& later, std::size_t max_indices) {
     missing_mismatch_count += later.missing_mismatch_count;
     for (std::size_t bin = 0; bin < share_bins; ++bin)
         histogram[bin] += later.histogram[bin];
+    differing_leaves.insert(later.differing_leaves);
 }
 
 ElementComparer::ElementComparer(TreeParameters parameters, std::size_t max_indices,

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "base/leaf_set.hpp"
 #include "base/quantize_plan.hpp"
 #include "base/tree_parameters.hpp"
 #include "core/tree_builder.hpp"
@@ -40,6 +41,7 @@ struct Comparison {
     std::uint64_t inf_mismatch_count = 0;
     std::uint64_t missing_mismatch_count = 0;
     std::array<std::uint64_t, share_bins> histogram{};
+    LeafSet differing_leaves;  // chunks that hold a differing element
 
     // Takes what a later stretch found.
     void append(const Comparison& later, std::size_t max_indices);

@@ -37,6 +37,11 @@ std::vector<std::uint64_t> diff_trees(const MerkleTree& golden, const MerkleTree
         throw Error(ErrorCode::invalid_argument,
                     "trees of arrays of different sizes cannot be compared");
     }
+    if (!golden.residues.empty() && !other.residues.empty() && golden.residues != other.residues) {
+        throw Error(ErrorCode::invalid_argument,
+                    "trees with residues of their own cannot be compared; make one of them against "
+                    "the other");
+    }
     const TreeShape shape = golden.shape();
     const std::size_t leaf_level = shape.level_count() - 1;
     std::size_t level = first_level(shape, start_level, execution.workers);
