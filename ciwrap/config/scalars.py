@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ciwrap.config.nodes import Scalar
 from ciwrap.model.forms import (
     FALSE_WORDS,
+    FLAG,
     TEXT,
     TRUE_WORDS,
     Form,
@@ -67,6 +68,14 @@ def _texts(value: Any) -> tuple[str, ...]:
     return read_each(value, TEXT.from_text)
 
 
+def _flag_or_texts(value: Any) -> bool | tuple[str, ...]:
+    """Yes, no, or which ones."""
+    if isinstance(value, list):
+        return _texts(value)
+    flag: bool = FLAG.from_text(value)
+    return flag
+
+
 def _command_words(value: Any) -> str | tuple[str, ...]:
     if not isinstance(value, list):
         text: str = TEXT.from_text(value)
@@ -118,6 +127,7 @@ _WORD_LIST = {**_MANY_TEXTS, "minItems": 1}
 
 ANY_TEXT = _written(_any_text, type=["string", "number", "boolean"])
 TEXTS = _written(_texts, anyOf=[{"type": "string"}, _MANY_TEXTS])
+FLAG_OR_TEXTS = _written(_flag_or_texts, anyOf=[dict(FLAG.schema), _MANY_TEXTS])
 COMMAND = _written(_command_words, anyOf=[{"type": "string", "minLength": 1}, _WORD_LIST])
 SHORT_COMMANDS = tuple(COMMAND.schema["anyOf"])
 OFFSET = whole(0, 1 << 62)

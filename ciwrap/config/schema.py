@@ -13,6 +13,7 @@ from ciwrap.config.scalars import (
     BYTE_ORDER,
     COLUMN_TYPE,
     COMMAND,
+    FLAG_OR_TEXTS,
     FORMAT_VERSION,
     HEADER_WORD,
     LENGTHS,
@@ -101,7 +102,11 @@ OPTIONS = Section(
         "iteration_step": Key(
             STEP_SIZE, "files with a history: what one iteration adds to that variable"
         ),
-        "attributes": Key(FLAG, "compare attributes, too, where the format has them (false)"),
+        "attributes": Key(
+            FLAG_OR_TEXTS,
+            "names of attributes that belong to a variable as its dtype does (units, _FillValue,"
+            " scale_factor, add_offset); true: compare all others, too; false: none",
+        ),
         "regions": Key(
             MappingOf(_REGION), "veloc: dtype, and name and shape, of each region by its id"
         ),

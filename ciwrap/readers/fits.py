@@ -9,6 +9,7 @@ import numpy as np
 
 from ciwrap.arrays.dtypes import extract, fields_of
 from ciwrap.errors import CorruptFileError
+from ciwrap.readers.attributes import AttributeRule
 from ciwrap.readers.base import FileRegion, Reader, Source, reading
 from ciwrap.readers.boxes import FlatReader
 from ciwrap.readers.entries import EntrySource, Listing, guarded
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ciwrap.readers.base import Labels
+
 _TYPES = {8: "|u1", 16: ">i2", 32: ">i4", 64: ">i8", -32: ">f4", -64: ">f8"}
 # Unsigned (and signed 8-bit) numbers are stored with an offset: BZERO by type.
 _OFFSETS = {"|u1": -128, ">i2": 1 << 15, ">i4": 1 << 31, ">i8": 1 << 63}
@@ -31,7 +34,7 @@ _WITHOUT_MEANING = {"", "COMMENT", "HISTORY", "END"}
 class FitsReader(Reader):
     """Images by the name of their extension; columns of binary tables as EXTENSION.COLUMN.
 
-    Header cards hold dates and versions and are compared only if `attributes` asks for it.
+    Units (BUNIT, TUNITn) are labels; all cards are compared if `attributes` asks for it.
     """
 
     name: ClassVar[str] = "fits"
@@ -61,9 +64,8 @@ class FitsReader(Reader):
                 hdus = fits.open(
                     handle, memmap=False, lazy_load_hdus=False, do_not_scale_image_data=True
                 )
-                listing = _Fits(
-                    fits, file, path, attributes=bool(given.get("attributes"))
-                ).listing_of(hdus)
+                rule = AttributeRule.of(given, path)
+                listing = _Fits(fits, file, path, rule).listing_of(hdus)
 
             def finish() -> None:
                 hdus.close()
@@ -80,7 +82,7 @@ class FitsReader(Reader):
 
 
 class _Fits:
-    def __init__(self, fits: Any, file: InputFile, path: Path, *, attributes: bool) -> None:
+    def __init__(self, fits: Any, file: InputFile, path: Path, attributes: AttributeRule) -> None:
         self._fits = fits
         self._file = file
         self._attributes = attributes
@@ -101,7 +103,7 @@ class _Fits:
                     file=self._listing.path,
                 )
             self._hdu(hdu, name, int(where["datLoc"]))
-            if self._attributes:
+            if self._attributes.has_all:
                 self._cards(hdu.header, name)
         if end != self._file.byte_count:
             raise CorruptFileError(
@@ -150,7 +152,8 @@ class _Fits:
         region = None
         if target == np.dtype(dtype) and scale[:2] == (1.0, 0.0):
             region = FileRegion(str(self._listing.path), at, count * target.itemsize)
-        self._listing.add(name, target, shape, read, region=region)
+        labels = self._labels(header.get("BUNIT"))
+        self._listing.add(name, target, shape, read, region=region, labels=labels)
 
     def _packed_image(self, hdu: Any, name: str) -> None:
         shape = tuple(int(length) for length in hdu.shape)
@@ -164,7 +167,11 @@ class _Fits:
 
         rows = max(1, (1 << 20) // max(1, int(np.prod(shape[1:])) * dtype.itemsize))
         flat = FlatReader(shape, dtype, read_box, rows)
-        self._listing.add(name, dtype, shape, flat.read)
+        labels = self._labels(hdu.header.get("BUNIT"))
+        self._listing.add(name, dtype, shape, flat.read, labels=labels)
+
+    def _labels(self, unit: Any) -> Labels:
+        return self._attributes.labels(None, {"units": unit} if unit else {})
 
     def _table(self, hdu: Any, name: str, at: int) -> None:
         rows, width = int(hdu.header["NAXIS2"]), int(hdu.header["NAXIS1"])
@@ -203,7 +210,8 @@ class _Fits:
 
         scale = (column.bscale or 1.0, column.bzero or 0.0, column.null)
         scaled, target = _scaled(read, np.dtype(one.dtype), *scale)
-        self._listing.add(path, target, (rows, *one.inner_shape), scaled)
+        labels = self._labels(column.unit)
+        self._listing.add(path, target, (rows, *one.inner_shape), scaled, labels=labels)
 
 
 def _scaled(

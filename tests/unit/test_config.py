@@ -156,6 +156,14 @@ def test_schema_accepts_what_loads() -> None:
     assert not validator.is_valid(value)
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted"), [("[units, made]", ("units", "made")), ("yes", True), ("false", False)]
+)
+def test_attributes_are_all_none_or_some(text: str, wanted: object) -> None:
+    check = load(check_with(f"format: netcdf\noptions: {{attributes: {text}}}")).checks[0]
+    assert check.options == {"attributes": wanted}
+
+
 def test_options_are_those_of_the_readers() -> None:
     from ciwrap.readers.registry import ENTRY_POINT_GROUP, OWN_READERS, reader_named
 

@@ -142,6 +142,10 @@ MISTAKES = {
         check_with("options: {shape: [2, x]}"),
         "4:26: checks.a.options.shape.1: must be a whole",
     ),
+    "attributes": (
+        check_with("options: {attributes: units}"),
+        "4:27: checks.a.options.attributes: must be true or false, not 'units'",
+    ),
     "column type": (
         check_with("options: {types: {a: str}}"),
         "must be one of int, float, text, not 'str'",

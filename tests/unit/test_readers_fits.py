@@ -109,3 +109,23 @@ def test_fits_scaled_and_odd_columns(tmp_path: Path) -> None:
         assert source.read("T.flag", 0, 2).tolist() == [ord("T"), ord("F")]
         assert "format PJ" in str(found["T.many"].fault)
         assert "SKY@BSCALE" in found
+
+
+def test_units_of_fits_are_labels(tmp_path: Path) -> None:
+    fits = needs("astropy.io.fits")
+    image = fits.ImageHDU(np.ones((2, 3)), name="IMAGE")
+    image.header["BUNIT"] = "Jy/beam"
+    column = fits.Column(name="v", format="D", array=np.ones(3), unit="km/s")
+    bare = fits.Column(name="n", format="D", array=np.ones(3))
+    table = fits.BinTableHDU.from_columns([column, bare], name="TABLE")
+    path = tmp_path / "x.fits"
+    fits.HDUList([fits.PrimaryHDU(), image, table]).writeto(path)
+    for attributes, units in ((None, True), (["units"], True), (True, True), (False, False)):
+        options = {} if attributes is None else {"attributes": attributes}
+        with FitsReader().open(path, options=options) as source:
+            labels = {i.name: i.labels for i in source.variables if "@" not in i.name}
+        assert labels == {
+            "IMAGE": (("units", "Jy/beam"),) if units else (),
+            "TABLE.v": (("units", "km/s"),) if units else (),
+            "TABLE.n": (),
+        }
