@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from e2e.cli_project import ROOT, command, environment
+from command_line import call, command
+from e2e.cli_project import ROOT, environment
 
 from ciwrap.cli.main import run as run_cli
 
@@ -76,15 +77,19 @@ def comparable(document: Any) -> Any:
 def compared(folder: Path, *more: str, start: Sequence[str] = ()) -> tuple[int, Any, str]:
     target = folder / "result.json"
     target.unlink(missing_ok=True)
-    done = subprocess.run(
-        [*start, *command("compare", "A", "B", "--threads=1", "--json", str(target), *more)],
-        cwd=folder,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    words = ("compare", "A", "B", "--threads=1", "--json", str(target), *more)
+    if start or more:
+        done = subprocess.run(
+            [*start, *command(*words)],
+            cwd=folder,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    else:
+        done = call(*words, folder=folder, environment=environment())
     document = json.loads(target.read_text()) if target.exists() else None
     return done.returncode, document, done.stdout + done.stderr
 
