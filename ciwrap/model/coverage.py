@@ -92,29 +92,33 @@ class Coverage:
 
 def coverage_of(check: CheckResult) -> Coverage:
     """What one check covers; the only place where it is counted."""
-    compared = [one for one in check.variables if one.verdict is not Verdict.NOT_COMPARABLE]
-    judged = {one.id for one in check.variables}
+    variables = masked_variables = elements = masked = filled = 0
+    lost = []
+    for one in check.variables:
+        if one.verdict is Verdict.NOT_COMPARABLE:
+            lost.append(one)
+            continue
+        variables += 1
+        elements += one.element_count or 0
+        masked += one.masked_count or 0
+        filled += one.filled_count or 0
+        masked_variables += one.mask is not None and one.masked_count is None
     one_sided = {*check.missing_variables, *check.extra_variables}
-    # What is gone from the run and has no verdict of its own was left out, whoever says so.
-    left_out = {
-        *check.left_out_variables,
-        *(one for one in check.missing_variables if one not in judged),
-    }
-    filled = sum(one.filled_count or 0 for one in compared)
+    left_out = set(check.left_out_variables)
+    if check.missing_variables:
+        # What is gone from the run and has no verdict of its own was left out, whoever says so.
+        left_out |= set(check.missing_variables).difference(one.id for one in check.variables)
     return Coverage(
-        compared_variables=len(compared),
-        compared_elements=sum(one.compared_elements for one in compared) - filled,
-        not_comparable=sum(
-            one.verdict is Verdict.NOT_COMPARABLE and one.id not in one_sided
-            for one in check.variables
-        ),
+        compared_variables=variables,
+        compared_elements=elements - masked - filled,
+        not_comparable=sum(one.id not in one_sided for one in lost),
         missing=len(check.missing_variables),
         extra=len(check.extra_variables),
         ignored=len(check.ignored_variables),
         left_out=len(left_out),
         let_go=len(left_out.difference(check.ignored_variables)),
-        masked_elements=sum(one.masked_count or 0 for one in compared),
-        masked_unknown=sum(one.mask is not None and one.masked_count is None for one in compared),
+        masked_elements=masked,
+        masked_unknown=masked_variables,
         filled_elements=filled,
         excluded_files=check.excluded_files,
         hidden_links=len(check.hidden_links),

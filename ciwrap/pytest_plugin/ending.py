@@ -13,14 +13,15 @@ import pytest
 
 from ciwrap.environment import describe_environment
 from ciwrap.errors import CiwrapError
-from ciwrap.model import Message, MessageLevel, RunResult, Verdict
-from ciwrap.pytest_plugin.judge import EXPECTED
+from ciwrap.model import Coverage, Message, MessageLevel, RunResult, Verdict
+from ciwrap.pytest_plugin.judge import EXPECTED, NEW, WRITTEN
 from ciwrap.pytest_plugin.options import unused_mode
 from ciwrap.pytest_plugin.project import Project, find_project
 from ciwrap.pytest_plugin.results import FAILED, LATE
 from ciwrap.pytest_plugin.unused import binary_of, delete_unused, find_unused, note_unused
 from ciwrap.report.document import SCHEMA_VERSION, from_document, to_document, write_document
 from ciwrap.report.text import plural, safe_text
+from ciwrap.report.wording import left_out_words
 
 if TYPE_CHECKING:
     from ciwrap.pytest_plugin.collected import Collected
@@ -46,6 +47,7 @@ class Ending:
     """What is printed at the end."""
 
     counts: Counter[str]
+    coverage: Coverage | None = None  # None: nothing was held against a golden
     written: list[str] = field(default_factory=list)
     pending_count: int = 0
     unused: list[str] = field(default_factory=list)
@@ -64,7 +66,12 @@ class Ending:
         reporter.section("ciwrap", sep="=")
         bad = bool(self.problems) or any(self.counts[key] for key in FAILED)
         color = {"red": True} if bad else {"yellow": True} if self.unused else {"green": True}
-        reporter.write_line(f"ciwrap: {', '.join(parts) or 'no checks'}", **color)
+        head = f"ciwrap: {', '.join(parts) or 'no checks'}"
+        if self.coverage is not None and self.coverage.left_out:
+            head += f"; {left_out_words(self.coverage, 'pytest')}"
+        reporter.write_line(head, **color)
+        if self.coverage is not None:
+            reporter.write_line(f"  {self.coverage.text}")
         for line in self.written:  # all of them: nothing is written unnamed
             reporter.write_line(f"  {line}")
         for one in self.unused[:_MOST_NAMES]:
@@ -94,7 +101,7 @@ def finish(session: pytest.Session, results: Results, collected: Collected) -> E
     """Judges unused goldens, brings the index of pending ones up to date, writes the results."""
     config = session.config
     records = list(results.records())
-    ending = Ending(Counter(record["outcome"] for record in records))
+    ending = Ending(Counter(record["outcome"] for record in records), _coverage(records))
     ending.problems += [*results.untold(), *config.stash[LATE]]
     try:
         project = find_project(config)
@@ -109,6 +116,16 @@ def finish(session: pytest.Session, results: Results, collected: Collected) -> E
     if ending.problems:
         _fail(session)
     return ending
+
+
+def _coverage(records: list[dict[str, Any]]) -> Coverage | None:
+    """Of all checks that have a verdict; one that has only been written matches itself."""
+    judged = [
+        Coverage(**record["coverage"])
+        for record in records
+        if record["outcome"] not in (EXPECTED, NEW, WRITTEN)
+    ]
+    return sum(judged, Coverage()) if judged else None
 
 
 def _fail(session: pytest.Session) -> None:

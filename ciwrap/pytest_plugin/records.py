@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.compare.law import message_of
@@ -88,6 +89,7 @@ class Records:
             "written": written,
             "pending": pending,
             "result": plain(result),
+            "coverage": asdict(result.coverage),
         }
         with self._lock:
             self._records.append(record)

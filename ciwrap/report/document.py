@@ -146,23 +146,25 @@ def to_document(result: RunResult, *, exit_code: int | None = None) -> dict[str,
         "verdict_counts": {
             verdict.value: count for verdict, count in result.verdict_counts.items()
         },
-        "coverage": _coverage(result.coverage),
     }
-    body["checks"] = [
-        _check(check, encoded) for check, encoded in zip(result.checks, body["checks"], strict=True)
-    ]
+    heads = [_check_head(check) for check in result.checks]
+    head["coverage"] = _coverage(sum((one.coverage for one in heads), Coverage()))
+    body["checks"] = [_check(*parts) for parts in zip(heads, body["checks"], strict=True)]
     return {**head, **body}
 
 
-def _check(check: CheckResult, encoded: dict[str, Any]) -> dict[str, Any]:
-    """A check's fields, and what is worked out of them."""
-    first = {name: encoded.pop(name) for name in ("name", "verdict")}
-    head = CheckHead(
+def _check_head(check: CheckResult) -> CheckHead:
+    return CheckHead(
         check.coverage,
         _divergence(check.first_divergence),
         _divergence(check.first_numeric_divergence),
     )
-    return {**first, **plain(head), "coverage": _coverage(check.coverage), **encoded}
+
+
+def _check(head: CheckHead, encoded: dict[str, Any]) -> dict[str, Any]:
+    """A check's fields, and what is worked out of them."""
+    first = {name: encoded.pop(name) for name in ("name", "verdict")}
+    return {**first, **plain(head), "coverage": _coverage(head.coverage), **encoded}
 
 
 def _divergence(divergence: Divergence | None) -> DivergenceFacts | None:
