@@ -39,7 +39,7 @@ CASES = {
         "{'x': x, 'land': land}",
         "{'x': np.where(land, 9.0, x + 1e-8), 'land': land}",
         "{'x': np.where(land, x, x + 0.5), 'land': land}",
-        "x: 25 of 50 elements",
+        "x: 25 of 25 elements (25 more are masked)",
     ),
     "align_by": Case(
         "align_by='id', atol=1e-6",
