@@ -34,7 +34,7 @@ from ciwrap.model import (
     VariableResult,
     VariableSettings,
 )
-from ciwrap.readers.memory import labels_in, refuse_labels
+from ciwrap.readers.memory import labels_in
 from ciwrap.trees.bounds import bound_of
 from ciwrap.trees.build import build_tree as stream_tree
 from ciwrap.trees.build import tree_parameters
@@ -279,11 +279,17 @@ def _settings(where: str, **arguments: Any) -> VariableSettings:
 
 
 def _values(array: Any, name: str = "array") -> Values:
-    """An array's values, copied only if they must be. Refuses what cannot be compared, and labels,
-    which no golden keeps.
+    """An array's values, copied only if they must be. Refuses what cannot be compared, and labels:
+    they are kept in manifests, which these goldens do not have.
     """
     values = _labelled(array, name)
-    refuse_labels(values.labels, name)
+    for key, text in values.labels:
+        what = f"a unit ({text})" if key == "units" else f"names of its dimensions ({text})"
+        raise UnsupportedDtypeError(
+            f"has {what}, which a golden without a manifest does not keep",
+            variable=name,
+            remedy="give plain numbers, x.to_value('m') or x.values say",
+        )
     return values
 
 

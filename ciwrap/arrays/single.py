@@ -109,7 +109,8 @@ def unit_of(value: Any) -> str | None:
 
 def unit_text(unit: Any) -> str | None:
     """None for what has no dimension."""
-    text = str(unit).strip()
+    text = unit.decode(errors="backslashreplace") if isinstance(unit, bytes) else str(unit)
+    text = text.strip()
     return None if text in _NO_UNIT else text
 
 

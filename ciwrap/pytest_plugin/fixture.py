@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -198,16 +199,17 @@ class CiwrapFixture:
             is_ignored=is_ignored,
             arrangement=arrangement_of(check),
         )
+        expected = self._blocks.expected
         with catalog:
-            if self._blocks.expected is not None:
-                found = self._judge.compare(test, check, catalog, self._item.nodeid)
-                outcome = self._blocks.expected.judge(found)
-            elif self.repeats is not None:
+            if self.repeats is not None:
                 result, problem = self.repeats.compare(check, catalog, self._item.nodeid)
-                self._records.add_repeat(result)
+                self._records.add_repeat(catalog.noted(result))
                 return result, problem
-            else:
-                outcome = self._judge.judge(test, check, catalog, self._item.nodeid)
+            judge = self._judge.judge if expected is None else self._judge.compare
+            outcome = judge(test, check, catalog, self._item.nodeid)
+        outcome = replace(outcome, result=catalog.noted(outcome.result))
+        if expected is not None:
+            outcome = expected.judge(outcome)
         self._records.add_outcome(outcome, test.check)
         if not outcome.has_failed:
             return outcome.result, None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.arrays.containers import parts_of
+from ciwrap.arrays.single import OneArray
 from ciwrap.catalog.catalog import Catalog
 from ciwrap.config import VariableRule
 from ciwrap.errors import CiwrapError, DuplicateVariableError, UsageError
@@ -19,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ciwrap.arrays.containers import Part
-    from ciwrap.arrays.single import OneArray
     from ciwrap.catalog.rows import Arrangement
+    from ciwrap.model import CheckResult
 
 
 def rules_of(bounds: Mapping[str, Any] | None, where: str) -> tuple[VariableRule, ...]:
@@ -38,6 +40,18 @@ def rules_of(bounds: Mapping[str, Any] | None, where: str) -> tuple[VariableRule
     return tuple(rules)
 
 
+class ValueCatalog(Catalog):
+    """The variables of what was handed over. says_more: whether that has attributes besides, which
+    are not compared.
+    """
+
+    says_more = False
+
+    def noted(self, result: CheckResult) -> CheckResult:
+        """The result, with what was not compared said in it."""
+        return replace(result, attributes="none") if self.says_more else result
+
+
 def catalog_of(
     value: Any,
     name: str,
@@ -48,7 +62,7 @@ def catalog_of(
     exclude: Sequence[str] = (),
     is_ignored: Callable[[str], bool] = lambda _: False,
     arrangement: Arrangement | None = None,
-) -> Catalog:
+) -> ValueCatalog:
     """The variables of whatever was handed over. Raises UsageError, UnsupportedDtypeError,
     DuplicateVariableError, and the errors of finding files.
 
@@ -56,7 +70,7 @@ def catalog_of(
     that it need not be an array. arrangement: how rows are aligned.
     """
     if isinstance(value, os.PathLike):
-        return Catalog(
+        return ValueCatalog(
             find_in(
                 Path(os.fspath(value)),
                 layout=layout,
@@ -75,7 +89,9 @@ def catalog_of(
             remedy="give a pathlib.Path for a file, or numpy.array(...) for text",
         )
     arrays = _convert(list(parts_of(value, name)), is_ignored)
-    return Catalog(found_arrays(arrays), arrangement)
+    catalog = ValueCatalog(found_arrays(arrays), arrangement)
+    catalog.says_more = any(isinstance(one, OneArray) and one.left_out for one in arrays.values())
+    return catalog
 
 
 def _convert(

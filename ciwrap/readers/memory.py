@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ciwrap.arrays.dtypes import dtype_text, extract, fields_of
-from ciwrap.errors import CiwrapError, UnsupportedDtypeError
+from ciwrap.errors import CiwrapError
 from ciwrap.readers.base import Reader, Source, VariableInfo
 from ciwrap.readers.labels import labels_of
 from ciwrap.readers.layout import FoundOutputs, OutputFile
@@ -65,7 +65,6 @@ class ArraySource(Source):
                 infos.append(VariableInfo(name, "|b1", (), fault=found.message))
                 continue
             array, labels = found.array, labels_in(found)
-            refuse_labels(labels, name)
             if not isinstance(array, np.ndarray):
                 infos.append(
                     VariableInfo(name, array.dtype, array.shape, device=array.device, labels=labels)
@@ -103,14 +102,3 @@ class ArraySource(Source):
 def labels_in(found: OneArray) -> Labels:
     """The labels of an array in memory, as a file's variable would have them."""
     return labels_of(found.dims, {} if found.unit is None else {"units": found.unit})
-
-
-def refuse_labels(labels: Labels, name: str) -> None:
-    """Raises UnsupportedDtypeError for labels where no golden would keep them."""
-    for key, text in labels:
-        what = f"a unit ({text})" if key == "units" else f"names of its dimensions ({text})"
-        raise UnsupportedDtypeError(
-            f"has {what}, which a golden does not keep",
-            variable=name,
-            remedy="give plain numbers, x.to_value('m') or x.values say, and labels as text",
-        )

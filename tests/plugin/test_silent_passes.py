@@ -5,6 +5,8 @@ Each test names where it was seen.
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 from plugin.conftest import Suite, summary
 
@@ -187,3 +189,33 @@ def test_rerun_of_a_failed_check_fails_again(suite: Suite) -> None:
     suite.write("def test_it(ciwrap): ciwrap.check(1.0)")
     for _ in range(3):
         suite.run().assert_outcomes(failed=1)
+
+
+MASKED = """
+    def test_it(ciwrap):
+        x, land = np.arange(10.0), np.zeros(10, bool)
+        land[:COUNT] = True
+        bounds = {"x": {"mask": "land"}}
+        ciwrap.check({"x": x + STEP * land, "land": land}, bounds=bounds, ignore="land")
+"""
+
+
+def test_a_mask_that_is_true_everywhere(suite: Suite) -> None:
+    """Of ten elements none was compared, and two variables were said to match."""
+    suite.write(MASKED.replace("COUNT", "10").replace("STEP", "0"))
+    result = suite.run("--ciwrap-update=new")
+    result.assert_outcomes(failed=1)
+    assert "the mask 'land' takes out all 10 elements" in result.stdout.str()
+    assert suite.run().ret == 1
+    shutil.rmtree(suite.root / "golden", ignore_errors=True)
+    suite.write(MASKED.replace("COUNT", "4").replace("STEP", "0"))
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=1)
+    suite.write(MASKED.replace("COUNT", "4").replace("STEP", "5"))
+    document = suite.document()
+    assert document["verdict"] == "match"
+    (variable,) = document["checks"][0]["variables"]
+    assert (variable["element_count"], variable["masked_count"]) == (10, 4)
+    suite.write(MASKED.replace("COUNT", "10").replace("STEP", "5"))
+    result = suite.run()
+    result.assert_outcomes(failed=1)
+    assert summary(result) == "ciwrap: 1 not comparable"
