@@ -49,7 +49,7 @@ class Pattern(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class IndexBox:
-    """The smallest box that holds all differing elements; both corners included."""
+    """The smallest box that holds all differing elements, both corners included."""
 
     first_index: tuple[int, ...]
     last_index: tuple[int, ...]
@@ -63,7 +63,7 @@ class IndexBox:
 class ChunkMap:
     """Which chunks are suspect, all of them.
 
-    Cells of `chunks_per_cell` chunks each, in order; a cell is suspect if a chunk of it is. runs:
+    chunks_per_cell: cells of so many chunks, in order; a cell is suspect if a chunk of it is. runs:
     how many cells match, then are suspect, then match again, ... (the first may be 0).
     """
 
@@ -79,8 +79,9 @@ class ChunkMap:
 
 @dataclass(frozen=True, slots=True)
 class TreeLevel:
-    """One level of the tree: its nodes, and those whose digests differ (the others' subtrees are
-    pruned).
+    """One level of the tree.
+
+    differing_count: nodes whose digests differ; the subtrees of the others were pruned.
     """
 
     node_count: int
@@ -91,13 +92,15 @@ class TreeLevel:
 class ShareMap:
     """The largest class of |difference| / bound in each cell, seen along the other axes.
 
-    row_axis: None for a map of one row. Cells of equal width cover the whole of both axes.
+    row_axis: None for a map of one row; cells of equal width cover the whole of both axes. classes:
+    base64 of a byte for each cell, row by row: 0 to 33 as in bound_share_histogram; 34 for a
+    suspect chunk of which no more is known; 255 where there is nothing to say.
     """
 
     column_axis: int
     rows: int
     columns: int
-    classes: str  # base64
+    classes: str
     row_axis: int | None = None
 
     def __post_init__(self) -> None:
@@ -108,9 +111,10 @@ class ShareMap:
 class Picture:
     """Golden and new values in one plane (or line), both on the scale from `low` to `high`.
 
-    index: the plane's index in each axis; the row and column axes have 0 there. A byte from 0 to
-    254 is low + (high - low) * byte / 254; `NOT_FINITE` is none. Cells of several elements show the
-    one whose difference is largest.
+    index: the plane's index in each axis; the row and column axes have 0 there. golden, new: base64
+    of a byte for each cell, low + (high - low) * byte / 254, or 255 where it is not finite; cells
+    of several elements show the one whose difference is largest. classes: of |difference| / bound,
+    as in a share map.
     """
 
     column_axis: int
@@ -119,9 +123,9 @@ class Picture:
     index: tuple[int, ...]
     low: float
     high: float
-    golden: str  # base64
-    new: str  # base64
-    classes: str  # base64, of |difference| / bound
+    golden: str
+    new: str
+    classes: str
     row_axis: int | None = None
 
     def __post_init__(self) -> None:

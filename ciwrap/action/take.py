@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import json
+import math
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ciwrap.action.artifact import read_meta
 from ciwrap.action.runner import plain_log
 from ciwrap.config import find_config, load_config
+from ciwrap.documents import DocumentError, to_record
 from ciwrap.errors import NotComparableError, UsageError
+from ciwrap.model import VariableId
+from ciwrap.report.document import from_document, load_document
 from ciwrap.report.markdown import escaped
 from ciwrap.report.text import bytes_text, percent_text, plural
+from ciwrap.review.accept_document import AcceptDocument
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ciwrap.action.inputs import Inputs
+    from ciwrap.review.accept_document import AcceptedCheck, AcceptedVariable
 
 _MOST_ROWS = 100
 _MOST_NAMES = 3
@@ -36,15 +41,15 @@ class Taken:
     """What was accepted. documents: of `ciwrap accept`, by platform key."""
 
     golden_dirs: tuple[Path, ...]
-    documents: tuple[tuple[str, dict[str, Any]], ...]
+    documents: tuple[tuple[str, AcceptDocument], ...]
 
     @property
     def names(self) -> list[str]:
         found = [
-            f"{key}/{check['name']}" if key else str(check["name"])
+            f"{key}/{check.name}" if key else check.name
             for key, document in self.documents
-            for check in document["checks"]
-            if check["status"] in _WRITTEN
+            for check in document.checks
+            if check.status in _WRITTEN
         ]
         return list(dict.fromkeys(found))
 
@@ -61,7 +66,7 @@ class Taken:
         """What each golden was and is, for reviewers."""
         lines: list[str] = []
         for key, document in self.documents:
-            for check in document["checks"]:
+            for check in document.checks:
                 lines += _check_lines(key, check)
         return "\n".join(lines) + "\n"
 
@@ -106,7 +111,7 @@ def golden_dir_below(root: Path, inputs: Inputs, key: str) -> Path:
 
 def accept(
     root: Path, inputs: Inputs, golden_dir: Path | None, more: Iterable[str], reason: str
-) -> dict[str, Any]:
+) -> AcceptDocument:
     """`ciwrap accept` in the checkout; its document. Raises NotComparableError."""
     options = ["--config", inputs.config] if inputs.config else []
     if golden_dir is not None:
@@ -122,24 +127,26 @@ def accept(
                 stderr=subprocess.STDOUT,
                 check=False,
             )
-        document = json.loads(target.read_text(encoding="utf-8")) if target.is_file() else {}
-    if done.returncode != 0:
-        messages = document.get("messages", ())
-        said = "; ".join(str(one.get("text")) for one in messages)
-        if any(one.get("slug") == UsageError.slug for one in messages) and "--" in list(more):
-            raise NothingMeantError(said)
-        raise NotComparableError(
-            f"nothing was accepted: {said or f'`ciwrap accept` ended with {done.returncode}'}"
-        )
-    assert isinstance(document, dict)
-    return document
+        try:
+            document = load_document(target) if target.is_file() else None
+            if done.returncode == 0:
+                return to_record(document, AcceptDocument)
+            messages = () if document is None else from_document(document).messages
+        except (OSError, DocumentError) as error:
+            raise NotComparableError(f"`ciwrap accept` left no document: {error}") from None
+    said = "; ".join(one.text for one in messages)
+    if any(one.slug == UsageError.slug for one in messages) and "--" in list(more):
+        raise NothingMeantError(said)
+    raise NotComparableError(
+        f"nothing was accepted: {said or f'`ciwrap accept` ended with {done.returncode}'}"
+    )
 
 
-def _check_lines(key: str, check: dict[str, Any]) -> list[str]:
-    name = escaped(f"{key}/{check['name']}" if key else check["name"])
-    sizes = [bytes_text(int(n)) for n in (check.get("old_bytes"), check.get("new_bytes")) if n]
-    lines = [f"**{name}**: {check['status']}, {' -> '.join(sizes)}", ""]
-    loud = [v for v in check.get("variables", ()) if v["change"] not in ("equal", "within")]
+def _check_lines(key: str, check: AcceptedCheck) -> list[str]:
+    name = escaped(f"{key}/{check.name}" if key else check.name)
+    sizes = [bytes_text(count) for count in (check.old_bytes, check.new_bytes) if count]
+    lines = [f"**{name}**: {check.status}, {' -> '.join(sizes)}", ""]
+    loud = [one for one in check.variables if one.change not in ("equal", "within")]
     if loud:
         lines += ["| variable | change | |", "|---|---|---|"]
         lines += [_variable_row(variable) for variable in loud[:_MOST_ROWS]]
@@ -149,26 +156,21 @@ def _check_lines(key: str, check: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _variable_row(variable: dict[str, Any]) -> str:
-    parts = [
-        f"{word} {variable[field]}"
-        for word, field in (("iter", "iteration"), ("rank", "rank"))
-        if variable.get(field) is not None
-    ]
-    name = escaped(" / ".join([*parts, str(variable["name"])]))
-    moved = variable.get("moved") or {}
+def _variable_row(variable: AcceptedVariable) -> str:
+    identity = VariableId(variable.name, variable.iteration, variable.rank)
+    moved = variable.moved
     notes = []
-    if variable.get("bound_widened"):
+    if variable.bound_widened:
         notes.append("**bound WIDER**")
-    if moved.get("differing_count"):
-        notes.append(f"{moved['differing_count']} of {moved.get('element_count')} elements moved")
-    share = moved.get("max_bound_share")
-    if isinstance(share, float):
+    if moved is not None and moved.differing_count:
+        notes.append(f"{moved.differing_count} of {moved.element_count} elements moved")
+    share = None if moved is None else moved.max_bound_share
+    if share is not None and math.isfinite(share):
         notes.append(
             f"up to {percent_text(share)} of the old bound"
             if share <= 1
             else f"up to {share:.3g} x the old bound"
         )
-    elif moved.get("reason"):
-        notes.append(escaped(moved["reason"]))
-    return f"| {name} | {escaped(variable['change'])} | {', '.join(notes)} |"
+    elif moved is not None and moved.reason:
+        notes.append(escaped(moved.reason))
+    return f"| {escaped(identity.text)} | {escaped(variable.change)} | {', '.join(notes)} |"

@@ -73,11 +73,12 @@ def command(
     creep along with the noise (--force replaces it). Either all that is asked for is captured, or
     nothing is written.
     """
-    from ciwrap.cli.acceptance import DRY_RUN, acceptance_document, render_acceptance
+    from ciwrap.cli.acceptance import DRY_RUN, render_acceptance
     from ciwrap.cli.progress import progress_bar
     from ciwrap.cli.project import load_project
     from ciwrap.cli.proposals import demand_reason, find_workplace
     from ciwrap.compare.accept import prepare, write
+    from ciwrap.review.accept_document import accept_document
 
     if reason is not None and not reason.strip():
         raise UsageError("--reason is empty", remedy="say why the new numbers are right")
@@ -118,7 +119,7 @@ def command(
             for candidate in candidates:
                 if candidate.needs_writing:
                     write(candidate, project.store, reason)
-    session.emit_document(acceptance_document(candidates, reason=reason, dry_run=dry_run))
+    session.emit_record(accept_document(candidates, reason=reason, dry_run=dry_run))
     render_acceptance(candidates, session.console, dry_run=dry_run, verbose=session.verbose)
     if dry_run:
         session.console.print(DRY_RUN)

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from ciwrap.cli.acceptance import DRY_RUN, acceptance_document, render_acceptance
+from ciwrap.cli.acceptance import DRY_RUN, render_acceptance
 from ciwrap.cli.proposals import Proposed, Workplace, accept_one, demand_reason, proposed
 from ciwrap.compare.proposed import named_for_people
 from ciwrap.environment import DIRTY, git_commit
 from ciwrap.errors import ArtifactError, PendingConflictError, UsageError
 from ciwrap.golden.artifact import opened
+from ciwrap.review.accept_document import accept_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,7 +52,7 @@ def accept_pending(
             accept_one(place, one, reason)
         if place.is_own:
             place.pending.write_index(place.golden_dir_text)
-    session.emit_document(acceptance_document(shown, reason=reason, dry_run=dry_run))
+    session.emit_record(accept_document(shown, reason=reason, dry_run=dry_run))
     render_acceptance(shown, session.console, dry_run=dry_run, verbose=session.verbose)
     if dry_run:
         session.console.print(DRY_RUN)

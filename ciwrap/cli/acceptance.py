@@ -1,16 +1,15 @@
-"""What accepting changed, for the terminal and as a JSON document."""
+"""What accepting changed, for the terminal."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from ciwrap.compare.accept import Candidate, Status, VariableChange
-from ciwrap.model import Verdict
-from ciwrap.report.document import SCHEMA_VERSION, plain
 from ciwrap.report.text import bytes_text, plural, safe_name, safe_text
 from ciwrap.report.wording import detail_lines, headline, used_words
+from ciwrap.review.accept_document import change_word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,61 +24,6 @@ _STYLES = {
     Status.SAME: "bold",
     Status.KEPT: "bold",
 }
-
-
-def acceptance_document(
-    candidates: Sequence[Candidate], *, reason: str | None, dry_run: bool
-) -> dict[str, Any]:
-    """The document of `ciwrap accept --json` (docs/reference/result-schema.md)."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "kind": "accept",
-        "dry_run": dry_run,
-        "reason": reason,
-        "checks": [_candidate_document(candidate) for candidate in candidates],
-    }
-
-
-def _candidate_document(candidate: Candidate) -> dict[str, Any]:
-    old = candidate.old
-    return {
-        "name": candidate.check.name,
-        "status": candidate.status.value,
-        "golden_path": str(candidate.path),
-        "old_root": candidate.old_root,
-        "new_root": candidate.root,
-        "old_bytes": None if old is None else old.byte_count,
-        "new_bytes": candidate.byte_count,
-        "largest_bound_share": plain(candidate.largest_bound_share),
-        "old_problem": candidate.old_problem,
-        "variables": [_change_document(change) for change in candidate.changes],
-    }
-
-
-def _change_document(change: VariableChange) -> dict[str, Any]:
-    return {
-        "name": change.identity.name,
-        "iteration": change.identity.iteration,
-        "rank": change.identity.rank,
-        "change": change_word(change),
-        "bound_widened": change.is_bound_wider,
-        "old": plain(change.old),
-        "new": plain(change.new),
-        "moved": plain(change.moved),
-    }
-
-
-def change_word(change: VariableChange) -> str:
-    """added, removed, redefined (dtype, shape, bound or evidence), changed, within, equal."""
-    if change.old is None:
-        return "added"
-    if change.new is None:
-        return "removed"
-    if not change.is_described_alike:
-        return "redefined"
-    if change.moved is None or change.moved.verdict is not Verdict.MATCH:
-        return "changed"
-    return "equal" if change.old.root == change.new.root else "within"
 
 
 DRY_RUN = Text("dry run: nothing was written", style="bold")

@@ -12,9 +12,8 @@ from ciwrap.cli.rules import RuleOptions, rule_options
 from ciwrap.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from ciwrap.captures.capture import CaptureReport
+    from ciwrap.cli.json_documents import CaptureDocument
     from ciwrap.cli.session import Session
 
 
@@ -104,7 +103,7 @@ def command(
             resources=session.resources,
             progress=progress,
         )
-    session.emit_document(_document(report, run, str(target)))
+    session.emit_record(_document(report, run, str(target)))
     _show(session, report, str(target))
     return int(ExitCode.NOT_COMPARABLE if report.left_alone else ExitCode.MATCH)
 
@@ -121,30 +120,30 @@ def own_files(folder: Path, *captures: Path | None) -> tuple[str, ...]:
     return tuple(inside)
 
 
-def _document(report: CaptureReport, run: str, target: str) -> dict[str, Any]:
-    return {
-        "schema_version": 1,
-        "kind": "capture",
-        "run": run,
-        "capture": target,
-        "identity": report.identity,
-        "captured": [list(key) for key in report.captured],
-        "kept": [list(key) for key in report.kept],
-        "dropped": [list(key) for key in report.dropped],
-        "left_alone": [
-            {"slug": error.slug, "text": str(error), "file": error.file}
-            for error in report.left_alone
-        ],
-        "without_tree": [
-            {"variable": identity.text, "reason": reason}
-            for identity, reason in report.without_tree
-        ],
-        "variable_count": report.variable_count,
-        "bytes_read": report.bytes_read,
-        "capture_bytes": report.capture_bytes,
-        "seconds": report.seconds,
-        "exit_code": int(ExitCode.NOT_COMPARABLE if report.left_alone else ExitCode.MATCH),
-    }
+def _document(report: CaptureReport, run: str, target: str) -> CaptureDocument:
+    from ciwrap.cli.json_documents import CaptureDocument, CheckpointFault, WithoutTree
+
+    return CaptureDocument(
+        schema_version=1,
+        kind="capture",
+        run=run,
+        capture=target,
+        identity=report.identity,
+        captured=tuple(report.captured),
+        kept=tuple(report.kept),
+        dropped=tuple(report.dropped),
+        left_alone=tuple(
+            CheckpointFault(error.slug, str(error), error.file) for error in report.left_alone
+        ),
+        without_tree=tuple(
+            WithoutTree(identity.text, reason) for identity, reason in report.without_tree
+        ),
+        variable_count=report.variable_count,
+        bytes_read=report.bytes_read,
+        capture_bytes=report.capture_bytes,
+        seconds=report.seconds,
+        exit_code=3 if report.left_alone else 0,
+    )
 
 
 def _show(session: Session, report: CaptureReport, target: str) -> None:

@@ -40,6 +40,7 @@ def command(session: Session, outputs: tuple[str, ...], git: bool, dry_run: bool
 
     An existing ciwrap.yaml is never touched.
     """
+    from ciwrap.cli.json_documents import InitDocument, StarterCheck
     from ciwrap.cli.starter import starter_for
     from ciwrap.config import CONFIG_NAME
 
@@ -49,18 +50,10 @@ def command(session: Session, outputs: tuple[str, ...], git: bool, dry_run: bool
     if git and not dry_run:
         _refuse_without_git()
     starter, left_out = starter_for(Path(), outputs)
-    session.emit_document(
-        {
-            "schema_version": 1,
-            "kind": "init",
-            "path": str(target),
-            "written": not dry_run,
-            "checks": [
-                {"name": check.name, "outputs": list(check.outputs), "files": check.file_count}
-                for check in starter.checks
-            ],
-        }
+    checks = tuple(
+        StarterCheck(check.name, tuple(check.outputs), check.file_count) for check in starter.checks
     )
+    session.emit_record(InitDocument(1, "init", str(target), not dry_run, checks))
     if dry_run:
         if session.json_target != "-":
             click.echo(starter.text, nl=False)

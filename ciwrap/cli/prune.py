@@ -34,9 +34,9 @@ def command(
     Which goldens no test uses is found out by running all tests; this takes what the last runs
     noted. A golden that has changed since is kept.
     """
+    from ciwrap.cli.json_documents import PruneDocument
     from ciwrap.cli.proposals import find_workplace
     from ciwrap.golden.listing import delete_goldens
-    from ciwrap.report.document import SCHEMA_VERSION
     from ciwrap.report.text import safe_text
 
     place = find_workplace(config_path, golden_dir)
@@ -53,15 +53,8 @@ def command(
             raise UsageError("nobody is there to be asked; nothing was deleted", remedy="add --yes")
         is_sure = click.confirm(f"delete {len(unused)} of {len(unused)}?")
     deleted = delete_goldens(place.golden_dir, unused) if is_sure and not dry_run else []
-    session.emit_document(
-        {
-            "schema_version": SCHEMA_VERSION,
-            "kind": "prune",
-            "dry_run": dry_run,
-            "unused": [str(path) for path in binaries],
-            "deleted": [str(path) for path in deleted],
-        }
-    )
+    deleted_paths = tuple(str(path) for path in deleted)
+    session.emit_record(PruneDocument(1, "prune", dry_run, tuple(binaries), deleted_paths))
     for path in deleted:
         console.print(f"deleted  {safe_text(path)}")
     return 0

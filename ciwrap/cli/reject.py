@@ -38,8 +38,8 @@ def command(
 
     PATTERN is the name of a check, test, file or folder, or has the wild cards * and ?.
     """
+    from ciwrap.cli.json_documents import RejectDocument
     from ciwrap.cli.proposals import find_workplace
-    from ciwrap.report.document import SCHEMA_VERSION
     from ciwrap.report.text import safe_name
 
     if bool(patterns) == is_all:
@@ -50,9 +50,7 @@ def command(
         reject_one(place, golden, reason)
     place.pending.write_index(place.golden_dir_text)
     names = [golden.check for golden in goldens]
-    session.emit_document(
-        {"schema_version": SCHEMA_VERSION, "kind": "reject", "reason": reason, "checks": names}
-    )
+    session.emit_record(RejectDocument(1, "reject", reason, tuple(names)))
     for name in names:
         session.console.print(f"rejected  {safe_name(name)}")
     if not names:

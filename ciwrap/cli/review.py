@@ -38,16 +38,17 @@ def command(
     the name of a check, test, file or folder, or has the wild cards * and ?. Without a terminal,
     what waits is listed with the commands to type.
     """
-    from ciwrap.cli.acceptance import acceptance_document, render_acceptance
+    from ciwrap.cli.acceptance import render_acceptance
     from ciwrap.cli.proposals import find_workplace
     from ciwrap.compare.proposed import named_for_people
+    from ciwrap.review.accept_document import accept_document
 
     place = find_workplace(config_path, golden_dir)
     goldens = place.select(patterns)
     looked = [_look(place, golden) for golden in goldens]
     good = [one for one in looked if not isinstance(one, CiwrapError)]
     shown = [named_for_people(one.candidate, one.golden.check) for one in good]
-    session.emit_document(acceptance_document(shown, reason=None, dry_run=True))
+    session.emit_record(accept_document(shown, reason=None, dry_run=True))
     if not goldens:
         session.console.print("nothing waits for review")
         return 0

@@ -78,6 +78,13 @@ class Session:
         if self.report_target is not None:
             write_report(self.report_target, portable)
 
+    def emit_record(self, record: object) -> None:
+        """Writes one of the records of `ciwrap.cli.json_documents`, where --json asks for it."""
+        from ciwrap.report.document import plain
+
+        if self.json_target is not None:
+            self.emit_document(plain(record))
+
     def emit_document(self, document: Mapping[str, Any]) -> None:
         from ciwrap.report.document import write_document
 

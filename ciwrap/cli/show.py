@@ -28,12 +28,13 @@ def command(session: Session, file: str, full: bool) -> int:
       git config diff.ciwrap.textconv "ciwrap show"
       echo "*.golden diff=ciwrap" >> .gitattributes
     """
-    from ciwrap.golden.show import golden_document, golden_lines
+    from ciwrap.cli.json_documents import ShowDocument
+    from ciwrap.golden.show import golden_lines, shown_variables
     from ciwrap.golden.store import read_golden_file
 
     path = _resolve(file)
     variables, root = read_golden_file(path)
-    session.emit_document(golden_document(variables, root))
+    session.emit_record(ShowDocument(1, "show", root, shown_variables(variables)))
     if session.json_target == "-":
         return 0
     for line in golden_lines(variables, root, full=full):

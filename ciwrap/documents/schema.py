@@ -59,14 +59,12 @@ class Schema:
         return {"$ref": f"#/$defs/{name}"}
 
     def _definition(self, kind: type) -> dict[str, Any]:
-        text, texts = _texts_of(kind)
+        text, _ = _texts_of(kind)
         properties: dict[str, Any] = {}
         required: list[str] = []
         for part in (self._beside.get(kind), kind):
             if part is not None:
                 self._add_fields(part, properties, required)
-        for name, words in texts.items():
-            properties[name] = {**properties[name], "description": words}
         return {
             "description": text,
             "type": "object",
@@ -133,6 +131,8 @@ def _one_of(values: Iterable[Any]) -> dict[str, Any]:
 
 def _with(made: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     """What a schema allows, held to something more: in each of its parts but null."""
+    if "enum" in made or "const" in made:
+        return made
     if "anyOf" in made:
         null = {"type": "null"}
         return {"anyOf": [part if part == null else {**part, **more} for part in made["anyOf"]]}
@@ -147,15 +147,15 @@ def _fields_of(kind: type) -> tuple[types.Field, ...]:
 
 def _texts_of(kind: type) -> tuple[str, dict[str, str]]:
     """What a docstring says of a record, and of its fields."""
-    whole = " ".join((inspect.getdoc(kind) or "").split())
-    whole = whole.partition(" Raises ")[0]
+    whole = " ".join((inspect.getdoc(kind) or "").split()).partition(" Raises ")[0]
+    whole = re.sub(r"\bNone\b", "null", whole)
     names = "|".join(item.name for item in _fields_of(kind))
     # `first, second: what both are.`, at the beginning of a sentence.
     found = list(re.finditer(rf"(?:^|(?<=[.:)] ))((?:(?:{names}), )*(?:{names})): ", whole))
-    ends = [match.start() for match in found[1:]] + [len(whole)]
+    ends = [*(match.start() for match in found), len(whole)]
     texts = {
         name: whole[match.end() : end].strip().rstrip(".")
-        for match, end in zip(found, ends, strict=True)
+        for match, end in zip(found, ends[1:], strict=True)
         for name in match[1].split(", ")
     }
-    return whole[: found[0].start()].strip() if found else whole, texts
+    return whole[: ends[0]].strip(), texts

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
-from ciwrap.golden.manifest import VariableRow, describe_evidence
-from ciwrap.model import VariableId
+from ciwrap.golden.manifest import Count, Root, VariableRow, describe_evidence
+from ciwrap.model import Evidence, VariableId
 from ciwrap.trees.bounds import bound_of, describe_bound
 
 if TYPE_CHECKING:
@@ -29,36 +30,50 @@ _PER_LINE = 4
 _DIGEST_DIGITS = 16
 
 
-def golden_document(variables: Sequence[_core.GoldenVariable], root: str) -> dict[str, Any]:
-    """The golden's table as JSON values, without trees and data."""
-    return {
-        "schema_version": 1,
-        "kind": "show",
-        "root": root,
-        "variables": [_variable_document(variable) for variable in variables],
-    }
+class ShownVariable(msgspec.Struct, frozen=True):
+    """One variable of a golden, without its tree and its data."""
+
+    name: str
+    iteration: int | None
+    rank: int | None
+    dtype: str
+    shape: tuple[int, ...]
+    atol: float
+    rtol: float
+    ulps: Count
+    equal_nan: bool
+    evidence: Evidence
+    residue_levels: Count
+    chunk_bytes: Count
+    leaf_count: Count
+    root: Root
 
 
-def _variable_document(variable: _core.GoldenVariable) -> dict[str, Any]:
+def shown_variables(variables: Sequence[_core.GoldenVariable]) -> tuple[ShownVariable, ...]:
+    """The golden's table."""
+    return tuple(_shown(variable) for variable in variables)
+
+
+def _shown(variable: _core.GoldenVariable) -> ShownVariable:
     row = VariableRow.of(variable)
     parameters = variable.tree.parameters
     bound = bound_of(parameters)
-    return {
-        "name": row.name,
-        "iteration": row.iteration,
-        "rank": row.rank,
-        "dtype": row.dtype,
-        "shape": list(row.shape),
-        "atol": bound.atol,
-        "rtol": bound.rtol,
-        "ulps": bound.ulps,
-        "equal_nan": parameters.equal_nan,
-        "evidence": variable.evidence,
-        "residue_levels": parameters.residue_levels,
-        "chunk_bytes": parameters.chunk_bytes,
-        "leaf_count": variable.tree.leaf_count,
-        "root": row.root,
-    }
+    return ShownVariable(
+        name=row.name,
+        iteration=row.iteration,
+        rank=row.rank,
+        dtype=row.dtype,
+        shape=row.shape,
+        atol=bound.atol,
+        rtol=bound.rtol,
+        ulps=bound.ulps,
+        equal_nan=parameters.equal_nan,
+        evidence=Evidence(variable.evidence),
+        residue_levels=parameters.residue_levels,
+        chunk_bytes=parameters.chunk_bytes,
+        leaf_count=variable.tree.leaf_count,
+        root=row.root,
+    )
 
 
 def golden_lines(

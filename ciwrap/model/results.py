@@ -34,7 +34,10 @@ class MessageLevel(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Something to tell besides the variables. slug: its entry in docs/reference/errors.md."""
+    """Something to tell besides the variables.
+
+    text: one line. slug: the kind of the error, its entry in docs/reference/errors.md.
+    """
 
     level: MessageLevel
     text: str
@@ -45,7 +48,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class CommandOutcome:
-    """What the configured command did. exit_code: negative for a signal, None if it was ended."""
+    """What the configured command did.
+
+    exit_code: negative for a signal, None if it was ended. output_tail: the end of what it printed.
+    """
 
     command: str
     working_dir: str
@@ -58,6 +64,15 @@ class CommandOutcome:
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     """One check: a golden (or the first side) against what a run left (or the second side).
+
+    source_path: the second side, where it is no run of the configuration. missing_variables: in the
+    golden only. extra_variables: in the run only. golden_root, root: of all variables, in
+    hexadecimal. engine: how files were read, "io_uring" or "pread"; None if by a reader of their
+    format. backend: where trees were built, "serial" or "openmp" or another one. golden_bytes: size
+    of the golden file. label: of merged results, which of them (a matrix leg, a shard).
+    golden_environment: what the golden was made with. environment: of merged results, what this
+    check ran with. test_id: pytest's id of the test that made the check. variant: the kind of
+    machine that the golden is for; None for every one. history: of two runs with checkpoints.
 
     ignored_variables: all that `ignore` names, on either side. left_out_variables: those that the
     golden side holds and the configuration left out, by `ignore`, or because they are gone from the
@@ -73,8 +88,8 @@ class CheckResult:
     variables: tuple[VariableResult, ...] = ()
     golden_path: str | None = None
     source_path: str | None = None
-    missing_variables: tuple[VariableId, ...] = ()  # in the golden only
-    extra_variables: tuple[VariableId, ...] = ()  # in the run only
+    missing_variables: tuple[VariableId, ...] = ()
+    extra_variables: tuple[VariableId, ...] = ()
     ignored_variables: tuple[VariableId, ...] = ()
     left_out_variables: tuple[VariableId, ...] = ()
     excluded_files: int = 0
@@ -83,19 +98,18 @@ class CheckResult:
     messages: tuple[Message, ...] = ()
     golden_root: str | None = None
     root: str | None = None
-    engine: str | None = None  # how files were read: "io_uring" or "pread"
-    backend: str | None = None  # where trees were built: "serial", "openmp", ...
+    engine: str | None = None
+    backend: str | None = None
     seconds: float = 0.0
     bytes_read: int | None = None
     golden_bytes: int | None = None
     command: CommandOutcome | None = None
-    label: str | None = None  # of merged results: which of them (a matrix leg, a shard)
-    # What the golden was made with, and, of merged results, what this check ran with.
+    label: str | None = None
     golden_environment: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
-    test_id: str | None = None  # pytest's id of the test that made the check
-    variant: str | None = None  # the kind of machine that the golden is for; None: every one
-    history: HistoryFacts | None = None  # of two runs with checkpoints
+    test_id: str | None = None
+    variant: str | None = None
+    history: HistoryFacts | None = None
 
     def __post_init__(self) -> None:
         if self.verdict is not Verdict.MATCH:
@@ -133,19 +147,23 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """All checks of one command. environment is what the report shows of machine and versions.
+    """What check, run and compare found; and any command that failed, its error in `messages`.
+
+    kind: the command; also accept, show and others that failed before they came to a document of
+    their own. environment: machine, versions, thread settings, git commit. started_at: UTC, ISO
+    8601.
 
     Raises ValueError for a verdict that is better than the worst of its checks.
     """
 
     verdict: Verdict
     checks: tuple[CheckResult, ...] = ()
-    kind: str = "check"  # the command: "check", "compare", "run", ...
+    kind: str = "check"
     messages: tuple[Message, ...] = ()
     command: CommandOutcome | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     ciwrap_version: str = ""
-    started_at: str = ""  # ISO 8601, UTC
+    started_at: str = ""
     seconds: float = 0.0
 
     def __post_init__(self) -> None:

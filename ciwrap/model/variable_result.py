@@ -20,9 +20,10 @@ from ciwrap.model.verdict import Verdict
 
 @dataclass(frozen=True, slots=True)
 class ChunkRange:
-    """Neighbouring suspect chunks, as the elements they hold: first and last, both included.
+    """Neighbouring suspect chunks, as the elements they hold, in C order.
 
-    The indices are those of the elements in the variable's shape (C order), () for a 0-d variable.
+    last_element: included. first_index, last_index: of these elements, in the variable's shape; ()
+    for a 0-d variable.
     """
 
     first_element: int
@@ -38,17 +39,20 @@ class ChunkRange:
 
 @dataclass(frozen=True, slots=True)
 class DifferingElement:
-    """One element beyond its bound. Values are texts that read back exactly (`0.1`, `nan`,
-    `b'ab'`).
+    """One element beyond its bound. Where a number has no meaning (NaN, bytes), it is None.
+
+    golden, new: texts that read back as the same value (`0.1`, `nan`, `b'ab'`). bound_share: |new -
+    golden| / bound; infinite for a bound of 0. rel_difference: |new - golden| / |golden|. ulps:
+    floats of the dtype from one to the other.
     """
 
     index: tuple[int, ...]
     golden: str
     new: str
-    abs_difference: Number | None = None  # None where it has no meaning (NaN, bytes)
-    bound_share: Number | None = None  # |v - g| / bound; inf for a bound of 0
-    rel_difference: Number | None = None  # |v - g| / |g|
-    ulps: int | None = None  # floats of the dtype between the two
+    abs_difference: Number | None = None
+    bound_share: Number | None = None
+    rel_difference: Number | None = None
+    ulps: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +73,44 @@ class Details:
 
 @dataclass(frozen=True, slots=True)
 class VariableResult:
-    """The verdict on one variable, and what it rests on. None means: not known on this evidence.
+    """The verdict on one variable, and what it rests on. Counts are of elements. None means: not
+    known on this evidence.
 
-    Counts are of elements. If only suspect chunks are known, differing_count is None and the truth
-    lies from differing_count_at_least to differing_count_at_most. max_drift_share is the share of
-    the bound used up over the matching chunks, to within one fine step of the residues.
-    bound_share_histogram has the 34 classes of the core's `Comparison.histogram`; drift_histogram
-    has the elements that drifted by 0, 1, ... h fine steps.
+    iteration, rank: None where the path tells none. evidence: what the verdict rests on; None if
+    there was no golden variable. reason: why it is not comparable, in one line. dtype, shape: of
+    the new run. golden_dtype, golden_shape, golden_labels: only where they are others. labels: what
+    else the new run says of the variable (units, names of dimensions, coordinates), as (key, text).
+    mask: the boolean variable whose true elements count as zero. aligned_by: the id variable that
+    ordered the rows. period: differences are modulo this, one number for all or one for each
+    component. source_path: the file it was read from. golden_root, root: of its trees, in
+    hexadecimal. byte_count: of the variable.
 
-    masked_count: elements that the mask took out of the comparison. filled_count: elements that
-    hold a fill value on both sides, and so were not compared as numbers; histograms count both as
-    elements that did not move. labels: what else the new
-    run says of the variable (units, names of dimensions, coordinates), as (key, text).
+    element_count: of the variable. masked_count: elements that the mask took out of the comparison.
+    filled_count: elements that hold a fill value on both sides, and so were not compared as
+    numbers. differing_count: elements beyond the bound; None if only suspect chunks are known, then
+    the truth lies between the next two. differing_count_at_most: the elements of all suspect
+    chunks. first_index: of the first differing element, in the variable's own dimensions.
+    first_differences: the first few differing elements.
+
+    chunk_count: leaves of the tree. suspect_chunks: leaves whose digests differ. suspect_ranges:
+    the first few ranges of neighbouring ones. suspect_range_count: all of them.
+
+    max_abs_difference, mean_abs_difference: over pairs of finite numbers. max_rel_difference,
+    mean_rel_difference: |new - golden| / |golden|, over finite pairs with golden not 0.
+    max_abs_index, max_rel_index: where the largest is. max_bound_share: largest |new - golden| /
+    bound; infinite for a bound of 0, or where only one side is finite. bound_share_histogram: 34
+    counts of |new - golden| / bound: 0; below 2^-16; then [2^(i-18), 2^(i-17)) for i = 2 to 32;
+    beyond or not finite. nan_mismatch_count: NaN on one side only. inf_mismatch_count: infinities
+    not met by the same infinity. missing_mismatch_count: fill values on one side only.
+
+    residue_levels: of the golden's residues. guaranteed_share: drift up to this share of the bound
+    never raises an alarm. max_drift_share: the largest share of the bound used up; on evidence of
+    residues, over the matching chunks and to within one of their steps. drift_histogram: elements
+    that drifted by 0, 1, ... h steps of the residues.
+
+    differing_box: the smallest that holds all differing elements. pattern: what all differing
+    elements have in common, where it is that simple. pattern_value: of a constant offset or factor.
+    details: samples and small maps, for the variables that matter most.
 
     Raises ValueError for a match that is none: a match has 0 differing elements and at least one
     that was compared (unless there is none at all), and what is not comparable has a reason.
@@ -92,18 +122,18 @@ class VariableResult:
     rank: int | None = None
     evidence: Evidence | None = None
     reason: str | None = None
-    dtype: str | None = None  # of the new run; golden_dtype only where it is another
+    dtype: str | None = None
     golden_dtype: str | None = None
     shape: tuple[int, ...] | None = None
     golden_shape: tuple[int, ...] | None = None
-    labels: tuple[tuple[str, str], ...] = ()  # of the new run; golden_labels only where others
+    labels: tuple[tuple[str, str], ...] = ()
     golden_labels: tuple[tuple[str, str], ...] = ()
     bound: ErrorBound | None = None
     mask: str | None = None
-    aligned_by: str | None = None  # the id variable that ordered the rows
+    aligned_by: str | None = None
     period: tuple[float, ...] | None = None
     source_path: str | None = None
-    golden_root: str | None = None  # hexadecimal
+    golden_root: str | None = None
     root: str | None = None
     byte_count: int | None = None
 
@@ -118,8 +148,8 @@ class VariableResult:
 
     chunk_count: int | None = None
     suspect_chunks: int | None = None
-    suspect_ranges: tuple[ChunkRange, ...] = ()  # the first few
-    suspect_range_count: int | None = None  # all of them
+    suspect_ranges: tuple[ChunkRange, ...] = ()
+    suspect_range_count: int | None = None
 
     max_abs_difference: Number | None = None
     max_abs_index: tuple[int, ...] | None = None
@@ -134,14 +164,14 @@ class VariableResult:
     missing_mismatch_count: int | None = None
 
     residue_levels: int | None = None
-    # drift up to this share of the bound never raises an alarm
+
     guaranteed_share: Number | None = None
     max_drift_share: Number | None = None
     drift_histogram: tuple[int, ...] | None = None
 
     differing_box: IndexBox | None = None
     pattern: Pattern | None = None
-    pattern_value: Number | None = None  # of a constant offset or factor
+    pattern_value: Number | None = None
     details: Details | None = None
 
     def __post_init__(self) -> None:

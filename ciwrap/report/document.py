@@ -13,16 +13,25 @@ import os
 import stat
 import sys
 import tempfile
-from dataclasses import asdict
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from ciwrap.documents import DocumentError, to_plain, to_record
 from ciwrap.documents.load_json import load_json
 from ciwrap.errors import WriteFailedError
-from ciwrap.model import CheckResult, Coverage, Divergence, ErrorBound, RunResult, VariableResult
+from ciwrap.model import (
+    CheckResult,
+    Coverage,
+    DifferingElement,
+    Divergence,
+    DivergenceKind,
+    ErrorBound,
+    RunResult,
+    VariableResult,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,8 +41,8 @@ SCHEMA_VERSION = 1
 MOST_BYTES = 128 << 20
 MOST_VALUES = 8_000_000
 
-# Present in every document even where they are null.
-_ALWAYS: Mapping[type, frozenset[str]] = {
+# Present in every document even where they are null or zero.
+ALWAYS: Mapping[type, frozenset[str]] = {
     VariableResult: frozenset(
         {
             "name",
@@ -50,6 +59,7 @@ _ALWAYS: Mapping[type, frozenset[str]] = {
         }
     ),
     CheckResult: frozenset({"name", "verdict", "variables", "messages", "golden_path"}),
+    Coverage: frozenset(one.name for one in fields(Coverage)),
     ErrorBound: frozenset({"atol", "rtol", "ulps"}),
     RunResult: frozenset(
         {"verdict", "checks", "kind", "messages", "environment", "ciwrap_version", "seconds"}
@@ -57,7 +67,68 @@ _ALWAYS: Mapping[type, frozenset[str]] = {
 }
 
 
-class _Head(msgspec.Struct):
+class DivergenceFacts(msgspec.Struct, frozen=True):
+    """A variable of one checkpoint that does not match; by iteration, rank and name.
+
+    kind: missing is on the golden side only, extra on the new side only. element: the first one
+    that differs; absent where no values are known.
+    """
+
+    kind: DivergenceKind
+    name: str
+    iteration: int | None
+    rank: int | None
+    reason: str | None = None
+    element: DifferingElement | None = None
+
+
+class CoverageWords(msgspec.Struct, frozen=True):
+    """text: all of it in one line."""
+
+    text: str
+
+
+class CheckHead(msgspec.Struct, frozen=True):
+    """What a document says of a check beside its fields; worked out of them, never read back.
+
+    first_divergence: the earliest variable that does not match. first_numeric_divergence: the
+    earliest one whose numbers differ.
+    """
+
+    coverage: Coverage
+    first_divergence: DivergenceFacts | None = None
+    first_numeric_divergence: DivergenceFacts | None = None
+
+
+class VerdictCounts(msgspec.Struct, frozen=True):
+    """Variables by verdict."""
+
+    match: int
+    differ: int
+    not_comparable: int
+
+
+class RunHead(msgspec.Struct, frozen=True):
+    """What a document says of a run beside its fields. Only schema_version is read back.
+
+    exit_code: of the process. coverage: of all checks together.
+    """
+
+    schema_version: Literal[1]
+    exit_code: Literal[0, 1, 2, 3]
+    verdict_counts: VerdictCounts
+    coverage: Coverage
+
+
+# Records whose fields stand beside those of the result, in the same object.
+BESIDE: Mapping[type, type] = {
+    CheckResult: CheckHead,
+    Coverage: CoverageWords,
+    RunResult: RunHead,
+}
+
+
+class _Version(msgspec.Struct):
     schema_version: int
 
 
@@ -86,38 +157,35 @@ def to_document(result: RunResult, *, exit_code: int | None = None) -> dict[str,
 def _check(check: CheckResult, encoded: dict[str, Any]) -> dict[str, Any]:
     """A check's fields, and what is worked out of them."""
     first = {name: encoded.pop(name) for name in ("name", "verdict")}
-    derived = {"coverage": _coverage(check.coverage)}
-    for key, divergence in (
-        ("first_divergence", check.first_divergence),
-        ("first_numeric_divergence", check.first_numeric_divergence),
-    ):
-        if divergence is not None:
-            derived[key] = _divergence(divergence)
-    return {**first, **derived, **encoded}
+    head = CheckHead(
+        check.coverage,
+        _divergence(check.first_divergence),
+        _divergence(check.first_numeric_divergence),
+    )
+    return {**first, **plain(head), "coverage": _coverage(check.coverage), **encoded}
 
 
-def _divergence(divergence: Divergence) -> dict[str, Any]:
-    variable, element = divergence.variable, divergence.element
-    found: dict[str, Any] = {
-        "kind": divergence.kind.value,
-        "name": variable.name,
-        "iteration": variable.iteration,
-        "rank": variable.rank,
-    }
-    if variable.reason is not None:
-        found["reason"] = variable.reason
-    if element is not None:
-        found["element"] = plain(element)
-    return found
+def _divergence(divergence: Divergence | None) -> DivergenceFacts | None:
+    if divergence is None:
+        return None
+    variable = divergence.variable
+    return DivergenceFacts(
+        divergence.kind,
+        variable.name,
+        variable.iteration,
+        variable.rank,
+        variable.reason,
+        divergence.element,
+    )
 
 
 def _coverage(coverage: Coverage) -> dict[str, Any]:
-    return {"text": coverage.text, **asdict(coverage)}
+    return {"text": coverage.text, **plain(coverage)}
 
 
 def plain(value: Any) -> Any:
     """Any tree of records, enums, tuples and numbers as strict JSON values."""
-    return to_plain(value, _ALWAYS)
+    return to_plain(value, ALWAYS)
 
 
 def from_document(document: object) -> RunResult:
@@ -125,7 +193,7 @@ def from_document(document: object) -> RunResult:
 
     Checks types strictly: a document may come from somebody else's workflow.
     """
-    version = to_record(document, _Head).schema_version
+    version = to_record(document, _Version).schema_version
     if version != SCHEMA_VERSION:
         raise DocumentError(f"has schema version {version}, this ciwrap reads {SCHEMA_VERSION}")
     return to_record(document, RunResult)

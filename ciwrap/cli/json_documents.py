@@ -1,0 +1,177 @@
+"""What the commands write with --json, as records: their fields are the documents' fields.
+
+`check`, `run` and `compare` write a `RunResult` (ciwrap.report.document), as does whatever fails;
+`accept` and `review` write an `AcceptDocument`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from ciwrap.golden.manifest import Count, Root
+from ciwrap.golden.show import ShownVariable
+from ciwrap.model import RunResult
+from ciwrap.report.document_schema import document_schema
+from ciwrap.review.accept_document import AcceptDocument
+
+
+class _Document(msgspec.Struct, frozen=True):
+    schema_version: Literal[1]
+
+
+class ShowDocument(_Document, frozen=True):
+    """The table of a golden."""
+
+    kind: Literal["show"]
+    root: Root
+    variables: tuple[ShownVariable, ...]
+
+
+class CheckpointFault(msgspec.Struct, frozen=True):
+    """Why a checkpoint was left alone. slug: its entry in docs/reference/errors.md."""
+
+    slug: str
+    text: str
+    file: str | None
+
+
+class WithoutTree(msgspec.Struct, frozen=True):
+    """A variable that has no tree, and why."""
+
+    variable: str
+    reason: str
+
+
+class CaptureDocument(_Document, frozen=True):
+    """What capture did with each checkpoint of a run.
+
+    identity: a digest of all that the capture holds. captured, kept, dropped: iteration and rank of
+    checkpoints; dropped are those that are gone from the run.
+    """
+
+    kind: Literal["capture"]
+    run: str
+    capture: str
+    identity: str
+    captured: tuple[tuple[int | None, int | None], ...]
+    kept: tuple[tuple[int | None, int | None], ...]
+    dropped: tuple[tuple[int | None, int | None], ...]
+    left_alone: tuple[CheckpointFault, ...]
+    without_tree: tuple[WithoutTree, ...]
+    variable_count: Count
+    bytes_read: Count
+    capture_bytes: Count
+    seconds: float
+    exit_code: Literal[0, 3]
+
+
+class Usable(msgspec.Struct, frozen=True):
+    """A backend, a read engine or a CPU level.
+
+    reason: why it is not usable. concurrency: threads of a backend. active: whether this CPU level
+    is in use.
+    """
+
+    name: str
+    usable: bool
+    reason: str
+    concurrency: int | None = None
+    active: bool | None = None
+
+
+class KnownCheck(msgspec.Struct, frozen=True):
+    """A check of the configuration."""
+
+    name: str
+    has_golden: bool
+
+
+class FoundConfig(msgspec.Struct, frozen=True):
+    """The configuration that doctor found. problem: why it cannot be used."""
+
+    path: str | None
+    problem: str | None
+    checks: tuple[KnownCheck, ...]
+
+
+class DoctorDocument(_Document, frozen=True):
+    """What doctor found.
+
+    lacking: what cannot be read for want of a package, and the extra that brings it.
+    """
+
+    kind: Literal["doctor"]
+    ciwrap_version: str
+    libraries: dict[str, str]
+    environment: dict[str, str]
+    backends: tuple[Usable, ...]
+    io_engines: tuple[Usable, ...]
+    cpu_levels: tuple[Usable, ...]
+    readers: tuple[str, ...]
+    lacking: dict[str, str]
+    config: FoundConfig
+    warnings: tuple[str, ...]
+    errors: tuple[str, ...]
+
+
+class StarterCheck(msgspec.Struct, frozen=True):
+    """A check that init wrote. files: how many its outputs are."""
+
+    name: str
+    outputs: tuple[str, ...]
+    files: Count
+
+
+class InitDocument(_Document, frozen=True):
+    """What init wrote."""
+
+    kind: Literal["init"]
+    path: str
+    written: bool
+    checks: tuple[StarterCheck, ...]
+
+
+class DemoDocument(_Document, frozen=True):
+    """Both halves of the demonstration."""
+
+    kind: Literal["demo"]
+    as_expected: bool
+    good: RunResult
+    defective: RunResult
+
+
+class RejectDocument(_Document, frozen=True):
+    """What reject did. checks: names of the checks whose pending goldens were removed."""
+
+    kind: Literal["reject"]
+    reason: str | None
+    checks: tuple[str, ...]
+
+
+class PruneDocument(_Document, frozen=True):
+    """What prune did. unused: paths of goldens that nothing uses."""
+
+    kind: Literal["prune"]
+    dry_run: bool
+    unused: tuple[str, ...]
+    deleted: tuple[str, ...]
+
+
+DOCUMENTS = (
+    RunResult,
+    AcceptDocument,
+    CaptureDocument,
+    ShowDocument,
+    DoctorDocument,
+    InitDocument,
+    DemoDocument,
+    RejectDocument,
+    PruneDocument,
+)
+
+
+def json_schema() -> dict[str, Any]:
+    """The schema of all documents; docs/reference/result.schema.json is made of it."""
+    return document_schema(DOCUMENTS)

@@ -1,0 +1,1 @@
+"""Goldens that wait to be accepted: looking at them, accepting and rejecting them."""

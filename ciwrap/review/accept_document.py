@@ -1,0 +1,115 @@
+"""What `ciwrap accept --json` writes, as records; the action reads it back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from ciwrap.details import Number
+from ciwrap.golden.manifest import Count, Root, VariableRow
+from ciwrap.model import VariableResult, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ciwrap.compare.accept import Candidate, VariableChange
+
+Change = Literal["added", "removed", "redefined", "changed", "within", "equal"]
+StatusWord = Literal["created", "replaced", "same", "kept"]
+
+
+class AcceptedVariable(msgspec.Struct, frozen=True):
+    """What becomes of one variable.
+
+    change: redefined is another dtype, shape, bound or evidence; changed is beyond the old bound,
+    or not known to be within. bound_widened: the new bound lets pass what the old one did not.
+    moved: the new values against the old golden, by its own bound.
+    """
+
+    name: str
+    iteration: int | None
+    rank: int | None
+    change: Change
+    bound_widened: bool
+    old: VariableRow | None
+    new: VariableRow | None
+    moved: VariableResult | None
+
+
+class AcceptedCheck(msgspec.Struct, frozen=True):
+    """What becomes of one golden.
+
+    largest_bound_share: of the old bounds, used up by the variable that moved most; None where the
+    old evidence could not tell. old_problem: why the golden that is replaced could not be read.
+    """
+
+    name: str
+    status: StatusWord
+    golden_path: str
+    old_root: Root | None
+    new_root: Root
+    old_bytes: Count | None
+    new_bytes: Count
+    largest_bound_share: Number | None
+    old_problem: str | None
+    variables: tuple[AcceptedVariable, ...]
+
+
+class AcceptDocument(msgspec.Struct, frozen=True):
+    """What accept did, or with --dry-run would do."""
+
+    schema_version: Literal[1]
+    kind: Literal["accept"]
+    dry_run: bool
+    reason: str | None
+    checks: tuple[AcceptedCheck, ...]
+
+
+def accept_document(
+    candidates: Sequence[Candidate], *, reason: str | None, dry_run: bool
+) -> AcceptDocument:
+    checks = tuple(_check(candidate) for candidate in candidates)
+    return AcceptDocument(1, "accept", dry_run, reason, checks)
+
+
+def _check(candidate: Candidate) -> AcceptedCheck:
+    old = candidate.old
+    return AcceptedCheck(
+        name=candidate.check.name,
+        status=candidate.status.value,
+        golden_path=str(candidate.path),
+        old_root=candidate.old_root,
+        new_root=candidate.root,
+        old_bytes=None if old is None else old.byte_count,
+        new_bytes=candidate.byte_count,
+        largest_bound_share=candidate.largest_bound_share,
+        old_problem=candidate.old_problem,
+        variables=tuple(_variable(change) for change in candidate.changes),
+    )
+
+
+def _variable(change: VariableChange) -> AcceptedVariable:
+    return AcceptedVariable(
+        name=change.identity.name,
+        iteration=change.identity.iteration,
+        rank=change.identity.rank,
+        change=change_word(change),
+        bound_widened=change.is_bound_wider,
+        old=change.old,
+        new=change.new,
+        moved=change.moved,
+    )
+
+
+def change_word(change: VariableChange) -> Change:
+    """added, removed, redefined (dtype, shape, bound or evidence), changed, within, equal."""
+    if change.old is None:
+        return "added"
+    if change.new is None:
+        return "removed"
+    if not change.is_described_alike:
+        return "redefined"
+    if change.moved is None or change.moved.verdict is not Verdict.MATCH:
+        return "changed"
+    return "equal" if change.old.root == change.new.root else "within"
