@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,7 +53,7 @@ def compared(
     p = parameters(case)
     size = p.scalar_bytes * p.scalars_per_element
     comparer = _core.ElementComparer(p, max_indices=3, **more)
-    for first, last in zip(cuts, cuts[1:], strict=False):
+    for first, last in itertools.pairwise(cuts):
         piece = slice(first * size, last * size)
         comparer.update(golden[piece], new[piece], first_element=first)
     return comparer.finish()
