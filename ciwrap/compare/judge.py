@@ -12,7 +12,6 @@ from ciwrap.arrays.convert import RoundedValues, is_mixed_precision
 from ciwrap.arrays.dtypes import storage_dtype
 from ciwrap.arrays.values import ArrayValues, Signature
 from ciwrap.compare.circle import Circle
-from ciwrap.compare.deciders import refuse_contradiction
 from ciwrap.compare.details import element_details
 from ciwrap.compare.elements import compare_elements
 from ciwrap.compare.findings import Suspects, with_digests, with_elements, with_residues
@@ -256,7 +255,7 @@ def _by_elements(
     if reference_tree is None:
         reference_tree = ours[0].finish()
     suspects = Suspects(_core.diff_trees(reference_tree, tree), reference_tree.leaf_count)
-    refuse_contradiction(result.id.text, parameters, suspects, comparison)
+    _core.check_deciders(parameters, comparison, suspects.leaves)
 
     def read_both(first: int, count: int) -> tuple[NDArray[Any], NDArray[Any]]:
         return reference.read(first, count).reshape(-1), new.read(first, count).reshape(-1)

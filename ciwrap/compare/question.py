@@ -6,10 +6,11 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ciwrap import _core
 from ciwrap.arrays.dtypes import storage_dtype
-from ciwrap.compare.deciders import contradiction
 from ciwrap.compare.findings import Suspects, with_elements
 from ciwrap.compare.law import not_comparable
+from ciwrap.core_errors import ContradictionError
 from ciwrap.errors import CiwrapError, CorruptCaptureError
 from ciwrap.model import Evidence
 from ciwrap.readers.base import as_elements
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ciwrap import _core
     from ciwrap.compare.parts import ReadElements
     from ciwrap.compare.stream import Streamed
     from ciwrap.model import VariableResult
@@ -69,12 +69,7 @@ def answered(
     result = replace(question.result, evidence=Evidence.DATA, byte_count=question.byte_count)
     try:
         if question.suspects is not None:
-            why = contradiction(question.parameters, question.suspects, comparison)
-            if why is not None:
-                raise CorruptCaptureError(
-                    f"its captured trees contradict its data: {why}",
-                    remedy="capture the runs anew with --rebuild, or compare with --no-captures",
-                )
+            _refuse_contradiction(question, question.suspects, comparison)
         return with_elements(
             result,
             comparison,
@@ -86,3 +81,20 @@ def answered(
         )
     except CiwrapError as error:
         return not_comparable(result, error)
+
+
+def _refuse_contradiction(
+    question: Question, suspects: Suspects, comparison: _core.Comparison
+) -> None:
+    """Raises CorruptCaptureError if captured trees and the data cannot both be right: the capture
+    is damaged, or of other data.
+    """
+    try:
+        _core.check_deciders(
+            question.parameters, comparison, suspects.leaves, compared_leaves=question.leaves
+        )
+    except ContradictionError as error:
+        raise CorruptCaptureError(
+            f"its captured trees contradict its data: {error}",
+            remedy="capture the runs anew with --rebuild, or compare with --no-captures",
+        ) from error

@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "ciwrap"
 MOST_LINES = 500
 
 # Small, and with nothing of ours behind them but errors: any part may use them.
-TOOLS = {"errors", "closing", "archive", "documents", "patterns", "progress"}
+TOOLS = {"errors", "core_errors", "closing", "archive", "documents", "patterns", "progress"}
 MAY_IMPORT = {
     "errors": set(),
     "closing": set(),
