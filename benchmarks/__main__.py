@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import (
+    busy_machine,
     demo_noise,
     element_comparison,
     false_alarms,
@@ -106,6 +107,11 @@ def _sections(options: argparse.Namespace) -> dict[str, Section]:
                 element_count=500_000 if quick else 10_000_000, repeats=min(options.repeats, 5)
             ),
             golden_check.table,
+        ),
+        "busy-machine": Section(
+            "Comparing two files, in processes of their own, with and without another process",
+            lambda: busy_machine.run(data_bytes=size, repeats=min(options.repeats, 5)),
+            busy_machine.table,
         ),
         "pytest-plugin": Section(
             "The pytest plugin, each line a pytest run of its own",

@@ -65,6 +65,10 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("ciwrap")
+    if name == "_core":
+        from ciwrap.core_loading import load_core
+
+        return load_core()
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'ciwrap' has no attribute {name!r}")

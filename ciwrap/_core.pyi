@@ -2,9 +2,10 @@
 
 Arrays go in as anything with the buffer protocol (C-contiguous) and come out as NumPy arrays. Long calls release
 the GIL and stop at Ctrl-C. Errors are those of `ciwrap.errors`, made by `ciwrap.core_errors` from these codes:
-invalid_argument, io, corrupt_file, unsupported, too_large, not_available, interrupted.
+invalid_argument, io, corrupt_file, unsupported, too_large, not_available, interrupted, internal.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypedDict, final
 
@@ -134,6 +135,22 @@ class DeviceArray:
         """A copy of some elements' bytes in C order, on the host."""
 
 @final
+class FileStamp:
+    """Which file a path names and when it was last changed (device, inode, size, mtime, ctime), taken when this is made.
+
+    Raises an error of code "io" if the file cannot be examined. A write in the same tick of the system's clock (some
+    milliseconds) as an earlier one may go unnoticed.
+    """
+
+    path: str
+    size: int
+    modified_ns: int
+    def __init__(self, path: str | os.PathLike[str]) -> None: ...
+    def require_unchanged(self) -> None:
+        """Raises an error of code "corrupt_file" ("FILE: was written while it was read") unless the file is as it was."""
+    def __eq__(self, other: object) -> bool: ...
+
+@final
 class TreeBuilder:
     """Builds a tree from a stream; memory is bounded by the slab, not by the array.
 
@@ -168,9 +185,11 @@ def update_builders(
     engine: str = "auto",
     slab_bytes: int = 0,
     direct: Literal["auto", "always", "never"] = "auto",
+    stamp: FileStamp | None = None,
 ) -> str:
     """Gives all of them the next bytes from a file, which is read once, and ahead while they are hashed. Returns the
-    engine used."""
+    engine used. Raises an error of code "corrupt_file" ("FILE: was written while it was read") if the file was written,
+    replaced or removed since it was opened here, or is not what it was at `stamp`; the builders are of no use then."""
 
 def build_tree(
     parameters: TreeParameters,
@@ -305,9 +324,14 @@ class StreamSession:
         new_offset: int,
         byte_count: int,
         leaves: NDArray[np.int64] | None = None,
+        *,
+        golden_stamp: FileStamp | None = None,
+        new_stamp: FileStamp | None = None,
     ) -> int:
         """Two stored arrays of byte_count bytes, back to back in C order. leaves: the chunks to compare, ascending;
-        None: all. Returns the job's number: 0, 1, ..."""
+        None: all. Returns the job's number: 0, 1, ... The job's error is of code "corrupt_file" ("FILE: was written while
+        it was read") if a file was written, replaced or removed between its opening and the job's last read, or is not
+        what it was at its stamp."""
     def take_done(
         self, wait: bool = False, tick: Callable[[], object] | None = None
     ) -> list[tuple[int, Comparison | None, CiwrapError | None, tuple[bytes, bytes]]]:

@@ -1,6 +1,4 @@
 // TreeBuilder, build_tree, Drift.
-#include <algorithm>
-#include <filesystem>
 #include <optional>
 #include <vector>
 
@@ -15,21 +13,6 @@ namespace {
 
 std::shared_ptr<const MerkleTree> tree_or_null(const std::optional<PyTree>& golden) {
     return golden ? golden->tree : nullptr;
-}
-
-std::string update_builders(const std::vector<TreeBuilder*>& builders,
-                            const std::filesystem::path& path, std::uint64_t offset,
-                            std::uint64_t byte_count, const std::string& engine_name,
-                            std::size_t slab_bytes, const std::string& direct) {
-    if (std::ranges::find(builders, nullptr) != builders.end())
-        throw py::type_error("None is no TreeBuilder");
-    SlabOptions options{.direct = parse_direct_reads(direct)};
-    if (slab_bytes != 0)
-        options.slab_bytes = slab_bytes;
-    const py::gil_scoped_release released;
-    ReadEngine engine({.kind = parse_engine_kind(engine_name)});
-    update_from_file(builders, engine, path.native(), offset, byte_count, options, check_signals);
-    return std::string(engine.name());
 }
 
 PyTree build(const TreeParameters& parameters, const py::object& data,
@@ -100,9 +83,6 @@ void register_builder(py::module_& module) {
              })
         .def_property_readonly("drift", &TreeBuilder::drift);
 
-    module.def("update_builders", &update_builders, py::arg("builders"), py::arg("path"),
-               py::arg("offset"), py::arg("byte_count"), py::kw_only(), py::arg("engine") = "auto",
-               py::arg("slab_bytes") = 0, py::arg("direct") = "auto");
     module.def("build_tree", &build, py::arg("parameters"), py::arg("data"), py::kw_only(),
                py::arg("golden") = py::none(), py::arg("backend") = "auto", py::arg("threads") = 0);
 }

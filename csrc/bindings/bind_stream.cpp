@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "bindings/py_files.hpp"
 #include "bindings/py_tree.hpp"
 #include "core/stream_session.hpp"
 
@@ -57,9 +58,13 @@ class PyStreamSession {
     std::size_t add(const TreeParameters& parameters, const std::filesystem::path& golden_path,
                     std::uint64_t golden_offset, const std::filesystem::path& new_path,
                     std::uint64_t new_offset, std::uint64_t byte_count,
-                    const std::optional<LeafArray>& leaves) {
-        StreamJob job{parameters, golden_path.native(), golden_offset, new_path.native(),
-                      new_offset, byte_count,           std::nullopt};
+                    const std::optional<LeafArray>& leaves,
+                    const std::optional<PyFileStamp>& golden_stamp,
+                    const std::optional<PyFileStamp>& new_stamp) {
+        StreamJob job{
+            parameters,         golden_path.native(), golden_offset, new_path.native(),
+            new_offset,         byte_count,           std::nullopt,  stamp_of(golden_stamp),
+            stamp_of(new_stamp)};
         if (leaves)
             job.leaves.emplace(leaves->data(), leaves->data() + leaves->size());
         return session().add(std::move(job));
@@ -140,7 +145,8 @@ void register_stream(py::module_& module) {
              py::arg("threads") = 0, py::arg("sink") = py::none())
         .def("add", &PyStreamSession::add, py::arg("parameters"), py::arg("golden_path"),
              py::arg("golden_offset"), py::arg("new_path"), py::arg("new_offset"),
-             py::arg("byte_count"), py::arg("leaves") = py::none())
+             py::arg("byte_count"), py::arg("leaves") = py::none(), py::kw_only(),
+             py::arg("golden_stamp") = py::none(), py::arg("new_stamp") = py::none())
         .def("take_done", &PyStreamSession::take_done, py::arg("wait") = false,
              py::arg("tick") = py::none())
         .def_property_readonly("bytes_compared", &PyStreamSession::bytes_compared)

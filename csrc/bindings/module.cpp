@@ -43,6 +43,7 @@ PYBIND11_MODULE(_core, module) {
     ciwrap::register_tree(module);
     ciwrap::register_device(module);
     ciwrap::register_builder(module);
+    ciwrap::register_files(module);
     ciwrap::register_compare(module);
     ciwrap::register_stream(module);
     ciwrap::register_golden(module);

@@ -89,6 +89,7 @@ inline void check_signals() {
 
 void register_parameters(pybind11::module_& module);
 void register_tree(pybind11::module_& module);
+void register_files(pybind11::module_& module);
 void register_builder(pybind11::module_& module);
 void register_compare(pybind11::module_& module);
 void register_device(pybind11::module_& module);

@@ -60,9 +60,11 @@ void ReadPlan::open_job() {
         }
     }
     const Access access = job.leaves ? Access::scattered : Access::in_order;
-    files_ = std::make_shared<JobFiles>(
-        JobFiles{StoredRange(job.golden_path, job.golden_offset, job.byte_count, direct_, access),
-                 StoredRange(job.value_path, job.value_offset, job.byte_count, direct_, access)});
+    job_->files = std::make_unique<const JobFiles>(
+        JobFiles{StoredRange(job.golden_path, job.golden_offset, job.byte_count, direct_, access,
+                             job.golden_stamp),
+                 StoredRange(job.value_path, job.value_offset, job.byte_count, direct_, access,
+                             job.value_stamp)});
 }
 
 std::uint64_t ReadPlan::job_bytes() const {
@@ -74,7 +76,6 @@ std::uint64_t ReadPlan::job_bytes() const {
 void ReadPlan::end_job() {
     job_->is_planned = true;
     const std::shared_ptr<JobUnderWay> ended = std::move(job_);
-    files_.reset();
     on_planned_(*ended);
 }
 
@@ -131,12 +132,13 @@ bool ReadPlan::next(std::span<std::byte> memory, std::vector<Piece>& pieces,
                 return true;
             }
         }
-        Piece piece{job_,    files_,  from_,           static_cast<std::size_t>(length),
-                    nullptr, nullptr, requests.size(), 0};
+        Piece piece{
+            job_, from_, static_cast<std::size_t>(length), nullptr, nullptr, requests.size(), 0};
         const auto room = static_cast<std::size_t>(round_up(StoredRange::room_for(piece.length)));
-        piece.golden = files_->golden.plan(from_, piece.length, memory.data() + used, requests);
+        piece.golden =
+            job_->files->golden.plan(from_, piece.length, memory.data() + used, requests);
         piece.value =
-            files_->value.plan(from_, piece.length, memory.data() + used + room, requests);
+            job_->files->value.plan(from_, piece.length, memory.data() + used + room, requests);
         piece.request_count = requests.size() - piece.first_request;
         pieces.push_back(std::move(piece));
         ++job_->open_pieces;

@@ -25,6 +25,7 @@ struct JobUnderWay {
     std::size_t number;
     StreamJob job;
     StreamOutcome outcome;
+    std::unique_ptr<const JobFiles> files;      // until it is done
     std::unique_ptr<ElementComparer> comparer;  // once there is something to compare
     std::size_t open_pieces = 0;                // planned, and not compared yet
     bool is_planned = false;                    // there will be no more pieces
@@ -33,7 +34,6 @@ struct JobUnderWay {
 // A stretch of a job's arrays, in both runs.
 struct Piece {
     std::shared_ptr<JobUnderWay> job;
-    std::shared_ptr<const JobFiles> files;
     std::uint64_t from;  // byte of the array
     std::size_t length;
     const std::byte* golden;
@@ -74,7 +74,6 @@ class ReadPlan {
     std::function<void(JobUnderWay&)> on_planned_;
     std::size_t taken_ = 0;
     std::shared_ptr<JobUnderWay> job_;  // the current one
-    std::shared_ptr<const JobFiles> files_;
     std::uint64_t chunk_bytes_ = 0;
     std::uint64_t chunk_count_ = 0;
     // A stretch is cut at multiples of the first of these that fits: blocks of elements, so that

@@ -188,10 +188,22 @@ class Streamer {
     void finish(JobUnderWay& job) {
         if (!job.is_planned || job.open_pieces > 0)
             return;
+        if (!job.outcome.error)
+            require_unchanged(job);
         if (job.comparer)
             job.outcome.comparison = job.comparer->result();
         job.comparer.reset();
+        job.files.reset();
         jobs_.done(job.number, std::move(job.outcome));
+    }
+
+    static void require_unchanged(JobUnderWay& job) {
+        try {
+            job.files->golden.require_unchanged();
+            job.files->value.require_unchanged();
+        } catch (const Error& error) {
+            job.outcome.error = error;
+        }
     }
 
     void count(Slice& slice) {
@@ -201,8 +213,8 @@ class Streamer {
         for (const Piece& piece : slice.pieces) {
             for (std::size_t i = 0; i < piece.request_count; ++i) {
                 const ReadRequest& request = slice.requests[piece.first_request + i];
-                if (request.file == piece.files->golden.direct_file() ||
-                    request.file == piece.files->value.direct_file()) {
+                if (request.file == piece.job->files->golden.direct_file() ||
+                    request.file == piece.job->files->value.direct_file()) {
                     totals_.direct_bytes_read += request.length;
                 }
             }

@@ -15,6 +15,7 @@
 #include "base/tree_parameters.hpp"
 #include "core/element_compare.hpp"
 #include "io/read_engine.hpp"
+#include "io/stored_range.hpp"
 #include "kernels/executor.hpp"
 
 namespace ciwrap {
@@ -28,10 +29,14 @@ struct StreamJob {
     std::uint64_t value_offset = 0;
     std::uint64_t byte_count = 0;
     // Which chunks to compare, ascending; none: all.
-    std::optional<std::vector<std::uint64_t>> leaves;
+    std::optional<std::vector<std::uint64_t>> leaves{};
+    // What the files have to be still, where their user has looked at them before.
+    std::optional<FileStamp> golden_stamp{};
+    std::optional<FileStamp> value_stamp{};
 };
 
-// What a job came to. error: why it could not be compared; the comparison then means nothing.
+// What a job came to. error: why it could not be compared (a file that was written meanwhile, too);
+// the comparison then means nothing.
 // first_*: both sides' bytes of the first differing elements, back to back; as many as
 // comparison.indices has, up to StreamOptions::max_values.
 struct StreamOutcome {

@@ -203,21 +203,6 @@ std::shared_ptr<const MerkleTree> TreeBuilder::finish() {
     return std::make_shared<const MerkleTree>(std::move(tree_));
 }
 
-void update_from_file(std::span<TreeBuilder* const> builders, ReadEngine& engine,
-                      const std::string& path, std::uint64_t offset, std::uint64_t byte_count,
-                      const SlabOptions& options, const Interrupt& interrupt) {
-    SlabReader reader(engine, path, offset, byte_count, options);
-    for (;;) {
-        const std::span<const std::byte> slab = reader.next();
-        if (slab.empty())
-            return;
-        for (TreeBuilder* const builder : builders)
-            builder->update(slab);
-        if (interrupt)
-            interrupt();
-    }
-}
-
 void build_upper_levels(const TreeShape& shape, const Execution& execution,
                         std::vector<Digest>& digests) {
     const LevelKernels& kernels = level_kernels();

@@ -12,7 +12,6 @@
 
 #include "base/merkle_tree.hpp"
 #include "base/quantize_plan.hpp"
-#include "io/slab_reader.hpp"
 #include "kernels/device_hasher.hpp"
 #include "kernels/executor.hpp"
 
@@ -78,12 +77,6 @@ class TreeBuilder {
     std::optional<Drift> drift_;
     bool finished_ = false;
 };
-
-// The next byte_count bytes of several trees, from a file that is read once for all of them, ahead
-// while they are hashed.
-void update_from_file(std::span<TreeBuilder* const> builders, ReadEngine& engine,
-                      const std::string& path, std::uint64_t offset, std::uint64_t byte_count,
-                      const SlabOptions& options = {}, const Interrupt& interrupt = {});
 
 // Fills the levels above the leaves.
 void build_upper_levels(const TreeShape& shape, const Execution& execution,

@@ -68,7 +68,7 @@ InputFile::InputFile(std::string path, ReadMode mode) : path_(std::move(path)) {
         ::close(descriptor_);
         throw_system_error(path_, "cannot be prepared for reading", error);
     }
-    size_ = static_cast<std::uint64_t>(status.st_size);
+    stamp_ = FileStamp::of(status);
     if (mode == ReadMode::direct && !allows_direct_reads(descriptor_)) {
         ::close(descriptor_);
         throw Error(ErrorCode::not_available,
@@ -84,19 +84,19 @@ InputFile::~InputFile() {
 
 InputFile::InputFile(InputFile&& other) noexcept
     : path_(std::move(other.path_)),
-      size_(std::exchange(other.size_, 0)),
+      stamp_(std::exchange(other.stamp_, {})),
       descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 InputFile& InputFile::operator=(InputFile&& other) noexcept {
     std::swap(path_, other.path_);
-    std::swap(size_, other.size_);
+    std::swap(stamp_, other.stamp_);
     std::swap(descriptor_, other.descriptor_);
     return *this;
 }
 
 void InputFile::require_range(std::uint64_t offset, std::uint64_t length) const {
-    if (offset > size_ || length > size_ - offset) {
-        throw Error(ErrorCode::corrupt_file, path_ + ": has " + std::to_string(size_) +
+    if (offset > size() || length > size() - offset) {
+        throw Error(ErrorCode::corrupt_file, path_ + ": has " + std::to_string(size()) +
                                                  " bytes, but " + std::to_string(length) +
                                                  " bytes from byte " + std::to_string(offset) +
                                                  " on are wanted; is it truncated?");

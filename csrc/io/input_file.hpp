@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "io/file_stamp.hpp"
+
 namespace ciwrap {
 
 // How a file is read: through the system's cache, or past it (O_DIRECT), when offsets, lengths and
@@ -31,7 +33,14 @@ class InputFile {
 
     // Bytes when it was opened. A file that shrinks afterwards is noticed by the read that misses
     // bytes; one that grows is read as if it had not.
-    std::uint64_t size() const noexcept { return size_; }
+    std::uint64_t size() const noexcept { return stamp_.size; }
+
+    // What it was when it was opened.
+    const FileStamp& stamp() const noexcept { return stamp_; }
+
+    // Throws Error(corrupt_file), naming the file, if it was written, replaced or removed since it
+    // was opened. To be called when the reads are done: costs two system calls.
+    void require_unchanged() const { ciwrap::require_unchanged(path_, stamp_, descriptor_); }
 
     // Throws Error(corrupt_file), naming the file, unless [offset, offset + length) lies inside it.
     void require_range(std::uint64_t offset, std::uint64_t length) const;
@@ -45,7 +54,7 @@ class InputFile {
 
   private:
     std::string path_;
-    std::uint64_t size_ = 0;
+    FileStamp stamp_;
     int descriptor_ = -1;
 };
 

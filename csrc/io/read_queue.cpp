@@ -8,10 +8,13 @@
 #include <system_error>
 #include <utility>
 
+#include "io/read_result.hpp"
+
 namespace ciwrap {
 
 bool advance(QueuedRead& read, long result) {
     ReadRequest& rest = read.rest;
+    result = read_result(rest, result);
     if (result == -EINTR || result == -EAGAIN) {
         return false;
     }

@@ -8,7 +8,8 @@ namespace ciwrap {
 
 SlabReader::SlabReader(ReadEngine& engine, const std::string& path, std::uint64_t offset,
                        std::uint64_t length, const SlabOptions& options)
-    : engine_(engine), range_(path, offset, length, options.direct, Access::in_order) {
+    : engine_(engine),
+      range_(path, offset, length, options.direct, Access::in_order, options.stamp) {
     if (options.slab_bytes == 0 || options.buffer_count < 2) {
         throw Error(ErrorCode::invalid_argument,
                     "streaming a file needs slabs of at least one byte and two buffers");
@@ -41,17 +42,24 @@ void SlabReader::fill(std::size_t index) {
 }
 
 std::span<const std::byte> SlabReader::next() {
+    if (error_)
+        throw *error_;
     if (slabs_.empty()) {
         return {};
     }
-    if (started_) {
-        fill(current_);
-        current_ = (current_ + 1) % slabs_.size();
+    try {
+        if (started_) {
+            fill(current_);
+            current_ = (current_ + 1) % slabs_.size();
+        }
+        started_ = true;
+        Slab& slab = slabs_[current_];
+        slab.batch.wait();
+        return slab.bytes;
+    } catch (const Error& error) {
+        error_ = error;
+        throw;
     }
-    started_ = true;
-    Slab& slab = slabs_[current_];
-    slab.batch.wait();
-    return slab.bytes;
 }
 
 }  // namespace ciwrap

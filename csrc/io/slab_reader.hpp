@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "base/error.hpp"
 #include "io/read_engine.hpp"
 #include "io/stored_range.hpp"
 
@@ -15,6 +17,7 @@ struct SlabOptions {
     std::size_t slab_bytes = std::size_t{2} << 20;
     unsigned buffer_count = 4;  // at least 2: one to compute on, the others being filled
     DirectReads direct = DirectReads::automatic;
+    std::optional<FileStamp> stamp{};  // what the file has to be still when it is opened
 };
 
 // Memory: buffer_count * slab_bytes, whatever the length. One consumer. The engine must outlive it.
@@ -28,8 +31,11 @@ class SlabReader {
     SlabReader& operator=(const SlabReader&) = delete;
 
     // The next bytes: slab_bytes of them, fewer in the last slab, none (an empty span) after it.
-    // Valid until the next call. Throws what ReadBatch::wait throws.
+    // Valid until the next call. Throws what ReadBatch::wait throws, and so do later calls then.
     std::span<const std::byte> next();
+
+    // After the last bytes. Throws Error(corrupt_file) if the file was written since it was opened.
+    void require_unchanged() const { range_.require_unchanged(); }
 
   private:
     struct Slab {
@@ -47,6 +53,7 @@ class SlabReader {
     std::vector<Slab> slabs_;  // after buffers_: its batches end first
     std::size_t current_ = 0;
     bool started_ = false;
+    std::optional<Error> error_;  // what lies behind it is never given
 };
 
 }  // namespace ciwrap

@@ -25,7 +25,10 @@ std::optional<InputFile> open_direct(const InputFile& cached, std::uint64_t offs
         return std::nullopt;
     }
     try {
-        return InputFile(cached.path(), ReadMode::direct);
+        InputFile opened(cached.path(), ReadMode::direct);
+        // Another file may have taken the name since.
+        require_unchanged(cached.path(), cached.stamp(), opened.descriptor());
+        return opened;
     } catch (const Error& error) {
         if (error.code() == ErrorCode::not_available)
             return std::nullopt;
@@ -47,8 +50,10 @@ DirectReads parse_direct_reads(std::string_view name) {
 }
 
 StoredRange::StoredRange(const std::string& path, std::uint64_t offset, std::uint64_t byte_count,
-                         DirectReads direct, Access access)
+                         DirectReads direct, Access access, const std::optional<FileStamp>& stamp)
     : cached_(path), offset_(offset), byte_count_(byte_count) {
+    if (stamp)
+        ciwrap::require_unchanged(path, *stamp, cached_.descriptor());
     cached_.require_range(offset, byte_count);
     cached_.expect(access, offset, byte_count);
     direct_ = open_direct(cached_, offset, byte_count, direct);

@@ -25,11 +25,14 @@ DirectReads parse_direct_reads(std::string_view name);
 // where it is while any is under way.
 class StoredRange {
   public:
-    // Throws Error as InputFile does, and corrupt_file if the range exceeds the file.
+    // Throws Error as InputFile does, and corrupt_file if the range exceeds the file, or the file
+    // is not what it was at `stamp`.
     StoredRange(const std::string& path, std::uint64_t offset, std::uint64_t byte_count,
-                DirectReads direct, Access access);
+                DirectReads direct, Access access, const std::optional<FileStamp>& stamp = {});
 
     std::uint64_t byte_count() const { return byte_count_; }
+    // When the reads are done; throws as InputFile does.
+    void require_unchanged() const { cached_.require_unchanged(); }
 
     // Memory that reading `length` bytes may need, wherever they lie.
     static std::size_t room_for(std::size_t length) { return length + 2 * direct_alignment; }

@@ -56,6 +56,7 @@ def test_sections_run_and_keep_their_promises(tmp_path: Path) -> None:
         "false-alarms",
         "golden-sizes",
         "golden-check",
+        "busy-machine",
     )
     for row in document["false-alarms"]["rows"]:
         assert row["missed_chunks"] == 0
@@ -69,7 +70,11 @@ def test_sections_run_and_keep_their_promises(tmp_path: Path) -> None:
     passed = {row["case"]: row["passed"] for row in document["golden-check"]["rows"]}
     assert passed["ciwrap, tree"] is False  # noise of a tenth of the bound everywhere
     assert all(value for case, value in passed.items() if case != "ciwrap, tree")
-    assert markdown.read_text().count("## ") == 3
+    busy = document["busy-machine"]["rows"]
+    assert [row["machine"] for row in busy] == ["idle"] * 3 + ["one busy process"] * 3
+    assert all(row["times_sleeping"] > 0 and row["max_seconds"] > 0 for row in busy)
+    assert {row["times_sleeping"] for row in busy if row["case"] == "threads that sleep"} == {1.0}
+    assert markdown.read_text().count("## ") == 4
 
 
 def test_unknown_sections_are_refused(tmp_path: Path) -> None:

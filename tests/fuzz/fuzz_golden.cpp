@@ -54,7 +54,8 @@ std::string reason_to_refuse(const Bytes& file, std::vector<GoldenVariable>& var
         variables = decode_golden(file, "f", limit);
     } catch (const Error& error) {
         const std::string text = error.what();
-        if (error.code() != ErrorCode::corrupt_file && error.code() != ErrorCode::unsupported) {
+        if (error.code() != ErrorCode::corrupt_file && error.code() != ErrorCode::unsupported &&
+            error.code() != ErrorCode::too_large) {
             fail("an error with a wrong code: " + text);
         }
         if (text.rfind("f: ", 0) != 0 || text.find_first_of("\n\r\x1b") != std::string::npos) {

@@ -176,7 +176,7 @@ TEST(GoldenReader, LimitCountsEverythingBeforeDecoding) {
         decode_golden(file, "file", needed - 1);
         FAIL();
     } catch (const Error& error) {
-        EXPECT_EQ(error.code(), ErrorCode::unsupported);
+        EXPECT_EQ(error.code(), ErrorCode::too_large);
     }
 }
 

@@ -16,6 +16,7 @@ MAY_IMPORT = {
     "errors": set(),
     "closing": set(),
     "core_errors": {"errors"},
+    "core_loading": set(),
     "archive": {"errors"},
     "documents": set(),
     "patterns": {"errors"},
@@ -63,7 +64,7 @@ MAY_IMPORT = {
         *("golden", "details", "report", "compare", "review"),
         *("demo", "environment", "_core"),
     },
-    "__init__": {"errors", "model", "api"},
+    "__init__": {"errors", "model", "api", "core_loading"},
     "__main__": {"cli"},
 }
 # Libraries that only some parts may load, so that the others stay quick and plain.

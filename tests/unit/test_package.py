@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import ciwrap
+from ciwrap import _core
 
 
 def loaded_by(statement: str) -> set[str]:
@@ -32,6 +36,42 @@ def test_imports_stay_light(statement: str) -> None:
 def test_a_configuration_does_not_load_readers_or_the_core() -> None:
     loaded = loaded_by("import ciwrap.config.loading, ciwrap.config.starter")
     assert not loaded & {"numpy", "ciwrap._core", "ciwrap.readers"}
+
+
+@pytest.mark.parametrize("chosen", [None, "active", "passive"])
+@pytest.mark.parametrize(
+    "statement",
+    ["from ciwrap import _core", "import ciwrap.api", "from ciwrap.trees.build import build_tree"],
+)
+def test_threads_of_the_core_sleep_unless_the_user_has_chosen(
+    statement: str, chosen: str | None
+) -> None:
+    """libgomp tells what it has read; programs that are started later inherit nothing."""
+    environment = {**os.environ, "OMP_DISPLAY_ENV": "true"}
+    environment.pop("OMP_WAIT_POLICY", None)
+    if chosen is not None:
+        environment["OMP_WAIT_POLICY"] = chosen
+    code = f"{statement}; import os; print(os.environ.get('OMP_WAIT_POLICY'))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout == f"{chosen}\n"
+    if any(backend["name"] == "openmp" and backend["usable"] for backend in _core.backends()):
+        policies = re.findall(r"OMP_WAIT_POLICY = '(\w+)'", done.stderr)
+        assert policies == [(chosen or "passive").upper()]
+
+
+def test_the_core_is_loaded_in_one_place() -> None:
+    """`from ciwrap import _core` goes through it; what this looks for would not."""
+    direct = re.compile(r"^(import|from) ciwrap\._core|import_module\(.ciwrap\._core", re.MULTILINE)
+    folder = Path(ciwrap.__file__).parent
+    found = [path.name for path in folder.rglob("*.py") if direct.search(path.read_text())]
+    assert found == ["core_loading.py"]
 
 
 def test_every_public_name_exists() -> None:

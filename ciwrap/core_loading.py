@@ -1,0 +1,30 @@
+"""Loads the compiled core."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+WAIT_POLICY = "OMP_WAIT_POLICY"
+
+
+def load_core() -> ModuleType:
+    """Imports `ciwrap._core`, whose OpenMP threads then sleep while they wait for each other.
+
+    Threads that spin, which is what libgomp's do by default, take the time of whatever else runs on
+    the machine (`python -m benchmarks --only busy-machine`). libgomp looks at the environment once,
+    when it is loaded; so the setting is withdrawn again, and programs that are started later, such
+    as a simulation, do not inherit it. A setting of the user's own holds.
+    """
+    is_ours = WAIT_POLICY not in os.environ
+    if is_ours:
+        os.environ[WAIT_POLICY] = "passive"
+    try:
+        return import_module("ciwrap._core")
+    finally:
+        if is_ours:
+            os.environ.pop(WAIT_POLICY, None)

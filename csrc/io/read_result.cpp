@@ -1,0 +1,9 @@
+#include "io/read_result.hpp"
+
+namespace ciwrap {
+
+long read_result(const ReadRequest&, long result) {
+    return result;
+}
+
+}  // namespace ciwrap
