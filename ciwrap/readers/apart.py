@@ -33,8 +33,7 @@ from ciwrap.errors import (
     one_line,
 )
 from ciwrap.readers.base import Source, VariableInfo
-from ciwrap.readers.entries import guarded
-from ciwrap.readers.probe import be_quiet, crash_error, endless_error
+from ciwrap.readers.entries import EntrySource, guarded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -148,7 +147,7 @@ class SourceApart(Source):
             received = os.readv(self._answers, [view])
             if received == 0:
                 code = os.waitstatus_to_exitcode(os.waitpid(self._child, 0)[1])
-                raise crash_error(self.path, code)
+                raise _crash_error(self.path, code)
             self._patience.begin()
             view = view[received:]
         return data
@@ -159,7 +158,7 @@ class SourceApart(Source):
         if why is not None:
             os.kill(self._child, signal.SIGKILL)
             raise (
-                endless_error(self.path)
+                _endless_error(self.path)
                 if why == "cpu"
                 else CorruptFileError(
                     "is damaged: the library that reads it waits for data that do not come",
@@ -167,6 +166,51 @@ class SourceApart(Source):
                     remedy="is it whole, and has the program finished writing it?",
                 )
             )
+
+
+_seen: set[tuple[str, int, int, int]] = set()
+
+
+def look_first(path: Path, open_source: Callable[[], Source]) -> None:
+    """Opens a file and reads an element of each variable, in a process of its own.
+
+    For libraries that crash on few files, and whose data would take long to come through a pipe:
+    what they open there without dying is then opened here. A file that has not changed is not
+    looked at twice. Raises as `SourceApart`.
+    """
+    try:
+        status = path.stat()
+    except OSError:
+        return  # opening it will say why
+    key = (str(path.resolve()), status.st_ino, status.st_size, status.st_mtime_ns)
+    if key not in _seen:
+        SourceApart(path, lambda: _looked_at(path, open_source), status.st_size).close()
+        _seen.add(key)
+
+
+def _looked_at(path: Path, open_source: Callable[[], Source]) -> Source:
+    with open_source() as source:
+        for info in source.variables:
+            if info.fault is None and info.element_count:
+                # What cannot be read is told when it is compared.
+                with contextlib.suppress(CiwrapError):
+                    source.read(info.name, 0, 1)
+                    source.read(info.name, info.element_count - 1, 1)
+    return EntrySource(path, ())
+
+
+def _endless_error(path: Path) -> CorruptFileError:
+    return CorruptFileError(
+        "is damaged: the library that reads it comes to no end", file=path, remedy="write it again"
+    )
+
+
+def _crash_error(path: Path, code: int) -> CorruptFileError:
+    """code: minus the signal that ended the process, or how it ended."""
+    how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    return CorruptFileError(
+        f"is damaged: the library that reads it crashes ({how})", file=path, remedy="write it again"
+    )
 
 
 # --- the child ------------------------------------------------------------------------------------
@@ -177,7 +221,7 @@ def _be_the_child(
 ) -> None:
     """Answers until there are no more questions. inherited: what belongs to the parent alone."""
     try:
-        be_quiet()
+        _be_quiet()
         for number in inherited:
             with contextlib.suppress(OSError):
                 os.close(number)
@@ -185,6 +229,19 @@ def _be_the_child(
             _serve(open_source, questions, out)
     finally:
         os._exit(0)
+
+
+def _be_quiet() -> None:
+    """No traceback of a crash, nothing on the terminal."""
+    for number in (
+        *(signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGTERM),
+        *(signal.SIGXCPU, signal.SIGALRM),
+    ):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted, and ends the child
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nothing, stream)
 
 
 def _serve(open_source: Callable[[], Source], questions: IO[bytes], out: IO[bytes]) -> None:

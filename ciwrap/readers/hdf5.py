@@ -8,13 +8,13 @@ import numpy as np
 
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import FileLimitError
+from ciwrap.readers.apart import look_first
 from ciwrap.readers.attributes import add_attributes
 from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import check_is_file
 from ciwrap.readers.hdf5_datasets import add_dataset, dimension_names
 from ciwrap.readers.history import HistoryReader, IterationRule, Place, place_of
 from ciwrap.readers.optional import library
-from ciwrap.readers.probe import look_first
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

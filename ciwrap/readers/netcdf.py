@@ -8,6 +8,7 @@ import numpy as np
 
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import ConfigError, CorruptFileError, UnsupportedFormatError
+from ciwrap.readers.apart import look_first
 from ciwrap.readers.attributes import add_attributes
 from ciwrap.readers.boxes import FlatReader, box_reader
 from ciwrap.readers.entries import EntrySource, Listing, guarded
@@ -18,7 +19,6 @@ from ciwrap.readers.history import HistoryReader, IterationRule, Place, time_axi
 from ciwrap.readers.netcdf_classic import ClassicFile
 from ciwrap.readers.optional import library
 from ciwrap.readers.packed import Packing
-from ciwrap.readers.probe import look_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -64,7 +64,7 @@ class ReaderSuite:
     keeps_order: ClassVar[bool] = True
     slowly: ClassVar[int] = 1
     fuzz_examples: ClassVar[int] = 150
-    damaged_examples: ClassVar[int] = 10
+    damaged_examples: ClassVar[int] = 4
 
     # --- what a subclass says --------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from ciwrap.errors import (
     VariableMissingError,
 )
 from ciwrap.readers import apart
-from ciwrap.readers.apart import SourceApart, bytes_below
+from ciwrap.readers.apart import SourceApart, bytes_below, look_first
 from ciwrap.readers.entries import EntrySource, Listing
 
 if TYPE_CHECKING:
@@ -179,3 +179,37 @@ def test_bytes_below(tmp_path: Path) -> None:
     (tmp_path / "in/x").write_bytes(bytes(30))
     (tmp_path / "y").write_bytes(bytes(4))
     assert bytes_below(tmp_path, tmp_path / "y", tmp_path / "none") == 38
+
+
+def test_a_first_look_finds_what_ends_the_process(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"x")
+
+    def die(*_: int) -> None:
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+    for _ in range(2):  # a file that failed is looked at again
+        with pytest.raises(CorruptFileError, match=r"crashes \(SIGSEGV"):
+            look_first(path, lambda: opened(die))
+
+
+def test_a_first_look_is_taken_once_and_leaves_errors_to_the_comparison(tmp_path: Path) -> None:
+    path, looks = tmp_path / "x", tmp_path / "looks"
+    path.write_bytes(b"x")
+
+    def refuse(*_: int) -> None:
+        raise CorruptFileError("is damaged", file=path)
+
+    def look() -> EntrySource:
+        with looks.open("a") as file:
+            file.write("look\n")
+        return opened(refuse)
+
+    for _ in range(2):
+        look_first(path, look)
+    assert looks.read_text() == "look\n"
+    path.write_bytes(b"longer")
+    look_first(path, look)
+    assert looks.read_text() == "look\nlook\n"
+    look_first(tmp_path / "gone", look)
+    assert looks.read_text() == "look\nlook\n"
