@@ -43,9 +43,9 @@ class DyingProcess:
         self._undo: list[Callable[[], None]] = []
 
     def __enter__(self) -> DyingProcess:
-        self._write_golden, self._fsync = _core.write_golden, os.fsync
+        self._kept = _core.write_golden, os.fsync, os.pwrite
         _core.write_golden = self._write  # type: ignore[assignment]
-        os.fsync = self._flush  # type: ignore[assignment]
+        os.fsync, os.pwrite = self._flush, self._write_at  # type: ignore[assignment]
         _watching.append(self)
         return self
 
@@ -53,7 +53,7 @@ class DyingProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> bool:
         _watching.remove(self)
-        _core.write_golden, os.fsync = self._write_golden, self._fsync
+        _core.write_golden, os.fsync, os.pwrite = self._kept
         return self.is_dead and isinstance(error, Exception)
 
     def lose_power(self, lost_names: int = 1) -> None:
@@ -90,6 +90,10 @@ class DyingProcess:
             if path in self._unflushed:
                 self._unflushed.remove(path)
                 self._unflushed.add(target)
+        elif event == "os.truncate":
+            path = _path_of(arguments[0]) if isinstance(arguments[0], int) else Path(arguments[0])
+            if self._is_ours(path):
+                self._step(event, path)
         elif event in ("os.mkdir", "os.rmdir"):
             path = Path(arguments[0])
             if self._is_ours(path) and path.exists() == (event == "os.rmdir"):
@@ -110,20 +114,36 @@ class DyingProcess:
         self._step("write", Path(path))
         self._undo.append(lambda: Path(path).unlink(missing_ok=True))
         self._unflushed.add(Path(path))
-        root = self._write_golden(path, variables)
+        root = self._kept[0](path, variables)
         try:
             self._step("write the rest", Path(path))
         except DiedError:
+            _watching.remove(self)
             os.truncate(path, Path(path).stat().st_size // 2)
+            _watching.append(self)
             raise
         return root
 
+    def _write_at(self, descriptor: int, data: Any, offset: int) -> int:
+        path = _path_of(descriptor)
+        if self._is_ours(path):
+            self._unflushed.add(path)
+            if not self.is_dead:
+                # Half of it, should this be the end.
+                self._kept[2](descriptor, bytes(data)[: len(data) // 2], offset)
+            self._step("write", path)
+        return self._kept[2](descriptor, data, offset)
+
     def _flush(self, descriptor: int) -> None:
-        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        path = _path_of(descriptor)
         self._step("flush", path)
         if path.is_dir():
             self._undo.clear()
         self._unflushed.discard(path)
+
+
+def _path_of(descriptor: int) -> Path:
+    return Path(f"/proc/self/fd/{descriptor}").readlink()
 
 
 def _put_back(path: Path, target: Path, old: bytes | None) -> None:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import NO_OTHER_PLUGINS
 
 from ciwrap.config.loading import load_text
 from ciwrap.config.schema import BOUND, CHECK, CONFIG, OPTIONS, RUN, STRICT
@@ -20,7 +21,8 @@ HOW_TO = (DOCS / "how-to/write-a-reader.md").read_text(encoding="utf-8")
 
 
 # An editable installation of ciwrap is imported before pytest can rewrite it.
-QUIET = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
+QUIET = ("-W", "ignore::pytest.PytestAssertRewriteWarning", *NO_OTHER_PLUGINS)
+QUIET += ("-p", "no:cacheprovider")
 
 
 def blocks(text: str, language: str) -> list[str]:
@@ -66,7 +68,7 @@ def run_suite(folder: Path, reader: str) -> str:
     (folder / "myformat/reader.py").write_text(reader)
     (folder / "test_reader.py").write_text(sources["test_reader"])
     done = subprocess.run(
-        [sys.executable, "-B", "-m", "pytest", "-q", "-rf", "-p", "no:cacheprovider", *QUIET, "."],
+        [sys.executable, "-B", "-m", "pytest", "-q", "-rf", *QUIET, "."],
         cwd=folder,
         capture_output=True,
         text=True,
