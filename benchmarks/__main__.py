@@ -25,6 +25,7 @@ from benchmarks import (
     false_alarms,
     golden_check,
     golden_sizes,
+    golden_writing,
     measure,
     pytest_plugin,
     tree_building,
@@ -106,6 +107,11 @@ def _sections(options: argparse.Namespace) -> dict[str, Section]:
                 element_count=500_000 if quick else 10_000_000, repeats=min(options.repeats, 5)
             ),
             golden_check.table,
+        ),
+        "golden-writing": Section(
+            "Writing goldens of 100 float64 into one folder",
+            lambda: golden_writing.run(counts=(10, 50) if quick else (100, 1000, 3000)),
+            golden_writing.table,
         ),
         "pytest-plugin": Section(
             "The pytest plugin, each line a pytest run of its own",
