@@ -26,6 +26,7 @@ from benchmarks import (
     false_alarms,
     golden_check,
     golden_sizes,
+    golden_writing,
     measure,
     pytest_plugin,
     tree_building,
@@ -112,6 +113,11 @@ def _sections(options: argparse.Namespace) -> dict[str, Section]:
             "Comparing two files, in processes of their own, with and without another process",
             lambda: busy_machine.run(data_bytes=size, repeats=min(options.repeats, 5)),
             busy_machine.table,
+        ),
+        "golden-writing": Section(
+            "Writing goldens of 100 float64 into one folder",
+            lambda: golden_writing.run(counts=(10, 50) if quick else (100, 1000, 3000)),
+            golden_writing.table,
         ),
         "pytest-plugin": Section(
             "The pytest plugin, each line a pytest run of its own",

@@ -18,11 +18,21 @@ if TYPE_CHECKING:
 
 DEFAULT_WAIT_SECONDS = 10.0
 _POLL_SECONDS = 0.05
+_MOST_SAID = 200
 
 
 @contextlib.contextmanager
-def writer_lock(folder: Path, wait_seconds: float = DEFAULT_WAIT_SECONDS) -> Iterator[None]:
-    """Holds the folder's lock for the block.
+def writer_lock(
+    folder: Path,
+    wait_seconds: float = DEFAULT_WAIT_SECONDS,
+    *,
+    holder: str = "",
+    stays: bool = False,
+) -> Iterator[bool]:
+    """Holds the folder's lock for the block; tells whether `holder` held it last.
+
+    holder: a word of the caller's own, which is kept in the lock file. stays: the file is left
+    there, so that the next one can tell; `remove_lock_file` is for the end. Without it nobody can.
 
     The kernel gives the lock up when its holder ends, however it ends; a lock file left behind by a
     killed process is therefore harmless. Raises LockBusyError after `wait_seconds`,
@@ -32,20 +42,32 @@ def writer_lock(folder: Path, wait_seconds: float = DEFAULT_WAIT_SECONDS) -> Ite
     descriptor = None
     try:
         descriptor = _acquire(path, wait_seconds)
-        # Only a help for the message of who waits; a full disk must not keep us from reading.
-        with contextlib.suppress(OSError):
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"process {os.getpid()}\n".encode(), 0)
-        yield
+        said = f"process {os.getpid()} {holder}".encode()
+        was_last = os.pread(descriptor, _MOST_SAID, 0) == said
+        if not was_last:
+            stays = _say(descriptor, said) and stays
+        yield was_last
     finally:
         if descriptor is None:
-            _remove_unless_held(path)
+            remove_lock_file(folder)
         else:
             # Unlinked while still held: whoever waits on this inode sees in `_acquire` that it is
             # no longer the current one, and starts over.
-            with contextlib.suppress(OSError):
-                path.unlink()
+            if not stays:
+                with contextlib.suppress(OSError):
+                    path.unlink()
             os.close(descriptor)
+
+
+def _say(descriptor: int, said: bytes) -> bool:
+    """Writes down who holds the lock, for those who wait; whether that could be done. A full disk
+    must not keep anybody from reading.
+    """
+    try:
+        os.ftruncate(descriptor, 0)
+        return os.pwrite(descriptor, said, 0) == len(said)
+    except OSError:
+        return False
 
 
 def _acquire(path: Path, wait_seconds: float) -> int:
@@ -65,7 +87,8 @@ def _acquire(path: Path, wait_seconds: float) -> int:
         try:
             if _try_lock(descriptor) and _is_current(descriptor, path):
                 return descriptor
-            holder = os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip()
+            said = os.pread(descriptor, _MOST_SAID, 0).decode("utf-8", "replace")
+            holder = " ".join(said.split()[:2])
         except OSError as error:
             os.close(descriptor)
             raise _no_lock(path, error) from error
@@ -87,8 +110,11 @@ def _open(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
 
-def _remove_unless_held(path: Path) -> None:
-    """Clears away the file of an attempt that was interrupted between creating and locking it."""
+def remove_lock_file(folder: Path) -> None:
+    """Removes a lock file that nobody holds: one that an interrupted attempt left, or that was to
+    stay.
+    """
+    path = folder / LOCK_NAME
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:

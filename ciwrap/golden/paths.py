@@ -8,6 +8,7 @@ their UTF-8 form, so no name can leave the folder and no two names share a file.
 from __future__ import annotations
 
 import hashlib
+import os
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -71,21 +72,18 @@ def staged(path: Path) -> Path:
 
 def stored_stems(golden_dir: Path) -> list[str]:
     """Stems of all goldens in a folder, sorted; a missing folder holds none."""
-    if not golden_dir.is_dir():
+    try:
+        with os.scandir(golden_dir) as entries:
+            names = [entry.name for entry in entries]
+    except (FileNotFoundError, NotADirectoryError):
         return []
-    names = {path.name for path in golden_dir.iterdir()}
     stems = {name.removesuffix(MANIFEST_SUFFIX) for name in names if name.endswith(MANIFEST_SUFFIX)}
     stems |= {name.removesuffix(BINARY_SUFFIX) for name in names if name.endswith(BINARY_SUFFIX)}
     return sorted(stems)
 
 
-def case_twin(golden_dir: Path, check: str) -> str | None:
-    """A stored check whose name differs from `check` in upper and lower case only, if there is one.
-
-    On a case-insensitive file system (macOS, Windows) the two would be one file.
-    """
-    stem = escape_name(check)
-    for other in stored_stems(golden_dir):
-        if other != stem and other.casefold() == stem.casefold():
-            return unescape_name(other)
-    return None
+def has_stem(golden_dir: Path, stem: str) -> bool:
+    """Whether there is anything of a golden, whole or not."""
+    return any(
+        (golden_dir / f"{stem}{suffix}").exists() for suffix in (MANIFEST_SUFFIX, BINARY_SUFFIX)
+    )

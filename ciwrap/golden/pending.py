@@ -29,7 +29,7 @@ from ciwrap.errors import (
 )
 from ciwrap.golden import paths
 from ciwrap.golden.files import flush_folder, read_regular, remove, write_text
-from ciwrap.golden.lock import writer_lock
+from ciwrap.golden.lock import remove_lock_file, writer_lock
 from ciwrap.golden.manifest import (
     MOST_MANIFEST_BYTES,
     BinaryFile,
@@ -42,6 +42,7 @@ from ciwrap.golden.manifest import (
     rows_of,
 )
 from ciwrap.golden.places import Place
+from ciwrap.golden.store import GoldenStores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -122,15 +123,17 @@ def keep_out_of_git(work_dir: Path) -> None:
 
 
 class PendingStore:
-    """The pending goldens in one folder. Holds no state but the folder's path; safe to share."""
+    """The pending goldens in one folder; safe to share. is_kept: as of a `GoldenStore`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, is_kept: bool = False) -> None:
         self.folder = folder
+        self._stores = GoldenStores(folder, is_kept=is_kept)
 
     def store(self, place: Place) -> GoldenStore:
-        from ciwrap.golden.store import GoldenStore
+        return self._stores.at(place)
 
-        return GoldenStore(place.under(self.folder))
+    def close(self) -> None:
+        self._stores.close()
 
     def contains(self, place: Place) -> bool:
         return paths.manifest_path(place.under(self.folder), place.name).exists()
@@ -241,6 +244,7 @@ class PendingStore:
     def _clear_folders(self) -> None:
         for here, _, _ in os.walk(self.folder, topdown=False):
             if Path(here) != self.folder:
+                remove_lock_file(Path(here))
                 with contextlib.suppress(OSError):  # not empty
                     Path(here).rmdir()
 

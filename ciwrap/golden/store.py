@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +39,7 @@ from ciwrap.errors import (
 )
 from ciwrap.golden import paths
 from ciwrap.golden.files import flush, flush_folder, read_regular, remove, write_text
-from ciwrap.golden.lock import DEFAULT_WAIT_SECONDS, writer_lock
+from ciwrap.golden.lock import DEFAULT_WAIT_SECONDS, remove_lock_file, writer_lock
 from ciwrap.golden.manifest import (
     MOST_MANIFEST_BYTES,
     Acceptance,
@@ -50,6 +51,8 @@ from ciwrap.golden.manifest import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from ciwrap.golden.places import Place
 
 _READ_ATTEMPTS = 5
 _RETRY_SECONDS = 0.05
@@ -78,10 +81,19 @@ class StoredGolden:
 
 
 class GoldenStore:
-    """The goldens in one folder. Holds no state but the folder's path; safe to share."""
+    """The goldens in one folder; safe to share.
 
-    def __init__(self, folder: Path | str) -> None:
+    is_kept: this store takes the lock many times. Between its writes it leaves the lock file, by
+    which it knows whether anybody else has written; `close` removes that. So the time of a write
+    does not grow with the number of goldens.
+    """
+
+    def __init__(self, folder: Path | str, *, is_kept: bool = False) -> None:
         self.folder = Path(folder)
+        self._is_kept = is_kept
+        self._holder = secrets.token_hex(8)
+        # Stems by their folded case; valid while the lock is held, and beyond as far as it tells.
+        self._stems: dict[str, set[str]] | None = None
 
     def path(self, check: str) -> Path:
         return paths.binary_path(self.folder, check)
@@ -104,7 +116,7 @@ class GoldenStore:
 
     def contains(self, check: str) -> bool:
         """Whether there is anything of a golden, whole or not."""
-        return self.manifest_path(check).exists() or self.path(check).exists()
+        return paths.has_stem(self.folder, paths.escape_name(check))
 
     def read(self, check: str) -> StoredGolden:
         """Reads and verifies a golden; never writes, so it works on read-only folders.
@@ -142,13 +154,24 @@ class GoldenStore:
         except OSError as error:
             raise _write_failed(self.folder, error) from error
         try:
-            with writer_lock(self.folder, wait_seconds):
+            # A folder that is still to be filled may have to go again, with all that is in it.
+            stays = self._is_kept and was_there
+            with writer_lock(
+                self.folder, wait_seconds, holder=self._holder, stays=stays
+            ) as was_last:
+                if not was_last:
+                    self._stems = None
                 yield
         finally:
             if not was_there:
                 # Nothing was written after all, if it is still empty.
                 with contextlib.suppress(OSError):
                     self.folder.rmdir()
+
+    def close(self) -> None:
+        """Removes the lock file that a kept store has left, unless another process holds it."""
+        if self._is_kept:
+            remove_lock_file(self.folder)
 
     def write(
         self,
@@ -163,7 +186,7 @@ class GoldenStore:
         for a name that differs from a stored one in case only, or a manifest that could not be read
         back.
         """
-        twin = paths.case_twin(self.folder, check)
+        twin = self._case_twin(check)
         if twin is not None:
             raise UsageError(
                 f"the golden of check {twin!r} differs from {check!r} in upper and lower case only;"
@@ -199,6 +222,25 @@ class GoldenStore:
         except OSError as error:
             raise _write_failed(path, error) from error
         return StoredGolden(check, path, manifest_path, manifest, tuple(variables), byte_count)
+
+    def _case_twin(self, check: str) -> str | None:
+        """A stored check whose name differs from `check` in upper and lower case only.
+
+        On a case-insensitive file system (macOS, Windows) the two would be one file. The caller
+        holds `locked()`, and goes on to write `check`.
+        """
+        if self._stems is None:
+            self._stems = {}
+            for stem in paths.stored_stems(self.folder):
+                self._stems.setdefault(stem.casefold(), set()).add(stem)
+        stem = paths.escape_name(check)
+        alike = self._stems.setdefault(stem.casefold(), set())
+        for twin in sorted(alike - {stem}):
+            # It may have been deleted since it was listed.
+            if paths.has_stem(self.folder, twin):
+                return paths.unescape_name(twin)
+        alike.add(stem)
+        return None
 
     def settle(self, check: str) -> None:
         """Completes an accept that was killed after its moment of change, or clears one away.
@@ -288,6 +330,26 @@ class GoldenStore:
             file=path,
             remedy=_REMEDY_PAIR,
         )
+
+
+class GoldenStores:
+    """The stores of all folders below one, by the places of goldens. is_kept: as of a store."""
+
+    def __init__(self, root: Path, *, is_kept: bool = False) -> None:
+        self.root = root
+        self._is_kept = is_kept
+        self._stores: dict[str, GoldenStore] = {}
+
+    def at(self, place: Place) -> GoldenStore:
+        """The store that holds the golden of a place, under the place's name."""
+        if place.folder not in self._stores:
+            store = GoldenStore(place.under(self.root), is_kept=self._is_kept)
+            self._stores[place.folder] = store
+        return self._stores[place.folder]
+
+    def close(self) -> None:
+        for store in self._stores.values():
+            store.close()
 
 
 def _readable_text(manifest: Manifest, path: Path) -> str:

@@ -53,6 +53,7 @@ def make_fixture(request: pytest.FixtureRequest) -> CiwrapFixture:
             find_project(config), config.option.ciwrap_update, config.option.ciwrap_reason
         )
         config.stash[_JUDGE] = judge
+        config.add_cleanup(judge.close)
     made = CiwrapFixture(request.node, judge)
     request.node.stash[RECORDER] = made
     return made

@@ -17,8 +17,8 @@ from ciwrap.compare.check import check_catalog
 from ciwrap.compare.law import failed_check
 from ciwrap.environment import git_user
 from ciwrap.errors import CiwrapError, ExitCode, GoldenMissingError
-from ciwrap.golden.pending import propose
-from ciwrap.golden.store import GoldenStore
+from ciwrap.golden.pending import PendingStore, propose
+from ciwrap.golden.store import GoldenStores
 from ciwrap.model import CheckResult, Message, MessageLevel, RunResult, Verdict
 from ciwrap.report.document import document_text, to_document
 from ciwrap.trees.build import Resources
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ciwrap.catalog.catalog import Catalog
     from ciwrap.config import Check
     from ciwrap.golden.places import Place, TestPlace
+    from ciwrap.golden.store import GoldenStore
     from ciwrap.pytest_plugin.project import Project
 
 # Threads do not pay for the small arrays of most tests, and starting them for each does cost.
@@ -76,6 +77,13 @@ class Judge:
         self.project = project
         self._mode = mode
         self._reason = reason
+        self._goldens = GoldenStores(project.golden_dir, is_kept=True)
+        self._pending = PendingStore(project.pending.folder, is_kept=True)
+
+    def close(self) -> None:
+        """Ends the session's writing."""
+        self._goldens.close()
+        self._pending.close()
 
     @cached_property
     def origin(self) -> Origin:
@@ -92,10 +100,10 @@ class Judge:
         if _is_to_be_written(self._mode, found.word):
             return self._write(check, target, catalog, resources, found.result)
         if found.word == MATCHED:
-            self.project.pending.discard(target)
+            self._pending.discard(target)
             return found
         try:
-            store = GoldenStore(target.under(self.project.golden_dir))
+            store = self._goldens.at(target)
             candidate = prepare_catalog(
                 replace(check, name=target.name), store, catalog, resources=resources
             )
@@ -107,7 +115,7 @@ class Judge:
     def compare(self, test: TestPlace, check: Check, catalog: Catalog, test_id: str) -> Outcome:
         """Compares, and leaves everything as it is. Raises UsageError."""
         place = self._place(test.place)
-        store = GoldenStore(place.under(self.project.golden_dir))
+        store = self._goldens.at(place)
         result = self._compare(check, place, store, catalog, _resources_for(catalog))
         result = replace(result, test_id=test_id, variant=place.variant)
         word = _word(result) if store.contains(place.name) else NEW
@@ -116,7 +124,7 @@ class Judge:
     def _place(self, place: Place) -> Place:
         """Where the golden lies; if there is none, where a new one belongs."""
         for one in self.project.candidates(place):
-            if GoldenStore(one.under(self.project.golden_dir)).contains(one.name):
+            if self._goldens.at(one).contains(one.name):
                 return one
         return place.for_variant(self.project.own_variant)
 
@@ -150,7 +158,7 @@ class Judge:
         if candidate.old_problem is not None:
             base_root = ""  # something lies there, if nothing that can be read
         document = to_document(RunResult(result.verdict, (result,), kind="pytest"))
-        self.project.pending.write(
+        self._pending.write(
             place,
             candidate.variables,
             propose(base_root, self.origin.commit),
@@ -168,16 +176,16 @@ class Judge:
         before: CheckResult,
     ) -> Outcome:
         """Writes the golden, then compares with it as every later run does."""
-        store = GoldenStore(place.under(self.project.golden_dir))
+        store = self._goldens.at(place)
         path = store.path(place.name)
         stored_as = replace(check, name=place.name)
         with store.locked():
             candidate = prepare_catalog(stored_as, store, catalog, force=True, resources=resources)
             if not candidate.needs_writing:
-                self.project.pending.discard(place)
+                self._pending.discard(place)
                 return Outcome(MATCHED, before, place, path)
             write(candidate, store, self._reason, self.origin)
-        self.project.pending.discard(place)
+        self._pending.discard(place)
         result = self._compare(check, place, store, catalog, resources)
         shown = self.project.shown(path)
         note = Message(

@@ -105,6 +105,18 @@ def test_whole_runs_read_what_is_promised(tmp_path: Path) -> None:
     assert everything["differing"] == rows["d: everything differs: direct"]["differing"]
 
 
+def test_writing_goldens_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import golden_writing
+
+    result = golden_writing.run(counts=(2, 8))
+    assert [(row["count"], row["one_lock"]) for row in result["rows"]] == [
+        *((2, True), (2, False), (8, True), (8, False)),
+    ]
+    assert set(result["exponents"]) == {"one lock", "a lock each"}
+    assert len(golden_writing.table(result)) == 1 + 4 + 2
+
+
 def test_the_plugin_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(NO_OTHER_PLUGINS))

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from plugin.conftest import Suite, summary
 
+from ciwrap.golden import paths
 from ciwrap.golden.store import GoldenStore
 
 if TYPE_CHECKING:
@@ -30,6 +31,29 @@ WHY = "--ciwrap-reason=as measured"
 def write(suite: Suite, a: float, b: float, c: float | None = None) -> None:
     text = TEXT.replace("VALUES", repr((a, b, c)))
     suite.write(text if c is not None else text[: text.index("    def test_c")])
+
+
+def test_many_goldens_of_one_folder(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writing one does not look at all the others, and nothing is left behind."""
+    listed = []
+    original = paths.stored_stems
+    monkeypatch.setattr(
+        paths, "stored_stems", lambda folder: listed.append(folder) or original(folder)
+    )
+    text = """
+        @pytest.mark.parametrize("number", range(12))
+        def test_many(ciwrap, number): ciwrap.check(np.full(10, SHIFT + number), atol=1e-3)
+    """
+    suite.write(text.replace("SHIFT", "0.0"))
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=12)
+    assert len(listed) <= 3
+    assert len(suite.goldens()) == 12
+    listed.clear()
+    suite.write(text.replace("SHIFT", "0.5"))
+    suite.run().assert_outcomes(failed=12)
+    assert len(suite.waiting()) == 12
+    assert len(listed) <= 3
+    assert [path for path in suite.root.rglob("*") if path.name.endswith((".lock", ".next"))] == []
 
 
 def golden(suite: Suite, name: str) -> Path:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from ciwrap.golden.paths import (
     binary_path,
-    case_twin,
     escape_name,
     manifest_path,
     stored_stems,
@@ -70,13 +69,6 @@ def test_long_names_are_shortened_and_stay_apart() -> None:
 def test_an_empty_name_is_refused() -> None:
     with pytest.raises(ValueError, match="needs a name"):
         escape_name("")
-
-
-def test_twins_differ_in_case_only(tmp_path: Path) -> None:
-    manifest_path(tmp_path, "Mesh").touch()
-    assert case_twin(tmp_path, "mesh") == "Mesh"
-    assert case_twin(tmp_path, "Mesh") is None
-    assert case_twin(tmp_path, "other") is None
 
 
 def test_stems_of_halves_and_wholes(tmp_path: Path) -> None:
