@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.captures.container import CaptureFile
@@ -20,7 +21,6 @@ from ciwrap.readers.layout import FoundOutputs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from ciwrap.captures.index import CapturedCheckpoint, CaptureIndex, CheckpointKey
     from ciwrap.catalog.files import SourceFile
@@ -44,6 +44,14 @@ class Side:
     verify_checksums: bool = False
     fault: CiwrapError | None = None  # why a capture that is there is not used
     arrangement: Arrangement | None = None
+
+    @property
+    def excluded_files(self) -> int:
+        """How many of the run's own files were left out; captures are none of them."""
+        own = {path.name for path in capture_paths(self.run)}
+        if self.capture is not None:
+            own.add(self.capture.path.name)
+        return sum(Path(name).name not in own for name in self.found.excluded)
 
     @property
     def is_single(self) -> bool:

@@ -173,6 +173,7 @@ def finish(name: str, outcome: Outcome, golden: Side, new: Side, rules: Rules) -
         error = NotComparableError(f"was not compared: {reason}", variable=key_text(key))
         outcome.errors.append(error)
     check = check_result(name, outcome, rules, RUNS, messages=messages)
+    check = replace(check, excluded_files=sum(side.excluded_files for side in (golden, new)))
     if golden.is_single and not any(one.iteration is not None for one in check.variables):
         return check
     return replace(check, history=history_facts(check, outcome))

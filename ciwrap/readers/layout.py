@@ -106,11 +106,13 @@ class FoundOutputs:
     """The files of a check in the order of their iteration, rank and label.
 
     unmatched: files that were meant by the pattern or lie in the folder, but that no layout or
-    reader knows. They were not compared, so somebody has to hear of them.
+    reader knows. They were not compared, so somebody has to hear of them. excluded: files that
+    `exclude` took out, relative to the root.
     """
 
     files: tuple[OutputFile, ...]
     unmatched: tuple[Path, ...] = ()
+    excluded: tuple[str, ...] = ()
 
 
 def find_outputs(
@@ -206,6 +208,7 @@ class _Search:
         self._excluded = [_exclusion(text) for text in exclude]
         self._files: dict[Path, OutputFile] = {}
         self._unmatched: dict[Path, None] = {}
+        self._left_out: set[str] = set()
 
     def result(self) -> FoundOutputs:
         files = sorted(
@@ -216,7 +219,7 @@ class _Search:
             ),
         )
         unmatched = sorted(path for path in self._unmatched if path not in self._files)
-        return FoundOutputs(tuple(files), tuple(unmatched))
+        return FoundOutputs(tuple(files), tuple(unmatched), tuple(sorted(self._left_out)))
 
     def add(self, text: str) -> None:
         """Takes the files of one entry of `outputs`."""
@@ -250,6 +253,7 @@ class _Search:
             )
         names = [base + name for name in _walk(folder, self._format_name)]
         kept = [name for name in names if not any(one.match(name) for one in self._excluded)]
+        self._left_out.update(set(names) - set(kept))
         if not kept:
             raise OutputMissingError(nothing, file=folder, remedy=_REMEDY)
         return kept
