@@ -88,9 +88,9 @@ def warm_up(folder: Path) -> None:
 
 def rules() -> Any:
     from ciwrap.cli.rules import make_rules
-    from ciwrap.model import ErrorBound
+    from ciwrap.model import ErrorBound, SettingsLayer
 
-    return make_rules(None, ErrorBound(ATOL), ())
+    return make_rules(None, SettingsLayer({"bound": ErrorBound(ATOL)}), ())
 
 
 def compare(first: Path, second: Path, captures: tuple[Path, Path] | None) -> CheckResult:

@@ -90,6 +90,15 @@ class Variables:
             self._named = {one.label: one for one in files if not one.reader.names_inside}
         return str(self._named.get(identity.name, files[0]).path)
 
+    def refuse_fault(self, identity: VariableId) -> None:
+        """Raises UnsupportedDtypeError for a variable that no reader can read."""
+        captured = self.captured.get(identity)
+        if captured is not None and captured.plain is not None:
+            return
+        entry = self.catalog.entries.get(identity)
+        if entry is not None and entry.info.fault is not None:
+            self.catalog.values(identity)  # raises
+
     def region(self, identity: VariableId) -> FileRegion | None:
         """Where the variable's bytes lie, if back to back in a file. Raises CorruptFileError if it
         is not what it was in the capture.

@@ -167,14 +167,17 @@ class _Run:
 
     def _variable(self, identity: VariableId, ours: Variables, theirs: Variables) -> None:
         signature, other = ours.signature(identity), theirs.signature(identity)
+        result = begun(identity, signature, other, source_path=theirs.path_of(identity))
+        try:
+            # Before its dtype is looked at, which may be none that can be compared.
+            ours.refuse_fault(identity)
+            theirs.refuse_fault(identity)
+        except CiwrapError as error:
+            self._fail(result, error)
+            return
         settings = self._settings_of(identity, ours, theirs)
-        result = begun(
-            identity,
-            signature,
-            other,
-            bound=settings.bound,
-            settings=settings,
-            source_path=theirs.path_of(identity),
+        result = replace(
+            result, bound=settings.bound, mask=settings.mask, period=settings.period or None
         )
         try:
             refuse_other_labels(signature.labels, other.labels, RUNS)

@@ -16,7 +16,8 @@ from oracle import scalars as sc
 from oracle.cases import Case, all_cases
 
 from ciwrap import _core
-from ciwrap.errors import CiwrapError
+from ciwrap.core_errors import ContradictionError
+from ciwrap.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -147,7 +148,7 @@ def test_digests_and_elements_never_contradict_each_other(
 
 
 def refused(*arguments: Any, **more: Any) -> str:
-    with pytest.raises(CiwrapError) as caught:
+    with pytest.raises(ContradictionError) as caught:
         _core.check_deciders(*arguments, **more)
     assert caught.value.code == "internal"
     return str(caught.value)
@@ -173,7 +174,7 @@ def test_whatever_contradicts_is_an_internal_error(case: Case, salt: int, random
         elsewhere = np.array([leaf for leaf in range(leaf_count) if leaf != added])
         if p.suspect_is_proof:
             assert f"chunk {added}: its digests differ" in refused(p, comparison, more)
-            with pytest.raises(CiwrapError):
+            with pytest.raises(ContradictionError):
                 _core.check_deciders(p, comparison, more, compared_leaves=np.arange(leaf_count))
         else:
             _core.check_deciders(p, comparison, more)
@@ -211,7 +212,7 @@ def test_trees_with_residues_of_their_own_are_not_compared() -> None:
     p = _core.TreeParameters("<f8", atol=1.0, residue_levels=15)
     ours, theirs = (_core.build_tree(p, np.array([value])) for value in (0.05, 1.3))
     assert ours.root == theirs.root
-    with pytest.raises(CiwrapError, match="make one of them against the other") as caught:
+    with pytest.raises(UsageError, match="make one of them against the other") as caught:
         _core.diff_trees(ours, theirs)
     assert caught.value.code == "invalid_argument"
     relative = _core.build_tree(p, np.array([1.3]), golden=ours)
