@@ -20,7 +20,7 @@ from dying_process import DyingProcess
 from e2e.cli_project import environment
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from ciwrap.errors import GoldenMissingError
 from ciwrap.golden.pending import PENDING_DIR, PendingStore
@@ -36,10 +36,10 @@ LONG = os.environ.get("CIWRAP_LONG") == "1"
 ATOL = 1e-3
 CONFIG = f"version: 1\ndefaults: {{atol: {ATOL}, evidence: data}}\nchecks:\n  c: {{outputs: out}}\n"
 MATCH, DIFFER, NOT_COMPARABLE = 0, 1, 3
-# What a process may be killed in; each with the model's idea of what it does when it is not.
-COMMANDS = ("accept", "check", "check --pending", "accept --pending", "reject --all")
-# The most steps that one of them takes, and some more: then it is not killed after all.
-MOST_STEPS = 45
+COMMANDS = ("accept", "check --pending", "accept --pending", "check", "reject --all")
+# What is added to a value: within the bound, beyond it, and neither.
+MOVES = {"within": 0.3 * ATOL, "beyond": 5 * ATOL, "nan": np.nan, "inf": np.inf}
+CHANGES = ("none", "within", "beyond", "as accepted", "another shape", "one less", "nan", "inf")
 
 
 def same(one: Arrays | None, other: Arrays | None) -> bool:
@@ -87,58 +87,55 @@ class Goldens(RuleBasedStateMachine):
 
     # --- what the outputs are
 
-    @initialize()
-    def first_run(self) -> None:
+    @initialize(is_accepted=st.sampled_from([True, True, True, False]))
+    def first_run(self, is_accepted: bool) -> None:
         self.save("x", np.arange(6.0))
         self.save("y", np.zeros((2, 2), np.float32))
+        if is_accepted:
+            self.do("none", "accept")
 
     def save(self, name: str, array: np.ndarray[Any, Any]) -> None:
         self.outputs[name] = array
         np.save(self.folder / "out" / f"{name}.npy", array)
 
-    @rule(
-        name=st.sampled_from(["x", "y"]),
-        at=st.integers(0, 3),
-        by=st.sampled_from([0.3 * ATOL, -0.3 * ATOL, 5 * ATOL, np.nan, np.inf]),
-    )
-    def a_value_moves(self, name: str, at: int, by: float) -> None:
-        if name in self.outputs:
-            array = self.outputs[name].copy()
-            array.flat[at % array.size] += by
-            self.save(name, array)
-
-    @rule(count=st.integers(1, 4), dtype=st.sampled_from(["f8", "f4"]))
-    def an_output_is_another(self, count: int, dtype: str) -> None:
-        self.save("y", np.ones(count, dtype))
-
-    @precondition(lambda self: "y" in self.outputs)
-    @rule()
-    def an_output_is_gone(self) -> None:
-        del self.outputs["y"]
-        (self.folder / "out" / "y.npy").unlink()
-
-    @precondition(lambda self: self.golden is not None)
-    @rule()
-    def outputs_are_as_accepted(self) -> None:
-        assert self.golden is not None
-        for path in (self.folder / "out").iterdir():
-            path.unlink()
-        self.outputs = {}
-        for name, array in self.golden.items():
-            self.save(name, array)
+    def change(self, change: str) -> None:
+        """Makes the outputs those of another run. change: of CHANGES."""
+        if change == "as accepted" and self.golden is not None:
+            for name in self.outputs.keys() - self.golden.keys():
+                (self.folder / "out" / f"{name}.npy").unlink()
+            self.outputs = {}
+            for name, array in self.golden.items():
+                self.save(name, array)
+        elif change == "another shape":
+            self.save("y", np.ones(self.outputs["y"].size % 3 + 1 if "y" in self.outputs else 1))
+        elif change == "one less" and "y" in self.outputs:
+            del self.outputs["y"]
+            (self.folder / "out" / "y.npy").unlink()
+        elif change in MOVES:
+            array = self.outputs["x"].copy()
+            array[1] = MOVES[change] if np.isnan(array[1]) else array[1] + MOVES[change]
+            self.save("x", array)
 
     # --- what is done about them
 
-    @rule(command=st.sampled_from(COMMANDS))
-    def do(self, command: str) -> None:
+    @rule(change=st.sampled_from(CHANGES), command=st.sampled_from(COMMANDS))
+    def do(self, change: str, command: str) -> None:
+        self.change(change)
         code, golden, pending = self.expected(command)
         assert self.call(command) == code
         self.golden, self.pending = golden, pending
 
-    @rule(command=st.sampled_from(COMMANDS), step=st.integers(0, MOST_STEPS), power=st.booleans())
-    def do_and_be_killed(self, command: str, step: int, power: bool) -> None:
+    @rule(
+        change=st.sampled_from(CHANGES),
+        command=st.sampled_from(COMMANDS),
+        share=st.integers(0, 99),
+        power=st.booleans(),
+    )
+    def do_and_be_killed(self, change: str, command: str, share: int, power: bool) -> None:
+        """share: of the command's steps, in percent, that are done before it dies."""
+        self.change(change)
         code, golden, pending = self.expected(command)
-        with DyingProcess(self.folder, step) as process:
+        with DyingProcess(self.folder, share * self.steps_of(command) // 100) as process:
             found = self.call(command)
         if not process.is_dead:
             assert found == code
@@ -173,11 +170,20 @@ class Goldens(RuleBasedStateMachine):
             return 0, values, None
         return NOT_COMPARABLE, golden, pending
 
-    def call(self, command: str) -> int:
+    def steps_of(self, command: str) -> int:
+        """How many steps a command takes now, tried on a copy."""
+        copy = self.folder.with_name(f"{self.folder.name}-copy")
+        shutil.copytree(self.folder, copy)
+        with DyingProcess(copy) as process:
+            self.call(command, copy)
+        shutil.rmtree(copy)
+        return len(process.steps)
+
+    def call(self, command: str, folder: Path | None = None) -> int:
         words = command.split()
         if words[0] == "accept":
             words += ["--reason", "why"]
-        done = call(*words, folder=self.folder, environment=environment())
+        done = call(*words, folder=folder or self.folder, environment=environment())
         assert "Traceback" not in done.stderr, done.stderr
         return done.returncode
 
@@ -217,5 +223,5 @@ def arrays_of(golden: StoredGolden) -> Arrays:
 
 TestGoldens = Goldens.TestCase
 TestGoldens.settings = settings(
-    max_examples=200 if LONG else 6, stateful_step_count=50 if LONG else 20, deadline=None
+    max_examples=200 if LONG else 20, stateful_step_count=50 if LONG else 15, deadline=None
 )
