@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,8 +19,9 @@ from ciwrap.golden.places import check_matches
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ciwrap.cli.proposals import Workplace
     from ciwrap.cli.session import Session
+    from ciwrap.review.golden_change import GoldenChange
+    from ciwrap.review.project import Project
 
 
 @click.command(name="accept", short_help="Make goldens of the outputs, or replace them.")
@@ -73,12 +73,7 @@ def command(
     creep along with the noise (--force replaces it). Either all that is asked for is captured, or
     nothing is written.
     """
-    from ciwrap.cli.acceptance import DRY_RUN, render_acceptance
-    from ciwrap.cli.progress import progress_bar
-    from ciwrap.cli.project import load_project
-    from ciwrap.cli.proposals import demand_reason, find_workplace
-    from ciwrap.compare.accept import prepare, write
-    from ciwrap.review.accept_document import accept_document
+    from ciwrap.cli.load_project import find_project, load_project
 
     if reason is not None and not reason.strip():
         raise UsageError("--reason is empty", remedy="say why the new numbers are right")
@@ -87,61 +82,67 @@ def command(
     if is_pending or source is not None or _means_pending(config_path, names, check_names):
         if check_names or force:
             raise UsageError("--check and --force are for outputs, not for goldens that wait")
-        return _accept_waiting(
-            session,
-            find_workplace(config_path, golden_dir),
+        changes = _accept_pending(
+            find_project(config_path, golden_dir),
             names,
+            reason,
             source,
             commit,
-            reason=reason,
+            allow_wider=allow_wider or source is None,
             dry_run=dry_run,
             variant=variant,
-            allow_wider=allow_wider,
         )
-    if variant is not None:
-        raise UsageError("--variant is for goldens that wait")
-    project = load_project(config_path, golden_dir, (*names, *check_names))
-    lock = contextlib.nullcontext() if dry_run else project.store.locked()
-    with lock:
-        with progress_bar() as progress:
-            candidates = [
-                prepare(
-                    check,
-                    project.store,
-                    force=force,
-                    resources=session.resources,
-                    progress=progress,
-                )
-                for check in project.checks
-            ]
-        if not dry_run:
-            demand_reason(candidates, reason)
-            for candidate in candidates:
-                if candidate.needs_writing:
-                    write(candidate, project.store, reason)
-    session.emit_record(accept_document(candidates, reason=reason, dry_run=dry_run))
-    render_acceptance(candidates, session.console, dry_run=dry_run, verbose=session.verbose)
-    if dry_run:
-        session.console.print(DRY_RUN)
+        if not changes:
+            session.console.print("nothing waits for review")
+            return 0
+    else:
+        if variant is not None:
+            raise UsageError("--variant is for goldens that wait")
+        project = load_project(config_path, golden_dir, (*names, *check_names))
+        changes = _accept_outputs(session, project, reason, force=force, dry_run=dry_run)
+    _tell(session, changes, reason, dry_run=dry_run)
     return 0
 
 
-def _accept_waiting(
-    session: Session,
-    place: Workplace,
+def _accept_outputs(
+    session: Session, project: Project, reason: str | None, **options: bool
+) -> list[GoldenChange]:
+    from ciwrap.cli.progress import progress_bar
+    from ciwrap.review.accept_goldens import accept_outputs
+
+    with progress_bar() as progress:
+        return accept_outputs(
+            project, reason, resources=session.resources, progress=progress, **options
+        )
+
+
+def _accept_pending(
+    project: Project,
     patterns: Sequence[str],
+    reason: str | None,
     source: str | None,
     commit: str | None,
-    *,
-    allow_wider: bool,
     **options: Any,
-) -> int:
-    from ciwrap.cli.accept_pending import accept_pending, artifact_workplace
+) -> list[GoldenChange]:
+    from ciwrap.review.accept_goldens import accept_pending
+    from ciwrap.review.pending_artifact import project_with
 
     if source is None:
-        return accept_pending(session, place, patterns, **options)
-    with artifact_workplace(place, source, commit) as there:
-        return accept_pending(session, there, patterns, allow_wider=allow_wider, **options)
+        return accept_pending(project, patterns, reason, **options)
+    with project_with(project, source, commit) as there:
+        return accept_pending(there, patterns, reason, **options)
+
+
+def _tell(
+    session: Session, changes: Sequence[GoldenChange], reason: str | None, *, dry_run: bool
+) -> None:
+    from ciwrap.cli.print_changes import DRY_RUN, print_changes
+    from ciwrap.review.accept_document import accept_document
+
+    session.emit_record(accept_document(changes, reason=reason, dry_run=dry_run))
+    print_changes(changes, session.console, dry_run=dry_run, verbose=session.verbose)
+    if dry_run:
+        session.console.print(DRY_RUN)
 
 
 def _means_pending(
@@ -150,21 +151,20 @@ def _means_pending(
     """Whether goldens that wait are meant: no check of the configuration is called so, or there is
     no configuration at all.
     """
-    from ciwrap.cli.project import load_project
-    from ciwrap.cli.proposals import find_workplace
+    from ciwrap.cli.load_project import find_project, load_project
 
     if check_names:
         return False
     try:
-        known = {check.name for check in load_project(config_path, None).config.checks}
+        known = {check.name for check in load_project(config_path, None).checks}
     except ConfigMissingError:
-        if config_path is not None or not find_workplace(None, None).goldens():
+        if config_path is not None or not find_project(None, None).pending.all():
             raise
         return True
     unknown = [name for name in names if name not in known]
     if not unknown:
         return False
-    waiting = find_workplace(config_path, None).goldens()
+    waiting = find_project(config_path, None).pending.all()
     is_pending = [any(check_matches(name, one.check) for one in waiting) for name in unknown]
     if all(is_pending) and len(unknown) < len(names):
         raise UsageError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -20,9 +19,9 @@ from ciwrap.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from ciwrap.cli.project import Project
     from ciwrap.cli.session import Session
     from ciwrap.model import CheckResult, CommandOutcome, Message, RunResult
+    from ciwrap.review.project import Project
 
 
 @click.command(name="check", short_help="Compare the outputs with their goldens.")
@@ -50,12 +49,14 @@ def command(
 
     Exit codes: 0 match, 1 differ, 2 usage or configuration, 3 could not compare.
     """
-    from ciwrap.cli.project import load_project
+    from ciwrap.cli.load_project import load_project
 
     project = load_project(config_path, golden_dir, (*names, *check_names))
+    if pending_dir is not None:
+        project = with_pending(project, pending_dir)
     result = run_checks(session, project)
     if pending_dir is not None:
-        leave_pending(session, project, result, pending_dir)
+        leave_pending(session, project, result)
     return session.emit(result)
 
 
@@ -86,34 +87,39 @@ def run_checks(
     )
 
 
-def leave_pending(session: Session, project: Project, result: RunResult, folder: str) -> None:
+def with_pending(project: Project, folder: str) -> Project:
+    """The project whose pending goldens lie in a folder; '' for its own.
+
+    Raises UsageError if its golden folder is one that they could not be accepted into.
+    """
+    from pathlib import Path
+
+    from ciwrap.review.pending_goldens import PendingGoldens
+
+    _ = project.golden_dir_text
+    return replace(project, pending=PendingGoldens(Path(folder))) if folder else project
+
+
+def leave_pending(session: Session, project: Project, result: RunResult) -> None:
     """Keeps what checks that do not match found, for `ciwrap review` and `ciwrap accept --from`.
 
     A check whose outputs cannot be captured leaves none. Raises WriteFailedError, LockBusyError.
     """
-    from pathlib import Path
-
-    from ciwrap.cli.project import near
-    from ciwrap.compare.propose import propose_all
-    from ciwrap.golden.pending import PENDING_DIR, PendingStore
     from ciwrap.model import Verdict
     from ciwrap.report.document import document_text, to_document
+    from ciwrap.review.keep_pending import keep_unmatched
 
-    root = project.config.root
-    pending = PendingStore(near(root / PENDING_DIR) if not folder else Path(folder))
     documents = {
         check.name: document_text(to_document(replace(result, checks=(check,), messages=())))
         for check in result.checks
         if check.verdict is not Verdict.MATCH
     }
-    kept = propose_all(
-        project.checks, project.store, pending, documents, resources=session.resources
+    problems = keep_unmatched(
+        project.checks, project.store, project.pending, documents, resources=session.resources
     )
-    pending.write_index(os.path.relpath(project.store.folder.absolute(), root))
-    for name, problem in kept.items():
-        if problem is not None:
-            message = f"{name}: nothing waits for review: {problem}"
-            session.console.print(message)
+    project.pending.write_index(project.golden_dir_text)
+    for name, problem in problems.items():
+        session.console.print(f"{name}: nothing waits for review: {problem}")
 
 
 def make_result(
@@ -136,7 +142,7 @@ def make_result(
         kind=session.kind,
         messages=orphan_messages(project),
         command=command,
-        environment=describe_environment(project.config.root),
+        environment=describe_environment(project.root),
         ciwrap_version=version("ciwrap"),
         started_at=session.started_at,
         seconds=seconds,
@@ -147,7 +153,7 @@ def orphan_messages(project: Project) -> tuple[Message, ...]:
     """Goldens that no check uses: of a check renamed or removed, perhaps by accident."""
     from ciwrap.model import Message, MessageLevel
 
-    known = [check.name for check in project.config.checks]
+    known = [check.name for check in project.own_config.checks]
     return tuple(
         Message(
             MessageLevel.WARNING,

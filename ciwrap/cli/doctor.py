@@ -73,7 +73,7 @@ def _usable(items: Iterable[Mapping[str, Any]]) -> tuple[Usable, ...]:
 
 def _config_finding() -> FoundConfig:
     from ciwrap.cli.json_documents import FoundConfig, KnownCheck
-    from ciwrap.cli.project import load_project, near
+    from ciwrap.cli.load_project import load_project, near
 
     try:
         project = load_project(None, None)
@@ -83,7 +83,7 @@ def _config_finding() -> FoundConfig:
         return FoundConfig(error.file, str(error), ())
     stored = set(project.store.checks())
     checks = tuple(KnownCheck(check.name, check.name in stored) for check in project.checks)
-    return FoundConfig(str(near(project.config.path)), None, checks)
+    return FoundConfig(str(near(project.own_config.path)), None, checks)
 
 
 def _errors(findings: DoctorDocument) -> list[str]:

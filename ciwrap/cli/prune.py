@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from ciwrap.cli.options import config_options, json_option
-from ciwrap.errors import ConfigMissingError, UsageError
+from ciwrap.errors import UsageError
 
 if TYPE_CHECKING:
-    from ciwrap.cli.proposals import Workplace
     from ciwrap.cli.session import Session
     from ciwrap.golden.places import Place
+    from ciwrap.review.project import Project
 
 
 @click.command(name="prune", short_help="Delete goldens that nothing uses any more.")
@@ -35,13 +35,13 @@ def command(
     noted. A golden that has changed since is kept.
     """
     from ciwrap.cli.json_documents import PruneDocument
-    from ciwrap.cli.proposals import find_workplace
+    from ciwrap.cli.load_project import find_project
     from ciwrap.golden.listing import delete_goldens
     from ciwrap.report.text import safe_text
 
-    place = find_workplace(config_path, golden_dir)
-    unused = _unused(place, config_path)
-    binaries = [_binary(place, one) for one in unused]
+    project = find_project(config_path, golden_dir)
+    unused = _unused(project)
+    binaries = [_binary(project, one) for one in unused]
     console = session.console
     for binary in binaries:
         console.print(f"unused  {safe_text(binary)}")
@@ -52,7 +52,7 @@ def command(
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise UsageError("nobody is there to be asked; nothing was deleted", remedy="add --yes")
         is_sure = click.confirm(f"delete {len(unused)} of {len(unused)}?")
-    deleted = delete_goldens(place.golden_dir, unused) if is_sure and not dry_run else []
+    deleted = delete_goldens(project.golden_dir, unused) if is_sure and not dry_run else []
     deleted_paths = tuple(str(path) for path in deleted)
     session.emit_record(PruneDocument(1, "prune", dry_run, tuple(binaries), deleted_paths))
     for path in deleted:
@@ -60,33 +60,27 @@ def command(
     return 0
 
 
-def _binary(place: Workplace, one: Place) -> str:
+def _binary(project: Project, one: Place) -> str:
     from ciwrap.golden.paths import binary_path
 
-    return str(binary_path(one.under(place.golden_dir), one.name))
+    return str(binary_path(one.under(project.golden_dir), one.name))
 
 
-def _unused(place: Workplace, config_path: str | None) -> list[Place]:
+def _unused(project: Project) -> list[Place]:
     """What the configuration does not know, and what test runs found to be unused."""
-    from ciwrap.cli.project import load_project
     from ciwrap.golden.listing import stored_places
     from ciwrap.golden.places import Place
-    from ciwrap.golden.store import GoldenStore, root_of
+    from ciwrap.golden.store import root_of
     from ciwrap.golden.unused import read_unused
 
     found = []
-    try:
-        config = load_project(config_path, None).config
-    except ConfigMissingError:
-        config = None
-    if config is not None:
-        store = GoldenStore(place.golden_dir)
-        found += [Place("", name) for name in store.orphans(check.name for check in config.checks)]
-    stored = set(stored_places(place.golden_dir))
+    if project.config is not None:
+        known = (check.name for check in project.config.checks)
+        found += [Place("", name) for name in project.store.orphans(known)]
+    stored = set(stored_places(project.golden_dir))
     found += [
         one.place
-        for one in read_unused(place.root)
-        if one.place in stored
-        and root_of(GoldenStore(one.place.under(place.golden_dir)).path(one.name)) == one.root
+        for one in read_unused(project.root)
+        if one.place in stored and root_of(project.goldens.at(one.place).path(one.name)) == one.root
     ]
     return found

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 import click
 
 from ciwrap.cli.options import config_options, json_option
-from ciwrap.errors import UsageError, WriteFailedError
+from ciwrap.errors import UsageError
 
 if TYPE_CHECKING:
-    from ciwrap.cli.proposals import Workplace
     from ciwrap.cli.session import Session
-    from ciwrap.golden.pending import PendingGolden
-
-_LOG_NAME = "rejected.jsonl"
 
 
 @click.command(name="reject", short_help="Throw pending goldens away.")
@@ -39,16 +33,17 @@ def command(
     PATTERN is the name of a check, test, file or folder, or has the wild cards * and ?.
     """
     from ciwrap.cli.json_documents import RejectDocument
-    from ciwrap.cli.proposals import find_workplace
+    from ciwrap.cli.load_project import find_project
     from ciwrap.report.text import safe_name
+    from ciwrap.review.reject_pending import reject
 
     if bool(patterns) == is_all:
         raise UsageError("name what to reject, or say --all")
-    place = find_workplace(config_path, golden_dir)
-    goldens = place.select(patterns)
+    project = find_project(config_path, golden_dir)
+    goldens = project.pending.select(patterns)
     for golden in goldens:
-        reject_one(place, golden, reason)
-    place.pending.write_index(place.golden_dir_text)
+        reject(project, golden, reason)
+    project.pending.write_index(project.golden_dir_text)
     names = [golden.check for golden in goldens]
     session.emit_record(RejectDocument(1, "reject", reason, tuple(names)))
     for name in names:
@@ -56,25 +51,3 @@ def command(
     if not names:
         session.console.print("nothing waits for review")
     return 0
-
-
-def reject_one(place: Workplace, golden: PendingGolden, reason: str | None) -> None:
-    """Raises WriteFailedError, LockBusyError."""
-    from ciwrap.environment import git_user
-
-    entry = {
-        "when": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "who": git_user(place.root),
-        "why": reason,
-        "check": golden.check,
-        "root": golden.root,
-        "base_root": golden.proposal.base_root,
-        "commit": golden.proposal.commit,
-    }
-    path = place.pending.folder.parent / _LOG_NAME
-    try:
-        with path.open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps(entry) + "\n")
-    except OSError as error:
-        raise WriteFailedError(error.strerror or str(error), file=path) from error
-    place.pending.discard(golden.place)

@@ -12,9 +12,10 @@ from ciwrap.cli.options import config_options, json_option, verbose_option
 from ciwrap.errors import CiwrapError
 
 if TYPE_CHECKING:
-    from ciwrap.cli.proposals import Proposed, Workplace
     from ciwrap.cli.session import Session
-    from ciwrap.golden.pending import PendingGolden
+    from ciwrap.review.pending_change import PendingChange
+    from ciwrap.review.pending_goldens import PendingGolden
+    from ciwrap.review.project import Project
 
 _MOST_COMMANDS = 10
 _CHOICES = "[a]ccept, [r]eject, [s]kip, [A]ccept all, [R]eject all, [q]uit"
@@ -38,25 +39,23 @@ def command(
     the name of a check, test, file or folder, or has the wild cards * and ?. Without a terminal,
     what waits is listed with the commands to type.
     """
-    from ciwrap.cli.acceptance import render_acceptance
-    from ciwrap.cli.proposals import find_workplace
-    from ciwrap.compare.proposed import named_for_people
+    from ciwrap.cli.load_project import find_project
+    from ciwrap.cli.print_changes import print_changes
     from ciwrap.review.accept_document import accept_document
 
-    place = find_workplace(config_path, golden_dir)
-    goldens = place.select(patterns)
-    looked = [_look(place, golden) for golden in goldens]
-    good = [one for one in looked if not isinstance(one, CiwrapError)]
-    shown = [named_for_people(one.candidate, one.golden.check) for one in good]
-    session.emit_record(accept_document(shown, reason=None, dry_run=True))
+    project = find_project(config_path, golden_dir)
+    goldens = project.pending.select(patterns)
+    looked = [_look_or_fail(project, golden) for golden in goldens]
+    changes = [one.change for one in looked if not isinstance(one, CiwrapError)]
+    session.emit_record(accept_document(changes, reason=None, dry_run=True))
     if not goldens:
         session.console.print("nothing waits for review")
         return 0
     if sys.stdin.isatty() and sys.stdout.isatty():
-        _Interview(session, place).go(looked, goldens)
-        place.pending.write_index(place.golden_dir_text)
+        _Interview(session, project).ask_about_all(looked, goldens)
+        project.pending.write_index(project.golden_dir_text)
         return 0
-    render_acceptance(shown, session.console, dry_run=True, verbose=session.verbose)
+    print_changes(changes, session.console, dry_run=True, verbose=session.verbose)
     for one in looked:
         if isinstance(one, CiwrapError):
             session.console.print(f"error: {one}")
@@ -64,11 +63,11 @@ def command(
     return 0
 
 
-def _look(place: Workplace, golden: PendingGolden) -> Proposed | CiwrapError:
-    from ciwrap.cli.proposals import proposed
+def _look_or_fail(project: Project, golden: PendingGolden) -> PendingChange | CiwrapError:
+    from ciwrap.review.pending_change import look_at
 
     try:
-        return proposed(place, golden)
+        return look_at(project, golden)
     except CiwrapError as error:
         return error
 
@@ -79,7 +78,7 @@ def _tell_commands(session: Session, goldens: list[PendingGolden]) -> None:
     session.console.print(f"{plural(len(goldens), 'golden')} waiting; to decide, type one of")
     for golden in goldens[:_MOST_COMMANDS]:
         name = shlex.quote(safe_text(golden.check))
-        reason = " --reason '...'" if golden.proposal.kind != "new" else ""
+        reason = " --reason '...'" if golden.origin.kind != "new" else ""
         session.console.print(f"  ciwrap accept {name}{reason}")
         session.console.print(f"  ciwrap reject {name}")
     session.console.print("or, for all of them at once,")
@@ -90,44 +89,51 @@ def _tell_commands(session: Session, goldens: list[PendingGolden]) -> None:
 class _Interview:
     """Asks about one pending golden after the other."""
 
-    def __init__(self, session: Session, place: Workplace) -> None:
+    def __init__(self, session: Session, project: Project) -> None:
         self._session = session
-        self._place = place
+        self._project = project
         self._reason: str | None = None
         self._for_all: str | None = None
         self._counts = {"accepted": 0, "rejected": 0, "left for later": 0}
 
-    def go(self, looked: list[Proposed | CiwrapError], goldens: list[PendingGolden]) -> None:
+    def ask_about_all(
+        self, looked: list[PendingChange | CiwrapError], goldens: list[PendingGolden]
+    ) -> None:
         for number, (one, golden) in enumerate(zip(looked, goldens, strict=True), 1):
-            self._session.console.print(f"\n--- {number} of {len(goldens)} ---")
+            self._print(f"\n--- {number} of {len(goldens)} ---")
             if isinstance(one, CiwrapError):
-                self._session.console.print(f"error: {one}")
+                self._print(f"error: {one}")
             else:
                 self._show(one)
             answer = self._for_all or self._ask(can_accept=not isinstance(one, CiwrapError))
             if answer == "q":
                 self._counts["left for later"] += len(goldens) - number + 1
                 break
-            self._do(answer, one, golden)
+            try:
+                self._counts[self._carry_out(answer, one, golden)] += 1
+            except CiwrapError as error:
+                self._print(f"error: {error}")
+                self._counts["left for later"] += 1
         said = ", ".join(f"{count} {words}" for words, count in self._counts.items() if count)
-        self._session.console.print(f"\n{said}")
+        self._print(f"\n{said}")
 
-    def _show(self, one: Proposed) -> None:
-        from ciwrap.cli.acceptance import render_acceptance
-        from ciwrap.compare.proposed import named_for_people
+    def _print(self, text: str) -> None:
+        self._session.console.print(text)
+
+    def _show(self, looked: PendingChange) -> None:
+        from ciwrap.cli.print_changes import print_changes
         from ciwrap.environment import DIRTY
         from ciwrap.report.text import safe_text
 
-        candidate = named_for_people(one.candidate, one.golden.check)
-        verbose = self._session.verbose
-        render_acceptance([candidate], self._session.console, dry_run=True, verbose=verbose)
-        environment = one.stored.manifest.environment
-        facts = [f"made {one.golden.proposal.created}"]
-        if one.golden.proposal.commit is not None:
-            commit, dirty, _ = one.golden.proposal.commit.partition(DIRTY)
+        session = self._session
+        print_changes([looked.change], session.console, dry_run=True, verbose=session.verbose)
+        origin, environment = looked.pending.origin, looked.stored.manifest.environment
+        facts = [f"made {origin.created}"]
+        if origin.commit is not None:
+            commit, dirty, _ = origin.commit.partition(DIRTY)
             facts.append(f"from commit {commit[:12]}{' with changes' if dirty else ''}")
         facts += [environment[key] for key in ("cpu", "os") if key in environment]
-        self._session.console.print(f"  {safe_text(', '.join(facts))}")
+        self._print(f"  {safe_text(', '.join(facts))}")
 
     def _ask(self, *, can_accept: bool) -> str:
         while True:
@@ -138,32 +144,29 @@ class _Interview:
             if answer in ("r", "s", "q") or (answer == "a" and can_accept):
                 return answer
             self._for_all = None
-            self._session.console.print("please answer with one of these letters")
+            self._print("please answer with one of these letters")
 
-    def _do(self, answer: str, one: Proposed | CiwrapError, golden: PendingGolden) -> None:
-        from ciwrap.cli.proposals import accept_one
-        from ciwrap.cli.reject import reject_one
+    def _carry_out(
+        self, answer: str, looked: PendingChange | CiwrapError, golden: PendingGolden
+    ) -> str:
+        """What became of the golden, in words. Raises as `accept` and `reject` do."""
+        from ciwrap.review.pending_change import accept
+        from ciwrap.review.reject_pending import reject
 
-        if answer == "a" and not isinstance(one, CiwrapError):
-            try:
-                accept_one(self._place, one, self._reason_for(one))
-            except CiwrapError as error:
-                self._session.console.print(f"error: {error}")
-                self._counts["left for later"] += 1
-                return
-            self._session.console.print(f"accepted: {one.candidate.path}")
-            self._counts["accepted"] += 1
-        elif answer == "r":
-            reject_one(self._place, golden, None)
-            self._counts["rejected"] += 1
-        else:
-            self._counts["left for later"] += 1
+        if answer == "a" and not isinstance(looked, CiwrapError):
+            accept(self._project, looked, self._reason_for(looked))
+            self._print(f"accepted: {looked.change.path}")
+            return "accepted"
+        if answer == "r":
+            reject(self._project, golden, None)
+            return "rejected"
+        return "left for later"
 
-    def _reason_for(self, one: Proposed) -> str | None:
+    def _reason_for(self, looked: PendingChange) -> str | None:
         """Asked for each replacement; the one before is offered again."""
-        from ciwrap.compare.accept import Status
+        from ciwrap.review.golden_change import Status
 
-        if one.candidate.status is not Status.REPLACED:
+        if looked.change.status is not Status.REPLACED:
             return None
         if self._for_all and self._reason:
             return self._reason

@@ -65,7 +65,7 @@ class RuleOptions:
                     "--config says nothing without --check", remedy="name a check of it"
                 )
             return None
-        from ciwrap.cli.project import load_project
+        from ciwrap.cli.load_project import load_project
 
         return load_project(self.config_path, None, (self.check_name,)).checks[0]
 

@@ -21,10 +21,10 @@ from ciwrap.errors import CommandFailedError, UsageError
 
 if TYPE_CHECKING:
     from ciwrap.cli.command import Stamps
-    from ciwrap.cli.project import Project
     from ciwrap.cli.session import Session
     from ciwrap.config import Check
     from ciwrap.model import CheckResult, CommandOutcome
+    from ciwrap.review.project import Project
 
 
 @click.command(name="run", short_help="Run the configured command, then check what it wrote.")
@@ -58,18 +58,20 @@ def command(
     say nothing about this run. The command's own output goes to stderr. A command that fails, or
     runs out of its time, is exit code 3.
     """
-    from ciwrap.cli.check import leave_pending, make_result, run_checks
+    from ciwrap.cli.check import leave_pending, make_result, run_checks, with_pending
     from ciwrap.cli.command import Stamps
-    from ciwrap.cli.project import load_project
+    from ciwrap.cli.load_project import load_project
     from ciwrap.compare.law import failed_check
 
     project = load_project(config_path, golden_dir, (*names, *check_names))
+    if pending_dir is not None:
+        project = with_pending(project, pending_dir)
     if own_command is not None:
         project = _with_command(project, own_command)
-    if project.config.command is None and not any(check.command for check in project.checks):
+    if project.own_config.command is None and not any(check.command for check in project.checks):
         raise UsageError(
             "the configuration has no command to run",
-            file=project.config.path,
+            file=project.own_config.path,
             remedy="give one under 'run', or use `ciwrap check`",
         )
     started = time.monotonic()
@@ -93,7 +95,7 @@ def command(
         # Of a check whose command failed there is nothing to accept: what lies there is old.
         stale = {check.name for check in done}
         fresh = tuple(check for check in project.checks if check.name not in stale)
-        leave_pending(session, replace(project, checks=fresh), found, pending_dir)
+        leave_pending(session, replace(project, checks=fresh), found)
     return session.emit(found)
 
 
@@ -103,15 +105,15 @@ def _with_command(project: Project, text: str) -> Project:
 
     if not text.strip():
         raise UsageError("--command is empty")
-    configured = project.config.command
+    configured = project.own_config.command
     settings = (
-        CommandSettings(text, project.config.root)
+        CommandSettings(text, project.own_config.root)
         if configured is None
         else replace(configured, words=text)
     )
     return replace(
         project,
-        config=replace(project.config, command=settings),
+        config=replace(project.own_config, command=settings),
         checks=tuple(replace(check, command=None) for check in project.checks),
     )
 
@@ -119,7 +121,7 @@ def _with_command(project: Project, text: str) -> Project:
 def _run_overall(project: Project) -> CommandOutcome | None:
     from ciwrap.cli.command import run_command
 
-    return None if project.config.command is None else run_command(project.config.command)
+    return None if project.own_config.command is None else run_command(project.own_config.command)
 
 
 def _run_check_command(

@@ -51,13 +51,13 @@ def _resolve(file: str) -> Path:
         return path.with_name(path.name.removesuffix(MANIFEST_SUFFIX) + BINARY_SUFFIX)
     if path.is_file() or path.name != file or file.endswith(BINARY_SUFFIX):
         return path
-    from ciwrap.cli.project import load_project
+    from ciwrap.cli.load_project import load_project
     from ciwrap.errors import ConfigMissingError
 
     try:
         project = load_project(None, None)
     except ConfigMissingError:
         raise GoldenMissingError("there is no such file", file=path) from None
-    if file in {check.name for check in project.config.checks}:
+    if file in {check.name for check in project.own_config.checks}:
         return project.store.path(file)
     raise GoldenMissingError("there is neither such a file nor such a check", file=path)

@@ -48,11 +48,10 @@ from ciwrap.golden.manifest import (
     dump_manifest,
     load_manifest,
 )
+from ciwrap.golden.places import Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from ciwrap.golden.places import Place
 
 _READ_ATTEMPTS = 5
 _RETRY_SECONDS = 0.05
@@ -346,6 +345,11 @@ class GoldenStores:
             store = GoldenStore(place.under(self.root), is_kept=self._is_kept)
             self._stores[place.folder] = store
         return self._stores[place.folder]
+
+    @property
+    def top(self) -> GoldenStore:
+        """The store of the folder itself."""
+        return self.at(Place("", ""))
 
     def close(self) -> None:
         for store in self._stores.values():

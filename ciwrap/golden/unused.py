@@ -16,8 +16,8 @@ from ciwrap.errors import CorruptFileError, FileLimitError, UnreadableFileError,
 from ciwrap.golden.files import read_regular, write_text
 from ciwrap.golden.manifest import Root
 from ciwrap.golden.paths import staged
-from ciwrap.golden.pending import WORK_DIR, keep_out_of_git
 from ciwrap.golden.places import Place
+from ciwrap.golden.work_folder import WORK_DIR, keep_out_of_git
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -16,8 +16,8 @@ from ciwrap.errors import CiwrapError
 from ciwrap.model import Coverage, Message, MessageLevel, RunResult, Verdict
 from ciwrap.pytest_plugin.judge import EXPECTED, NEW, WRITTEN
 from ciwrap.pytest_plugin.options import unused_mode
-from ciwrap.pytest_plugin.project import Project, find_project
 from ciwrap.pytest_plugin.results import FAILED, LATE
+from ciwrap.pytest_plugin.tested_project import TestedProject, find_project
 from ciwrap.pytest_plugin.unused import binary_of, delete_unused, find_unused, note_unused
 from ciwrap.report.document import SCHEMA_VERSION, from_document, to_document, write_document
 from ciwrap.report.text import plural, safe_text
@@ -147,7 +147,7 @@ def _note_written(ending: Ending, records: list[dict[str, Any]]) -> None:
 
 def _judge_unused(
     session: pytest.Session,
-    project: Project,
+    project: TestedProject,
     results: Results,
     collected: Collected,
     ending: Ending,
@@ -169,7 +169,7 @@ def _judge_unused(
 
 def _write_results(
     config: pytest.Config,
-    project: Project | None,
+    project: TestedProject | None,
     records: list[dict[str, Any]],
     ending: Ending,
 ) -> None:
@@ -195,7 +195,7 @@ def _write_report(path: str, run: RunResult) -> None:
 
 
 def _run_result(
-    project: Project | None, records: list[dict[str, Any]], ending: Ending
+    project: TestedProject | None, records: list[dict[str, Any]], ending: Ending
 ) -> RunResult:
     """All checks as one result; without any it is not comparable."""
     messages = [Message(MessageLevel.ERROR, text) for text in ending.problems]

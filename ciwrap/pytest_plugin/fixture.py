@@ -18,11 +18,11 @@ from ciwrap.model.forms import DUPLICATES, read_arguments
 from ciwrap.pytest_plugin.blocks import AllChecks, Blocks, ExpectedMismatch
 from ciwrap.pytest_plugin.inputs import catalog_of, rules_of
 from ciwrap.pytest_plugin.judge import Judge
-from ciwrap.pytest_plugin.project import find_project
 from ciwrap.pytest_plugin.records import Records
 from ciwrap.pytest_plugin.repeat import Repeats
 from ciwrap.pytest_plugin.results import LATE, RECORDER
 from ciwrap.pytest_plugin.telling import failure_text
+from ciwrap.pytest_plugin.tested_project import find_project
 from ciwrap.pytest_plugin.unmet import Unmet, UnmetCheck, after_the_end
 from ciwrap.readers.layout import name_fault
 

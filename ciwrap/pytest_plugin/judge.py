@@ -6,21 +6,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ciwrap.compare.accept import (
-    Candidate,
-    Origin,
-    origin_here,
-    prepare_catalog,
-    write,
-)
 from ciwrap.compare.check import check_catalog
 from ciwrap.compare.law import failed_check
-from ciwrap.environment import git_user
 from ciwrap.errors import CiwrapError, ExitCode, GoldenMissingError
-from ciwrap.golden.pending import PendingStore, propose
-from ciwrap.golden.store import GoldenStores
 from ciwrap.model import CheckResult, Message, MessageLevel, RunResult, Verdict
 from ciwrap.report.document import document_text, to_document
+from ciwrap.review.capture_change import change_of_catalog
+from ciwrap.review.keep_pending import keep
+from ciwrap.review.write_change import Origin, origin_here, write_change
 from ciwrap.trees.build import Resources
 
 if TYPE_CHECKING:
@@ -30,7 +23,7 @@ if TYPE_CHECKING:
     from ciwrap.config import Check
     from ciwrap.golden.places import Place, TestPlace
     from ciwrap.golden.store import GoldenStore
-    from ciwrap.pytest_plugin.project import Project
+    from ciwrap.pytest_plugin.tested_project import TestedProject
 
 # Threads do not pay for the small arrays of most tests, and starting them for each does cost.
 _SMALL_BYTES = 4 << 20
@@ -73,23 +66,20 @@ class Outcome:
 class Judge:
     """Judges the checks of one process. mode, reason: as --ciwrap-update, --ciwrap-reason."""
 
-    def __init__(self, project: Project, mode: str, reason: str | None) -> None:
+    def __init__(self, project: TestedProject, mode: str, reason: str | None) -> None:
         self.project = project
         self._mode = mode
         self._reason = reason
-        self._goldens = GoldenStores(project.golden_dir, is_kept=True)
-        self._pending = PendingStore(project.pending.folder, is_kept=True)
 
     def close(self) -> None:
         """Ends the session's writing."""
-        self._goldens.close()
-        self._pending.close()
+        self.project.goldens.close()
+        self.project.pending.close()
 
     @cached_property
     def origin(self) -> Origin:
         """Found out once: git is slow in large repositories."""
-        root = self.project.root
-        return replace(origin_here(root), who=git_user(root))
+        return origin_here(self.project.root)
 
     def judge(self, test: TestPlace, check: Check, catalog: Catalog, test_id: str) -> Outcome:
         """Compares, and writes what the mode asks for. Raises UsageError."""
@@ -100,14 +90,15 @@ class Judge:
         if _is_to_be_written(self._mode, found.word):
             return self._write(check, target, catalog, resources, found.result)
         if found.word == MATCHED:
-            self._pending.discard(target)
+            self.project.pending.discard(target)
             return found
         try:
-            store = self._goldens.at(target)
-            candidate = prepare_catalog(
+            store = self.project.goldens.at(target)
+            change = change_of_catalog(
                 replace(check, name=target.name), store, catalog, resources=resources
             )
-            self._propose(candidate, target, found.result)
+            document = to_document(RunResult(found.result.verdict, (found.result,), kind="pytest"))
+            keep(change, target, self.project.pending, self.origin, document_text(document))
         except CiwrapError as error:
             return replace(found, problem=str(error))
         return replace(found, pending=True)
@@ -115,7 +106,7 @@ class Judge:
     def compare(self, test: TestPlace, check: Check, catalog: Catalog, test_id: str) -> Outcome:
         """Compares, and leaves everything as it is. Raises UsageError."""
         place = self._place(test.place)
-        store = self._goldens.at(place)
+        store = self.project.goldens.at(place)
         result = self._compare(check, place, store, catalog, _resources_for(catalog))
         result = replace(result, test_id=test_id, variant=place.variant)
         word = _word(result) if store.contains(place.name) else NEW
@@ -124,7 +115,7 @@ class Judge:
     def _place(self, place: Place) -> Place:
         """Where the golden lies; if there is none, where a new one belongs."""
         for one in self.project.candidates(place):
-            if self._goldens.at(one).contains(one.name):
+            if self.project.goldens.at(one).contains(one.name):
                 return one
         return place.for_variant(self.project.own_variant)
 
@@ -153,20 +144,6 @@ class Judge:
             return failed_check(check.name, error, path)
         return replace(result, golden_path=path)
 
-    def _propose(self, candidate: Candidate, place: Place, result: CheckResult) -> None:
-        base_root = candidate.old_root
-        if candidate.old_problem is not None:
-            base_root = ""  # something lies there, if nothing that can be read
-        document = to_document(RunResult(result.verdict, (result,), kind="pytest"))
-        self._pending.write(
-            place,
-            candidate.variables,
-            propose(base_root, self.origin.commit),
-            self.origin.environment,
-            document_text(document),
-            candidate.labels,
-        )
-
     def _write(
         self,
         check: Check,
@@ -176,21 +153,21 @@ class Judge:
         before: CheckResult,
     ) -> Outcome:
         """Writes the golden, then compares with it as every later run does."""
-        store = self._goldens.at(place)
+        store = self.project.goldens.at(place)
         path = store.path(place.name)
         stored_as = replace(check, name=place.name)
         with store.locked():
-            candidate = prepare_catalog(stored_as, store, catalog, force=True, resources=resources)
-            if not candidate.needs_writing:
-                self._pending.discard(place)
+            change = change_of_catalog(stored_as, store, catalog, force=True, resources=resources)
+            if not change.needs_writing:
+                self.project.pending.discard(place)
                 return Outcome(MATCHED, before, place, path)
-            write(candidate, store, self._reason, self.origin)
-        self._pending.discard(place)
+            write_change(change, store, self._reason, self.origin)
+        self.project.pending.discard(place)
         result = self._compare(check, place, store, catalog, resources)
         shown = self.project.shown(path)
         note = Message(
             MessageLevel.NOTE,
-            f"golden {candidate.status}: {shown} (it was: {before.verdict.words})",
+            f"golden {change.status}: {shown} (it was: {before.verdict.words})",
             file=shown,
         )
         result = replace(
@@ -200,7 +177,7 @@ class Judge:
             variant=place.variant,
         )
         word = WRITTEN if result.verdict is Verdict.MATCH else _word(result)
-        return Outcome(word, result, place, path, written=str(candidate.status))
+        return Outcome(word, result, place, path, written=str(change.status))
 
 
 def _word(result: CheckResult) -> str:

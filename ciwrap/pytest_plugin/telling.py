@@ -13,10 +13,10 @@ from ciwrap.report.wording import used_share, used_words
 if TYPE_CHECKING:
     from ciwrap.model import CheckResult
     from ciwrap.pytest_plugin.judge import Outcome
-    from ciwrap.pytest_plugin.project import Project
+    from ciwrap.pytest_plugin.tested_project import TestedProject
 
 
-def failure_text(title: str, outcome: Outcome, project: Project) -> str:
+def failure_text(title: str, outcome: Outcome, project: TestedProject) -> str:
     """The message of a check that failed, of at most 20 lines."""
     result = outcome.result
     variant = f" (for {safe_text(result.variant)})" if result.variant else ""

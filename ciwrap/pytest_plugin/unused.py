@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import pytest
 
     from ciwrap.pytest_plugin.collected import Collected
-    from ciwrap.pytest_plugin.project import Project
     from ciwrap.pytest_plugin.results import Results
+    from ciwrap.pytest_plugin.tested_project import TestedProject
 
 
 def used_places(results: Results) -> set[Place]:
@@ -29,7 +29,7 @@ def used_places(results: Results) -> set[Place]:
 
 
 def find_unused(
-    project: Project, results: Results, collected: Collected, config: pytest.Config
+    project: TestedProject, results: Results, collected: Collected, config: pytest.Config
 ) -> list[Place]:
     """Goldens whose test is gone, or ran to its end without using them.
 
@@ -71,7 +71,7 @@ def _is_gone(file: Path, config: pytest.Config) -> bool:
     return any(file.is_relative_to(folder) for folder in folders)
 
 
-def note_unused(project: Project, unused: list[Place], results: Results) -> None:
+def note_unused(project: TestedProject, unused: list[Place], results: Results) -> None:
     """Keeps the list for `ciwrap prune`; what earlier sessions found stays, unless it is used."""
     used = used_places(results)
     try:
@@ -88,15 +88,15 @@ def note_unused(project: Project, unused: list[Place], results: Results) -> None
     write_unused(project.root, kept.values())
 
 
-def delete_unused(project: Project, unused: list[Place]) -> None:
+def delete_unused(project: TestedProject, unused: list[Place]) -> None:
     delete_goldens(project.golden_dir, unused)
 
 
-def _root(project: Project, place: Place) -> str | None:
+def _root(project: TestedProject, place: Place) -> str | None:
     return root_of(binary_of(project, place))
 
 
-def binary_of(project: Project, place: Place) -> Path:
+def binary_of(project: TestedProject, place: Place) -> Path:
     from ciwrap.golden.paths import binary_path
 
     return binary_path(place.under(project.golden_dir), place.name)

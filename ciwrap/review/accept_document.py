@@ -13,7 +13,7 @@ from ciwrap.model import VariableResult, Verdict
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ciwrap.compare.accept import Candidate, VariableChange
+    from ciwrap.review.golden_change import GoldenChange, VariableChange
 
 Change = Literal["added", "removed", "redefined", "changed", "within", "equal"]
 StatusWord = Literal["created", "replaced", "same", "kept"]
@@ -67,25 +67,25 @@ class AcceptDocument(msgspec.Struct, frozen=True):
 
 
 def accept_document(
-    candidates: Sequence[Candidate], *, reason: str | None, dry_run: bool
+    changes: Sequence[GoldenChange], *, reason: str | None, dry_run: bool
 ) -> AcceptDocument:
-    checks = tuple(_check(candidate) for candidate in candidates)
+    checks = tuple(_check(change) for change in changes)
     return AcceptDocument(1, "accept", dry_run, reason, checks)
 
 
-def _check(candidate: Candidate) -> AcceptedCheck:
-    old = candidate.old
+def _check(change: GoldenChange) -> AcceptedCheck:
+    old = change.old.golden
     return AcceptedCheck(
-        name=candidate.check.name,
-        status=candidate.status.value,
-        golden_path=str(candidate.path),
-        old_root=candidate.old_root,
-        new_root=candidate.root,
+        name=change.check,
+        status=change.status.value,
+        golden_path=str(change.path),
+        old_root=change.old.root,
+        new_root=change.root,
         old_bytes=None if old is None else old.byte_count,
-        new_bytes=candidate.byte_count,
-        largest_bound_share=candidate.largest_bound_share,
-        old_problem=candidate.old_problem,
-        variables=tuple(_variable(change) for change in candidate.changes),
+        new_bytes=change.byte_count,
+        largest_bound_share=change.largest_bound_share,
+        old_problem=change.old.problem,
+        variables=tuple(_variable(one) for one in change.changes),
     )
 
 

@@ -27,10 +27,11 @@ from ciwrap.golden.manifest import (
     dump_manifest,
     load_manifest,
 )
-from ciwrap.golden.pending import INDEX_NAME, PendingEntry, PendingIndex, PendingStore
 from ciwrap.golden.unused import UnusedGolden, list_path, read_unused, write_unused
 from ciwrap.model import CheckResult, ErrorBound, Evidence, RunResult, VariableResult, Verdict
 from ciwrap.report.document import document_text, from_document, to_document
+from ciwrap.review.pending_goldens import PendingGoldens
+from ciwrap.review.pending_index import INDEX_NAME, PendingEntry, PendingIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -181,7 +182,7 @@ def test_lists_of_pending_goldens(tmp_path: Path) -> None:
         commit=None,
     )
     index = PendingIndex(golden_dir="golden", checks=(entry,))
-    store = PendingStore(tmp_path)
+    store = PendingGoldens(tmp_path)
 
     def read(data: bytes) -> str | None:
         (tmp_path / INDEX_NAME).write_bytes(data)

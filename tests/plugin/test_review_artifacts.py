@@ -89,21 +89,21 @@ def test_links_in_an_artifact(changed: Suite) -> None:
 def test_bombs(changed: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     from ciwrap import archive
     from ciwrap.errors import FileLimitError
-    from ciwrap.golden import artifact
+    from ciwrap.review import pending_artifact
 
     with zipfile.ZipFile(packed(changed), "a", zipfile.ZIP_DEFLATED) as run:
         run.writestr("tests/test_it/bomb.golden", bytes(50_000_000))
     monkeypatch.setattr(archive, "MOST_BYTES", 1 << 20)
     with (
         pytest.raises(FileLimitError, match="is too large"),
-        artifact.opened(changed.root / "run.zip"),
+        pending_artifact.opened(changed.root / "run.zip"),
     ):
         pass
     monkeypatch.setattr(archive, "MOST_FILES", 3)
     for source in ("run.zip", ".ciwrap/pending"):
         with (
             pytest.raises(FileLimitError, match="more than 3 files"),
-            artifact.opened(changed.root / source),
+            pending_artifact.opened(changed.root / source),
         ):
             pass
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from ciwrap.golden.pending import PENDING_DIR, PendingStore
 from command_line import call
 from dying_process import DyingProcess
 from e2e.cli_project import environment
@@ -23,7 +24,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from ciwrap.errors import GoldenMissingError
-from ciwrap.golden.pending import PENDING_DIR, PendingStore
 from ciwrap.golden.store import GoldenStore
 from ciwrap.readers.base import as_elements
 

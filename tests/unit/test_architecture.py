@@ -51,12 +51,17 @@ MAY_IMPORT = {
             "golden",
             "compare",
             "report",
+            "review",
         ),
         "environment",
     },
     "testing": {"errors", "arrays", "readers"},
     "demo": {*TOOLS, "model", "config", "trees", "golden", "compare", "report", "_demo"},
-    "review": {*TOOLS, "details", "model", "golden", "compare"},
+    "review": {
+        *TOOLS,
+        *("details", "model", "config", "arrays", "trees", "readers", "catalog"),
+        *("golden", "compare", "report", "environment", "_core"),
+    },
     "action": {*TOOLS, "model", "config", "report", "review"},
     "cli": {
         *TOOLS,

@@ -1,30 +1,27 @@
-"""Goldens that wait for somebody to accept or reject them.
+"""Goldens that wait for somebody to accept or reject them: pending ones.
 
 They lie in `.ciwrap/pending/`, laid out like the golden folder: for each the pair of binary and
 manifest, written by the same store, and the result of the comparison that failed. The manifest says
-what it was made from. `pending.json` lists them all for other programs; it is made anew from what
-lies there whenever that has changed, so it is never the only one to know something.
+what it was made from.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
+import difflib
 import os
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from ciwrap.documents import DocumentError, to_versioned_record
+from ciwrap.documents import DocumentError
 from ciwrap.documents.load_json import load_json
 from ciwrap.errors import (
-    CorruptFileError,
     CorruptGoldenError,
     FileLimitError,
     UnreadableFileError,
+    UsageError,
     WriteFailedError,
 )
 from ciwrap.golden import paths
@@ -33,16 +30,21 @@ from ciwrap.golden.lock import remove_lock_file, writer_lock
 from ciwrap.golden.manifest import (
     MOST_MANIFEST_BYTES,
     BinaryFile,
-    Count,
     Manifest,
-    PendingKind,
     PendingOrigin,
-    Root,
     load_manifest,
     rows_of,
 )
-from ciwrap.golden.places import Place
+from ciwrap.golden.places import Place, check_matches
 from ciwrap.golden.store import GoldenStores
+from ciwrap.golden.work_folder import WORK_DIR, keep_out_of_git
+from ciwrap.review.pending_index import (
+    INDEX_NAME,
+    PendingEntry,
+    PendingIndex,
+    index_text,
+    read_index,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -52,77 +54,44 @@ if TYPE_CHECKING:
     from ciwrap.golden.store import GoldenStore, StoredGolden
     from ciwrap.model import VariableId
 
-WORK_DIR = ".ciwrap"
 PENDING_DIR = f"{WORK_DIR}/pending"
-INDEX_NAME = "pending.json"
-INDEX_VERSION = 1
 RESULT_SUFFIX = ".result.json"
-MOST_INDEX_BYTES = 16 << 20
 MOST_RESULT_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class PendingGolden:
-    """One that waits. path: its binary. byte_count: of the binary, as its manifest states it."""
+    """One golden that waits, as its manifest tells of it. path: its binary."""
 
     place: Place
     path: Path
-    proposal: PendingOrigin
-    root: str
-    byte_count: int
+    manifest: Manifest
+    origin: PendingOrigin
 
     @property
     def check(self) -> str:
-        """What the check is called by people."""
+        """What people call the check."""
         return self.place.check
 
-
-class PendingEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One golden in pending.json. file: its binary, below the folder of pending.json."""
-
-    check: str
-    kind: PendingKind
-    golden_path: str
-    file: str
-    variant: str | None
-    root: Root
-    base_root: Root | None
-    bytes: Count
-    created: str
-    commit: str | None
+    @property
+    def root(self) -> str:
+        return self.manifest.binary.root
 
 
-class PendingIndex(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What pending.json says. golden_dir: the golden folder, relative to the project's."""
+def pending_origin(base_root: str | None, commit: str | None) -> PendingOrigin:
+    """What a golden was made from that is made now.
 
-    format: int = INDEX_VERSION
-    golden_dir: str
-    checks: tuple[PendingEntry, ...]
-
-
-def propose(base_root: str | None, commit: str | None) -> PendingOrigin:
-    """Where a golden made now comes from. base_root: of the golden it would replace."""
+    base_root: of the golden it would replace; "" for one that cannot be read, None for none.
+    """
     return PendingOrigin(
         kind="new" if base_root is None else "changed",
         created=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         commit=commit,
-        base_root=base_root,
+        base_root=base_root or None,
     )
 
 
-def keep_out_of_git(work_dir: Path) -> None:
-    """Makes the folder of what is never committed. Raises WriteFailedError."""
-    path = work_dir / ".gitignore"
-    if path.exists():
-        return
-    try:
-        work_dir.mkdir(parents=True, exist_ok=True)
-        path.write_text("# Made by ciwrap; nothing in here is to be committed.\n*\n")
-    except OSError as error:
-        raise _failed(path, error) from error
-
-
-class PendingStore:
+class PendingGoldens:
     """The pending goldens in one folder; safe to share. is_kept: as of a `GoldenStore`."""
 
     def __init__(self, folder: Path, *, is_kept: bool = False) -> None:
@@ -133,6 +102,7 @@ class PendingStore:
         return self._stores.at(place)
 
     def close(self) -> None:
+        """Ends the writing of a kept one."""
         self._stores.close()
 
     def contains(self, place: Place) -> bool:
@@ -142,7 +112,7 @@ class PendingStore:
         self,
         place: Place,
         variables: Sequence[_core.GoldenVariable],
-        proposal: PendingOrigin,
+        origin: PendingOrigin,
         environment: Mapping[str, str],
         result: str,
         labels: Mapping[VariableId, Labels],
@@ -160,12 +130,14 @@ class PendingStore:
                 binary=BinaryFile(store.path(place.name).name, root, byte_count),
                 variables=rows_of(variables, labels),
                 environment=dict(environment),
-                pending=proposal,
+                pending=origin,
             )
 
         if self.folder.parent.name == WORK_DIR:
             keep_out_of_git(self.folder.parent)
         with store.locked():
+            # Never the result of one golden beside another one.
+            self._remove(self.result_path(place))
             stored = store.write(place.name, variables, make_manifest)
             self._write(self.result_path(place), result)
         return stored
@@ -181,23 +153,68 @@ class PendingStore:
         except (FileNotFoundError, DocumentError, FileLimitError, UnreadableFileError):
             return None
 
+    def still_waits(self, golden: PendingGolden) -> bool:
+        """Whether this very golden waits, and not another one of the same check by now.
+
+        The caller holds its store's lock.
+        """
+        manifest = self.store(golden.place).manifest_path(golden.place.name)
+        return _look_at(golden.place.folder, manifest) == golden
+
     def discard(self, place: Place) -> bool:
-        """Removes a pending golden; whether there was one."""
+        """Removes whatever waits of a check; whether anything did.
+
+        Raises LockBusyError, WriteFailedError.
+        """
         if not self.contains(place):
             return False
-        store = self.store(place)
-        with store.locked():
-            remove(store.manifest_path(place.name))
-            remove(store.path(place.name))
-            remove(self.result_path(place))
+        with self.store(place).locked():
+            self.remove(place)
         return True
 
+    def remove(self, place: Place) -> None:
+        """Removes a pending golden; the caller holds its store's lock. Raises WriteFailedError."""
+        store = self.store(place)
+        # The manifest first: without it nothing waits, whatever else is left.
+        self._remove(store.manifest_path(place.name))
+        self._remove(store.path(place.name))
+        self._remove(self.result_path(place))
+
     def found(self) -> tuple[list[PendingGolden], list[CorruptGoldenError]]:
-        """All that wait, in the order of their places, and what looks like one and is none."""
-        looked = [_look(folder, path) for folder, path in self._manifests()]
+        """The pending goldens in the order of their places, and the files that look like one and
+        are none.
+        """
+        looked = [_look_at(folder, path) for folder, path in self._manifests()]
         goldens = [one for one in looked if isinstance(one, PendingGolden)]
         faults = [one for one in looked if isinstance(one, CorruptGoldenError)]
         return sorted(goldens, key=lambda one: one.place), faults
+
+    def all(self) -> list[PendingGolden]:
+        """All pending goldens. Raises CorruptGoldenError for a file that is none."""
+        goldens, faults = self.found()
+        if faults:
+            raise faults[0]
+        return goldens
+
+    def select(self, patterns: Sequence[str]) -> list[PendingGolden]:
+        """The pending goldens that one of the patterns means; without a pattern, all.
+
+        Raises UsageError for a pattern that means none, CorruptGoldenError.
+        """
+        goldens = self.all()
+        if not patterns:
+            return goldens
+        names = sorted({golden.check for golden in goldens})
+        for pattern in patterns:
+            if not any(check_matches(pattern, name) for name in names):
+                near_names = difflib.get_close_matches(pattern, names, 1, 0.5)
+                hint = f"did you mean {near_names[0]!r}?" if near_names else "see `ciwrap review`"
+                raise UsageError(f"no pending golden is called {pattern!r}", remedy=hint)
+        return [
+            golden
+            for golden in goldens
+            if any(check_matches(pattern, golden.check) for pattern in patterns)
+        ]
 
     def _manifests(self) -> Iterator[tuple[str, Path]]:
         for here, folders, files in os.walk(self.folder):
@@ -206,6 +223,11 @@ class PendingStore:
             for name in sorted(files):
                 if name.endswith(paths.MANIFEST_SUFFIX):
                     yield "" if folder == "." else folder, Path(here, name)
+
+    def golden_dir(self) -> str | None:
+        """The golden folder that the index names; None without one. Raises CorruptFileError."""
+        index = read_index(self.folder)
+        return None if index is None else index.golden_dir
 
     def write_index(self, golden_dir: str) -> list[PendingGolden]:
         """Brings pending.json up to date, clears empty folders away; returns what is pending.
@@ -218,28 +240,9 @@ class PendingStore:
             goldens, _ = self.found()
             self._clear_folders()
             entries = tuple(_entry(golden, golden_dir) for golden in goldens)
-            index = msgspec.to_builtins(PendingIndex(golden_dir=golden_dir, checks=entries))
-            self._write(self.folder / INDEX_NAME, json.dumps(index, indent=1) + "\n")
+            index = PendingIndex(golden_dir=golden_dir, checks=entries)
+            self._write(self.folder / INDEX_NAME, index_text(index))
         return goldens
-
-    def golden_dir(self) -> str | None:
-        """The golden folder that the index names; None without an index.
-
-        Raises CorruptFileError for one that is damaged.
-        """
-        path = self.folder / INDEX_NAME
-        try:
-            data = read_regular(path, MOST_INDEX_BYTES)
-            index = to_versioned_record(load_json(data), PendingIndex, INDEX_VERSION)
-        except FileNotFoundError:
-            return None
-        except DocumentError as error:
-            raise CorruptFileError(
-                f"is no list of pending goldens: {error}",
-                file=path,
-                remedy="delete it, and run the tests again",
-            ) from None
-        return index.golden_dir
 
     def _clear_folders(self) -> None:
         for here, _, _ in os.walk(self.folder, topdown=False):
@@ -259,12 +262,18 @@ class PendingStore:
                 remove(staged)
             raise _failed(path, error) from error
 
+    def _remove(self, path: Path) -> None:
+        try:
+            remove(path)
+        except OSError as error:
+            raise _failed(path, error) from error
 
-def _look(folder: str, path: Path) -> PendingGolden | CorruptGoldenError | None:
-    """What a manifest among the pending goldens is; None if it has just gone."""
+
+def _look_at(folder: str, path: Path) -> PendingGolden | CorruptGoldenError | None:
+    """What a manifest in the folder of pending goldens is; None if it has just gone."""
     try:
         data = read_regular(path, MOST_MANIFEST_BYTES)
-        return _pending(folder, path, load_manifest(data))
+        return _pending_golden(folder, path, load_manifest(data))
     except FileNotFoundError:
         return None
     except (DocumentError, UnreadableFileError, FileLimitError) as error:
@@ -275,34 +284,28 @@ def _look(folder: str, path: Path) -> PendingGolden | CorruptGoldenError | None:
         )
 
 
-def _pending(folder: str, path: Path, manifest: Manifest) -> PendingGolden:
+def _pending_golden(folder: str, path: Path, manifest: Manifest) -> PendingGolden:
     binary = path.with_name(path.name.removesuffix(paths.MANIFEST_SUFFIX) + paths.BINARY_SUFFIX)
     if manifest.pending is None:
         raise DocumentError("does not say what it was made from")
     if not manifest.check or paths.binary_path(path.parent, manifest.check) != binary:
         raise DocumentError(f"is of check {manifest.check!r}, and lies in another's place")
-    return PendingGolden(
-        Place(folder, manifest.check),
-        binary,
-        manifest.pending,
-        manifest.binary.root,
-        manifest.binary.bytes,
-    )
+    return PendingGolden(Place(folder, manifest.check), binary, manifest, manifest.pending)
 
 
 def _entry(golden: PendingGolden, golden_dir: str) -> PendingEntry:
     file = "/".join(part for part in (golden.place.folder, golden.path.name) if part)
     return PendingEntry(
         check=golden.check,
-        kind=golden.proposal.kind,
+        kind=golden.origin.kind,
         golden_path=f"{golden_dir}/{file}",
         file=file,
         variant=golden.place.variant,
         root=golden.root,
-        base_root=golden.proposal.base_root,
-        bytes=golden.byte_count,
-        created=golden.proposal.created,
-        commit=golden.proposal.commit,
+        base_root=golden.origin.base_root,
+        bytes=golden.manifest.binary.bytes,
+        created=golden.origin.created,
+        commit=golden.origin.commit,
     )
 
 

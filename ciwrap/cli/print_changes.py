@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from ciwrap.compare.accept import Candidate, Status, VariableChange
 from ciwrap.report.text import bytes_text, plural, safe_name, safe_text
 from ciwrap.report.wording import detail_lines, headline, used_words
 from ciwrap.review.accept_document import change_word
+from ciwrap.review.golden_change import GoldenChange, Status, VariableChange
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,26 +29,26 @@ _STYLES = {
 DRY_RUN = Text("dry run: nothing was written", style="bold")
 
 
-def render_acceptance(
-    candidates: Sequence[Candidate], console: Console, *, dry_run: bool, verbose: bool
+def print_changes(
+    changes: Sequence[GoldenChange], console: Console, *, dry_run: bool, verbose: bool
 ) -> None:
     """Prints what became of each golden; of variables only those that really changed."""
-    for candidate in candidates:
-        _render_candidate(candidate, console, dry_run, verbose)
+    for change in changes:
+        _print_golden(change, console, dry_run, verbose)
 
 
-def _render_candidate(candidate: Candidate, console: Console, dry_run: bool, verbose: bool) -> None:
-    status = candidate.status
+def _print_golden(golden: GoldenChange, console: Console, dry_run: bool, verbose: bool) -> None:
+    status = golden.status
     head = Text()
-    word = f"would be {status.value}" if dry_run and candidate.needs_writing else status.value
+    word = f"would be {status.value}" if dry_run and golden.needs_writing else status.value
     head.append(word, style=_STYLES[status])
-    head.append(f"  {safe_name(candidate.check.name)}  ({safe_text(candidate.path)})")
+    head.append(f"  {safe_name(golden.check)}  ({safe_text(golden.path)})")
     console.print(head)
     if status is Status.SAME:
         console.print(Text("  the outputs give the golden that is there, to the byte"))
         return
     if status is Status.KEPT:
-        used = used_words(candidate.largest_bound_share)
+        used = used_words(golden.largest_bound_share)
         console.print(
             Text(
                 f"  every variable matches the golden{used}; it stays as it is"
@@ -56,28 +56,29 @@ def _render_candidate(candidate: Candidate, console: Console, dry_run: bool, ver
             )
         )
         return
-    if candidate.old_problem is not None:
-        console.print(Text(f"  instead of one that cannot be read: {candidate.old_problem}"))
-    old_root = None if candidate.old is None else candidate.old.root[:_ROOT_DIGITS]
-    console.print(Text(f"  root {_arrow(old_root, candidate.root[:_ROOT_DIGITS])}"))
-    old_size = None if candidate.old is None else bytes_text(candidate.old.byte_count)
-    console.print(Text(f"  size {_arrow(old_size, bytes_text(candidate.byte_count))}"))
-    _render_changes(candidate, console, verbose)
+    if golden.old.problem is not None:
+        console.print(Text(f"  instead of one that cannot be read: {golden.old.problem}"))
+    old = golden.old.golden
+    old_root = None if old is None else old.root[:_ROOT_DIGITS]
+    console.print(Text(f"  root {_arrow(old_root, golden.root[:_ROOT_DIGITS])}"))
+    old_size = None if old is None else bytes_text(old.byte_count)
+    console.print(Text(f"  size {_arrow(old_size, bytes_text(golden.byte_count))}"))
+    _print_variables(golden, console, verbose)
 
 
 def _arrow(old: str | None, new: str) -> str:
     return new if old is None or old == new else f"{old} -> {new}"
 
 
-def _render_changes(candidate: Candidate, console: Console, verbose: bool) -> None:
-    quiet = [one for one in candidate.changes if change_word(one) in ("equal", "within")]
-    loud = [one for one in candidate.changes if one not in quiet]
-    if candidate.old is None:
-        _render_first(candidate, console, verbose)
+def _print_variables(golden: GoldenChange, console: Console, verbose: bool) -> None:
+    quiet = [one for one in golden.changes if change_word(one) in ("equal", "within")]
+    loud = [one for one in golden.changes if one not in quiet]
+    if golden.old.golden is None:
+        _print_first(golden, console, verbose)
         return
     shown = loud if verbose else loud[:_MOST_VARIABLES]
     for change in shown:
-        _render_change(change, console)
+        _print_variable(change, console)
     if len(loud) > len(shown):
         console.print(Text(f"  ... and {len(loud) - len(shown)} more (--verbose shows all)"))
     if quiet:
@@ -86,18 +87,18 @@ def _render_changes(candidate: Candidate, console: Console, verbose: bool) -> No
         console.print(Text(f"  {plural(len(quiet), 'variable')} within the bound{note}"))
 
 
-def _render_first(candidate: Candidate, console: Console, verbose: bool) -> None:
-    rows = [change.new for change in candidate.changes if change.new is not None]
+def _print_first(golden: GoldenChange, console: Console, verbose: bool) -> None:
+    rows = [change.new for change in golden.changes if change.new is not None]
     kinds: dict[str, int] = {}
     for row in rows:
         kinds[row.evidence] = kinds.get(row.evidence, 0) + 1
     evidence = ", ".join(f"{count} with {words}" for words, count in sorted(kinds.items()))
     console.print(Text(f"  {plural(len(rows), 'variable')}: {evidence}"))
-    for change in candidate.changes if verbose else ():
-        _render_change(change, console)
+    for change in golden.changes if verbose else ():
+        _print_variable(change, console)
 
 
-def _render_change(change: VariableChange, console: Console) -> None:
+def _print_variable(change: VariableChange, console: Console) -> None:
     word = change_word(change)
     line = Text("  ")
     line.append(word, style="bold")
@@ -112,7 +113,7 @@ def _render_change(change: VariableChange, console: Console) -> None:
         line.append(": how far it moved is not known, the goldens do not keep the values")
     console.print(line)
     if old is not None and new is not None:
-        for name in ("dtype", "shape", "bound", "evidence"):
+        for name in ("dtype", "shape", "bound", "evidence", "labels"):
             before, after = getattr(old, name), getattr(new, name)
             if before != after:
                 wider = "  (WIDER)" if name == "bound" and change.is_bound_wider else ""

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 from ciwrap.config import find_config, load_config
 from ciwrap.config.settings import DEFAULT_GOLDEN_DIR
 from ciwrap.errors import ConfigMissingError, UsageError
-from ciwrap.golden.pending import PENDING_DIR, PendingStore
 from ciwrap.golden.places import TestPlace
+from ciwrap.golden.store import GoldenStores
 from ciwrap.pytest_plugin.collected import test_name
+from ciwrap.review.pending_goldens import PENDING_DIR, PendingGoldens
+from ciwrap.review.project import Project
 
 if TYPE_CHECKING:
     import pytest
@@ -22,30 +24,18 @@ if TYPE_CHECKING:
     from ciwrap.golden.places import Place
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
-    """root: folder of ciwrap.yaml, without one pytest's. variants: whose goldens are looked for
-    before the common ones; own_variant: what this machine was called by --ciwrap-variant.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestedProject(Project):
+    """A project as its tests see it.
+
+    root: without a ciwrap.yaml, pytest's. variants: whose goldens are looked for before the common
+    ones; own_variant: what this machine was called by --ciwrap-variant.
     """
 
-    root: Path
-    golden_dir: Path
-    variants: tuple[str, ...]
-    own_variant: str | None
+    __test__ = False  # pytest takes classes called Test... for tests
 
-    @property
-    def pending(self) -> PendingStore:
-        return PendingStore(self.root / PENDING_DIR)
-
-    @property
-    def golden_dir_text(self) -> str:
-        """The golden folder relative to the project's; raises UsageError if it is not in it."""
-        try:
-            return self.golden_dir.relative_to(self.root).as_posix()
-        except ValueError:
-            raise UsageError(
-                f"the golden folder must lie in the project's, {self.root}", file=self.golden_dir
-            ) from None
+    variants: tuple[str, ...] = ()
+    own_variant: str | None = None
 
     def module_of(self, path: Path) -> str:
         """A test file's path in the project, with '/'. Raises UsageError for one outside it."""
@@ -76,7 +66,7 @@ class Project:
         return [place.for_variant(variant) for variant in (*self.variants, None)]
 
 
-def find_project(config: pytest.Config) -> Project:
+def find_project(config: pytest.Config) -> TestedProject:
     """Raises ConfigError for a ciwrap.yaml that cannot be used, UsageError."""
     try:
         own = load_config(find_config(config.rootpath))
@@ -92,7 +82,15 @@ def find_project(config: pytest.Config) -> Project:
     own_variant = config.option.ciwrap_variant or None
     chain = [own_variant] if own_variant else []
     chain += [_fill(text) for text in config.getini("ciwrap_variants")]
-    project = Project(root, golden_dir, tuple(dict.fromkeys(chain)), own_variant)
+    project = TestedProject(
+        root=root,
+        golden_dir=golden_dir,
+        goldens=GoldenStores(golden_dir, is_kept=True),
+        pending=PendingGoldens(root / PENDING_DIR, is_kept=True),
+        config=own,
+        variants=tuple(dict.fromkeys(chain)),
+        own_variant=own_variant,
+    )
     _ = project.golden_dir_text
     return project
 

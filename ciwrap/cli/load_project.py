@@ -1,0 +1,91 @@
+"""The project that a command works on, with paths as the user would type them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ciwrap.config import find_config, load_config
+from ciwrap.config.settings import DEFAULT_GOLDEN_DIR
+from ciwrap.errors import ConfigMissingError
+from ciwrap.golden.store import GoldenStores
+from ciwrap.golden.work_folder import WORK_DIR
+from ciwrap.review.pending_goldens import PENDING_DIR, PendingGoldens
+from ciwrap.review.project import Project
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ciwrap.config import Config
+
+
+def near(path: Path) -> Path:
+    """The path relative to here if it lies below here, else as it is."""
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
+    try:
+        return absolute.relative_to(Path.cwd())
+    except ValueError:
+        return absolute
+
+
+def load_project(
+    config_path: str | None, golden_dir: str | None, names: Sequence[str] = ()
+) -> Project:
+    """The project of a configuration. names: of the checks that are asked for, none for all.
+
+    Raises ConfigMissingError, or ConfigError (for an unknown check, too).
+    """
+    config = _load(config_path)
+    wanted = config.checks
+    if names:
+        wanted = tuple(config.check(name) for name in dict.fromkeys(names))
+    folder = config.golden_dir if golden_dir is None else Path(golden_dir)
+    checks = tuple(replace(check, root=near(check.root)) for check in wanted)
+    return replace(_project(config.root, folder, config), checks=checks)
+
+
+def find_project(config_path: str | None, golden_dir: str | None) -> Project:
+    """The project around here, with or without a configuration: what waits in it names the golden
+    folder. Raises ConfigError, CorruptFileError for a damaged list of what waits, UsageError for a
+    golden folder that does not lie in the project's.
+    """
+    try:
+        config: Config | None = _load(config_path)
+    except ConfigMissingError:
+        if config_path is not None:
+            raise
+        config = None
+    root = _root_without_config() if config is None else config.root
+    if golden_dir is not None:
+        folder = Path(golden_dir)
+    else:
+        named = PendingGoldens(root / PENDING_DIR).golden_dir()
+        own = root / DEFAULT_GOLDEN_DIR if config is None else config.golden_dir
+        folder = own if named is None else root / named
+    project = _project(root, folder, config)
+    _ = project.golden_dir_text
+    return project
+
+
+def _load(config_path: str | None) -> Config:
+    return load_config(find_config(Path.cwd()) if config_path is None else Path(config_path))
+
+
+def _project(root: Path, golden_dir: Path, config: Config | None) -> Project:
+    return Project(
+        root=near(root),
+        golden_dir=near(golden_dir),
+        goldens=GoldenStores(near(golden_dir)),
+        pending=PendingGoldens(near(root / PENDING_DIR)),
+        config=config,
+    )
+
+
+def _root_without_config() -> Path:
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / WORK_DIR).is_dir() or (folder / ".git").exists():
+            return folder
+    return here

@@ -1,0 +1,28 @@
+"""The folder `.ciwrap` of a project: what ciwrap notes there is never committed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ciwrap.errors import WriteFailedError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WORK_DIR = ".ciwrap"
+
+
+def keep_out_of_git(work_dir: Path) -> None:
+    """Makes the folder if it is missing, and tells git to ignore it. Raises WriteFailedError."""
+    path = work_dir / ".gitignore"
+    if path.exists():
+        return
+    try:
+        work_dir.mkdir(parents=True, exist_ok=True)
+        path.write_text("# Made by ciwrap; nothing in here is to be committed.\n*\n")
+    except OSError as error:
+        raise WriteFailedError(
+            f"could not be written: {error.strerror or error}",
+            file=path,
+            remedy="free some space or make the folder writable",
+        ) from error

@@ -1,0 +1,79 @@
+"""Accepting: of outputs that lie there, and of goldens that wait. All or nothing is written."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from ciwrap.progress import NO_PROGRESS
+from ciwrap.review.capture_change import capture_change
+from ciwrap.review.golden_change import GoldenChange, demand_reason
+from ciwrap.review.pending_artifact import refuse_wider
+from ciwrap.review.pending_change import accept, look_at
+from ciwrap.review.write_change import origin_here, write_change
+from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ciwrap.progress import Progress
+    from ciwrap.review.project import Project
+
+
+def accept_outputs(
+    project: Project,
+    reason: str | None,
+    *,
+    force: bool = False,
+    dry_run: bool = False,
+    resources: Resources = DEFAULT_RESOURCES,
+    progress: Progress = NO_PROGRESS,
+) -> list[GoldenChange]:
+    """Makes the outputs of the project's checks their goldens; what that changes, or would.
+
+    All are captured before one is written. Raises as `capture_change` and `write_change` do,
+    UsageError if one replaces a golden and there is no reason, LockBusyError.
+    """
+    lock = contextlib.nullcontext() if dry_run else project.store.locked()
+    with lock:
+        changes = [
+            capture_change(
+                check, project.store, force=force, resources=resources, progress=progress
+            )
+            for check in project.checks
+        ]
+        if not dry_run:
+            demand_reason(changes, reason)
+            wanted = [change for change in changes if change.needs_writing]
+            origin = origin_here(project.root) if wanted else None
+            for change in wanted:
+                assert origin is not None
+                write_change(change, project.store, reason, origin)
+    return changes
+
+
+def accept_pending(
+    project: Project,
+    patterns: Sequence[str],
+    reason: str | None,
+    *,
+    dry_run: bool = False,
+    variant: str | None = None,
+    allow_wider: bool = True,
+) -> list[GoldenChange]:
+    """Accepts the pending goldens that are meant; what that changes, or would.
+
+    All are read and verified before one is written. variant: the kind of machine they are to be
+    goldens for, if not what they were made as. Raises as `look_at` and `accept` do, UsageError if
+    one replaces a golden and there is no reason, ArtifactError for a bound that gets wider.
+    """
+    looked = [look_at(project, golden, variant) for golden in project.pending.select(patterns)]
+    if not allow_wider:
+        refuse_wider(looked)
+    if looked and not dry_run:
+        demand_reason([one.change for one in looked], reason)
+        for one in looked:
+            accept(project, one, reason)
+        if project.is_own:
+            project.pending.write_index(project.golden_dir_text)
+    return [one.change for one in looked]

@@ -1,0 +1,153 @@
+"""The change that accepting a check's outputs makes: they are captured, nothing is written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ciwrap import _core
+from ciwrap.catalog.catalog import Catalog
+from ciwrap.compare.check import arrangement_of, outputs_of
+from ciwrap.compare.judge import check_golden
+from ciwrap.compare.work import Work
+from ciwrap.errors import CiwrapError, NotComparableError, PeriodError
+from ciwrap.golden.evidence import capture
+from ciwrap.model import Verdict
+from ciwrap.progress import NO_PROGRESS
+from ciwrap.review.golden_change import GoldenChange, OldGolden, Status, VariableChange
+from ciwrap.trees.bounds import bound_of
+from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
+
+if TYPE_CHECKING:
+    from ciwrap.config import Check
+    from ciwrap.golden.store import GoldenStore
+    from ciwrap.model import VariableId, VariableResult
+    from ciwrap.progress import Progress
+
+
+def capture_change(
+    check: Check,
+    store: GoldenStore,
+    *,
+    force: bool = False,
+    resources: Resources = DEFAULT_RESOURCES,
+    progress: Progress = NO_PROGRESS,
+) -> GoldenChange:
+    """Captures a check's outputs and finds out what accepting them changes. Writes nothing.
+
+    force: replace a golden even if everything matches it. Raises the errors of reading outputs
+    (one is enough: a golden of half the outputs would be none), UsageError, UnsupportedFormatError
+    if the golden there is of a newer version.
+    """
+    with Catalog(outputs_of(check), arrangement_of(check)) as catalog:
+        return change_of_catalog(
+            check, store, catalog, force=force, resources=resources, progress=progress
+        )
+
+
+def change_of_catalog(
+    check: Check,
+    store: GoldenStore,
+    catalog: Catalog,
+    *,
+    force: bool = False,
+    resources: Resources = DEFAULT_RESOURCES,
+    progress: Progress = NO_PROGRESS,
+) -> GoldenChange:
+    """As `capture_change`, for outputs that have been listed."""
+    old = OldGolden.of(check.name, store)
+    if catalog.errors:
+        raise catalog.errors[0]
+    wanted = [identity for identity in catalog.entries if not check.is_ignored(identity)]
+    if not wanted:
+        raise NotComparableError(
+            f"check {check.name!r} has no variables to accept",
+            remedy="mend 'outputs' or 'ignore'",
+        )
+    progress.begin(
+        f"capturing {check.name}",
+        sum(catalog.entries[identity].info.byte_count for identity in wanted),
+    )
+    try:
+        variables = [_capture(check, catalog, identity, resources, progress) for identity in wanted]
+    finally:
+        progress.end()
+    path = store.path(check.name)
+    try:
+        encoded = _core.encode_golden(variables)
+        root = _core.golden_root(encoded).hex()
+    except CiwrapError as error:
+        error.blame(file=path)
+        raise
+    labels = {identity: catalog.entries[identity].info.labels for identity in wanted}
+    is_same = old.is_same_as(root, labels)
+
+    def moved(
+        identity: VariableId, before: _core.GoldenVariable, _: _core.GoldenVariable
+    ) -> VariableResult:
+        return _moved(before, identity, catalog, check, resources)
+
+    changes = () if is_same else old.changes_to(variables, labels, moved)
+    return GoldenChange(
+        check=check.name,
+        name=check.name,
+        path=path,
+        status=Status.SAME if is_same else _status(old, changes, force),
+        variables=tuple(variables),
+        changes=changes,
+        root=root,
+        byte_count=len(encoded),
+        old=old,
+        labels=labels,
+    )
+
+
+def _status(old: OldGolden, changes: tuple[VariableChange, ...], force: bool) -> Status:
+    if old.golden is None:
+        return Status.CREATED if old.problem is None else Status.REPLACED
+    is_within = all(
+        change.is_described_alike
+        and change.moved is not None
+        and change.moved.verdict is Verdict.MATCH
+        for change in changes
+    )
+    return Status.KEPT if is_within and not force else Status.REPLACED
+
+
+def _capture(
+    check: Check,
+    catalog: Catalog,
+    identity: VariableId,
+    resources: Resources,
+    progress: Progress,
+) -> _core.GoldenVariable:
+    info = catalog.entries[identity].info
+    settings = check.settings_for(identity, info.dtype)
+    values = catalog.values(identity, settings.mask)
+    found = capture(values, settings, identity, resources=resources, progress=progress).variable
+    if settings.period and found.data is None:
+        raise PeriodError(
+            "only a golden that keeps the data can be compared modulo a period, and they do not fit"
+            f" 'data_budget_bytes' ({settings.data_budget_bytes})",
+            variable=identity.text,
+            remedy="set 'evidence: data' for it, or 'ignore' it here and use 'ciwrap compare'",
+        )
+    return found
+
+
+def _moved(
+    old: _core.GoldenVariable,
+    identity: VariableId,
+    catalog: Catalog,
+    check: Check,
+    resources: Resources,
+) -> VariableResult:
+    """The values against the old golden by its own bound: the question is how far they moved, not
+    what is asked of them.
+    """
+    settings = check.settings_for(identity, catalog.entries[identity].info.dtype)
+    values = catalog.values(identity, settings.mask)
+    if settings.period and old.data is not None:
+        settings = replace(settings, bound=bound_of(old.tree.parameters))
+        return check_golden(old, values, settings, work=Work(resources))
+    return check_golden(old, values, None, work=Work(resources))

@@ -1,0 +1,148 @@
+"""Pending goldens out of an artifact that somebody else's run left: a folder or a .zip.
+
+Nothing in it is trusted. Only files of the kinds that ciwrap itself writes are taken over, into a
+folder of our own; whatever else lies below its `pending.json` is refused. What the goldens hold is
+verified when they are read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import tempfile
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import IO, TYPE_CHECKING
+
+from ciwrap import archive
+from ciwrap.environment import DIRTY, git_commit
+from ciwrap.errors import ArtifactError, PendingConflictError
+from ciwrap.golden.paths import BINARY_SUFFIX, MANIFEST_SUFFIX
+from ciwrap.review.pending_goldens import RESULT_SUFFIX, PendingGoldens
+from ciwrap.review.pending_index import INDEX_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ciwrap.review.pending_change import PendingChange
+    from ciwrap.review.project import Project
+
+_SUFFIXES = (MANIFEST_SUFFIX, BINARY_SUFFIX, RESULT_SUFFIX)
+# Left by whatever was running when the folder was packed; of no use, and harmless.
+_PASSED_OVER = frozenset({".ciwrap.lock"})
+
+
+@contextlib.contextmanager
+def opened(source: Path) -> Iterator[PendingGoldens]:
+    """The artifact's pending goldens, copied into a temporary folder that ends with the block.
+
+    Raises ArtifactError for anything that ciwrap does not write itself, FileLimitError for more of
+    it than is ever needed.
+    """
+    with tempfile.TemporaryDirectory(prefix="ciwrap-") as folder:
+        target = Path(folder) / "pending"
+        target.mkdir()
+        try:
+            if source.is_dir():
+                _take(archive.folder_files(source), target, source)
+            else:
+                with _regular(source) as stream, archive.zip_files(stream, source) as files:
+                    _take(files, target, source)
+        except OSError as error:
+            raise ArtifactError(
+                f"cannot be read: {error.strerror or error}", file=source
+            ) from error
+        yield PendingGoldens(target)
+
+
+@contextlib.contextmanager
+def _regular(source: Path) -> Iterator[IO[bytes]]:
+    # Without O_NONBLOCK, opening a named pipe would wait for a writer.
+    descriptor = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ArtifactError("is neither a folder nor a file", file=source)
+        yield stream
+
+
+def _take(files: archive.Files, target: Path, source: Path) -> None:
+    """Copies what lies beside and below `pending.json`; other parts of the artifact stay out."""
+    indexes = [name for name in files if PurePosixPath(name).name == INDEX_NAME]
+    if len(indexes) != 1:
+        raise ArtifactError(
+            f"holds {len(indexes) or 'no'} {INDEX_NAME}, not one",
+            file=source,
+            remedy="give the folder that `ciwrap` left in .ciwrap/pending, or an archive of it",
+        )
+    prefix = indexes[0].removesuffix(INDEX_NAME)
+    taken = {}
+    for name, open_file in sorted(files.items()):
+        inner = name.removeprefix(prefix)
+        if not name.startswith(prefix) or PurePosixPath(inner).name in _PASSED_OVER:
+            continue
+        if inner != INDEX_NAME and not inner.endswith(_SUFFIXES):
+            raise archive.refused(name, "is no file of a pending golden", source)
+        taken[inner] = open_file
+    archive.copy_files(taken, target, source)
+
+
+@contextlib.contextmanager
+def project_with(project: Project, source: str, commit: str | None) -> Iterator[Project]:
+    """The project with the pending goldens of an artifact instead of its own.
+
+    commit: what the caller says they were made from; None: it has to be what is checked out here.
+    Raises as `opened` does, and PendingConflictError.
+    """
+    with opened(Path(source)) as pending:
+        named = pending.golden_dir()
+        if named != project.golden_dir_text:
+            raise PendingConflictError(
+                f"its goldens are for the folder {named!r}, those of this project lie in"
+                f" {project.golden_dir_text!r}",
+                file=source,
+                remedy="name the folder with --golden-dir, if it is the right one",
+            )
+        _check_commits(project, pending, source, commit)
+        yield replace(project, pending=pending, is_own=False)
+
+
+def refuse_wider(looked: Iterable[PendingChange]) -> None:
+    """Raises ArtifactError if one of the changes widens a bound."""
+    for one in looked:
+        for change in one.change.changes:
+            if change.is_bound_wider:
+                raise ArtifactError(
+                    f"it widens a bound: {change.bound_change}",
+                    file=one.pending.path,
+                    variable=change.identity.text,
+                    remedy="if that is meant, add --allow-wider",
+                )
+
+
+def _check_commits(
+    project: Project, pending: PendingGoldens, source: str, commit: str | None
+) -> None:
+    here = git_commit(project.root)
+    wanted = commit if commit is not None else here
+    for golden in pending.all():
+        made_from = golden.origin.commit
+        if _is_same_commit(made_from, wanted, whole=commit is None):
+            continue
+        raise PendingConflictError(
+            f"it was made from commit {made_from or '(none)'}, checked out here is"
+            f" {here or '(none)'}",
+            file=source,
+            variable=golden.check,
+            remedy="check that commit out, or say --commit with it if these numbers are meant",
+        )
+
+
+def _is_same_commit(made_from: str | None, wanted: str | None, *, whole: bool) -> bool:
+    """Whether they name one commit; changes that were not committed are no part of it."""
+    if made_from is None or wanted is None:
+        return made_from is wanted
+    plain, asked = made_from.removesuffix(DIRTY), wanted.removesuffix(DIRTY).lower()
+    if whole:
+        return plain == asked
+    return len(asked) >= 7 and plain.startswith(asked)

@@ -1,0 +1,173 @@
+"""Looking at a pending golden, and accepting it: what was shown is what is done."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from ciwrap.arrays.values import ArrayValues
+from ciwrap.compare.judge import check_golden
+from ciwrap.documents import DocumentError
+from ciwrap.environment import git_user
+from ciwrap.errors import PendingConflictError, UsageError
+from ciwrap.readers.base import as_elements
+from ciwrap.report.document import from_document
+from ciwrap.review.golden_change import GoldenChange, OldGolden, Status
+from ciwrap.review.write_change import Origin, write_change
+
+if TYPE_CHECKING:
+    from ciwrap import _core
+    from ciwrap.golden.manifest import PendingOrigin
+    from ciwrap.golden.places import Place
+    from ciwrap.golden.store import GoldenStore, StoredGolden
+    from ciwrap.model import CheckResult, VariableId, VariableResult
+    from ciwrap.review.pending_goldens import PendingGolden
+    from ciwrap.review.project import Project
+
+
+@dataclass(frozen=True, slots=True)
+class PendingChange:
+    """A pending golden as it was looked at, and what accepting it changes.
+
+    pending: as it waits. stored: its binary and its manifest, verified. place: where it goes, which
+    is another one than where it waits if it is accepted for one kind of machine. base: what it has
+    to be made against.
+    """
+
+    pending: PendingGolden
+    stored: StoredGolden
+    place: Place
+    base: PendingOrigin
+    change: GoldenChange
+
+
+def look_at(project: Project, golden: PendingGolden, variant: str | None = None) -> PendingChange:
+    """Reads and verifies a pending golden, and finds out what accepting it changes.
+
+    variant: the kind of machine it is to be a golden for, if not what it was made as. Raises
+    CorruptGoldenError and the like; PendingConflictError if it was made against another golden than
+    the one that lies there; UsageError for a variant of a check that has none.
+    """
+    place = golden.place
+    stored = project.pending.store(place).read(place.name)
+    change = _change(stored, project.goldens.at(place), place, _recorded(project, golden))
+    looked = PendingChange(golden, stored, place, golden.origin, change)
+    _refuse_stale(looked, change)
+    return looked if variant is None else _for_variant(project, looked, variant)
+
+
+def accept(project: Project, looked: PendingChange, reason: str | None) -> None:
+    """Makes a pending golden the golden of its check; it then waits no longer.
+
+    Under the locks of both folders all is looked at again. Raises PendingConflictError if another
+    process has replaced the golden, or what waits; WriteFailedError, LockBusyError.
+    """
+    store = project.goldens.at(looked.place)
+    waiting = project.pending.store(looked.pending.place)
+    origin = Origin(
+        looked.pending.origin.commit, looked.stored.manifest.environment, git_user(project.root)
+    )
+    with store.locked(), waiting.locked() if project.is_own else contextlib.nullcontext():
+        still_waits = project.pending.still_waits(looked.pending)
+        current = _change(looked.stored, store, looked.place, None)
+        if current.needs_writing:
+            if not still_waits:
+                raise _conflict(looked, "another one waits by now, or none", "look at it again")
+            _refuse_stale(looked, current)
+            write_change(replace(looked.change, old=current.old), store, reason, origin)
+        if still_waits and project.is_own:
+            project.pending.remove(looked.pending.place)
+
+
+def _change(
+    stored: StoredGolden, store: GoldenStore, place: Place, recorded: CheckResult | None
+) -> GoldenChange:
+    """What accepting a pending golden changes now.
+
+    store: of the goldens, where it goes. recorded: what the run that made it found; it tells how
+    far values moved where the pending golden does not hold them itself. Raises
+    UnsupportedFormatError if the golden there is of a newer version.
+    """
+    old = OldGolden.of(stored.check, store)
+    labels = stored.manifest.labels or {}
+    # A result is of this golden only if it was made against this very one: a tree's root, which
+    # each variable has, does not tell goldens apart whose residues are others.
+    is_of_old = recorded is not None and recorded.golden_root == old.root
+    found = {one.id: one for one in recorded.variables} if recorded and is_of_old else {}
+
+    def moved(
+        identity: VariableId, before: _core.GoldenVariable, after: _core.GoldenVariable
+    ) -> VariableResult | None:
+        if after.data is None:
+            return found.get(identity)
+        dtype = after.tree.parameters.dtype
+        elements = as_elements(after.data, dtype).reshape(tuple(after.shape))
+        return check_golden(before, ArrayValues(elements, dtype), None)
+
+    return GoldenChange(
+        check=place.check,
+        name=stored.check,
+        path=store.path(stored.check),
+        status=_status(old, stored),
+        variables=stored.variables,
+        changes=old.changes_to(stored.variables, labels, moved),
+        root=stored.root,
+        byte_count=stored.byte_count,
+        old=old,
+        labels=labels,
+    )
+
+
+def _status(old: OldGolden, stored: StoredGolden) -> Status:
+    if old.golden is None and old.problem is None:
+        return Status.CREATED
+    is_same = old.is_same_as(stored.root, stored.manifest.labels or {})
+    return Status.SAME if is_same else Status.REPLACED
+
+
+def _refuse_stale(looked: PendingChange, change: GoldenChange) -> None:
+    if change.status is Status.SAME:
+        return
+    base, old = looked.base, change.old
+    is_repair = base.kind == "changed" and base.base_root is None
+    fits = (
+        old.problem is not None if is_repair else base.base_root == old.root and old.problem is None
+    )
+    if not fits:
+        raise _conflict(
+            looked,
+            "the golden there is another one than it was when this one was made",
+            "run the check again",
+        )
+
+
+def _conflict(looked: PendingChange, message: str, remedy: str) -> PendingConflictError:
+    return PendingConflictError(
+        message, file=looked.change.path, variable=looked.pending.check, remedy=remedy
+    )
+
+
+def _for_variant(project: Project, looked: PendingChange, variant: str) -> PendingChange:
+    """The same numbers as the golden of one kind of machine, instead of whatever is there."""
+    place = looked.place.for_variant(variant)
+    if not place.folder.rpartition("/")[0]:
+        raise UsageError(
+            f"{looked.pending.check!r} is no check of a test; only those have goldens for one kind"
+            " of machine"
+        )
+    change = _change(looked.stored, project.goldens.at(place), place, None)
+    root = change.old.root
+    base = structs.replace(looked.base, base_root=root, kind="changed" if root else "new")
+    return replace(looked, place=place, base=base, change=change)
+
+
+def _recorded(project: Project, golden: PendingGolden) -> CheckResult | None:
+    """What the run found; None if its document is not there or is none."""
+    try:
+        run = from_document(project.pending.read_result(golden.place))
+    except DocumentError:
+        return None
+    return run.checks[0] if len(run.checks) == 1 else None

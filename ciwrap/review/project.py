@@ -1,0 +1,60 @@
+"""A project as everything sees it that reads, makes or reviews goldens."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ciwrap.errors import UsageError
+
+if TYPE_CHECKING:
+    from ciwrap.config import Check, Config
+    from ciwrap.golden.store import GoldenStore, GoldenStores
+    from ciwrap.review.pending_goldens import PendingGoldens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A folder with goldens.
+
+    root: the folder of ciwrap.yaml; without one, of the repository. config: None without a
+    ciwrap.yaml. checks: those of the configuration that are asked for. pending: the goldens that
+    wait to be accepted. is_own: whether they were made here, and not in somebody else's run.
+    """
+
+    root: Path
+    golden_dir: Path
+    goldens: GoldenStores
+    pending: PendingGoldens
+    config: Config | None = None
+    checks: tuple[Check, ...] = ()
+    is_own: bool = True
+
+    @property
+    def own_config(self) -> Config:
+        """The configuration of a project that has one."""
+        assert self.config is not None
+        return self.config
+
+    @property
+    def store(self) -> GoldenStore:
+        """The goldens of the configuration's checks."""
+        return self.goldens.top
+
+    @property
+    def golden_dir_text(self) -> str:
+        """The golden folder relative to the project's, with '/'.
+
+        Raises UsageError unless it lies in the project's, links resolved: what somebody else has
+        made is never accepted into another place.
+        """
+        folder, root = self.golden_dir.resolve(), self.root.resolve()
+        if not folder.is_relative_to(root):
+            raise UsageError(
+                f"the golden folder must lie in the project's, {self.root}", file=self.golden_dir
+            )
+        as_given = Path(os.path.relpath(self.golden_dir, self.root))
+        is_below = os.pardir not in as_given.parts
+        return (as_given if is_below else folder.relative_to(root)).as_posix()
