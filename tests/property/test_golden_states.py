@@ -26,6 +26,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from ciwrap.errors import GoldenMissingError
 from ciwrap.golden.store import GoldenStore
 from ciwrap.readers.base import as_elements
+from ciwrap.review.pending_goldens import PENDING_DIR, PendingGoldens
 
 if TYPE_CHECKING:
     from ciwrap.golden.store import StoredGolden
@@ -77,7 +78,7 @@ class Goldens(RuleBasedStateMachine):
         (self.folder / "out").mkdir()
         (self.folder / "ciwrap.yaml").write_text(CONFIG)
         self.store = GoldenStore(self.folder / "golden")
-        self.waiting = PendingStore(self.folder / PENDING_DIR)
+        self.waiting = PendingGoldens(self.folder / PENDING_DIR)
         self.outputs: Arrays = {}
         self.golden: Arrays | None = None
         self.pending: tuple[Arrays, Arrays | None] | None = None
