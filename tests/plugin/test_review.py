@@ -179,6 +179,38 @@ def test_review_at_a_terminal(changed: Suite) -> None:
     changed.run().assert_outcomes(passed=1, failed=1)
 
 
+@pytest.mark.parametrize("answer", ["a", "r"])
+def test_review_decides_nothing_that_it_has_not_shown(changed: Suite, answer: str) -> None:
+    """While somebody looks at the numbers, another test run leaves newer ones."""
+    child = pexpect.spawn(
+        sys.executable,
+        ["-m", "ciwrap", "review", "tests/test_it.py::test_b"],
+        cwd=str(changed.root),
+        env=changed.environment(TERM="dumb"),
+        encoding="utf-8",
+        timeout=60,
+        dimensions=(40, 200),
+    )
+    child.expect_exact("[q]uit:")
+    assert "golden 2.0, new 2.5" in child.before
+    goldens = changed.files("golden")
+    write(changed, 1.5, 3.5)
+    changed.run().assert_outcomes(failed=2)
+    child.sendline(answer)
+    if answer == "a":
+        child.expect_exact("why are the new numbers right")
+        child.sendline("As measured: 2.5")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert "waits by now" in child.before
+    assert "1 left for later" in child.before
+    assert changed.files("golden") == goldens
+    assert len(changed.waiting()) == 2
+    done = changed.cli("accept", "tests/test_it.py::test_b", "-m", "As measured: 3.5")
+    assert done.returncode == 0, done.stderr
+    changed.run().assert_outcomes(passed=1, failed=1)
+
+
 def test_review_accepts_all_with_one_reason(changed: Suite) -> None:
     said = interview(changed, [("[q]uit:", "A"), ("why are the new numbers right", "Both")])
     assert "2 accepted" in said
