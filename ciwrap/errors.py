@@ -335,7 +335,7 @@ class ArtifactError(CorruptFileError):
 
 
 class PendingConflictError(NotComparableError, RuntimeError):
-    """A pending golden that was made from another commit, or against another golden."""
+    """A pending golden made from another commit or against another golden, or not the one shown."""
 
     slug = "pending-conflict"
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from ciwrap.golden.pending import PENDING_DIR, PendingStore
 from command_line import call
 from dying_process import DyingProcess
 from e2e.cli_project import environment
