@@ -27,7 +27,7 @@ from ciwrap.errors import (
     WriteFailedError,
 )
 from ciwrap.golden.evidence import capture
-from ciwrap.golden.store import decode, read_golden_file
+from ciwrap.golden.golden_file import decode, read_golden_file
 from ciwrap.model import (
     SettingsLayer,
     VariableId,

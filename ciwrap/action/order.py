@@ -1,6 +1,6 @@
 """Mode `accept`: a maintainer's comment `/ciwrap accept SHA [PATTERN]` is carried out.
 
-What is accepted are the candidates that the pull request's own workflow run has uploaded, for
+What is accepted are the pending goldens that the pull request's own workflow run has uploaded, for
 exactly the commit that the comment names. None of its code is run here.
 """
 
@@ -17,7 +17,7 @@ from ciwrap.action.artifact import fetch, read_meta
 from ciwrap.action.comment import reply
 from ciwrap.action.repository import Clone, safe_branch
 from ciwrap.action.runner import say
-from ciwrap.action.take import take_candidates
+from ciwrap.action.take import take_pending
 from ciwrap.errors import UsageError
 
 if TYPE_CHECKING:
@@ -101,17 +101,17 @@ def _accept(order: Order, inputs: Inputs, runner: Runner, api: Api) -> str:
     run_id = _run_of(order, inputs.workflow, repository, branch, api)
     with tempfile.TemporaryDirectory() as name:
         folders = fetch(api, repository, run_id, Path(name, "artifacts"))
-        candidates = [one for one in folders if (one / "pending").is_dir()]
-        if any(read_meta(one).sha != order.sha for one in candidates):
-            raise RefusedError("the candidates of the run are of another commit")
-        if not candidates:
-            raise RefusedError("the workflow run has uploaded no candidates")
+        artifacts = [one for one in folders if (one / "pending").is_dir()]
+        if any(read_meta(one).sha != order.sha for one in artifacts):
+            raise RefusedError("the pending goldens of the run are of another commit")
+        if not artifacts:
+            raise RefusedError("the workflow run has uploaded no pending goldens")
         clone = Clone.make(Path(name, "clone"), branch, runner, api.token)
         if clone.head != order.sha:
             raise RefusedError(f"the head of the pull request is `{clone.head}` by now")
         reason = inputs.reason or f"Accepted by @{order.login} on #{order.number}"
-        taken = take_candidates(candidates, clone.folder, inputs, reason, order.pattern)
-        message = f"Accept goldens: {taken.title}\n\n{reason}\nCandidates of run {run_id}.\n"
+        taken = take_pending(artifacts, clone.folder, inputs, reason, order.pattern)
+        message = f"Accept goldens: {taken.title}\n\n{reason}\nPending goldens of run {run_id}.\n"
         if not clone.commit_goldens(taken.golden_dirs, message):
             raise RefusedError("the goldens are the same already")
         clone.push(branch, runner)

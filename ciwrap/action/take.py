@@ -71,7 +71,7 @@ class Taken:
         return "\n".join(lines) + "\n"
 
 
-def take_candidates(
+def take_pending(
     folders: Sequence[Path], root: Path, inputs: Inputs, reason: str, pattern: str = ""
 ) -> Taken:
     """Accepts the pending goldens of artifacts into the checkout at `root`; runs nothing of it.

@@ -16,7 +16,7 @@ from ciwrap.action.comment import MARK
 from ciwrap.action.inputs import NO_COMMAND
 from ciwrap.action.repository import GOLDEN_SUFFIXES, Clone, safe_branch
 from ciwrap.action.runner import cut_markdown, say
-from ciwrap.action.take import Taken, accept, golden_dir_below, take_candidates
+from ciwrap.action.take import Taken, accept, golden_dir_below, take_pending
 from ciwrap.errors import NotComparableError, UsageError
 from ciwrap.report.markdown import escaped
 
@@ -32,7 +32,7 @@ _TITLE = "Refresh goldens"
 
 
 def run_update(inputs: Inputs, runner: Runner) -> None:
-    """Accepts candidates (input `source`), or what the program writes now, into the workspace."""
+    """Accepts pending goldens (input `source`), or what the program writes now, here."""
     stage = checking.fresh_stage(runner, inputs.artifact_name)
     reason = inputs.reason or _DEFAULT_REASON
     taken = _take(inputs, runner, reason) if inputs.source else _make(inputs, runner, stage, reason)
@@ -58,7 +58,7 @@ def _take(inputs: Inputs, runner: Runner, reason: str) -> Taken:
     folders = [one for one in results_below(folder) if (one / "pending").is_dir()]
     if not list(results_below(folder)):
         raise UsageError("holds no artifact of ciwrap", file=folder)
-    return take_candidates(folders, runner.workspace, inputs, reason, inputs.pattern)
+    return take_pending(folders, runner.workspace, inputs, reason, inputs.pattern)
 
 
 def _make(inputs: Inputs, runner: Runner, stage: Path, reason: str) -> Taken:

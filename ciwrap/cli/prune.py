@@ -68,9 +68,9 @@ def _binary(project: Project, one: Place) -> str:
 
 def _unused(project: Project) -> list[Place]:
     """What the configuration does not know, and what test runs found to be unused."""
+    from ciwrap.golden.golden_file import root_of
     from ciwrap.golden.listing import stored_places
     from ciwrap.golden.places import Place
-    from ciwrap.golden.store import root_of
     from ciwrap.golden.unused import read_unused
 
     found = []

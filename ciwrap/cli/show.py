@@ -29,8 +29,8 @@ def command(session: Session, file: str, full: bool) -> int:
       echo "*.golden diff=ciwrap" >> .gitattributes
     """
     from ciwrap.cli.json_documents import ShowDocument
+    from ciwrap.golden.golden_file import read_golden_file
     from ciwrap.golden.show import golden_lines, shown_variables
-    from ciwrap.golden.store import read_golden_file
 
     path = _resolve(file)
     variables, root = read_golden_file(path)

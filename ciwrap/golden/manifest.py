@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
-from ciwrap.documents import to_versioned_record
+from ciwrap.documents import DocumentError, to_versioned_record
 from ciwrap.documents.load_yaml import load_yaml
 from ciwrap.golden.yaml_text import quoted, scalar
 from ciwrap.model import VariableId
@@ -218,6 +218,20 @@ def _acceptance_lines(entry: Acceptance) -> list[str]:
         lines.append("  bounds:")
         lines += [f"  - {scalar(change)}" for change in entry.bounds]
     return lines
+
+
+def readable_text(manifest: Manifest) -> str:
+    """As `dump_manifest`, once it is sure that the text reads back. Raises DocumentError."""
+    text = dump_manifest(manifest)
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        raise DocumentError("would hold text that is not Unicode") from None
+    if len(data) > MOST_MANIFEST_BYTES:
+        raise DocumentError(f"would have more than {MOST_MANIFEST_BYTES >> 20} MiB")
+    if dump_manifest(load_manifest(data)) != text:
+        raise DocumentError("would read back otherwise")
+    return text
 
 
 def load_manifest(data: bytes) -> Manifest:

@@ -16,7 +16,6 @@ under either name. The next write completes or clears away what a killed one lef
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 import time
 from dataclasses import dataclass
@@ -31,7 +30,6 @@ from ciwrap.errors import (
     CiwrapError,
     CorruptFileError,
     CorruptGoldenError,
-    FileLimitError,
     GoldenMissingError,
     UnreadableFileError,
     UsageError,
@@ -39,14 +37,15 @@ from ciwrap.errors import (
 )
 from ciwrap.golden import paths
 from ciwrap.golden.files import flush, flush_folder, read_regular, remove, write_text
+from ciwrap.golden.golden_file import decode, largest_decoded, root_of
 from ciwrap.golden.lock import DEFAULT_WAIT_SECONDS, remove_lock_file, writer_lock
 from ciwrap.golden.manifest import (
     MOST_MANIFEST_BYTES,
     Acceptance,
     Manifest,
     VariableRow,
-    dump_manifest,
     load_manifest,
+    readable_text,
 )
 from ciwrap.golden.places import Place
 
@@ -202,7 +201,7 @@ class GoldenStore:
                 flush(next_path)
                 byte_count = next_path.stat().st_size
                 manifest = make_manifest(root, byte_count)
-                write_text(next_manifest_path, _readable_text(manifest, path))
+                write_text(next_manifest_path, _text_of(manifest, path))
                 flush_folder(self.folder)
             except BaseException:
                 remove(next_path)
@@ -307,7 +306,7 @@ class GoldenStore:
         found: bytes | None = None
         for candidate in (path, paths.staged(path)):
             try:
-                data = read_regular(candidate, _largest_decoded())
+                data = read_regular(candidate, largest_decoded())
             except FileNotFoundError:
                 continue
             if _matches(data, manifest):
@@ -356,52 +355,15 @@ class GoldenStores:
             store.close()
 
 
-def _readable_text(manifest: Manifest, path: Path) -> str:
-    """The manifest's text. Raises UsageError unless it reads back, as the old golden could."""
-    text = dump_manifest(manifest)
+def _text_of(manifest: Manifest, path: Path) -> str:
     try:
-        data = text.encode()
-        if len(data) > MOST_MANIFEST_BYTES:
-            raise DocumentError(f"would have more than {MOST_MANIFEST_BYTES >> 20} MiB")
-        if dump_manifest(load_manifest(data)) != text:
-            raise DocumentError("would read back otherwise")
-    except (DocumentError, UnicodeEncodeError) as error:
+        return readable_text(manifest)
+    except DocumentError as error:
         raise UsageError(
             f"the golden has no manifest that can be read back: {error}",
             file=path,
             remedy="mend the names in it, or split the check into several",
         ) from None
-    return text
-
-
-def read_golden_file(path: Path) -> tuple[list[_core.GoldenVariable], str]:
-    """The variables and the root of any golden file, without its manifest.
-
-    Raises as `GoldenStore.read` does.
-    """
-    try:
-        data = read_regular(path, _largest_decoded())
-    except FileNotFoundError:
-        raise GoldenMissingError("there is no such file", file=path) from None
-    return decode(data, path), _core.golden_root(data).hex()
-
-
-def decode(data: bytes, source: Path) -> list[_core.GoldenVariable]:
-    """Decodes a golden file's bytes; `source` is for the message. Raises as `GoldenStore.read`."""
-    limit = _largest_decoded()
-    try:
-        return _core.decode_golden(data, source=str(source), max_decoded_bytes=limit)
-    except FileLimitError as error:
-        raise FileLimitError(
-            f"would unpack to more than the {limit} bytes that this machine may take",
-            file=source,
-            remedy="keep less in it (evidence: residues or tree), or use a larger machine",
-        ) from error
-    except CorruptFileError as error:
-        raise CorruptGoldenError(error.message.removeprefix(f"{source}: "), file=source) from error
-    except CiwrapError as error:
-        error.blame(file=source)
-        raise
 
 
 def _verify_rows(
@@ -439,23 +401,6 @@ def _matches(data: bytes, manifest: Manifest) -> bool:
         return _core.golden_root(data).hex() == manifest.binary.root
     except CiwrapError:
         return False
-
-
-def root_of(path: Path) -> str | None:
-    """The root that a golden file states, unverified; None if it is missing or no golden."""
-    try:
-        return _core.golden_root(read_regular(path, _largest_decoded())).hex()
-    except (FileNotFoundError, CiwrapError):
-        return None
-
-
-def _largest_decoded() -> int:
-    """Bytes a golden may unpack to: half of the memory, at most 16 GiB."""
-    try:
-        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError):
-        memory = 8 << 30
-    return min(max(memory // 2, 1 << 28), 1 << 34)
 
 
 def _write_failed(path: Path, error: OSError) -> WriteFailedError:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import CorruptFileError, UsageError
+from ciwrap.golden.golden_file import root_of
 from ciwrap.golden.listing import delete_goldens, stored_places
 from ciwrap.golden.places import Place, TestPlace
-from ciwrap.golden.store import root_of
 from ciwrap.golden.unused import UnusedGolden, read_unused, write_unused
 
 if TYPE_CHECKING:

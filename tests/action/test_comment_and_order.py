@@ -273,8 +273,11 @@ def test_strangers_get_neither_goldens_nor_an_answer(
         ({"runs": [workflow_run(fork=True)]}, "no run of numbers.yml"),
         ({"runs": [{**workflow_run(), "event": "push"}]}, "no run of numbers.yml"),
         ({"runs": [{**workflow_run(), "status": "in_progress"}]}, "not finished"),
-        ({"artifacts": {}}, "no candidates"),
-        ({"artifacts": {"77": [artifact(1, "ciwrap", zip_of(Verdict.MATCH))]}}, "no candidates"),
+        ({"artifacts": {}}, "no pending goldens"),
+        (
+            {"artifacts": {"77": [artifact(1, "ciwrap", zip_of(Verdict.MATCH))]}},
+            "no pending goldens",
+        ),
         (
             {"artifacts": {"77": [artifact(1, "ciwrap", zip_of(Verdict.DIFFER, sha=OTHER_SHA))]}},
             "another commit",

@@ -14,7 +14,7 @@ import pytest
 from e2e.cli_project import BASE, Project, command, environment
 
 from ciwrap.action.inputs import Inputs
-from ciwrap.action.take import take_candidates
+from ciwrap.action.take import take_pending
 from ciwrap.errors import NotComparableError
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def test_the_action_takes_no_bomb(
     path.write_text(f"{path.read_text()}{YAML_BOMBS[bomb]}\n")
     before = project.snapshot()
     with pytest.raises(NotComparableError, match=r"mesh.golden.yaml: .* \(line \d+\)"):
-        take_candidates([folder], project.folder, Inputs(), "x")
+        take_pending([folder], project.folder, Inputs(), "x")
     assert project.snapshot() == before
     assert "Traceback" not in capfd.readouterr().out
 

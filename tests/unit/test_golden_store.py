@@ -27,11 +27,12 @@ from ciwrap.errors import (
 )
 from ciwrap.golden import lock, paths
 from ciwrap.golden.evidence import capture
+from ciwrap.golden.golden_file import read_golden_file
 from ciwrap.golden.lock import writer_lock
 from ciwrap.golden.manifest import Acceptance, BinaryFile, Manifest, VariableRow
 from ciwrap.golden.paths import LOCK_NAME
 from ciwrap.golden.show import golden_lines, shown_variables
-from ciwrap.golden.store import GoldenStore, read_golden_file
+from ciwrap.golden.store import GoldenStore
 from ciwrap.model import ErrorBound, EvidencePolicy, VariableId, VariableSettings
 from ciwrap.trees.bounds import describe_bound, suspect_is_proof
 
@@ -125,10 +126,10 @@ def test_a_golden_that_unpacks_to_too_much(tmp_path: Path, monkeypatch: Any) -> 
     path = tmp_path / "x.golden"
     path.write_bytes(_core.encode_golden([variable_of(np.zeros(10**6), evidence=DATA)]))
     read_golden_file(path)
-    monkeypatch.setattr("ciwrap.golden.store._largest_decoded", lambda: 10**6)
+    monkeypatch.setattr("ciwrap.golden.golden_file.largest_decoded", lambda: 10**6)
     with pytest.raises(FileLimitError, match="unpack to more than the 1000000 bytes"):
         read_golden_file(path)
-    monkeypatch.setattr("ciwrap.golden.store._largest_decoded", lambda: 100)
+    monkeypatch.setattr("ciwrap.golden.golden_file.largest_decoded", lambda: 100)
     with pytest.raises(FileLimitError):
         read_golden_file(path)
 
@@ -220,7 +221,7 @@ def test_a_manifest_that_would_not_read_back_is_not_written(
         return Manifest("a", BinaryFile("a.golden", stated, byte_count), rows, environment)
 
     if why == "size":
-        monkeypatch.setattr("ciwrap.golden.store.MOST_MANIFEST_BYTES", 1000)
+        monkeypatch.setattr("ciwrap.golden.manifest.MOST_MANIFEST_BYTES", 1000)
     with store.locked(), pytest.raises(UsageError, match="no manifest that can be read back"):
         store.write("a", [variable_of(SMALL + 1)], manifest)
     assert {path.name: path.read_bytes() for path in store.folder.iterdir()} == before

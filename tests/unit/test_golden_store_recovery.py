@@ -16,7 +16,8 @@ from golden_pairs import value_of, variable, write
 from ciwrap import _core
 from ciwrap.errors import CorruptGoldenError, GoldenMissingError
 from ciwrap.golden import paths
-from ciwrap.golden.store import GoldenStore, root_of
+from ciwrap.golden.golden_file import root_of
+from ciwrap.golden.store import GoldenStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

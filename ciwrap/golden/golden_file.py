@@ -1,0 +1,66 @@
+"""A golden file by itself, without its manifest: read within what this machine may take."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from ciwrap import _core
+from ciwrap.errors import (
+    CiwrapError,
+    CorruptFileError,
+    CorruptGoldenError,
+    FileLimitError,
+    GoldenMissingError,
+)
+from ciwrap.golden.files import read_regular
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def read_golden_file(path: Path) -> tuple[list[_core.GoldenVariable], str]:
+    """The variables and the root of any golden file, without its manifest.
+
+    Raises as `GoldenStore.read` does.
+    """
+    try:
+        data = read_regular(path, largest_decoded())
+    except FileNotFoundError:
+        raise GoldenMissingError("there is no such file", file=path) from None
+    return decode(data, path), _core.golden_root(data).hex()
+
+
+def decode(data: bytes, source: Path) -> list[_core.GoldenVariable]:
+    """Decodes a golden file's bytes; `source` is for the message. Raises as `GoldenStore.read`."""
+    limit = largest_decoded()
+    try:
+        return _core.decode_golden(data, source=str(source), max_decoded_bytes=limit)
+    except FileLimitError as error:
+        raise FileLimitError(
+            f"would unpack to more than the {limit} bytes that this machine may take",
+            file=source,
+            remedy="keep less in it (evidence: residues or tree), or use a larger machine",
+        ) from error
+    except CorruptFileError as error:
+        raise CorruptGoldenError(error.message.removeprefix(f"{source}: "), file=source) from error
+    except CiwrapError as error:
+        error.blame(file=source)
+        raise
+
+
+def root_of(path: Path) -> str | None:
+    """The root that a golden file states, unverified; None if it is missing or no golden."""
+    try:
+        return _core.golden_root(read_regular(path, largest_decoded())).hex()
+    except (FileNotFoundError, CiwrapError):
+        return None
+
+
+def largest_decoded() -> int:
+    """Bytes a golden may unpack to: half of the memory, at most 16 GiB."""
+    try:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):
+        memory = 8 << 30
+    return min(max(memory // 2, 1 << 28), 1 << 34)
