@@ -179,7 +179,7 @@ def test_a_bomb_under_a_test(tmp_path: Path) -> None:
             check=False,
         )
 
-    assert run("--ciwrap-update=new").returncode == 0
+    assert run("--ciwrap-update=new", "--ciwrap-update-in-ci").returncode == 0
     path = tmp_path / "golden/test_a/test_a.golden.yaml"
     path.write_text(f"{path.read_text()}{NESTING}\n")
     done = run()

@@ -14,7 +14,7 @@ from device_arrays import BACKEND, CUDA_HOST, MANAGED, ROCM, CudaArray, DlpackAr
 import ciwrap
 from ciwrap import _core
 from ciwrap.api import build_tree, check_array, compare_arrays, make_golden
-from ciwrap.arrays.intake import intake
+from ciwrap.arrays import intake
 from ciwrap.arrays.values import ArrayValues, DeviceValues
 from ciwrap.errors import (
     CiwrapError,
