@@ -17,14 +17,14 @@ from ciwrap.cli.options import (
     resource_options,
     verbose_option,
 )
-from ciwrap.errors import CommandFailedError, UsageError
+from ciwrap.errors import UsageError
 
 if TYPE_CHECKING:
-    from ciwrap.cli.command import Stamps
     from ciwrap.cli.session import Session
     from ciwrap.config import Check
     from ciwrap.model import CheckResult, CommandOutcome
     from ciwrap.review.project import Project
+    from ciwrap.running.stamps import Stamps
 
 
 @click.command(name="run", short_help="Run the configured command, then check what it wrote.")
@@ -59,9 +59,10 @@ def command(
     runs out of its time, is exit code 3.
     """
     from ciwrap.cli.check import leave_pending, make_result, run_checks, with_pending
-    from ciwrap.cli.command import Stamps
     from ciwrap.cli.load_project import load_project
     from ciwrap.compare.law import failed_check
+    from ciwrap.running.run_command import failure_of
+    from ciwrap.running.stamps import Stamps
 
     project = load_project(config_path, golden_dir, (*names, *check_names))
     if pending_dir is not None:
@@ -119,7 +120,7 @@ def _with_command(project: Project, text: str) -> Project:
 
 
 def _run_overall(project: Project) -> CommandOutcome | None:
-    from ciwrap.cli.command import run_command
+    from ciwrap.running.run_command import run_command
 
     return None if project.own_config.command is None else run_command(project.own_config.command)
 
@@ -128,9 +129,9 @@ def _run_check_command(
     project: Project, check: Check, stamps: Stamps, overall: CommandOutcome | None
 ) -> CheckResult | None:
     """Runs a check's own command; its result if there is nothing left to compare, else None."""
-    from ciwrap.cli.command import run_command
     from ciwrap.compare.law import failed_check
     from ciwrap.model import CheckResult, Verdict
+    from ciwrap.running.run_command import failure_of, run_command
 
     golden_path = str(project.store.path(check.name))
     own = None if check.command is None else run_command(check.command)
@@ -145,19 +146,4 @@ def _run_check_command(
         golden_path=golden_path,
         messages=stale,
         command=own,
-    )
-
-
-def failure_of(outcome: CommandOutcome) -> CommandFailedError:
-    """What went wrong with a command, in one line."""
-    if outcome.timed_out:
-        how = f"ran out of time after {outcome.seconds:.0f} s"
-    elif outcome.exit_code is None:
-        how = f"could not be started: {outcome.output_tail}"
-    elif outcome.exit_code < 0:
-        how = f"was ended by signal {-outcome.exit_code}"
-    else:
-        how = f"ended with exit code {outcome.exit_code}"
-    return CommandFailedError(
-        f"the command {outcome.command!r} {how}, so its outputs were not compared"
     )

@@ -53,12 +53,17 @@ class VariableRule:
 
 @dataclass(frozen=True, slots=True)
 class CommandSettings:
-    """A command to run. words: as one string for the shell, or as a tuple without a shell."""
+    """A command to run.
+
+    words: as one string for the shell, or as a tuple without a shell. env: variables that are set
+    besides those of this process. cores: the only ones that it may run on; None for all.
+    """
 
     words: str | tuple[str, ...]
     working_dir: Path
     timeout_seconds: float | None = None
     env: Mapping[str, str] = field(default_factory=dict)
+    cores: frozenset[int] | None = None
 
     @property
     def text(self) -> str:

@@ -55,6 +55,13 @@ MAY_IMPORT = {
         ),
         "environment",
     },
+    "running": {*TOOLS, "model", "config", "compare"},
+    "statistics": {"errors"},
+    "repeat": {
+        *TOOLS,
+        *("model", "config", "arrays", "trees", "readers", "catalog", "captures", "golden"),
+        *("compare", "environment", "report", "running", "statistics", "_core"),
+    },
     "testing": {"errors", "arrays", "readers"},
     "demo": {*TOOLS, "model", "config", "trees", "golden", "compare", "report", "_demo"},
     "review": {
@@ -67,6 +74,7 @@ MAY_IMPORT = {
         *TOOLS,
         *("model", "config", "trees", "readers", "catalog", "captures"),
         *("golden", "details", "report", "compare", "review"),
+        *("running", "statistics", "repeat"),
         *("demo", "environment", "_core"),
     },
     "__init__": {"errors", "model", "api", "core_loading"},
@@ -79,10 +87,11 @@ ONLY_IN = {
     "jinja2": {"report"},
     "msgspec": {
         *("catalog", "captures", "documents", "golden", "compare", "report", "action", "review"),
-        "cli",
+        *("cli", "repeat"),
     },
     "pytest": {"testing", "pytest_plugin"},
     "hypothesis": {"testing"},
+    "scipy": {"statistics"},
 }
 
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -126,7 +135,18 @@ def test_every_part_has_its_rule() -> None:
 
 
 @pytest.mark.parametrize(
-    "part", ["captures", "catalog", "compare", "config", "golden", "readers", "report"]
+    "part",
+    [
+        "captures",
+        "catalog",
+        "compare",
+        "config",
+        "golden",
+        "readers",
+        "repeat",
+        "report",
+        "statistics",
+    ],
 )
 def test_libraries_print_nothing(part: str) -> None:
     for source in (PACKAGE / part).rglob("*.py"):

@@ -1,0 +1,1 @@
+"""Running the configured command once, and telling what it wrote from what lay there."""

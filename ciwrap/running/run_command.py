@@ -1,0 +1,155 @@
+"""The one place that runs a user's command: `ciwrap run`, `repeat` and whatever takes times."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import IO, TYPE_CHECKING
+
+from ciwrap.errors import CommandFailedError, UsageError
+from ciwrap.model import CommandOutcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ciwrap.config import CommandSettings
+
+_TAIL_BYTES = 4000
+_GRACE_SECONDS = 5.0
+_DRAIN_SECONDS = 2.0
+
+
+def run_command(settings: CommandSettings, *, is_shown: bool = True) -> CommandOutcome:
+    """Runs a command to its end or its time limit, and tells what happened.
+
+    is_shown: whether its output goes to stderr as it comes; the end of it is in the outcome in any
+    case. On Ctrl-C the command and its children are ended, too. Raises KeyboardInterrupt then, and
+    UsageError for cores that this machine does not give: a command that cannot be started has the
+    exit code None and says why in its output_tail.
+    """
+    started = time.perf_counter()
+    try:
+        with _on_cores(settings.cores):
+            process = subprocess.Popen(
+                settings.words if isinstance(settings.words, str) else list(settings.words),
+                shell=isinstance(settings.words, str),
+                cwd=settings.working_dir,
+                env={**os.environ, **settings.env},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+    except OSError as error:
+        why = error.strerror or str(error)
+        return _outcome(settings, None, time.perf_counter() - started, output_tail=why)
+    assert process.stdout is not None
+    tail = bytearray()
+    reader = threading.Thread(
+        target=_pass_on,
+        args=(process.stdout, tail, sys.stderr.buffer if is_shown else None),
+        daemon=True,
+    )
+    reader.start()
+    timed_out = False
+    try:
+        process.wait(settings.timeout_seconds)
+    except subprocess.TimeoutExpired:
+        timed_out = True
+        _end(process)
+    except BaseException:
+        _end(process)
+        raise
+    seconds = time.perf_counter() - started
+    # A grandchild left running may hold the pipe open for ever.
+    reader.join(_DRAIN_SECONDS)
+    return _outcome(
+        settings,
+        None if timed_out else process.returncode,
+        seconds,
+        timed_out=timed_out,
+        output_tail=bytes(tail).decode("utf-8", "replace"),
+    )
+
+
+def failure_of(outcome: CommandOutcome) -> CommandFailedError:
+    """What went wrong with a command, in one line."""
+    return CommandFailedError(
+        f"the command {outcome.command!r} {ending_of(outcome)}, so its outputs were not compared"
+    )
+
+
+def ending_of(outcome: CommandOutcome) -> str:
+    """How a command ended: `ended with exit code 4`, `ran out of time after 60 s`."""
+    if outcome.timed_out:
+        return f"ran out of time after {outcome.seconds:.0f} s"
+    if outcome.exit_code is None:
+        return f"could not be started: {outcome.output_tail}"
+    if outcome.exit_code < 0:
+        return f"was ended by signal {-outcome.exit_code}"
+    return f"ended with exit code {outcome.exit_code}"
+
+
+def _outcome(
+    settings: CommandSettings,
+    exit_code: int | None,
+    seconds: float,
+    *,
+    timed_out: bool = False,
+    output_tail: str = "",
+) -> CommandOutcome:
+    return CommandOutcome(
+        settings.text,
+        str(settings.working_dir),
+        exit_code,
+        seconds,
+        timed_out=timed_out,
+        output_tail=output_tail,
+    )
+
+
+@contextlib.contextmanager
+def _on_cores(cores: frozenset[int] | None) -> Iterator[None]:
+    """What is started within runs on these cores alone: a child inherits its parent's, and so
+    nothing has to be done between fork and exec, where threads make that unsafe.
+    """
+    if cores is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)  # of this thread
+    try:
+        os.sched_setaffinity(0, cores)
+    except (OSError, ValueError) as error:
+        shown = ", ".join(map(str, sorted(cores)))
+        raise UsageError(
+            f"no command can run on the cores {shown or 'of an empty list'}"
+        ) from error
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _pass_on(stream: IO[bytes], tail: bytearray, copy: IO[bytes] | None) -> None:
+    with stream:
+        while chunk := os.read(stream.fileno(), 1 << 16):
+            tail += chunk
+            del tail[:-_TAIL_BYTES]
+            if copy is not None:
+                copy.write(chunk)
+                copy.flush()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ends a command with its whole process group: asks first, then does not ask."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE_SECONDS)
+            return

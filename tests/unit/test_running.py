@@ -1,0 +1,109 @@
+"""Running a command once: what it gets, what is told of it, and that nothing of it stays."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ciwrap.config import CommandSettings
+from ciwrap.errors import UsageError
+from ciwrap.running.run_command import ending_of, run_command
+
+
+def settings(code: str, folder: Path, **more: Any) -> CommandSettings:
+    return CommandSettings((sys.executable, "-c", code), folder, **more)
+
+
+def test_a_command_gets_its_folder_and_variables(tmp_path: Path) -> None:
+    code = "import os; print(os.getcwd(), os.environ['ADDED'], 'PATH' in os.environ)"
+    outcome = run_command(settings(code, tmp_path, env={"ADDED": "yes"}), is_shown=False)
+    assert outcome.output_tail.split() == [str(tmp_path.resolve()), "yes", "True"]
+    assert outcome.exit_code == 0
+    assert not outcome.timed_out
+    assert "ADDED" not in os.environ
+
+
+def test_seconds_are_those_of_the_command(tmp_path: Path) -> None:
+    outcome = run_command(settings("import time; time.sleep(0.3)", tmp_path), is_shown=False)
+    assert 0.3 <= outcome.seconds < 10
+
+
+def test_output_is_shown_only_where_asked(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    quiet = run_command(settings("print('hello')", tmp_path), is_shown=False)
+    assert capfdbinary.readouterr().err == b""
+    assert quiet.output_tail == "hello\n"
+
+
+def test_the_end_of_much_output_is_kept(tmp_path: Path) -> None:
+    outcome = run_command(settings("print('a' * 100_000); print('end')", tmp_path), is_shown=False)
+    assert outcome.output_tail.endswith("a\nend\n")
+    assert len(outcome.output_tail) < 10_000
+
+
+def test_a_command_runs_on_the_cores_that_it_is_given(tmp_path: Path) -> None:
+    ours = os.sched_getaffinity(0)
+    core = min(ours)
+    code = "import os; print(*os.sched_getaffinity(0))"
+    outcome = run_command(settings(code, tmp_path, cores=frozenset({core})), is_shown=False)
+    assert outcome.output_tail.split() == [str(core)]
+    assert os.sched_getaffinity(0) == ours
+    free = run_command(settings(code, tmp_path), is_shown=False)
+    assert {int(word) for word in free.output_tail.split()} == ours
+
+
+@pytest.mark.parametrize("cores", [frozenset(), frozenset({100_000}), frozenset({-1})])
+def test_cores_that_are_not_there_are_a_mistake(tmp_path: Path, cores: frozenset[int]) -> None:
+    ours = os.sched_getaffinity(0)
+    with pytest.raises(UsageError, match="no command can run on the cores"):
+        run_command(settings("", tmp_path, cores=cores), is_shown=False)
+    assert os.sched_getaffinity(0) == ours
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("raise SystemExit(4)", "ended with exit code 4"),
+        ("import os; os.kill(os.getpid(), 9)", "was ended by signal 9"),
+    ],
+)
+def test_how_a_command_ended(tmp_path: Path, code: str, words: str) -> None:
+    assert ending_of(run_command(settings(code, tmp_path), is_shown=False)) == words
+
+
+def test_a_command_that_is_not_there(tmp_path: Path) -> None:
+    outcome = run_command(CommandSettings(("no-such-program",), tmp_path), is_shown=False)
+    assert outcome.exit_code is None
+    assert ending_of(outcome) == "could not be started: No such file or directory"
+
+
+def test_a_time_limit_ends_the_whole_group(tmp_path: Path) -> None:
+    code = (
+        "import subprocess, time; print(subprocess.Popen(['sleep', '60']).pid, flush=True);"
+        " time.sleep(60)"
+    )
+    started = time.monotonic()
+    outcome = run_command(settings(code, tmp_path, timeout_seconds=1), is_shown=False)
+    assert time.monotonic() - started < 30
+    assert outcome.timed_out
+    assert outcome.exit_code is None
+    assert ending_of(outcome) == "ran out of time after 1 s"
+    child = int(outcome.output_tail)
+    deadline = time.monotonic() + 20
+    while _is_alive(child):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"
