@@ -29,6 +29,7 @@ from benchmarks import (
     golden_writing,
     measure,
     pytest_plugin,
+    timing_pairs,
     tree_building,
 )
 
@@ -127,6 +128,11 @@ def _sections(options: argparse.Namespace) -> dict[str, Section]:
                 repeats=1 if quick else min(options.repeats, 3),
             ),
             pytest_plugin.table,
+        ),
+        "timing-pairs": Section(
+            "Verdicts on run times in pairs, of simulated machines",
+            lambda: timing_pairs.run(trials=50 if quick else 3000),
+            timing_pairs.table,
         ),
         "tree-building": Section(
             f"Building the tree of {size >> 20} MiB in memory",

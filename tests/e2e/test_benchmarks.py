@@ -117,6 +117,23 @@ def test_writing_goldens_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(golden_writing.table(result)) == 1 + 4 + 2
 
 
+def test_timing_in_pairs_is_right_as_often_as_promised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The quick form of `python -m benchmarks --only timing-pairs`, with its seed."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import timing_pairs
+
+    result = timing_pairs.run(trials=250, pair_counts=(10,))
+    drift = [row for row in result["rows"] if row["machine"].startswith("drift")]
+    assert [row["change"] for row in drift] == [0.0, 0.1]
+    assert drift[0]["changed"] <= 0.02
+    assert drift[0]["blocks_call_a_change"] > 0.4
+    assert drift[1]["changed"] >= 0.95
+    for row in result["rows"]:
+        assert row["covered"] >= 0.92, row  # 0.94 over 3000 trials; three deviations here
+        assert row["changed"] + row["not_changed"] + row["inconclusive"] == pytest.approx(1)
+    assert len(timing_pairs.table(result)) == 1 + len(result["rows"])
+
+
 def test_the_plugin_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(NO_OTHER_PLUGINS))

@@ -62,6 +62,7 @@ MAY_IMPORT = {
         *("model", "config", "arrays", "trees", "readers", "catalog", "captures", "golden"),
         *("compare", "environment", "report", "running", "statistics", "_core"),
     },
+    "timing": {*TOOLS, "model", "config", "environment", "running", "statistics"},
     "testing": {"errors", "arrays", "readers"},
     "demo": {*TOOLS, "model", "config", "trees", "golden", "compare", "report", "_demo"},
     "review": {
@@ -74,7 +75,7 @@ MAY_IMPORT = {
         *TOOLS,
         *("model", "config", "trees", "readers", "catalog", "captures"),
         *("golden", "details", "report", "compare", "review"),
-        *("running", "statistics", "repeat"),
+        *("running", "statistics", "repeat", "timing"),
         *("demo", "environment", "_core"),
     },
     "__init__": {"errors", "model", "api", "core_loading"},

@@ -1,0 +1,1 @@
+"""Taking run times of two commands, or of two revisions, in pairs."""
