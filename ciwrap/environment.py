@@ -5,10 +5,11 @@ from __future__ import annotations
 import getpass
 import os
 import platform
-import subprocess
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+
+from ciwrap.repository import ask_git
 
 # Settings that change how a program adds numbers up, and so its last digits.
 _THREAD_VARIABLES = (
@@ -24,7 +25,6 @@ _THREAD_VARIABLES = (
     "MKL_CBWR",
     "CUBLAS_WORKSPACE_CONFIG",
 )
-_GIT_SECONDS = 10.0
 # Behind a commit: tracked files differed from it.
 DIRTY = "-dirty"
 
@@ -58,17 +58,17 @@ def git_commit(folder: Path) -> str | None:
     """The commit checked out around `folder`, with `-dirty` if tracked files differ; None without
     git.
     """
-    head = _git(folder, "rev-parse", "HEAD")
+    head = ask_git(folder, "rev-parse", "HEAD")
     if head is None:
         return None
-    changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    changes = ask_git(folder, "status", "--porcelain", "--untracked-files=no")
     return f"{head}{DIRTY}" if changes else head
 
 
 def git_user(folder: Path) -> str:
     """Who accepts: git's own answer, else the login name."""
-    name = _git(folder, "config", "user.name")
-    email = _git(folder, "config", "user.email")
+    name = ask_git(folder, "config", "user.name")
+    email = ask_git(folder, "config", "user.email")
     if name and email:
         return f"{name} <{email}>"
     if name or email:
@@ -77,23 +77,6 @@ def git_user(folder: Path) -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return "unknown"
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    where = folder if folder.is_dir() else Path.cwd()
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(where), *arguments],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_GIT_SECONDS,
-            check=False,
-            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None
 
 
 def _usable_cpus() -> int:

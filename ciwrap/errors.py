@@ -382,6 +382,12 @@ class CommandFailedError(NotComparableError, RuntimeError):
     slug = "command-failed"
 
 
+class RepositoryError(NotComparableError, RuntimeError):
+    """git could not do what was asked of it."""
+
+    slug = "repository"
+
+
 class WriteFailedError(NotComparableError, OSError):
     """A golden, report or configuration could not be written; the old one is untouched."""
 

@@ -1,0 +1,114 @@
+"""git, as far as ciwrap asks it: which commit this is, and other commits to look at."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ciwrap.errors import RepositoryError, UsageError, one_line
+from ciwrap.interrupts import later_interrupts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_ASK_SECONDS = 10.0
+# Set where git itself started this process (a hook, an alias): they name another folder.
+_OF_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
+
+
+def ask_git(folder: Path, *arguments: str) -> str | None:
+    """What git answers to a question that changes nothing; None where it has no answer."""
+    where = folder if folder.is_dir() else Path.cwd()
+    try:
+        done = _run(where, arguments, optional_locks=False, timeout=_ASK_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A git repository with a working tree. top: the folder of the working tree."""
+
+    top: Path
+
+    @staticmethod
+    def around(folder: Path) -> Repository:
+        """The repository that a folder belongs to. Raises UsageError without git or one."""
+        top = ask_git(folder, "rev-parse", "--show-toplevel")
+        if top is None:
+            raise UsageError("this is no working tree of a git repository", file=folder)
+        return Repository(Path(top))
+
+    def git(self, *arguments: str) -> str:
+        """Runs git to its end; Ctrl-C takes effect after it. Raises RepositoryError."""
+        try:
+            with later_interrupts():
+                done = _run(self.top, arguments)
+        except OSError as error:
+            raise RepositoryError(f"git cannot be run: {error.strerror}") from error
+        if done.returncode != 0:
+            said = one_line(done.stderr or done.stdout)[-500:]
+            raise RepositoryError(f"git {arguments[0]} failed: {said}", file=str(self.top))
+        return done.stdout.rstrip("\n")
+
+    def commit(self, reference: str) -> str:
+        """The full name of a commit. Raises UsageError if there is none of that name."""
+        if not reference.startswith("-"):
+            found = ask_git(self.top, "rev-parse", "--verify", "--quiet", f"{reference}^{{commit}}")
+            if found is not None:
+                return found
+        raise UsageError(f"there is no commit {reference!r} in this repository")
+
+    def changed_files(self) -> list[str]:
+        """Tracked files that are not as they were committed."""
+        said = self.git("status", "--porcelain", "--untracked-files=no", "-z")
+        return [entry[3:] for entry in said.split("\0") if len(entry) > 3]
+
+    @contextlib.contextmanager
+    def checked_out(self, commit: str, folder: Path) -> Iterator[Path]:
+        """A working tree of its own with a commit, for as long as the block lasts.
+
+        folder: where it is made; it must not exist. Raises RepositoryError.
+        """
+        try:
+            self.git("worktree", "add", "--quiet", "--detach", "--force", str(folder), commit)
+            yield folder
+        finally:
+            self.remove_worktree(folder)
+
+    def remove_worktree(self, folder: Path) -> None:
+        """Removes a working tree, whatever was made in it; no harm if there is none."""
+        with later_interrupts():
+            shutil.rmtree(folder, ignore_errors=True)
+            _run(self.top, ("worktree", "remove", "--force", "--force", str(folder)))
+
+
+def _run(
+    folder: Path,
+    arguments: Sequence[str],
+    *,
+    optional_locks: bool = True,
+    timeout: float | None = None,
+) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name not in _OF_CALLER}
+    environment |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
+    if not optional_locks:
+        environment["GIT_OPTIONAL_LOCKS"] = "0"
+    return subprocess.run(
+        ["git", "-C", str(folder), *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=timeout,
+        check=False,
+        env=environment,
+        # Ctrl-C at a terminal reaches the whole group: git is to finish what it began.
+        start_new_session=True,
+    )
