@@ -5,25 +5,45 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.config.nodes import Document, Location, parse_document, read_document
+from ciwrap.config.placeholders import RunPlace, placeholders_in
 from ciwrap.config.scalars import plain_value
 from ciwrap.config.schema import CONFIG, OPTIONS, OWN_FORMATS
-from ciwrap.config.settings import Check, CommandSettings, Config, VariableRule
+from ciwrap.config.settings import (
+    Check,
+    CommandSettings,
+    Config,
+    FactorSettings,
+    LevelSettings,
+    RepeatSettings,
+    VariableRule,
+)
 from ciwrap.errors import ConfigError, ConfigMissingError
 from ciwrap.model import SETTINGS, SettingsLayer, Strictness
 from ciwrap.model.forms import FormError, nearest
 from ciwrap.patterns import PathPattern
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
 CONFIG_NAME = "ciwrap.yaml"
 READER_GROUP = "ciwrap.readers"
 
 
+_ONE_RUN = RunPlace()
+
+
 def load(path: Path) -> Config:
     """See `ciwrap.config.load_config`."""
-    return _config(read_document(path.absolute()))
+    return load_runs(path)(_ONE_RUN)
+
+
+def load_runs(path: Path) -> Callable[[RunPlace], Config]:
+    """What a configuration, read once, says of each of several runs. Raises as `load_config`; so
+    may the function that is returned.
+    """
+    document = read_document(path.absolute())
+    return lambda place: _config(document, place)
 
 
 def load_text(text: str, path: Path) -> Config:
@@ -45,7 +65,7 @@ def find(start: Path) -> Path:
     )
 
 
-def _config(document: Document) -> Config:
+def _config(document: Document, place: RunPlace = _ONE_RUN) -> Config:
     if document.value is None:
         raise document.error("is empty", remedy="'ciwrap init' writes a starter")
     try:
@@ -70,13 +90,23 @@ def _config(document: Document) -> Config:
             raise document.error(
                 f"is the second check named {name!r} (first in line {first})", location
             )
-        checks[name] = _check(document, root, name, check, location, defaults)
+        checks[name] = _check(document, root, name, check, location, defaults, place)
+    repeat = section["repeat"] or {}
     return Config(
         path=document.path,
         root=root,
         golden_dir=root / section["golden_dir"],
         checks=tuple(checks.values()),
-        command=_command(root, section["run"]),
+        command=_command(root, section["run"], place),
+        repeat=_repeat(repeat, place),
+        placeholders=placeholders_in(
+            *_command_texts(section["run"]),
+            *(text for _, one, _ in located for text in _command_texts(one["run"])),
+            *(text for one in _levels(repeat) for text in _command_texts(one)),
+        ),
+        output_placeholders=placeholders_in(
+            *(text for _, one, _ in located for text in one["outputs"])
+        ),
     )
 
 
@@ -87,6 +117,7 @@ def _check(
     section: Mapping[str, Any],
     location: Location,
     defaults: SettingsLayer,
+    place: RunPlace,
 ) -> Check:
     if not section["outputs"]:
         raise document.error("names no outputs", (*location, "outputs"))
@@ -96,12 +127,12 @@ def _check(
     return Check(
         name=name,
         root=root,
-        outputs=section["outputs"],
-        exclude=section["exclude"],
+        outputs=tuple(map(place.filled, section["outputs"])),
+        exclude=tuple(map(place.filled, section["exclude"])),
         layout=section["layout"],
         format=section["format"],
         options=_options(document, section, location),
-        command=_command(root, section["run"]),
+        command=_command(root, section["run"], place),
         ignore=section["ignore"],
         strict=Strictness(**_given(section["strict"] or {})),
         layers=(defaults, _layer(section)),
@@ -124,7 +155,7 @@ def _check_patterns(document: Document, section: Mapping[str, Any], location: Lo
 
 def _check_pattern(document: Document, text: str, location: Location) -> None:
     try:
-        PathPattern(text)
+        PathPattern(_ONE_RUN.filled(text))
     except ConfigError as error:
         raise document.error(error.message, location, remedy=error.remedy) from None
 
@@ -171,15 +202,60 @@ def _layer(section: Mapping[str, Any]) -> SettingsLayer:
     return SettingsLayer.of({n: section[n] for n in SETTINGS if section[n] is not None})
 
 
-def _command(root: Path, section: Mapping[str, Any] | None) -> CommandSettings | None:
+def _command(
+    root: Path, section: Mapping[str, Any] | None, place: RunPlace
+) -> CommandSettings | None:
     if section is None:
         return None
     return CommandSettings(
-        words=section["command"],
-        working_dir=root / section["working_dir"],
+        words=_words(section["command"], place),
+        working_dir=root / place.filled(section["working_dir"]),
         timeout_seconds=section["timeout_seconds"],
-        env=section["env"] or {},
+        env=_filled_env(section, place),
     )
+
+
+def _words(words: str | tuple[str, ...], place: RunPlace) -> str | tuple[str, ...]:
+    return place.filled(words) if isinstance(words, str) else tuple(map(place.filled, words))
+
+
+def _filled_env(section: Mapping[str, Any], place: RunPlace) -> dict[str, str]:
+    return {name: place.filled(value) for name, value in (section["env"] or {}).items()}
+
+
+def _command_texts(section: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """All texts of a command's section in which placeholders may stand."""
+    if section is None:
+        return ()
+    words = section["command"] or ()
+    texts = (words,) if isinstance(words, str) else words
+    return (*texts, section.get("working_dir") or "", *(section["env"] or {}).values())
+
+
+def _repeat(section: Mapping[str, Any], place: RunPlace) -> RepeatSettings:
+    """The settings of `ciwrap repeat`; those that are not given have their defaults."""
+    given = {name: section[name] for name in ("runs", "reference", "design") if section.get(name)}
+    factors = tuple(
+        FactorSettings(name, _level(one["off"], place), _level(one["on"], place))
+        for name, one in (section.get("factors") or {}).items()
+    )
+    return RepeatSettings(factors=factors, **given)
+
+
+def _level(section: Mapping[str, Any] | None, place: RunPlace) -> LevelSettings:
+    if section is None:
+        return LevelSettings()
+    words = section["command"]
+    return LevelSettings(
+        env=_filled_env(section, place),
+        words=None if words is None else _words(words, place),
+        reserves_core=bool(section["reserve_core"]),
+    )
+
+
+def _levels(section: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    for factor in (section.get("factors") or {}).values():
+        yield from (factor[state] for state in ("off", "on") if factor[state] is not None)
 
 
 def _refused(document: Document, error: FormError, prefix: Location = ()) -> ConfigError:

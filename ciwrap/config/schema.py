@@ -25,7 +25,7 @@ from ciwrap.config.scalars import (
 )
 from ciwrap.config.sections import ANY_MAPPING, Key, MappingOf, MappingOrList, Section
 from ciwrap.model import SETTINGS, STRICT_KEYS
-from ciwrap.model.forms import DUPLICATES, FLAG, TEXT, FormError
+from ciwrap.model.forms import DUPLICATES, FLAG, TEXT, FormError, one_of, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,6 +59,44 @@ RUN = Section(
     },
     short=lambda value: {"command": value} if isinstance(value, (str, list)) else value,
     short_schema=SHORT_COMMANDS,
+)
+
+MOST_RUNS = 10_000
+
+LEVEL = Section(
+    "LevelSection",
+    "What is different while a factor is off, or on.",
+    {
+        "env": Key(MappingOf(ANY_TEXT), "environment variables to set"),
+        "command": Key(COMMAND, "the command to run in place of the configured one"),
+        "reserve_core": Key(FLAG, "whether one core is left to the system"),
+    },
+)
+
+FACTOR = Section(
+    "FactorSection",
+    "Something that may change results, switched off and on.",
+    {
+        "off": Key(LEVEL, "while it is off; nothing is different if this is not given"),
+        "on": Key(LEVEL, "while it is on", is_required=True),
+    },
+)
+
+REPEAT = Section(
+    "RepeatSection",
+    "How `ciwrap repeat` runs the command.",
+    {
+        "runs": Key(whole(2, MOST_RUNS), "how many runs", 10),
+        "reference": Key(
+            one_of("first", "golden"), "what runs are compared with: the first one, or the golden"
+        ),
+        "factors": Key(MappingOf(FACTOR), "what `--vary` can switch, by name"),
+        "design": Key(
+            one_of("full", "fractional", "one-at-a-time"),
+            "which combinations of factors are run: all; a fraction of resolution IV (5 to 8"
+            " factors); or each factor alone",
+        ),
+    },
 )
 
 STRICT = Section(
@@ -155,6 +193,7 @@ CONFIG = Section(
         "golden_dir": Key(TEXT, "folder of the goldens", "golden"),
         "defaults": Key(BOUND, "settings for all checks"),
         "run": Key(RUN, "the command that makes the outputs"),
+        "repeat": Key(REPEAT, "what `ciwrap repeat` does"),
         "checks": Key(
             MappingOrList(MappingOf(CHECK), NAMED_CHECK), "the checks, by name", is_required=True
         ),

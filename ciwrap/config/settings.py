@@ -71,6 +71,40 @@ class CommandSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class LevelSettings:
+    """What is different while a factor is off, or on.
+
+    words: the command that runs instead, as in CommandSettings. reserves_core: whether one core is
+    left to the system.
+    """
+
+    env: Mapping[str, str] = field(default_factory=dict)
+    words: str | tuple[str, ...] | None = None
+    reserves_core: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FactorSettings:
+    """Something that may change results, switched off and on."""
+
+    name: str
+    off: LevelSettings
+    on: LevelSettings
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatSettings:
+    """How `ciwrap repeat` runs the command. reference: "first" or "golden"; factors: all that
+    `--vary` can name; design: as in `ciwrap.statistics.factors`.
+    """
+
+    runs: int = 10
+    reference: str = "first"
+    factors: tuple[FactorSettings, ...] = ()
+    design: str = "full"
+
+
+@dataclass(frozen=True, slots=True)
 class Check:
     """One check: which outputs to take and how to judge them.
 
@@ -133,13 +167,20 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A whole ciwrap.yaml. Paths are absolute."""
+    """A whole ciwrap.yaml. Paths are absolute.
+
+    placeholders: which of `run` and `seed` stand in commands, and output_placeholders: in outputs;
+    both are filled in already.
+    """
 
     path: Path
     root: Path
     golden_dir: Path
     checks: tuple[Check, ...]
     command: CommandSettings | None = None
+    repeat: RepeatSettings = field(default_factory=RepeatSettings)
+    placeholders: frozenset[str] = frozenset()
+    output_placeholders: frozenset[str] = frozenset()
 
     def check(self, name: str) -> Check:
         """The check of that name; raises ConfigError with the nearest name."""

@@ -1,0 +1,89 @@
+"""How many digits of a result are the same in every run.
+
+Sohier, de Oliveira Castro, Fevotte, Lathuiliere, Petit and Jamond, "Confidence intervals for
+stochastic arithmetic", ACM TOMS 47(2), 2021; the formula of CADNA for three samples. Digits are
+of z = v / g - 1, the relative difference of a run's value v from the reference g.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ciwrap.statistics.library import scipy
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+PROBABILITY = 0.95
+CONFIDENCE = 0.95
+_STUDENT_3 = 4.303  # of two degrees of freedom, at 95 %
+MOST_BITS = 53.0
+
+
+def normal_bits(
+    differences: NDArray[Any], probability: float = PROBABILITY, confidence: float = CONFIDENCE
+) -> NDArray[np.float64]:
+    """Significant bits of each element if z is normally distributed, with that confidence.
+
+    differences: z, shape (runs, ...), at least 2 runs. At least so many bits are the same with that
+    probability. An element that never varied has all 53. Raises NotAvailableError without SciPy.
+    """
+    stats = scipy("stats", "the significant digits of normal differences")
+    z = _samples(differences, 2)
+    runs = z.shape[0]
+    quantile = float(stats.chi2.ppf((1 - confidence) / 2, runs - 1))
+    lost = 0.5 * math.log2((runs - 1) / quantile)
+    lost += math.log2(float(stats.norm.ppf((probability + 1) / 2)))
+    return _limited(-_log2(z.std(axis=0, ddof=1)) - lost)
+
+
+def common_bits(differences: NDArray[Any]) -> NDArray[np.float64]:
+    """The largest k with |z| <= 2^-k in every run, for each element; nothing is assumed of z.
+
+    differences: z, shape (runs, ...). How sure that is depends on the number of runs alone: see
+    `runs_needed`.
+    """
+    return _limited(np.floor(-_log2(np.abs(_samples(differences, 1)).max(axis=0))))
+
+
+def runs_needed(probability: float, confidence: float) -> int:
+    """How many runs `common_bits` takes to hold with that probability and confidence: 29 at 90 and
+    95 %.
+    """
+    return math.ceil(math.log(1 - confidence) / math.log(probability) - 1e-12)
+
+
+def cadna_digits(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Significant decimal digits of three samples, shape (3, ...): log10(sqrt(3) |mean| / (4.303
+    s)).
+    """
+    samples = _samples(values, 3)
+    mean, spread = np.abs(samples.mean(axis=0)), samples.std(axis=0, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        digits = np.log10(math.sqrt(3) * mean / (_STUDENT_3 * spread))
+    most = MOST_BITS * math.log10(2)
+    return np.clip(np.where(spread == 0, most, digits), 0.0, most)
+
+
+def decimal_digits(bits: float) -> float:
+    """Bits as decimal digits."""
+    return bits * math.log10(2)
+
+
+def _samples(values: NDArray[Any], least: int) -> NDArray[np.float64]:
+    samples = np.asarray(values, dtype=np.float64)
+    if samples.ndim == 0 or samples.shape[0] < least:
+        raise ValueError(f"at least {least} runs are needed")
+    return samples
+
+
+def _log2(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log2(values))
+
+
+def _limited(bits: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.clip(bits, 0.0, MOST_BITS)

@@ -1,0 +1,85 @@
+"""Significant digits, against the package of the paper's authors. Seeds are stated."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import significantdigits as oracle
+
+from ciwrap.statistics.digits import (
+    cadna_digits,
+    common_bits,
+    decimal_digits,
+    normal_bits,
+    runs_needed,
+)
+
+SEED = 34
+
+
+def values(runs: int, noise: float) -> np.ndarray:
+    """Runs of 50 values around 3, which vary by that share of themselves."""
+    generator = np.random.default_rng(SEED)
+    reference = generator.uniform(2, 4, 50)
+    return np.concatenate(
+        [reference[None], reference * (1 + noise * generator.normal(size=(runs, 50)))]
+    )
+
+
+@pytest.mark.parametrize("runs", [3, 10, 30])
+@pytest.mark.parametrize("noise", [1e-3, 1e-9])
+def test_normal_bits_are_those_of_the_oracle(runs: int, noise: float) -> None:
+    found = values(runs, noise)
+    ours = normal_bits(found[1:] / found[0] - 1, 0.95, 0.95)
+    theirs = oracle.significant_digits(
+        found[1:], reference=found[0], axis=0, method="cnh", error="relative",
+        probability=0.95, confidence=0.95,
+    )  # fmt: skip
+    # The oracle divides the sum of squares by n, where chi-squared with n - 1 degrees wants n - 1.
+    assert ours + 0.5 * math.log2(runs / (runs - 1)) == pytest.approx(theirs, abs=1e-6)
+
+
+@pytest.mark.parametrize("runs", [3, 30])
+def test_common_bits_are_those_of_the_oracle(runs: int) -> None:
+    found = values(runs, 1e-6)
+    theirs = oracle.significant_digits(
+        found[1:], reference=found[0], axis=0, method="general", error="relative"
+    )
+    assert common_bits(found[1:] / found[0] - 1).tolist() == theirs.tolist()
+
+
+def test_normal_bits_hold_as_often_as_they_say() -> None:
+    """Of 2000 elements, 95 % of those judged at 95 % confidence keep their bits in a later run."""
+    generator = np.random.default_rng(SEED)
+    z = 1e-8 * generator.normal(size=(10, 2000))
+    bits = normal_bits(z, 0.95, 0.95)
+    later = np.abs(1e-8 * generator.normal(size=(400, 2000)))
+    share = np.mean(later <= 2.0**-bits, axis=0)
+    assert np.mean(share >= 0.95) == pytest.approx(0.975, abs=0.015)
+
+
+def test_how_many_runs_the_plain_digits_take() -> None:
+    assert runs_needed(0.9, 0.95) == 29 == oracle.minimum_number_of_trials(0.9, 0.95)
+
+
+def test_digits_of_three_samples() -> None:
+    three = np.array([[100.0], [101.0], [102.0]])
+    assert cadna_digits(three)[0] == pytest.approx(math.log10(math.sqrt(3) * 101 / 4.303))
+
+
+def test_what_never_varies_has_all_bits() -> None:
+    assert normal_bits(np.zeros((5, 2))).tolist() == [53, 53]
+    assert common_bits(np.zeros((5, 2))).tolist() == [53, 53]
+    assert cadna_digits(np.ones((3, 1)))[0] == pytest.approx(decimal_digits(53))
+
+
+def test_what_is_all_noise_has_none() -> None:
+    assert common_bits(np.array([[3.0], [-2.0]])).tolist() == [0]
+    assert normal_bits(np.array([[3.0], [-2.0]])).tolist() == [0]
+
+
+def test_one_run_says_nothing() -> None:
+    with pytest.raises(ValueError, match="at least 2"):
+        normal_bits(np.zeros((1, 2)))

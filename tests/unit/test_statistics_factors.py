@@ -1,0 +1,120 @@
+"""Designs of experiments, and what they find. Seeds are stated."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from ciwrap.statistics.factors import (
+    cells_of,
+    differing_shares,
+    effects,
+    factors_that_change,
+    power,
+    spread_response,
+)
+
+
+@pytest.mark.parametrize("factors", [1, 2, 4])
+def test_a_full_design_has_every_cell(factors: int) -> None:
+    assert set(cells_of("full", factors)) == set(product((False, True), repeat=factors))
+    assert cells_of("full", factors)[0] == (False,) * factors
+
+
+def test_one_at_a_time() -> None:
+    assert cells_of("one-at-a-time", 2) == [(False, False), (True, False), (False, True)]
+
+
+@pytest.mark.parametrize("factors", [5, 6, 7, 8])
+def test_a_fraction_mixes_no_factor_with_another_nor_with_two(factors: int) -> None:
+    cells = cells_of("fractional", factors)
+    assert len(cells) == len(set(cells)) == 16 < 2**factors
+    signs = np.where(np.array(cells), 1, -1)
+    assert (signs.sum(axis=0) == 0).all()
+    for count in (2, 3):  # resolution IV: products of up to three columns are balanced
+        for chosen in combinations(range(factors), count):
+            assert np.prod(signs[:, chosen], axis=1).sum() == 0, chosen
+
+
+@pytest.mark.parametrize("factors", [4, 9])
+def test_there_is_no_fraction_of_few_or_many(factors: int) -> None:
+    with pytest.raises(ValueError, match="5 to 8 factors"):
+        cells_of("fractional", factors)
+
+
+@pytest.mark.parametrize("design", ["full", "one-at-a-time", "fractional"])
+def test_exactly_the_factors_that_change_a_result_are_found(design: str) -> None:
+    """Every set of guilty factors of five; results are classes of the guilty switches."""
+    cells = cells_of(design, 5) * 2  # type: ignore[arg-type]
+    for guilty in (set(one) for count in range(6) for one in combinations(range(5), count)):
+        results = [tuple(cell[n] for n in sorted(guilty)) for cell in cells]
+        classes = [results.index(one) for one in results]
+        found = factors_that_change(cells, classes)
+        if design == "fractional" and len(guilty) > 1:
+            # Two that always change together may hide behind one another: never a false one.
+            assert found <= guilty
+        else:
+            assert found == guilty
+
+
+def test_runs_that_differ_by_themselves_blame_no_factor() -> None:
+    cells = cells_of("full", 2) * 2
+    assert factors_that_change(cells, list(range(8))) == set()
+    shares = differing_shares(cells, list(range(8)))
+    assert [(one.factor, one.pairs, one.share) for one in shares] == [
+        (None, 4, 1.0), (0, 8, 1.0), (1, 8, 1.0),
+    ]  # fmt: skip
+
+
+def test_a_factor_that_switches_noise_on_is_seen_in_its_spread() -> None:
+    """Four cells of 40 runs, one of which spreads five times as much. Seed 36."""
+    cells = cells_of("full", 2) * 40
+    scale = np.array([5.0 if cell == (True, True) else 1.0 for cell in cells])
+    values = 100 + np.random.default_rng(36).normal(0, scale)
+    found = {one.factors: one for one in effects(spread_response(values, cells), cells, seed=36)}
+    assert set(found) == {(0,), (1,), (0, 1)}
+    assert min(one.p for one in found.values()) < 0.05
+    assert found[(0, 1)].size > 0
+
+
+def test_the_size_of_an_effect_is_a_difference_of_means() -> None:
+    cells = cells_of("full", 2) * 5
+    response = np.random.default_rng(1).normal(size=20) + np.array([3.0 * c[0] for c in cells])
+    found = effects(response, cells, seed=1)
+    on = np.array([cell[0] for cell in cells])
+    assert found[0].size == pytest.approx(response[on].mean() - response[~on].mean())
+    test = scipy.stats.permutation_test(
+        (response[on], response[~on]), lambda a, b: abs(a.mean() - b.mean()),
+        n_resamples=999, rng=1, alternative="greater",
+    )  # fmt: skip
+    assert found[0].p == pytest.approx(test.pvalue, abs=0.002)
+
+
+def test_no_effect_is_found_about_as_rarely_as_it_should_be() -> None:
+    """300 experiments without any effect, at 5 %. Seeds 0 to 299."""
+    cells = cells_of("full", 2) * 10
+    false = sum(
+        any(
+            one.p <= 0.05
+            for one in effects(
+                spread_response(np.random.default_rng(seed).normal(size=40), cells),
+                cells, seed=seed, permutations=199,
+            )
+        )
+        for seed in range(300)
+    )  # fmt: skip
+    assert 0.02 <= false / 300 <= 0.08
+
+
+@pytest.mark.parametrize(("runs", "low", "high"), [(5, 0.1, 0.4), (20, 0.65, 0.95)])
+def test_power_is_what_was_measured(runs: int, low: float, high: float) -> None:
+    """A five-fold spread in one of four cells: 20 % with 5 runs a cell, 80 % with 20."""
+    assert low <= power(cells_of("full", 2) * runs, seed=36) <= high
+
+
+def test_one_cell_has_no_effects() -> None:
+    assert effects(np.arange(5.0), [()] * 5) == []
+    assert power([()] * 5) == 0
