@@ -15,6 +15,7 @@ from ciwrap.golden.show import ShownVariable
 from ciwrap.model import RunResult
 from ciwrap.report.document_schema import document_schema
 from ciwrap.review.accept_document import AcceptDocument
+from ciwrap.timing.document import TimingDocument
 
 
 class _Document(msgspec.Struct, frozen=True):
@@ -169,6 +170,7 @@ DOCUMENTS = (
     DemoDocument,
     RejectDocument,
     PruneDocument,
+    TimingDocument,
 )
 
 

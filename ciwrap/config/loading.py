@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ciwrap.config.nodes import Document, Location, parse_document, read_document
 from ciwrap.config.placeholders import RunPlace, placeholders_in
 from ciwrap.config.scalars import plain_value
-from ciwrap.config.schema import CONFIG, OPTIONS, OWN_FORMATS
+from ciwrap.config.schema import CONFIG, OPTIONS, OWN_FORMATS, TIMING
 from ciwrap.config.settings import (
     Check,
     CommandSettings,
@@ -15,6 +15,7 @@ from ciwrap.config.settings import (
     FactorSettings,
     LevelSettings,
     RepeatSettings,
+    TimingSettings,
     VariableRule,
 )
 from ciwrap.errors import ConfigError, ConfigMissingError
@@ -97,6 +98,9 @@ def _config(document: Document, place: RunPlace = _ONE_RUN) -> Config:
         root=root,
         golden_dir=root / section["golden_dir"],
         checks=tuple(checks.values()),
+        timing=timing_settings()
+        if section["timing"] is None
+        else _timing(section["timing"], place),
         command=_command(root, section["run"], place),
         repeat=_repeat(repeat, place),
         placeholders=placeholders_in(
@@ -230,6 +234,20 @@ def _command_texts(section: Mapping[str, Any] | None) -> tuple[str, ...]:
     words = section["command"] or ()
     texts = (words,) if isinstance(words, str) else words
     return (*texts, section.get("working_dir") or "", *(section["env"] or {}).values())
+
+
+def timing_settings() -> TimingSettings:
+    """How run times are taken where no configuration says so."""
+    return TimingSettings(**TIMING.from_text({}))
+
+
+def _timing(section: Mapping[str, Any], place: RunPlace) -> TimingSettings:
+    words = {
+        name: _words(section[name], place)
+        for name in ("command", "build")
+        if section[name] is not None
+    }
+    return TimingSettings(**{**section, **words})
 
 
 def _repeat(section: Mapping[str, Any], place: RunPlace) -> RepeatSettings:

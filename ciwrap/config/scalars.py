@@ -51,6 +51,13 @@ def _step_size(value: Any) -> float:
     return float(number)
 
 
+def _confidence(value: Any) -> float:
+    number = parse_number(value)
+    if not 0.5 <= number < 1:
+        raise FormError(f"must be from 0.5 to below 1, not {cut(value)}")
+    return float(number)
+
+
 def _header_word(value: Any) -> str:
     """YAML's other spellings of yes and no mean the same."""
     text = value.lower() if isinstance(value, str) else ""
@@ -136,6 +143,8 @@ LENGTHS = _written(
 )
 SECONDS = _written(_seconds, type="number", exclusiveMinimum=0)
 STEP_SIZE = _written(_step_size, type="number", exclusiveMinimum=0)
+MARGIN = STEP_SIZE
+CONFIDENCE = _written(_confidence, type="number", minimum=0.5, exclusiveMaximum=1)
 BYTE_ORDER = one_of("little", "big")
 HEADER_WORD = _written(_header_word, type="string", enum=["auto", "yes", "no"])
 COLUMN_TYPE = one_of("int", "float", "text")

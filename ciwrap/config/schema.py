@@ -13,10 +13,12 @@ from ciwrap.config.scalars import (
     BYTE_ORDER,
     COLUMN_TYPE,
     COMMAND,
+    CONFIDENCE,
     FLAG_OR_TEXTS,
     FORMAT_VERSION,
     HEADER_WORD,
     LENGTHS,
+    MARGIN,
     OFFSET,
     SECONDS,
     SHORT_COMMANDS,
@@ -96,6 +98,24 @@ REPEAT = Section(
             "which combinations of factors are run: all; a fraction of resolution IV (5 to 8"
             " factors); or each factor alone",
         ),
+    },
+)
+
+TIMING = Section(
+    "TimingSection",
+    "How `ciwrap time` takes run times.",
+    {
+        "command": Key(COMMAND, "what is timed, instead of the command of `run`"),
+        "build": Key(COMMAND, "builds a revision in its working tree, before it is timed"),
+        "pairs": Key(whole(1, 1000), "how many pairs of runs", 10),
+        "margin": Key(MARGIN, "the smallest change that matters; 0.05 is 5 %", 0.05),
+        "confidence": Key(
+            CONFIDENCE, "of the interval and the verdict; 0.95, or 0.99 where the verdict gates"
+        ),
+        "gate": Key(FLAG, "exit code 1 where B takes longer, by the margin or more", False),
+        "warm_up": Key(whole(0, 100), "runs of either side before those that count", 1),
+        "reserve_core": Key(FLAG, "leave one core to the operating system", False),
+        "timeout_seconds": Key(SECONDS, "after which a run is ended"),
     },
 )
 
@@ -194,6 +214,7 @@ CONFIG = Section(
         "defaults": Key(BOUND, "settings for all checks"),
         "run": Key(RUN, "the command that makes the outputs"),
         "repeat": Key(REPEAT, "what `ciwrap repeat` does"),
+        "timing": Key(TIMING, "what `ciwrap time` does"),
         "checks": Key(
             MappingOrList(MappingOf(CHECK), NAMED_CHECK), "the checks, by name", is_required=True
         ),

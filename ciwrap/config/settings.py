@@ -105,6 +105,25 @@ class RepeatSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class TimingSettings:
+    """How `ciwrap time` takes run times; what each means, and its default, is in the schema.
+
+    command, build: words for the shell, or a tuple without a shell. confidence: None for what suits
+    the gate.
+    """
+
+    pairs: int
+    margin: float
+    gate: bool
+    warm_up: int
+    reserve_core: bool
+    command: str | tuple[str, ...] | None = None
+    build: str | tuple[str, ...] | None = None
+    confidence: float | None = None
+    timeout_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Check:
     """One check: which outputs to take and how to judge them.
 
@@ -177,6 +196,7 @@ class Config:
     root: Path
     golden_dir: Path
     checks: tuple[Check, ...]
+    timing: TimingSettings
     command: CommandSettings | None = None
     repeat: RepeatSettings = field(default_factory=RepeatSettings)
     placeholders: frozenset[str] = frozenset()

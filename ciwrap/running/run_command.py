@@ -15,7 +15,7 @@ from ciwrap.errors import CommandFailedError, UsageError
 from ciwrap.model import CommandOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ciwrap.config import CommandSettings
 
@@ -24,13 +24,19 @@ _GRACE_SECONDS = 5.0
 _DRAIN_SECONDS = 2.0
 
 
-def run_command(settings: CommandSettings, *, is_shown: bool = True) -> CommandOutcome:
+def run_command(
+    settings: CommandSettings,
+    *,
+    is_shown: bool = True,
+    on_start: Callable[[subprocess.Popen[bytes]], None] | None = None,
+) -> CommandOutcome:
     """Runs a command to its end or its time limit, and tells what happened.
 
     is_shown: whether its output goes to stderr as it comes; the end of it is in the outcome in any
-    case. On Ctrl-C the command and its children are ended, too. Raises KeyboardInterrupt then, and
-    UsageError for cores that this machine does not give: a command that cannot be started has the
-    exit code None and says why in its output_tail.
+    case. on_start: gets the process, for whoever may want to end it. On Ctrl-C the command and its
+    children are ended, too. Raises KeyboardInterrupt then, and UsageError for cores that this
+    machine does not give: a command that cannot be started has the exit code None and says why in
+    its output_tail.
     """
     started = time.perf_counter()
     try:
@@ -48,6 +54,8 @@ def run_command(settings: CommandSettings, *, is_shown: bool = True) -> CommandO
     except OSError as error:
         why = error.strerror or str(error)
         return _outcome(settings, None, time.perf_counter() - started, output_tail=why)
+    if on_start is not None:
+        on_start(process)
     assert process.stdout is not None
     tail = bytearray()
     reader = threading.Thread(
@@ -61,9 +69,9 @@ def run_command(settings: CommandSettings, *, is_shown: bool = True) -> CommandO
         process.wait(settings.timeout_seconds)
     except subprocess.TimeoutExpired:
         timed_out = True
-        _end(process)
+        end_process(process)
     except BaseException:
-        _end(process)
+        end_process(process)
         raise
     seconds = time.perf_counter() - started
     # A grandchild left running may hold the pipe open for ever.
@@ -145,7 +153,7 @@ def _pass_on(stream: IO[bytes], tail: bytearray, copy: IO[bytes] | None) -> None
                 copy.flush()
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end_process(process: subprocess.Popen[bytes]) -> None:
     """Ends a command with its whole process group: asks first, then does not ask."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):

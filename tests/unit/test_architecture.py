@@ -94,7 +94,7 @@ ONLY_IN = {
     "jinja2": {"report"},
     "msgspec": {
         *("catalog", "captures", "documents", "golden", "compare", "report", "action", "review"),
-        *("cli", "repeat"),
+        *(*("cli", "timing"), "repeat"),
     },
     "pytest": {"testing", "pytest_plugin"},
     "hypothesis": {"testing"},

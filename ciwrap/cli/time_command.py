@@ -1,0 +1,275 @@
+"""`ciwrap time`: is B slower than A?"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ciwrap.cli.options import json_option
+from ciwrap.cli.section_options import section_options
+from ciwrap.config.schema import TIMING
+from ciwrap.errors import ConfigMissingError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ciwrap.cli.session import Session
+    from ciwrap.config import CommandSettings, Config
+    from ciwrap.config.settings import TimingSettings
+    from ciwrap.timing.document import TimingDocument
+    from ciwrap.timing.measure import Side
+    from ciwrap.timing.revisions import Recipe
+
+_GATE_CONFIDENCE = 0.99
+_USUAL_CONFIDENCE = 0.95
+
+
+@click.command(name="time", short_help="Say whether one command is slower than another.")
+@click.argument("commands", nargs=-1, metavar="[A B]")
+@click.option("--base", metavar="REF", help="Take the command in this revision as A.")
+@click.option("--head", metavar="REF", help="And in this one as B, instead of the working tree.")
+@section_options(
+    TIMING,
+    *("pairs", "margin", "confidence", "gate", "warm_up", "reserve_core", "timeout_seconds"),
+)
+@click.option(
+    "--concurrent",
+    type=click.IntRange(1, 1000),
+    default=1,
+    metavar="M",
+    help="Run M of a side at once; the slowest of them counts.",
+)
+@click.option("--seed", type=click.IntRange(0), help="Seed of the random order; else a new one.")
+@click.option("--config", "config_path", type=click.Path(), help="The configuration, if any.")
+@json_option
+@click.pass_obj
+def command(
+    session: Session,
+    /,
+    commands: tuple[str, ...],
+    base: str | None,
+    head: str | None,
+    concurrent: int,
+    seed: int | None,
+    config_path: str | None,
+    **given: Any,
+) -> int:
+    """Run two commands in pairs, in random order, and say whether the second one takes longer.
+
+    A and B are texts for the shell. With --base REF, A is the configured command in that revision,
+    built in a working tree of its own by the `build` of `timing`, and B the same command in the
+    working tree as it is; one command may then be given instead of the configured one.
+
+    The verdict is changed, not changed, or inconclusive, and says what it rests on. A run that
+    fails ends it all.
+
+    Exit codes: 0 whatever the verdict; with --gate 1 if B takes longer; 2 usage or configuration,
+    3 a run or a build failed.
+    """
+    from ciwrap.interrupts import ends_are_interrupts
+
+    session.kind = "timing"
+    config = _config(config_path)
+    settings = _settings(config, given)
+    seed = secrets.randbelow(1 << 32) if seed is None else seed
+    with ends_are_interrupts(), _sides(commands, base, head, config, settings) as sides:
+        found = _measure(session, sides, settings, seed, concurrent)
+    session.emit_record(found)
+    _print(session, found)
+    return found.exit_code
+
+
+def _config(config_path: str | None) -> Config | None:
+    from ciwrap.config import find_config, load_config
+
+    if config_path is not None:
+        return load_config(Path(config_path))
+    try:
+        return load_config(find_config(Path.cwd()))
+    except ConfigMissingError:
+        return None
+
+
+def _settings(config: Config | None, given: dict[str, Any]) -> TimingSettings:
+    from ciwrap.config.loading import timing_settings
+
+    configured = timing_settings() if config is None else config.timing
+    said = {name: value for name, value in given.items() if value is not None}
+    settings = replace(configured, **said)
+    if settings.confidence is None:
+        usual = _GATE_CONFIDENCE if settings.gate else _USUAL_CONFIDENCE
+        settings = replace(settings, confidence=usual)
+    return settings
+
+
+@contextlib.contextmanager
+def _sides(
+    commands: tuple[str, ...],
+    base: str | None,
+    head: str | None,
+    config: Config | None,
+    settings: TimingSettings,
+) -> Iterator[tuple[Side, Side]]:
+    """Both sides, for as long as they can be run."""
+    from ciwrap.timing.measure import Side
+
+    if any(not text.strip() for text in commands):
+        raise UsageError("a command is empty")
+    if base is None:
+        if head is not None:
+            raise UsageError("--head says nothing without --base")
+        if len(commands) != 2:
+            raise UsageError(
+                f"two commands are compared, and {len(commands)} given",
+                remedy="put each in quotes, or compare revisions with --base",
+            )
+        a, b = (_fitted(_here(config, text), settings) for text in commands)
+        yield Side("A", a), Side("B", b)
+        return
+    from ciwrap.repository import Repository
+    from ciwrap.timing.revisions import revision_side, working_tree_side
+
+    recipe = _recipe(commands, config, settings)
+    repository = Repository.around(recipe.timed.working_dir)
+    for reference in (base, head):
+        if reference is not None:
+            repository.commit(reference)  # before anything is built
+    with revision_side("A", base, repository, recipe) as first:
+        if head is None:
+            with working_tree_side("B", repository, recipe) as second:
+                yield first, second
+        else:
+            with revision_side("B", head, repository, recipe) as second:
+                yield first, second
+
+
+def _recipe(commands: tuple[str, ...], config: Config | None, settings: TimingSettings) -> Recipe:
+    from ciwrap.timing.revisions import Recipe
+
+    if len(commands) > 1:
+        raise UsageError("with --base, one command is timed in both revisions")
+    timed = _timed(commands, config, settings)
+    root = Path.cwd() if config is None else config.root
+    build = (
+        None if settings.build is None else replace(timed, words=settings.build, working_dir=root)
+    )
+    return Recipe(_fitted(timed, settings), build)
+
+
+def _timed(
+    commands: tuple[str, ...], config: Config | None, settings: TimingSettings
+) -> CommandSettings:
+    """What is run in both revisions: as given, as configured for timing, or as for `run`."""
+    if commands:
+        return _here(config, commands[0])
+    usual = None if config is None else config.command
+    if config is not None and settings.command is not None:
+        place = usual or _here(config, "")
+        return replace(place, words=settings.command, working_dir=place.working_dir)
+    if usual is None:
+        raise UsageError(
+            "there is no command to time",
+            remedy="give one, or configure 'command' under 'timing' or 'run'",
+        )
+    return usual
+
+
+def _here(config: Config | None, text: str) -> CommandSettings:
+    from ciwrap.config import CommandSettings
+
+    usual = None if config is None else config.command
+    return CommandSettings(text, Path.cwd(), env={} if usual is None else usual.env)
+
+
+def _fitted(timed: CommandSettings, settings: TimingSettings) -> CommandSettings:
+    """The command with the time limit and the cores that runs are given."""
+    from ciwrap.running.cores import all_cores_but_one
+
+    return replace(
+        timed,
+        timeout_seconds=settings.timeout_seconds or timed.timeout_seconds,
+        cores=all_cores_but_one() if settings.reserve_core else timed.cores,
+    )
+
+
+@dataclass(slots=True)
+class _Teller:
+    """Tells a person at a terminal how far it is."""
+
+    is_heard: bool
+
+    def __call__(self, line: str) -> None:
+        if self.is_heard:
+            print(line, file=sys.stderr)
+
+
+def _measure(
+    session: Session,
+    sides: tuple[Side, Side],
+    settings: TimingSettings,
+    seed: int,
+    concurrent: int,
+) -> TimingDocument:
+    from importlib.metadata import version
+
+    from ciwrap.environment import describe_environment
+    from ciwrap.statistics.library import scipy
+    from ciwrap.timing.document import timing_document
+    from ciwrap.timing.measure import take_times
+
+    scipy("stats", "`ciwrap time`")  # before anything has run for an hour
+    assert settings.confidence is not None
+    load = os.getloadavg()[0]
+    started = time.monotonic()
+    taken = take_times(
+        sides,
+        pairs=settings.pairs,
+        warm_up=settings.warm_up,
+        seed=seed,
+        size=concurrent,
+        tell=_Teller(sys.stderr.isatty()),
+    )
+    return timing_document(
+        sides,
+        taken,
+        margin=settings.margin,
+        confidence=settings.confidence,
+        gate=settings.gate,
+        seed=seed,
+        warm_up=settings.warm_up,
+        reserve_core=settings.reserve_core,
+        environment=describe_environment(Path.cwd()),
+        ciwrap_version=version("ciwrap"),
+        started_at=session.started_at,
+        seconds=time.monotonic() - started,
+        load=load,
+    )
+
+
+def _print(session: Session, found: TimingDocument) -> None:
+    from ciwrap.timing import wording
+
+    console = session.console
+    console.print(wording.headline(found.comparison))
+    for line in wording.explanation(found.comparison):
+        console.print(f"  {line}")
+    console.print()
+    for side in found.sides:
+        console.print(wording.side_text(side))
+    rows = [("", "A", "B"), *wording.table_of(found)]
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    for name, a, b in rows:
+        console.print(f"  {name:<{widths[0]}}  {a:<{widths[1]}}  {b}".rstrip())
+    for note in wording.notes(found):
+        console.print(f"note: {note}")
+    console.print(f"order of runs: seed {found.seed}")
+    if found.gate:
+        console.print(f"gate: exit code {found.exit_code}")

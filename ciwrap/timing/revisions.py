@@ -1,0 +1,104 @@
+"""Revisions of a repository as sides of a comparison: checked out and built."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ciwrap.errors import CommandFailedError, one_line
+from ciwrap.golden.work_folder import WORK_DIR, keep_out_of_git
+from ciwrap.running.run_command import ending_of, run_command
+from ciwrap.timing.measure import Side
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ciwrap.config import CommandSettings
+    from ciwrap.repository import Repository
+
+_FOLDER = "revisions"
+_SHORT = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a revision is built and what is then timed.
+
+    Both commands are those of the working tree; they run in the same place of the other one.
+    """
+
+    timed: CommandSettings
+    build: CommandSettings | None = None
+
+
+@contextlib.contextmanager
+def working_tree_side(name: str, repository: Repository, recipe: Recipe) -> Iterator[Side]:
+    """The working tree as it is, built. Raises CommandFailedError."""
+    _build(name, recipe.build)
+    changed = ", with changes" if repository.changed_files() else ""
+    commit = repository.commit("HEAD")
+    yield Side(name, recipe.timed, f"working tree ({commit[:_SHORT]}{changed})", commit)
+
+
+@contextlib.contextmanager
+def revision_side(
+    name: str, reference: str, repository: Repository, recipe: Recipe
+) -> Iterator[Side]:
+    """A revision, checked out in a working tree of its own and built, as long as the block lasts.
+
+    The working tree lies in .ciwrap/revisions, on the disk that the other side is on. Raises
+    UsageError for an unknown revision, RepositoryError, CommandFailedError.
+    """
+    commit = repository.commit(reference)
+    folder = _folder_for(repository, commit)
+    with repository.checked_out(commit, folder):
+        build = None if recipe.build is None else _moved(recipe.build, repository.top, folder)
+        _build(f"{name} ({reference})", build)
+        timed = _moved(recipe.timed, repository.top, folder)
+        yield Side(name, timed, f"{reference} ({commit[:_SHORT]})", commit)
+
+
+def _folder_for(repository: Repository, commit: str) -> Path:
+    """Where the working tree of a commit is made; those that a killed process left are removed."""
+    keep_out_of_git(repository.top / WORK_DIR)
+    parent = repository.top / WORK_DIR / _FOLDER
+    parent.mkdir(exist_ok=True)
+    for left in parent.iterdir():
+        owner = left.name.partition("-")[0]
+        if owner.isdecimal() and not _is_alive(int(owner)):
+            repository.remove_worktree(left)
+    return parent / f"{os.getpid()}-{commit[:_SHORT]}"
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _moved(command: CommandSettings, top: Path, folder: Path) -> CommandSettings:
+    """The command at the same place of another working tree. A place outside of it stays."""
+    here = Path(os.path.abspath(command.working_dir))  # noqa: PTH100 - links stay as they are
+    if not here.is_relative_to(top):
+        here, top = here.resolve(), top.resolve()
+    if not here.is_relative_to(top):
+        return command
+    return replace(command, working_dir=folder / here.relative_to(top))
+
+
+def _build(what: str, command: CommandSettings | None) -> None:
+    if command is None:
+        return
+    outcome = run_command(command)
+    if outcome.exit_code != 0:
+        raise CommandFailedError(
+            f"the build of {what} ({one_line(outcome.command)}) {ending_of(outcome)},"
+            " so no run times are compared"
+        )

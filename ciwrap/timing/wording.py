@@ -1,0 +1,146 @@
+"""What `ciwrap time` found, in plain words."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from ciwrap.report.text import plural, safe_name, seconds_text
+from ciwrap.statistics.pairs import PairedComparison, TimingVerdict
+
+if TYPE_CHECKING:
+    from ciwrap.timing.document import TimedSide, TimingDocument
+
+# Starting a process takes a few milliseconds by itself.
+_SHORT_SECONDS = 0.02
+_MUCH_MEMORY = 0.4
+_BUSY = 0.5
+
+
+def headline(found: PairedComparison) -> str:
+    """The verdict in one line: `changed: B takes 9.8 % more time than A`."""
+    if found.verdict is TimingVerdict.CHANGED:
+        return f"changed: B takes {change_text(found.change)} than A"
+    if found.verdict is TimingVerdict.NOT_CHANGED:
+        return f"not changed: B takes as long as A, to within {percent(found.margin)}"
+    return "inconclusive: these pairs do not tell whether B takes longer than A"
+
+
+def explanation(found: PairedComparison) -> list[str]:
+    """How sure the verdict is, and what would make it surer."""
+    sure = f"with {percent(found.confidence)} confidence, from {plural(found.pairs, 'pair')}"
+    if found.lower is None or found.upper is None or found.smallest_detectable is None:
+        least = found.pairs + (found.more_pairs or 0)
+        return [f"{percent(found.confidence)} confidence takes {plural(least, 'pair')} at least"]
+    lines = [f"B takes {interval_text(found.lower, found.upper)} than A, {sure}"]
+    if found.verdict is not TimingVerdict.CHANGED:
+        lines.append(
+            "the smallest change that these pairs would show is about"
+            f" {percent(found.smallest_detectable)}; changes below {percent(found.margin)} do not"
+            " count"
+        )
+    if found.verdict is TimingVerdict.INCONCLUSIVE:
+        lines.append(_what_would_help(found))
+    return lines
+
+
+def _what_would_help(found: PairedComparison) -> str:
+    if found.more_pairs is None:
+        return "the change is about as large as the margin, so more pairs will hardly settle it"
+    return (
+        f"about {plural(found.more_pairs, 'more pair')} would show a change of"
+        f" {percent(found.margin)} (--pairs {found.pairs + found.more_pairs})"
+    )
+
+
+def table_of(document: TimingDocument) -> list[tuple[str, str, str]]:
+    """Rows of what is measured: its name, that of A, that of B."""
+    a, b = (_figures(side) for side in document.sides)
+    return [(name, text, b[name]) for name, text in a.items()]
+
+
+def _figures(side: TimedSide) -> dict[str, str]:
+    spread = side.spread
+    figures = {
+        "median": _seconds(spread.median),
+        "median lies between (95 %)": (
+            "too few runs"
+            if spread.median_lower is None or spread.median_upper is None
+            else f"{_seconds(spread.median_lower)} and {_seconds(spread.median_upper)}"
+        ),
+        "shortest, longest": f"{_seconds(spread.minimum)}, {_seconds(spread.maximum)}",
+        "range over the shortest": percent(spread.range),
+        "middle half over the median": percent(spread.iqr),
+    }
+    if side.together is not None:
+        figures[f"{side.together.size} at once: the slowest takes"] = _seconds(
+            side.together.mean_makespan
+        )
+        figures["expected of runs that leave each other alone"] = _seconds(
+            side.together.expected_makespan
+        )
+        figures["share of time spent waiting for it"] = percent(side.together.waste)
+    return figures
+
+
+def notes(document: TimingDocument) -> list[str]:
+    """What makes these times less sure than they look."""
+    found = []
+    cores = int(document.environment.get("cpu_count", os.cpu_count() or 1))
+    if document.load is not None and document.load > _BUSY * cores:
+        found.append(
+            f"the machine was busy with other things ({document.load:.1f} processes on"
+            f" {plural(cores, 'core')}) when this began"
+        )
+    for side in document.sides:
+        if side.spread.median < _SHORT_SECONDS:
+            found.append(
+                f"a run of {side.name} takes {_seconds(side.spread.median)}, much of which is the"
+                " start of a process; let it do more work"
+            )
+        if (side.spread.autocorrelation or 0) > _MUCH_MEMORY:
+            found.append(
+                f"the times of {side.name} follow each other ({side.spread.autocorrelation:.2f}),"
+                " so the machine changed meanwhile; pairs allow for that"
+            )
+        if side.spread.modes == 2:
+            found.append(
+                f"the times of {side.name} fall into two groups; something switches between runs"
+            )
+    return found
+
+
+def side_text(side: TimedSide) -> str:
+    """`A: main (1a2b3c4): ./simulate`."""
+    revision = f"{safe_name(side.revision, 60)}: " if side.revision else ""
+    return f"{side.name}: {revision}{safe_name(side.command, 120)}"
+
+
+def change_text(change: float) -> str:
+    """`9.8 % more time`, `12 % less time`."""
+    return f"{percent(change)} {_side_of(change)} time"
+
+
+def interval_text(lower: float, upper: float) -> str:
+    """`between 3.1 % less and 12 % more time`."""
+    if _side_of(lower) != _side_of(upper):
+        return f"between {percent(lower)} {_side_of(lower)} and {change_text(upper)}"
+    near, far = sorted((lower, upper), key=abs)
+    return f"between {percent(near)} and {change_text(far)}"
+
+
+def _side_of(change: float) -> str:
+    return "more" if change >= 0 else "less"
+
+
+def percent(share: float) -> str:
+    """`0.5 %`, `12 %`; without a sign."""
+    size = 100 * abs(share)
+    return f"{size:.1f} %" if 0 < size < 9.95 and not size.is_integer() else f"{size:.0f} %"
+
+
+def _seconds(seconds: float) -> str:
+    """With three digits, where `seconds_text` rounds to a tenth."""
+    if 0.1 <= seconds < 10:
+        return f"{seconds:.2f} s"
+    return f"{1000 * seconds:.3g} ms" if seconds < 0.1 else seconds_text(seconds)

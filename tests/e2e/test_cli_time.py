@@ -1,0 +1,355 @@
+"""`ciwrap time`: two commands, or two revisions, in pairs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from e2e.cli_project import Project
+from git_repository import GitRepository
+
+from ciwrap.timing.order import pair_order
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LONG = "sleep 0.08"
+SHORT = "sleep 0.02"
+# Few pairs, for what does not depend on how many there are.
+QUICK = ("--pairs", "2", "--warm-up", "0")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Project:
+    """A folder without a configuration."""
+    project = Project(tmp_path / "p")
+    (project.folder / "ciwrap.yaml").unlink()
+    return project
+
+
+def sides(document: Any) -> tuple[Any, Any]:
+    a, b = document["sides"]
+    assert (a["name"], b["name"]) == ("A", "B")
+    return a, b
+
+
+def test_a_slower_command_is_found_and_gates_only_if_asked(folder: Project) -> None:
+    outcome = folder.run("time", SHORT, LONG, "--seed", "4")
+    assert outcome.code == 0, outcome
+    assert outcome.out.startswith("changed: B takes ")
+    assert "more time than A, with 95 % confidence, from 10 pairs" in outcome.out
+    assert outcome.err == ""
+    found = outcome.document
+    assert found["kind"] == "timing"
+    assert found["comparison"]["verdict"] == "changed"
+    assert 0.5 < found["comparison"]["lower"] < found["comparison"]["change"] < 6
+    a, b = sides(found)
+    assert len(a["seconds"]) == len(b["seconds"]) == 10
+    assert all(seconds >= 0.08 for seconds in b["seconds"])
+    assert a["spread"]["median"] < b["spread"]["median"]
+    assert a["spread"]["count"] == 10
+    assert found["seed"] == 4
+    assert found["order"] == ["A" if first else "B" for first in pair_order(10, 4)]
+
+    gated = folder.run("time", SHORT, LONG, "--gate")
+    assert gated.code == gated.document["exit_code"] == 1
+    assert "with 99 % confidence" in gated.out
+    faster = folder.run("time", LONG, SHORT, "--gate")
+    assert (faster.code, faster.document["comparison"]["verdict"]) == (0, "changed")
+    assert "less time than A" in faster.out
+
+
+def test_what_no_pair_tells_is_inconclusive(folder: Project) -> None:
+    outcome = folder.run("time", "true", "true", "--pairs", "3", "--gate")
+    assert outcome.code == 0
+    assert outcome.out.startswith("inconclusive: ")
+    assert "99 % confidence takes 8 pairs at least" in outcome.out
+    assert outcome.document["comparison"]["more_pairs"] == 5
+    assert "lower" not in outcome.document["comparison"]
+
+
+def test_equal_commands_have_not_changed(folder: Project) -> None:
+    """With a margin so wide that no busy machine gets beyond it."""
+    outcome = folder.run("time", SHORT, SHORT, "--pairs", "7", "--margin", "20")
+    assert outcome.out.startswith("not changed: B takes as long as A, to within 2000 %")
+    assert "the smallest change that these pairs would show is about" in outcome.out
+    assert outcome.document["comparison"]["margin"] == 20
+
+
+def test_every_run_is_made_in_the_order_that_is_told(folder: Project) -> None:
+    outcome = folder.run(
+        "time", "echo A >> log", "echo B >> log", "--pairs", "5", "--warm-up", "2", "--seed", "1"
+    )
+    told = [side + ("B" if side == "A" else "A") for side in outcome.document["order"]]
+    assert (folder.folder / "log").read_text().split() == [*"ABAB", *"".join(told)]
+
+
+def test_the_order_is_balanced_and_random() -> None:
+    orders = {pair_order(10, seed) for seed in range(200)}
+    assert len(orders) > 100
+    assert all(sum(order) == 5 for order in orders)
+    assert {sum(pair_order(7, seed)) for seed in range(50)} == {3, 4}
+    assert pair_order(0, 1) == ()
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("echo oops; exit 4", ("exit code 4", "its last words: oops")),
+        ("kill -9 $$", ("was ended by signal 9",)),
+        ("sleep 60", ("ran out of time",)),
+    ],
+)
+def test_a_run_that_fails_ends_it(folder: Project, command: str, words: tuple[str, ...]) -> None:
+    outcome = folder.run("time", "true", command, *QUICK, "--timeout-seconds", "0.5")
+    assert outcome.code == 3
+    (line,) = outcome.error_lines
+    assert line.startswith(f"error: run 1 of 2 of B ({command}) ")
+    assert all(word in line for word in (*words, "so no run times are compared"))
+    assert outcome.document["verdict"] == "not_comparable"
+    assert outcome.document["kind"] == "timing"
+    assert outcome.document["messages"][0]["slug"] == "command-failed"
+
+
+def test_a_run_that_fails_late_ends_it_too(folder: Project) -> None:
+    count = "echo x >> log; test $(wc -l < log) -lt 4"
+    outcome = folder.run("time", "true", count, "--pairs", "10")
+    assert outcome.code == 3
+    assert "run 3 of 10 of B" in outcome.err
+    assert (folder.folder / "log").read_text().count("x") == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "two commands are compared, and 0 given"),
+        (("true",), "and 1 given; put each in quotes, or compare revisions with --base"),
+        (("true", " "), "a command is empty"),
+        (("true", "true", "--head", "HEAD"), "--head says nothing without --base"),
+        (("true", "true", "--pairs", "0"), "must be from 1 to 1000"),
+        (("true", "true", "--margin", "0"), "must be a number above 0"),
+        (("true", "true", "--confidence", "95"), "must be from 0.5 to below 1"),
+        (("true", "true", "--base", "HEAD"), "with --base, one command is timed"),
+        (("--base", "HEAD"), "there is no command to time"),
+        (("true", "--base", "HEAD"), "this is no working tree of a git repository"),
+    ],
+)
+def test_what_has_no_meaning(folder: Project, arguments: tuple[str, ...], words: str) -> None:
+    outcome = folder.run("time", *arguments)
+    assert outcome.code == 2
+    assert words in outcome.err
+    assert len(outcome.error_lines) == 1
+
+
+def test_the_configuration_says_how(folder: Project) -> None:
+    (folder.folder / "ciwrap.yaml").write_text(
+        "run: {command: 'true', env: {WHO: somebody}}\n"
+        "timing: {pairs: 1, warm_up: 0, margin: 0.5, confidence: 0.9, gate: true}\n"
+        "checks: {a: {outputs: out}}\n"
+    )
+    outcome = folder.run("time", "echo $WHO >> log", "true")
+    assert (folder.folder / "log").read_text() == "somebody\n"
+    comparison = outcome.document["comparison"]
+    assert (comparison["pairs"], comparison["margin"], comparison["confidence"]) == (1, 0.5, 0.9)
+    assert outcome.document["gate"] is True
+    assert outcome.document["warm_up"] == 0
+    over = folder.run("time", "true", "true", "--pairs", "2", "--no-gate")
+    assert over.document["comparison"]["pairs"] == 2
+    assert over.document["gate"] is False
+
+
+def test_a_mistake_in_the_configuration_is_told(folder: Project) -> None:
+    path = folder.folder / "ciwrap.yaml"
+    path.write_text("checks: {a: {outputs: out}}\ntiming: {pairs: many}\n")
+    outcome = folder.run("time", "true", "true")
+    assert outcome.code == 2
+    assert "ciwrap.yaml:2:17: timing.pairs: must be a whole number" in outcome.err
+
+
+def test_several_at_once(folder: Project) -> None:
+    """Every other one of B's runs takes longer: its group waits for it."""
+    slow = "mkdir first 2> /dev/null && sleep 0.3 && rmdir first || sleep 0.1"
+    outcome = folder.run("time", SHORT, slow, "--concurrent", "2", *QUICK)
+    assert outcome.code == 0, outcome
+    a, b = (side["together"] for side in sides(outcome.document))
+    assert (a["size"], b["size"]) == (2, 2)
+    assert b["mean_makespan"] >= 0.3
+    assert 0.15 < b["waste"] < 0.5
+    assert a["mean_makespan"] >= a["expected_makespan"] * 0.5
+    assert all(seconds >= 0.3 for seconds in sides(outcome.document)[1]["seconds"])
+    assert "2 at once: the slowest takes" in outcome.out
+
+
+def test_one_that_fails_of_several_at_once(folder: Project) -> None:
+    outcome = folder.run("time", "true", "mkdir first", "--concurrent", "3", *QUICK)
+    assert outcome.code == 3
+    assert "ended with exit code 1" in outcome.err
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core alone")
+def test_a_core_is_left_to_the_system(folder: Project) -> None:
+    code = "import os; print(*sorted(os.sched_getaffinity(0)))"
+    command = f'{sys.executable} -c "{code}" > cores'
+    outcome = folder.run("time", command, "true", "--reserve-core", *QUICK)
+    assert outcome.document["reserve_core"] is True
+    cores = [int(word) for word in (folder.folder / "cores").read_text().split()]
+    assert cores == sorted(os.sched_getaffinity(0))[1:]
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        refused = folder.run("time", "true", "true", "--reserve-core")
+    finally:
+        os.sched_setaffinity(0, before)
+    assert refused.code == 2
+    assert "there is only one core" in refused.err
+
+
+def test_without_scipy_nothing_runs(folder: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.stats", None)
+    outcome = folder.run("time", "echo >> log", "true")
+    assert outcome.code == 3
+    assert "`ciwrap time` needs SciPy" in outcome.err
+    assert "pip install 'ciwrap[stats]'" in outcome.err
+    assert not (folder.folder / "log").exists()
+
+
+# --- revisions ------------------------------------------------------------------------------------
+
+CONFIG = """
+run: ./sim/run
+timing: {build: cp sim/source sim/run && chmod +x sim/run, pairs: 2, warm_up: 0}
+checks: {a: {outputs: out}}
+"""
+
+
+@pytest.fixture
+def repository(folder: Project) -> GitRepository:
+    """Two commits, of which the second one made the program slower."""
+    made = GitRepository.make(folder.folder)
+    files = {"ciwrap.yaml": CONFIG, ".gitignore": "sim/run\nlog\n"}
+    made.commit("fast", {"sim/source": "#!/bin/sh\nsleep 0.02\n", **files})
+    made.commit("slow", {"sim/source": "#!/bin/sh\nsleep 0.2\n"})
+    return made
+
+
+def nothing_is_left(repository: GitRepository) -> bool:
+    left = repository.folder / ".ciwrap/revisions"
+    return not left.exists() or not list(left.iterdir())
+
+
+def test_a_revision_against_the_working_tree(folder: Project, repository: GitRepository) -> None:
+    before = repository.state()
+    outcome = folder.run("time", "--base", "HEAD~1", "--pairs", "6")
+    assert outcome.code == 0, outcome
+    assert outcome.out.startswith("changed: B takes ")
+    a, b = sides(outcome.document)
+    assert a["commit"] == repository.git("rev-parse", "HEAD~1")
+    assert b["commit"] == repository.git("rev-parse", "HEAD")
+    assert a["revision"] == f"HEAD~1 ({a['commit'][:10]})"
+    assert b["revision"] == f"working tree ({b['commit'][:10]})"
+    assert a["spread"]["median"] < 0.15 < b["spread"]["median"]
+    assert repository.state() == before
+    assert nothing_is_left(repository)
+
+
+def test_two_revisions_from_a_folder_below(folder: Project, repository: GitRepository) -> None:
+    (folder.folder / "sim/source").write_text("#!/bin/sh\nexit 9\n")  # never looked at
+    before = repository.state()
+    target = folder.folder.parent / "result.json"
+    below = Project(folder.folder.parent / "empty")
+    done = below.run(
+        "time", "--base", "HEAD", "--head", "HEAD~1", "--json", str(target),
+        "--config", str(folder.folder / "ciwrap.yaml"), json_too=False,
+    )  # fmt: skip
+    assert done.code == 0, done
+    a, b = sides(json.loads(target.read_text()))
+    assert a["spread"]["median"] > b["spread"]["median"]
+    assert repository.state() == before
+
+
+def test_changes_that_are_not_committed_are_told_of(
+    folder: Project, repository: GitRepository
+) -> None:
+    (folder.folder / "sim/source").write_text("#!/bin/sh\ntrue\n")
+    outcome = folder.run("time", "--base", "HEAD")
+    assert sides(outcome.document)[1]["revision"].endswith(", with changes)")
+
+
+def test_another_command_in_both_revisions(folder: Project, repository: GitRepository) -> None:
+    log = folder.folder / "log"
+    outcome = folder.run("time", "--base", "HEAD~1", f"pwd >> {log}; sh sim/source", *QUICK)
+    assert outcome.code == 0, outcome
+    places = set(log.read_text().split())
+    assert str(folder.folder) in places
+    (other,) = places - {str(folder.folder)}
+    assert "/.ciwrap/revisions/" in other
+
+
+@pytest.mark.parametrize(
+    ("base", "code", "words"),
+    [
+        ("no-such-branch", 2, "there is no commit 'no-such-branch' in this repository"),
+        ("--upload-pack=x", 2, "there is no commit"),
+        ("HEAD~1", 3, "the build of A (HEAD~1) (cp sim/source"),
+    ],
+)
+def test_a_revision_that_cannot_be_had(
+    folder: Project, repository: GitRepository, base: str, code: int, words: str
+) -> None:
+    if code == 3:
+        repository.git("rm", "-q", "sim/source")
+        repository.commit("nothing to build", {"other": ""})
+        repository.commit("back", {"sim/source": "#!/bin/sh\n"})
+    before = repository.state()
+    outcome = folder.run("time", f"--base={base}")
+    assert outcome.code == code
+    assert words in outcome.err
+    assert repository.state() == before
+    assert nothing_is_left(repository)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_leaves_nothing_behind(
+    folder: Project, repository: GitRepository, number: signal.Signals
+) -> None:
+    before = repository.state()
+    pids = folder.folder.parent / "pids"
+    process = folder.begin("time", "--base", "HEAD~1", f"echo $$ >> {pids}; sleep 60",
+                           "--concurrent", "2")  # fmt: skip
+    deadline = time.monotonic() + 30
+    while not pids.exists() or len(pids.read_text().split()) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, error = process.communicate(timeout=30)
+    assert process.returncode == 130, error
+    assert error.splitlines()[-1] == "interrupted"
+    assert repository.state() == before
+    assert nothing_is_left(repository)
+    for pid in pids.read_text().split():
+        while os.path.exists(f"/proc/{pid}"):  # noqa: PTH110
+            assert time.monotonic() < deadline, "a run goes on"
+            time.sleep(0.01)
+
+
+def test_what_a_killed_call_left_is_removed_by_the_next(
+    folder: Project, repository: GitRepository
+) -> None:
+    before = repository.state()
+    mark = folder.folder.parent / "started"
+    process = folder.begin("time", "--base", "HEAD~1", f"touch {mark}; sleep 5")
+    deadline = time.monotonic() + 30
+    while not mark.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.kill()
+    process.communicate(timeout=30)
+    assert not nothing_is_left(repository)
+    assert folder.run("time", "--base", "HEAD~1", *QUICK).code == 0
+    assert nothing_is_left(repository)
+    assert repository.state() == before

@@ -1,0 +1,62 @@
+"""Small git repositories for tests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_WHO = ("-c", "user.name=Tester", "-c", "user.email=tester@example.org")
+
+
+@dataclass(frozen=True)
+class GitRepository:
+    """A repository with a working tree."""
+
+    folder: Path
+
+    @staticmethod
+    def make(folder: Path) -> GitRepository:
+        folder.mkdir(parents=True, exist_ok=True)
+        made = GitRepository(folder)
+        made.git("init", "--quiet", "--initial-branch=main")
+        return made
+
+    def git(self, *arguments: str) -> str:
+        environment = {name: text for name, text in os.environ.items() if name[:4] != "GIT_"}
+        done = subprocess.run(
+            ["git", *_WHO, *arguments],
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def commit(self, message: str, files: Mapping[str, str]) -> str:
+        """Writes files, commits all there is, and returns the commit's name."""
+        for name, text in files.items():
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--allow-empty", "-m", message)
+        return self.git("rev-parse", "HEAD")
+
+    def state(self) -> tuple[str, ...]:
+        """Where the working tree stands, to see that it stands there again."""
+        return (
+            self.git("rev-parse", "HEAD"),
+            self.git("rev-parse", "--abbrev-ref", "HEAD"),
+            self.git("status", "--porcelain"),
+            self.git("worktree", "list"),
+            self.git("for-each-ref"),
+        )

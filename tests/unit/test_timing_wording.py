@@ -1,0 +1,65 @@
+"""What `ciwrap time` says of a comparison, word by word."""
+
+from __future__ import annotations
+
+import pytest
+
+from ciwrap.statistics.pairs import PairedComparison, TimingVerdict
+from ciwrap.timing.wording import change_text, explanation, headline, interval_text, percent
+
+
+def comparison(verdict: str, **more: float | None) -> PairedComparison:
+    return PairedComparison(
+        **{
+            "pairs": 10,
+            "change": 0.098,
+            "confidence": 0.95,
+            "margin": 0.05,
+            "verdict": TimingVerdict(verdict),
+            "lower": 0.081,
+            "upper": 0.114,
+            "smallest_detectable": 0.016,
+            **more,
+        }
+    )
+
+
+def test_a_change() -> None:
+    found = comparison("changed")
+    assert headline(found) == "changed: B takes 9.8 % more time than A"
+    assert explanation(found) == [
+        "B takes between 8.1 % and 11 % more time than A, with 95 % confidence, from 10 pairs"
+    ]
+
+
+def test_no_change() -> None:
+    found = comparison("not_changed", change=0.001, lower=-0.012, upper=0.02)
+    assert headline(found) == "not changed: B takes as long as A, to within 5 %"
+    first, second = explanation(found)
+    assert first.startswith("B takes between 1.2 % less and 2 % more time than A, ")
+    assert "would show is about 1.6 %; changes below 5 % do not count" in second
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [(24, "about 24 more pairs would show a change of 5 % (--pairs 34)"), (None, "hardly settle")],
+)
+def test_not_enough_to_tell(more: int | None, words: str) -> None:
+    found = comparison("inconclusive", lower=-0.1, upper=0.2, more_pairs=more)
+    assert headline(found).startswith("inconclusive: ")
+    assert words in explanation(found)[-1]
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.0, "0 %"), (0.005, "0.5 %"), (-0.0999, "10 %"), (0.09, "9 %"), (1.4, "140 %")],
+)
+def test_shares(share: float, text: str) -> None:
+    assert percent(share) == text
+
+
+def test_sides_of_a_change() -> None:
+    assert change_text(-0.12) == "12 % less time"
+    assert change_text(1.5) == "150 % more time"
+    assert interval_text(-0.2, -0.1) == "between 10 % and 20 % less time"
+    assert interval_text(-0.2, 0.1) == "between 20 % less and 10 % more time"
