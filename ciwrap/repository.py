@@ -71,13 +71,15 @@ class Repository:
         return [entry[3:] for entry in said.split("\0") if len(entry) > 3]
 
     @contextlib.contextmanager
-    def checked_out(self, commit: str, folder: Path) -> Iterator[Path]:
+    def checked_out(self, commit: str, folder: Path, *, is_empty: bool = False) -> Iterator[Path]:
         """A working tree of its own with a commit, for as long as the block lasts.
 
-        folder: where it is made; it must not exist. Raises RepositoryError.
+        folder: where it is made; it must not exist. is_empty: whether no file is checked out.
+        Raises RepositoryError.
         """
+        how = ("--no-checkout",) if is_empty else ()
         try:
-            self.git("worktree", "add", "--quiet", "--detach", "--force", str(folder), commit)
+            self.git("worktree", "add", "--quiet", "--detach", *how, str(folder), commit)
             yield folder
         finally:
             self.remove_worktree(folder)

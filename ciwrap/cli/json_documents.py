@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from ciwrap.bisect.document import BisectDocument
 from ciwrap.golden.manifest import Count, Root
 from ciwrap.golden.show import ShownVariable
 from ciwrap.model import RunResult
@@ -171,6 +172,7 @@ DOCUMENTS = (
     RejectDocument,
     PruneDocument,
     TimingDocument,
+    BisectDocument,
 )
 
 

@@ -38,12 +38,16 @@ def load_project(
     Raises ConfigMissingError, or ConfigError (for an unknown check, too).
     """
     config = _load(config_path)
+    return project_of(config, config.golden_dir if golden_dir is None else Path(golden_dir), names)
+
+
+def project_of(config: Config, golden_dir: Path, names: Sequence[str] = ()) -> Project:
+    """The project of a configuration that is loaded already. Raises ConfigError as above."""
     wanted = config.checks
     if names:
         wanted = tuple(config.check(name) for name in dict.fromkeys(names))
-    folder = config.golden_dir if golden_dir is None else Path(golden_dir)
     checks = tuple(replace(check, root=near(check.root)) for check in wanted)
-    return replace(_project(config.root, folder, config), checks=checks)
+    return replace(_project(config.root, golden_dir, config), checks=checks)
 
 
 def find_project(config_path: str | None, golden_dir: str | None) -> Project:

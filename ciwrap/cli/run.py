@@ -22,7 +22,7 @@ from ciwrap.errors import UsageError
 if TYPE_CHECKING:
     from ciwrap.cli.session import Session
     from ciwrap.config import Check
-    from ciwrap.model import CheckResult, CommandOutcome
+    from ciwrap.model import CheckResult, CommandOutcome, RunResult
     from ciwrap.review.project import Project
     from ciwrap.running.stamps import Stamps
 
@@ -58,17 +58,31 @@ def command(
     say nothing about this run. The command's own output goes to stderr. A command that fails, or
     runs out of its time, is exit code 3.
     """
-    from ciwrap.cli.check import leave_pending, make_result, run_checks, with_pending
+    from ciwrap.cli.check import leave_pending, with_pending
     from ciwrap.cli.load_project import load_project
-    from ciwrap.compare.law import failed_check
-    from ciwrap.running.run_command import failure_of
-    from ciwrap.running.stamps import Stamps
 
     project = load_project(config_path, golden_dir, (*names, *check_names))
     if pending_dir is not None:
         project = with_pending(project, pending_dir)
     if own_command is not None:
-        project = _with_command(project, own_command)
+        project = with_command(project, own_command)
+    found, fresh = run_and_check(session, project)
+    has_run = found.command is None or found.command.exit_code == 0
+    if pending_dir is not None and has_run:
+        leave_pending(session, replace(project, checks=fresh), found)
+    return session.emit(found)
+
+
+def run_and_check(session: Session, project: Project) -> tuple[RunResult, tuple[Check, ...]]:
+    """Runs a project's commands and checks what they wrote; also the checks whose outputs are new.
+
+    Raises UsageError if there is no command.
+    """
+    from ciwrap.cli.check import make_result, run_checks
+    from ciwrap.compare.law import failed_check
+    from ciwrap.running.run_command import failure_of
+    from ciwrap.running.stamps import Stamps
+
     if project.own_config.command is None and not any(check.command for check in project.checks):
         raise UsageError(
             "the configuration has no command to run",
@@ -85,32 +99,29 @@ def command(
             for check in project.checks
         )
         seconds = time.monotonic() - started
-        return session.emit(make_result(session, project, results, seconds, command=overall))
+        return make_result(session, project, results, seconds, command=overall), ()
     done = tuple(
         result
         for check in project.checks
         if (result := _run_check_command(project, check, stamps, overall)) is not None
     )
     found = run_checks(session, project, done=done, command=overall)
-    if pending_dir is not None:
-        # Of a check whose command failed there is nothing to accept: what lies there is old.
-        stale = {check.name for check in done}
-        fresh = tuple(check for check in project.checks if check.name not in stale)
-        leave_pending(session, replace(project, checks=fresh), found)
-    return session.emit(found)
+    # Of a check whose command failed there is nothing to accept: what lies there is old.
+    stale = {check.name for check in done}
+    return found, tuple(check for check in project.checks if check.name not in stale)
 
 
-def _with_command(project: Project, text: str) -> Project:
+def with_command(project: Project, words: str | tuple[str, ...]) -> Project:
     """The project with one command for all of its checks, run where the configuration is."""
     from ciwrap.config.settings import CommandSettings
 
-    if not text.strip():
-        raise UsageError("--command is empty")
+    if not "".join(words).strip():
+        raise UsageError("the command is empty")
     configured = project.own_config.command
     settings = (
-        CommandSettings(text, project.own_config.root)
+        CommandSettings(words, project.own_config.root)
         if configured is None
-        else replace(configured, words=text)
+        else replace(configured, words=words)
     )
     return replace(
         project,

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import CommandFailedError, one_line
-from ciwrap.golden.work_folder import WORK_DIR, keep_out_of_git
 from ciwrap.running.run_command import ending_of, run_command
 from ciwrap.timing.measure import Side
+from ciwrap.worktrees import revision_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ciwrap.config import CommandSettings
     from ciwrap.repository import Repository
 
-_FOLDER = "revisions"
 _SHORT = 10
 
 
@@ -49,38 +48,14 @@ def revision_side(
 ) -> Iterator[Side]:
     """A revision, checked out in a working tree of its own and built, as long as the block lasts.
 
-    The working tree lies in .ciwrap/revisions, on the disk that the other side is on. Raises
-    UsageError for an unknown revision, RepositoryError, CommandFailedError.
+    Raises UsageError for an unknown revision, RepositoryError, CommandFailedError.
     """
     commit = repository.commit(reference)
-    folder = _folder_for(repository, commit)
-    with repository.checked_out(commit, folder):
+    with revision_folder(repository, commit) as folder:
         build = None if recipe.build is None else _moved(recipe.build, repository.top, folder)
         _build(f"{name} ({reference})", build)
         timed = _moved(recipe.timed, repository.top, folder)
         yield Side(name, timed, f"{reference} ({commit[:_SHORT]})", commit)
-
-
-def _folder_for(repository: Repository, commit: str) -> Path:
-    """Where the working tree of a commit is made; those that a killed process left are removed."""
-    keep_out_of_git(repository.top / WORK_DIR)
-    parent = repository.top / WORK_DIR / _FOLDER
-    parent.mkdir(exist_ok=True)
-    for left in parent.iterdir():
-        owner = left.name.partition("-")[0]
-        if owner.isdecimal() and not _is_alive(int(owner)):
-            repository.remove_worktree(left)
-    return parent / f"{os.getpid()}-{commit[:_SHORT]}"
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _moved(command: CommandSettings, top: Path, folder: Path) -> CommandSettings:

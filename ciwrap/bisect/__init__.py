@@ -1,0 +1,1 @@
+"""Finding the commit that moved a number."""

@@ -1,0 +1,139 @@
+"""git's bisection: which commit is to be looked at next, and which one was found."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ciwrap.closing import Closing
+from ciwrap.errors import RepositoryError, UsageError
+from ciwrap.model import Verdict
+from ciwrap.repository import ask_git
+
+if TYPE_CHECKING:
+    from ciwrap.repository import Repository
+
+# What git's log of a bisection says once it is at an end; never translated.
+_FOUND = re.compile(r"^# first bad commit: \[([0-9a-f]{40,64})\]", re.MULTILINE)
+_POSSIBLE = re.compile(r"^# possible first bad commit: \[([0-9a-f]{40,64})\]", re.MULTILINE)
+_MOST_FILES = 3
+# 3, could not compare, says nothing about a commit.
+_MARKS = {Verdict.MATCH: "good", Verdict.DIFFER: "bad", Verdict.NOT_COMPARABLE: "skip"}
+
+
+def refuse_unless_ready(repository: Repository, good: str, bad: str) -> None:
+    """Raises UsageError unless the working tree can be taken from commit to commit and back, and
+    there is something between `good` and `bad`, both full names.
+    """
+    changed = repository.changed_files()
+    if changed:
+        names = ", ".join(changed[:_MOST_FILES]) + (", ..." if len(changed) > _MOST_FILES else "")
+        raise UsageError(
+            f"the working tree has changes that are not committed ({names})",
+            file=repository.top,
+            remedy="commit or stash them",
+        )
+    if (repository.top / repository.git("rev-parse", "--git-path", "BISECT_START")).exists():
+        raise UsageError(
+            "a bisection is under way in this working tree",
+            file=repository.top,
+            remedy="end it with `git bisect reset`",
+        )
+    if good == bad:
+        raise UsageError("GOOD and BAD are one and the same commit")
+    if ask_git(repository.top, "merge-base", "--is-ancestor", good, bad) is None:
+        raise UsageError(
+            f"{good[:10]} is no ancestor of {bad[:10]}",
+            remedy="name the commit that was good first, and one that came after it",
+        )
+
+
+@dataclass(slots=True)
+class Search(Closing):
+    """A bisection under way in the working tree; closing it checks out what was there before.
+
+    Changes of tracked files that runs make are thrown away: there were none before. Raises
+    RepositoryError.
+    """
+
+    repository: Repository
+    good: str
+    bad: str
+    _has_begun: bool = False
+
+    def begin(self) -> None:
+        """Checks out the first commit to look at, if there is one between `good` and `bad`."""
+        self._has_begun = True
+        self._bisect("start", self.bad, self.good)
+
+    @property
+    def here(self) -> str:
+        """The commit that is checked out."""
+        return self.repository.commit("HEAD")
+
+    @property
+    def found(self) -> str | None:
+        """The first bad commit, once it is known."""
+        match = _FOUND.search(self._log())
+        return match[1] if match else None
+
+    @property
+    def possible(self) -> tuple[str, ...]:
+        """The commits that the first bad one is among, where the rest could not be looked at."""
+        return tuple(_POSSIBLE.findall(self._log()))
+
+    @property
+    def is_over(self) -> bool:
+        return self.found is not None or bool(self.possible)
+
+    def mark(self, verdict: Verdict) -> None:
+        """Says what became of the commit here, and checks out the next one to look at."""
+        self.throw_changes_away()
+        self._bisect(_MARKS[verdict])
+
+    def look_at(self, commit: str) -> None:
+        """Checks out a commit that the bisection itself does not ask for."""
+        self.throw_changes_away()
+        self.repository.git("checkout", "--quiet", "--detach", commit)
+
+    def throw_changes_away(self) -> None:
+        """Puts tracked files back to what the commit here has."""
+        if self.repository.changed_files():
+            self.repository.git("reset", "--quiet", "--hard")
+
+    def close(self) -> None:
+        if not self._has_begun:
+            return
+        self._has_begun = False
+        # An interrupt may have come before git had written all files of a commit.
+        self.throw_changes_away()
+        self.repository.git("bisect", "reset")
+
+    def _log(self) -> str:
+        return self.repository.git("bisect", "log")
+
+    def _bisect(self, *arguments: str) -> None:
+        try:
+            self.repository.git("bisect", *arguments)
+        except RepositoryError:
+            # git also fails where nothing but skipped commits is left, and says so in its log.
+            if not self.is_over:
+                raise
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit as people know it. when: ISO 8601."""
+
+    name: str
+    title: str
+    author: str
+    when: str
+
+
+def describe_commit(repository: Repository, name: str) -> Commit:
+    """Raises RepositoryError for a commit that is not there."""
+    said = repository.git("show", "--no-patch", "--format=%an%x00%aI%x00%s", name)
+    author, when, title = said.split("\0", 2)
+    return Commit(name, title, author, when)

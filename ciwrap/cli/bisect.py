@@ -1,0 +1,253 @@
+"""`ciwrap bisect`: which commit moved a number?"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ciwrap.cli.options import check_option, config_options, json_option, resource_options
+from ciwrap.errors import NotComparableError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ciwrap.bisect.document import BisectDocument, Step
+    from ciwrap.bisect.search import Search
+    from ciwrap.cli.session import Session
+    from ciwrap.model import RunResult
+    from ciwrap.repeat.folders import RunFolders
+    from ciwrap.review.project import Project
+
+
+@click.command(name="bisect", short_help="Find the commit that moved a number.")
+@click.argument("good")
+@click.argument("bad")
+@click.argument("words", nargs=-1, metavar="[-- COMMAND]")
+@check_option
+@config_options
+@json_option
+@resource_options
+@click.pass_obj
+def command(
+    session: Session,
+    good: str,
+    bad: str,
+    words: tuple[str, ...],
+    check_names: tuple[str, ...],
+    config_path: str | None,
+    golden_dir: str | None,
+) -> int:
+    """Find the first commit after GOOD whose outputs differ from the goldens of GOOD.
+
+    At each commit that git's bisection asks for, the command of `run` (or COMMAND, which should
+    build the program and run it) runs in the working tree, and `ciwrap run` judges what it wrote.
+    A commit that cannot be compared (exit code 3), say since it does not build, is passed over.
+    Configuration and goldens are those of GOOD at every commit.
+
+    The working tree must have no changes, and in the end is what it was, also after Ctrl-C.
+
+    Exit codes: 0 found, 2 usage or configuration, 3 not found, since too much could not be
+    compared.
+    """
+    from ciwrap.bisect.reference import reference_of
+    from ciwrap.bisect.search import Search, refuse_unless_ready
+    from ciwrap.cli.load_project import project_of
+    from ciwrap.cli.run import with_command
+    from ciwrap.interrupts import ends_are_interrupts
+    from ciwrap.repeat.folders import RunFolders
+    from ciwrap.repository import Repository
+
+    started = time.monotonic()
+    repository = Repository.around(Path.cwd())
+    first, last = repository.commit(good), repository.commit(bad)
+    refuse_unless_ready(repository, first, last)
+    with (
+        ends_are_interrupts(),
+        reference_of(repository, first, config_path, golden_dir) as reference,
+        _working_at(repository.top),
+    ):
+        project = project_of(reference.config, reference.golden_dir, check_names)
+        if words:
+            project = with_command(project, words[0] if len(words) == 1 else words)
+        with (
+            RunFolders(project.root) as folders,
+            Search(repository, first, last) as search,
+        ):
+            folders.set_aside(project.checks)
+            finding = _Finding(session, project, search, folders)
+            document = finding.run(started)
+    session.emit_record(document)
+    return _tell(session, document)
+
+
+@contextlib.contextmanager
+def _working_at(folder: Path) -> Iterator[None]:
+    """The folder that this was called in may not be there in every commit."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.chdir(before)
+
+
+class _Finding:
+    """One search, commit by commit."""
+
+    def __init__(
+        self, session: Session, project: Project, search: Search, folders: RunFolders
+    ) -> None:
+        self._session = session
+        self._project = project
+        self._search = search
+        self._folders = folders
+        self._steps: list[Step] = []
+        self._results: dict[str, RunResult] = {}
+
+    def run(self, started: float) -> BisectDocument:
+        """Searches to the end. Raises UsageError if GOOD or BAD is not what it should be, and
+        NotComparableError if that cannot be said.
+        """
+        from ciwrap.bisect.document import BisectDocument
+        from ciwrap.bisect.search import describe_commit
+
+        search = self._search
+        search.begin()
+        while not search.is_over:
+            search.mark(self._look(search.here).verdict)
+        found = search.found
+        if found is not None:
+            self._check_ends(found)
+        result = None if found is None else self._results[found]
+        return BisectDocument(
+            schema_version=1,
+            kind="bisect",
+            exit_code=3 if found is None else 0,
+            good=search.good,
+            bad=search.bad,
+            found=None if found is None else describe_commit(search.repository, found),
+            candidates=tuple(describe_commit(search.repository, one) for one in search.possible),
+            steps=tuple(self._steps),
+            result=None if result is None else replace(result, kind="bisect"),
+            seconds=time.monotonic() - started,
+            ciwrap_version=version("ciwrap"),
+            started_at=self._session.started_at,
+        )
+
+    def _look(self, commit: str) -> RunResult:
+        """Runs and checks the commit that is checked out."""
+        from ciwrap.bisect.document import Step
+        from ciwrap.bisect.search import describe_commit
+        from ciwrap.cli.run import run_and_check
+        from ciwrap.model import Verdict
+        from ciwrap.report.text import safe_name, seconds_text
+
+        started = time.monotonic()
+        number = len(self._steps) + 1
+        try:
+            result, _ = run_and_check(self._session, self._project)
+        finally:
+            for check in self._project.checks:
+                self._folders.take(number, check)
+            self._folders.drop(number)
+        seconds = time.monotonic() - started
+        described = describe_commit(self._search.repository, commit)
+        reason = _reason(result) if result.verdict is Verdict.NOT_COMPARABLE else None
+        self._steps.append(Step(described, result.verdict, seconds, reason))
+        self._results[commit] = result
+        self._session.console.print(
+            f"{number}  {commit[:10]}  {result.verdict.words:<14}  {seconds_text(seconds):>7}"
+            f"  {safe_name(described.title, 60)}"
+        )
+        return result
+
+    def _check_ends(self, found: str) -> None:
+        """Looks at BAD, or at GOOD, where the answer rests on it and nobody has."""
+        from ciwrap.model import Verdict
+
+        search = self._search
+        if found not in self._results:
+            self._require(found, "BAD", Verdict.DIFFER)
+        parents = search.repository.git("rev-parse", f"{found}^@").split()
+        if search.good in parents and search.good not in self._results:
+            self._require(search.good, "GOOD", Verdict.MATCH)
+
+    def _require(self, commit: str, name: str, wanted: object) -> None:
+        from ciwrap.model import Verdict
+
+        self._search.look_at(commit)
+        result = self._look(commit)
+        if result.verdict is Verdict.NOT_COMPARABLE:
+            raise NotComparableError(
+                f"{name} ({commit[:10]}) cannot be compared: {_reason(result)}"
+            )
+        if result.verdict is not wanted:
+            raise UsageError(
+                f"{name} ({commit[:10]}) {_THIRD_PERSON[result.verdict]} the goldens that commits"
+                " are held against, so there is nothing to find between GOOD and BAD"
+            )
+
+
+_THIRD_PERSON = {"match": "matches", "differ": "differs from"}
+
+
+def _reason(result: RunResult) -> str:
+    """Why a commit could not be compared: the first reason."""
+    from ciwrap.model import MessageLevel, Verdict
+
+    messages = [*result.messages, *(one for check in result.checks for one in check.messages)]
+    reasons = [one.text for one in messages if one.level is MessageLevel.ERROR]
+    reasons += [
+        f"{variable.id.text}: {variable.reason}"
+        for check in result.checks
+        for variable in check.variables
+        if variable.verdict is Verdict.NOT_COMPARABLE
+    ]
+    return reasons[0] if reasons else "nothing was compared"
+
+
+def _tell(session: Session, document: BisectDocument) -> int:
+    from ciwrap.report.terminal import render
+    from ciwrap.report.text import plural, safe_name, safe_text
+
+    console = session.console
+    runs = plural(len(document.steps), "run")
+    if document.found is None or document.result is None:
+        console.print(
+            f"not found: one of these {plural(len(document.candidates), 'commit')} moved a number,"
+            f" and the rest cannot be compared ({runs})"
+        )
+        for one in document.candidates:
+            console.print(f"  {one.name[:10]}  {safe_name(one.title, 80)}")
+        reason = next((step.reason for step in document.steps if step.reason), None)
+        if reason:
+            console.print(f"  the first reason: {safe_text(reason)}")
+        return document.exit_code
+    found = document.found
+    console.print()
+    console.print(f"found: {found.name[:10]} moved {_what_moved(document.result)} ({runs})")
+    console.print(f"  {safe_name(found.title, 120)}")
+    console.print(f"  {safe_name(found.author)}, {found.when}")
+    console.print()
+    render(document.result, console, verbose=session.verbose)
+    return document.exit_code
+
+
+def _what_moved(result: RunResult) -> str:
+    """The first variable whose numbers differ, where, and by how much."""
+    from ciwrap.report.text import safe_name
+    from ciwrap.report.timelines import divergence_text
+
+    for check in result.checks:
+        divergence = check.first_numeric_divergence
+        if divergence is not None:
+            return f"{safe_name(divergence.variable.id.text)}{divergence_text(divergence)}"
+    return "a number"
