@@ -1,7 +1,7 @@
 """What the commands write with --json, as records: their fields are the documents' fields.
 
 `check`, `run` and `compare` write a `RunResult` (ciwrap.report.document), as does whatever fails;
-`accept` and `review` write an `AcceptDocument`.
+`accept` and `review` write an `AcceptDocument`, and `repeat` a `RepeatResult`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import msgspec
 from ciwrap.golden.manifest import Count, Root
 from ciwrap.golden.show import ShownVariable
 from ciwrap.model import RunResult
+from ciwrap.model.repeat_result import RepeatResult
 from ciwrap.report.document_schema import document_schema
 from ciwrap.review.accept_document import AcceptDocument
 
@@ -169,6 +170,7 @@ DOCUMENTS = (
     DemoDocument,
     RejectDocument,
     PruneDocument,
+    RepeatResult,
 )
 
 
