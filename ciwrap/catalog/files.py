@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
@@ -110,6 +111,16 @@ def _status(path: Path) -> os.stat_result:
         raise OutputMissingError("has gone while it was looked at", file=path) from None
     except OSError as error:
         raise UnreadableFileError(error.strerror or str(error), file=path) from error
+
+
+def inodes_of(files: Sequence[OutputFile]) -> set[tuple[int, int]]:
+    """Device and inode of each file: two names of one file share them. What is gone is left out."""
+    found = set()
+    for file in files:
+        with contextlib.suppress(OSError):
+            status = file.path.stat()
+            found.add((status.st_dev, status.st_ino))
+    return found
 
 
 def youngest_ns(files: Sequence[SourceFile]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -118,10 +117,12 @@ def _shared_files(names: tuple[str, str], sides: Sequence[FoundOutputs]) -> tupl
     """A warning of files that are on both sides, under whatever names: they match whatever they
     hold.
     """
+    from ciwrap.catalog.files import inodes_of
     from ciwrap.model import Message, MessageLevel
     from ciwrap.report.text import plural, safe_name
 
-    shared = len(_inodes(sides[0]) & _inodes(sides[1]))
+    # The comparison has told of what is gone.
+    shared = len(inodes_of(sides[0].files) & inodes_of(sides[1].files))
     if not shared:
         return ()
     one, other = (safe_name(name) for name in names)
@@ -131,12 +132,3 @@ def _shared_files(names: tuple[str, str], sides: Sequence[FoundOutputs]) -> tupl
         " twice); give two runs"
     )
     return (Message(MessageLevel.WARNING, text),)
-
-
-def _inodes(side: FoundOutputs) -> set[tuple[int, int]]:
-    found = set()
-    for file in side.files:
-        with contextlib.suppress(OSError):  # the comparison has told of what is gone
-            status = file.path.stat()
-            found.add((status.st_dev, status.st_ino))
-    return found

@@ -1,7 +1,7 @@
 """What the commands write with --json, as records: their fields are the documents' fields.
 
 `check`, `run` and `compare` write a `RunResult` (ciwrap.report.document), as does whatever fails;
-`accept` and `review` write an `AcceptDocument`.
+`accept` and `review` write an `AcceptDocument`, and `repeat` a `RepeatResult`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from ciwrap.bisect.document import BisectDocument
 from ciwrap.golden.manifest import Count, Root
 from ciwrap.golden.show import ShownVariable
 from ciwrap.model import RunResult
+from ciwrap.model.repeat_result import RepeatResult
 from ciwrap.report.document_schema import document_schema
 from ciwrap.review.accept_document import AcceptDocument
 from ciwrap.timing.document import TimingDocument
@@ -173,6 +174,7 @@ DOCUMENTS = (
     PruneDocument,
     TimingDocument,
     BisectDocument,
+    RepeatResult,
 )
 
 

@@ -26,6 +26,7 @@ COMMANDS = {
     "accept": ("ciwrap.cli.accept", "Make goldens of the outputs, or replace them."),
     "check": ("ciwrap.cli.check", "Compare the outputs with their goldens."),
     "run": ("ciwrap.cli.run", "Run the configured command, then check what it wrote."),
+    "repeat": ("ciwrap.cli.repeat", "Run the command several times; suggest error bounds."),
     "review": ("ciwrap.cli.review", "Look at pending goldens; accept or reject each."),
     "reject": ("ciwrap.cli.reject", "Throw pending goldens away."),
     "prune": ("ciwrap.cli.prune", "Delete goldens that nothing uses any more."),

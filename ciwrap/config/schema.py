@@ -63,7 +63,7 @@ RUN = Section(
     short_schema=SHORT_COMMANDS,
 )
 
-MOST_RUNS = 10_000
+MOST_RUNS = 2000
 
 LEVEL = Section(
     "LevelSection",
@@ -95,8 +95,8 @@ REPEAT = Section(
         "factors": Key(MappingOf(FACTOR), "what `--vary` can switch, by name"),
         "design": Key(
             one_of("full", "fractional", "one-at-a-time"),
-            "which combinations of factors are run: all; a fraction of resolution IV (5 to 8"
-            " factors); or each factor alone",
+            "which combinations of factors are run: all (up to 4 factors), a fraction of resolution"
+            " IV (5 to 8), or each factor alone",
         ),
     },
 )

@@ -95,13 +95,13 @@ class FactorSettings:
 @dataclass(frozen=True, slots=True)
 class RepeatSettings:
     """How `ciwrap repeat` runs the command. reference: "first" or "golden"; factors: all that
-    `--vary` can name; design: as in `ciwrap.statistics.factors`.
+    `--vary` can name; design: as in `ciwrap.statistics.factors`, None: as their number asks.
     """
 
     runs: int = 10
     reference: str = "first"
     factors: tuple[FactorSettings, ...] = ()
-    design: str = "full"
+    design: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

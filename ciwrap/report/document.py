@@ -32,6 +32,7 @@ from ciwrap.model import (
     RunResult,
     VariableResult,
 )
+from ciwrap.model.repeat_result import RepeatedRun, RepeatedVariable, RepeatResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,6 +64,13 @@ ALWAYS: Mapping[type, frozenset[str]] = {
     ErrorBound: frozenset({"atol", "rtol", "ulps"}),
     RunResult: frozenset(
         {"verdict", "checks", "kind", "messages", "environment", "ciwrap_version", "seconds"}
+    ),
+    RepeatResult: frozenset(
+        {"headline", "exit_code", "reference", "seed", "runs", "variables", "factors", "messages"}
+    ),
+    RepeatedRun: frozenset({"number", "seed", "exit_code"}),
+    RepeatedVariable: frozenset(
+        {"check", "name", "kind", "classes", "distinct_results", "max_abs", "suggested_bound"}
     ),
 }
 
@@ -120,11 +128,19 @@ class RunHead(msgspec.Struct, frozen=True):
     coverage: Coverage
 
 
+class RepeatHead(msgspec.Struct, frozen=True):
+    """What the document of repeated runs says beside their fields."""
+
+    schema_version: Literal[1]
+    kind: Literal["repeat"]
+
+
 # Records whose fields stand beside those of the result, in the same object.
 BESIDE: Mapping[type, type] = {
     CheckResult: CheckHead,
     Coverage: CoverageWords,
     RunResult: RunHead,
+    RepeatResult: RepeatHead,
 }
 
 
@@ -151,6 +167,11 @@ def to_document(result: RunResult, *, exit_code: int | None = None) -> dict[str,
     head["coverage"] = _coverage(sum((one.coverage for one in heads), Coverage()))
     body["checks"] = [_check(*parts) for parts in zip(heads, body["checks"], strict=True)]
     return {**head, **body}
+
+
+def repeat_document(result: RepeatResult) -> dict[str, Any]:
+    """What repeated runs came to, as plain JSON values."""
+    return {"schema_version": SCHEMA_VERSION, "kind": "repeat", **plain(result)}
 
 
 def _check_head(check: CheckResult) -> CheckHead:

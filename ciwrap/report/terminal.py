@@ -78,7 +78,7 @@ def render(
     if result.command is not None:
         _render_command(result.command, console)
     for message in result.messages:
-        _render_message(message, console, indent=2)
+        render_message(message, console, indent=2)
     for check in sorted(result.checks, key=lambda item: -item.verdict.severity):
         if result.kind != "compare":
             console.print(_check_head(check))
@@ -137,7 +137,7 @@ def _render_check(check: CheckResult, console: Console, limit: int | None, verbo
     if check.command is not None:
         _render_command(check.command, console)
     for message in check.messages:
-        _render_message(message, console, indent=4)
+        render_message(message, console, indent=4)
     ordered = worst_first(check.variables)
     bad = [variable for variable in ordered if variable.verdict is not Verdict.MATCH]
     good = [variable for variable in ordered if variable.verdict is Verdict.MATCH]
@@ -255,7 +255,7 @@ def _render_costs(check: CheckResult, console: Console) -> None:
     console.print(Text(f"    {', '.join(parts)}", style="dim"))
 
 
-def _render_message(message: Message, console: Console, *, indent: int) -> None:
+def render_message(message: Message, console: Console, *, indent: int) -> None:
     line = Text(" " * indent)
     line.append(f"{message.level.value}: ", style=_LEVEL_STYLES[message.level])
     line.append(safe_text(message.text))

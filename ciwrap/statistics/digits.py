@@ -31,13 +31,22 @@ def normal_bits(
     differences: z, shape (runs, ...), at least 2 runs. At least so many bits are the same with that
     probability. An element that never varied has all 53. Raises NotAvailableError without SciPy.
     """
-    stats = scipy("stats", "the significant digits of normal differences")
     z = _samples(differences, 2)
-    runs = z.shape[0]
+    return bits_of_spread(z.std(axis=0, ddof=1), z.shape[0], probability, confidence)
+
+
+def bits_of_spread(
+    spread: NDArray[Any],
+    runs: int,
+    probability: float = PROBABILITY,
+    confidence: float = CONFIDENCE,
+) -> NDArray[np.float64]:
+    """As `normal_bits`, from the standard deviation of z over the runs (with runs - 1)."""
+    stats = scipy("stats", "the significant digits of normal differences")
     quantile = float(stats.chi2.ppf((1 - confidence) / 2, runs - 1))
     lost = 0.5 * math.log2((runs - 1) / quantile)
     lost += math.log2(float(stats.norm.ppf((probability + 1) / 2)))
-    return _limited(-_log2(z.std(axis=0, ddof=1)) - lost)
+    return _limited(-_log2(np.asarray(spread, np.float64)) - lost)
 
 
 def common_bits(differences: NDArray[Any]) -> NDArray[np.float64]:

@@ -11,7 +11,18 @@ import pytest
 from command_line import NO_OTHER_PLUGINS
 
 from ciwrap.config.loading import load_text
-from ciwrap.config.schema import BOUND, CHECK, CONFIG, OPTIONS, RUN, STRICT, TIMING
+from ciwrap.config.schema import (
+    BOUND,
+    CHECK,
+    CONFIG,
+    FACTOR,
+    LEVEL,
+    OPTIONS,
+    REPEAT,
+    RUN,
+    STRICT,
+    TIMING,
+)
 from ciwrap.model import ErrorBound, VariableId
 from ciwrap.readers.registry import OWN_READERS
 
@@ -49,7 +60,7 @@ def test_the_example_of_a_mistake() -> None:
 
 def test_every_key_is_documented() -> None:
     documented = set(re.findall(r"`([a-z_]+)`", CONFIGURATION))
-    for section in (CONFIG, CHECK, BOUND, RUN, STRICT, OPTIONS, TIMING):
+    for section in (CONFIG, CHECK, BOUND, RUN, REPEAT, FACTOR, LEVEL, STRICT, OPTIONS, TIMING):
         assert set(section.keys) <= documented, section.name
     for name, (_, suffixes) in OWN_READERS.items():
         assert f"| `{name}` | {' '.join(suffixes)} |" in CONFIGURATION

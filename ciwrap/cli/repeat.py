@@ -1,0 +1,172 @@
+"""`ciwrap repeat`: run the command several times; what varies, and which bound would hold."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import replace
+from secrets import randbelow
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from ciwrap.cli.options import config_options, json_option, resource_options, verbose_option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ciwrap.cli.session import Session
+    from ciwrap.config import Config
+    from ciwrap.config.placeholders import RunPlace
+    from ciwrap.config.settings import RepeatSettings
+    from ciwrap.model.repeat_result import RepeatedRun, RepeatResult
+    from ciwrap.repeat.plan import Plan
+    from ciwrap.review.project import Project
+    from ciwrap.statistics.factors import Design
+
+_MOST_IN_FULL = 4
+
+
+@click.command(name="repeat", short_help="Run the command several times; suggest error bounds.")
+@click.argument("names", nargs=-1, metavar="[CHECK]...")
+@click.option("-n", "--count", type=click.IntRange(2, 2000), metavar="N", help="How many runs.")
+@click.option(
+    "--vary",
+    "factor_names",
+    multiple=True,
+    metavar="FACTOR",
+    help="Switch a factor off and on: threads, hash-seed, reserve-core, one of ciwrap.yaml, or"
+    " VARIABLE=OFF,ON.",
+)
+@click.option(
+    "--reference",
+    type=click.Choice(["first", "golden"]),
+    help="Compare runs with the first one, or with the golden.",
+)
+@click.option("--seed", type=click.IntRange(0, 2**31 - 1), help="Of the order, and of {seed}.")
+@click.option("--dry-run", is_flag=True, help="Show which runs would be made.")
+@click.option("--keep", is_flag=True, help="Keep what each run wrote, in .ciwrap/repeat/run_N.")
+@click.option("--check", "is_checked", is_flag=True, help="Exit with 1 if a bound does not hold.")
+@config_options
+@json_option
+@verbose_option
+@resource_options
+@click.pass_obj
+def command(
+    session: Session,
+    names: tuple[str, ...],
+    count: int | None,
+    factor_names: tuple[str, ...],
+    reference: str | None,
+    seed: int | None,
+    dry_run: bool,
+    keep: bool,
+    is_checked: bool,
+    config_path: str | None,
+    golden_dir: str | None,
+) -> int:
+    """Run the command of ciwrap.yaml several times; say what varies from run to run, by how much,
+    and which error bounds would hold.
+
+    Each run's outputs are moved to a folder of their own, and compared with those of the first one
+    (or with the golden). What lay there before is back afterwards. {run} and {seed} in the command
+    and in the outputs stand for the run's number and a seed of its own.
+
+    Exit codes: 0 whatever varies; 1 with --check, if a bound does not hold; 2 usage; 3 if a run
+    failed or could not be compared.
+    """
+    from ciwrap.cli.load_project import load_project
+    from ciwrap.repeat.plan import find_factors, make_plan
+    from ciwrap.repeat.repeat import HowToRepeat, repeat_command
+    from ciwrap.repeat.result import make_result
+
+    started = time.monotonic()
+    project = load_project(config_path, golden_dir, names)
+    settings = project.own_config.repeat
+    reference = reference or settings.reference
+    factors = find_factors(factor_names, settings.factors)
+    plan = make_plan(
+        count or settings.runs,
+        factors,
+        _design(settings, len(factors)),
+        randbelow(1 << 31) if seed is None else seed,
+    )
+    if dry_run:
+        return _show_plan(session, plan)
+    how = HowToRepeat(
+        names=tuple(check.name for check in project.checks),
+        keeps=keep,
+        is_shown=session.verbose,
+        golden=project.store if reference == "golden" else None,
+        resources=session.resources,
+        told=_teller(session, len(plan.runs)),
+    )
+    found = repeat_command(_config_of(project), plan, how)
+    result = make_result(
+        found.measurers, found.runs, plan=plan, reference=reference, is_checked=is_checked
+    )
+    return _finish(session, project, result, started)
+
+
+def _design(settings: RepeatSettings, factors: int) -> Design:
+    """As configured; else all combinations, or a fraction of them where these are many."""
+    if settings.design is not None:
+        return cast("Design", settings.design)
+    return "full" if factors <= _MOST_IN_FULL else "fractional"
+
+
+def _config_of(project: Project) -> Callable[[RunPlace], Config]:
+    """What the configuration says of each run, with paths as the user would type them."""
+    from ciwrap.cli.load_project import near
+    from ciwrap.config.loading import load_runs
+
+    read = load_runs(project.own_config.path)
+
+    def config_of(place: RunPlace) -> Config:
+        config = read(place)
+        checks = tuple(replace(check, root=near(check.root)) for check in config.checks)
+        return replace(config, root=near(config.root), checks=checks)
+
+    return config_of
+
+
+def _teller(session: Session, count: int) -> Callable[[RepeatedRun], None]:
+    """Says on stderr which runs are over, to those who watch."""
+    from ciwrap.report.text import seconds_text
+
+    def tell(run: RepeatedRun) -> None:
+        took = "" if run.seconds is None else f" ({seconds_text(run.seconds)})"
+        problem = "" if run.problem is None else f": {run.problem}"
+        print(f"run {run.number} of {count}{took}{problem}", file=sys.stderr)
+
+    return tell if session.verbose or sys.stderr.isatty() else lambda run: None  # noqa: ARG005
+
+
+def _show_plan(session: Session, plan: Plan) -> int:
+    """The runs that would be made, in their order."""
+    session.console.print(f"{len(plan.runs)} runs, in this order (--seed {plan.seed}):")
+    for run in plan.runs:
+        states = " ".join(f"{name}={state}" for name, state in plan.states(run).items())
+        session.console.print(f"  run {run.number}  {states}".rstrip())
+    return 0
+
+
+def _finish(session: Session, project: Project, result: RepeatResult, started: float) -> int:
+    """Tells what was found, and returns the exit code."""
+    from importlib.metadata import version
+
+    from ciwrap.environment import describe_environment
+    from ciwrap.report.document import repeat_document
+    from ciwrap.report.repeat_terminal import render_repeat
+
+    result = replace(
+        result,
+        environment=describe_environment(project.root),
+        ciwrap_version=version("ciwrap"),
+        started_at=session.started_at,
+        seconds=time.monotonic() - started,
+    )
+    if session.json_target is not None:
+        session.emit_document(repeat_document(result))
+    render_repeat(result, session.console, verbose=session.verbose)
+    return result.exit_code

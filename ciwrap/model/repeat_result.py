@@ -1,0 +1,205 @@
+"""What several runs of one command came to: which variables vary, how, and by how much."""
+
+from __future__ import annotations
+
+# Types of fields are needed when the program runs: documents are checked against them.
+from collections.abc import Mapping  # noqa: TC003
+from dataclasses import dataclass, field
+from enum import Enum
+
+from ciwrap.details import Number  # noqa: TC001
+from ciwrap.errors import ExitCode
+from ciwrap.model.results import Message, MessageLevel
+from ciwrap.model.rules import ErrorBound
+
+
+class Behaviour(str, Enum):
+    """What a variable does from run to run.
+
+    EQUAL: all runs are equal. NOISE: they differ, and differences do not grow exponentially over
+    the iterations. GROWING: they do, as in chaotic codes. UNRELATED: runs differ by as much as the
+    values themselves spread, from the first checkpoint on, as with a random seed left open.
+    NOT_COMPARABLE: some run has another shape or dtype, or NaN elsewhere, or lacks it.
+    """
+
+    EQUAL = "equal"
+    NOISE = "noise"
+    GROWING = "growing"
+    UNRELATED = "unrelated"
+    NOT_COMPARABLE = "not_comparable"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class BoundFit(str, Enum):
+    """What the configured bound is to the differences seen."""
+
+    FITS = "fits"
+    TOO_TIGHT = "too_tight"
+    TOO_WIDE = "too_wide"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedRun:
+    """One run. factors: "on" or "off" by factor. exit_code: None if it was ended, or could not be
+    started. problem: why nothing of it was compared. folder: where its outputs are kept.
+    """
+
+    number: int
+    seed: int
+    factors: Mapping[str, str] = field(default_factory=dict)
+    seconds: Number | None = None
+    exit_code: int | None = None
+    timed_out: bool = False
+    problem: str | None = None
+    output_tail: str = ""
+    folder: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IterationSpread:
+    """One iteration of a variable, over all ranks.
+
+    iteration: None where paths tell none. distinct_results: how many different ones the runs have.
+    max_abs: largest |v - g| of any run. typical: root mean square of v - g over (a sample of) the
+    elements, median over the runs that were compared.
+    """
+
+    iteration: int | None
+    distinct_results: int
+    max_abs: Number | None
+    typical: Number | None
+
+
+@dataclass(frozen=True, slots=True)
+class BoundSuggestion:
+    """A bound that would have held. One of atol and rtol is 0.
+
+    factor: by what the largest of so many comparisons was multiplied before it was rounded up.
+    within: with this confidence at least this share of later runs stays within the largest
+    difference itself. noise_multiple: the bound over the typical run's largest difference.
+    until_iteration: up to which iteration it is for, where differences grow.
+    """
+
+    atol: Number
+    rtol: Number
+    factor: int
+    comparisons: int
+    confidence: Number
+    within: Number
+    noise_multiple: Number | None = None
+    until_iteration: int | None = None
+
+    @property
+    def bound(self) -> ErrorBound:
+        return ErrorBound(atol=self.atol, rtol=self.rtol)
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedVariable:
+    """One variable by name, over all iterations and ranks, with run 1 (or the golden) as g.
+
+    classes: of each run, in the order of `RepeatResult.runs`; equal numbers are equal results to
+    the bit, from 1; 0 for runs without a result. first_iteration: the earliest at which results
+    differ. max_abs: largest |v - g|, max_abs_run and max_abs_index: where. max_rel: largest |v - g|
+    / |g|. varying_share: of the elements, in the run and checkpoint with the most that differ at
+    all. spread: standard deviation of g over (a sample of) its elements. growth_rate: by which ln D
+    grows per iteration. horizon: the iteration at which D reaches the present bound, and
+    spread_horizon: a tenth of the spread. compare_until: up to which iteration three digits of the
+    spread are left. present_bound: as configured. present_share: the largest share of it that was
+    used. common_digits: decimal digits that the worst sampled element has in common in all runs;
+    normal_digits: the same if differences are normal (95 %, 95 %), where SciPy is installed.
+    reason: why it is not comparable, or unrelated.
+    """
+
+    check: str
+    name: str
+    kind: Behaviour
+    classes: tuple[int, ...] = ()
+    distinct_results: int = 0
+    first_iteration: int | None = None
+    max_abs: Number | None = None
+    max_abs_run: int | None = None
+    max_abs_index: tuple[int, ...] | None = None
+    max_rel: Number | None = None
+    varying_share: Number | None = None
+    spread: Number | None = None
+    by_iteration: tuple[IterationSpread, ...] = ()
+    growth_rate: Number | None = None
+    horizon: Number | None = None
+    spread_horizon: Number | None = None
+    compare_until: int | None = None
+    suggested_bound: BoundSuggestion | None = None
+    present_bound: ErrorBound | None = None
+    present_share: Number | None = None
+    present_fit: BoundFit | None = None
+    common_digits: Number | None = None
+    normal_digits: Number | None = None
+    reason: str | None = None
+
+    @property
+    def varies(self) -> bool:
+        return self.kind not in (Behaviour.EQUAL, Behaviour.NOT_COMPARABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class FactorFinding:
+    """What switching a factor does to a variable.
+
+    pairs: of runs that differ in this factor only; differing: how many of them have different
+    results. repeat_pairs, repeat_differing: pairs of runs that differ in none. max_abs: largest |v
+    - g| of runs that differ from the first in this factor only. changes: whether it changes the
+    result, where runs of one cell are equal; None where they are not. spread_effect: by how much
+    ln |difference| grows with it on; p: how often so much comes by chance. power: the chance to
+    have found a five-fold spread in one cell.
+    """
+
+    name: str
+    check: str
+    variable: str
+    pairs: int
+    differing: int
+    repeat_pairs: int
+    repeat_differing: int
+    differing_share: Number | None = None
+    max_abs: Number | None = None
+    changes: bool | None = None
+    spread_effect: Number | None = None
+    p: Number | None = None
+    power: Number | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatResult:
+    """What `ciwrap repeat` found.
+
+    headline: the first sentence. reference: "first" or "golden". seed: of the order of the runs,
+    and what seeds of runs begin with. exit_code: 0; 1 if --check asked and something varies beyond
+    its bound; 3 if a run failed or could not be compared.
+    """
+
+    headline: str
+    exit_code: int
+    reference: str = "first"
+    seed: int = 0
+    design: str = "full"
+    runs: tuple[RepeatedRun, ...] = ()
+    variables: tuple[RepeatedVariable, ...] = ()
+    factors: tuple[FactorFinding, ...] = ()
+    messages: tuple[Message, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    ciwrap_version: str = ""
+    started_at: str = ""
+    seconds: Number = 0.0
+
+    @property
+    def has_failed(self) -> bool:
+        return self.exit_code == int(ExitCode.NOT_COMPARABLE)
+
+    @property
+    def errors(self) -> list[Message]:
+        return [one for one in self.messages if one.level is MessageLevel.ERROR]

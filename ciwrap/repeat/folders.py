@@ -1,0 +1,185 @@
+"""Where the outputs of each run go, so that no run is ever compared with itself.
+
+Before the first run the outputs that are there are set aside; after each run what it wrote is moved
+to a folder of its own. At the end what was set aside is put back, by the next call if this one was
+killed.
+"""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ciwrap.compare.check import outputs_of
+from ciwrap.errors import NotComparableError, UsageError, WriteFailedError
+from ciwrap.golden.lock import writer_lock
+from ciwrap.golden.work_folder import WORK_DIR, keep_out_of_git
+from ciwrap.patterns import PathPattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from types import TracebackType
+
+    from ciwrap.config import Check
+
+_ASIDE = "before"
+
+
+class RunFolders:
+    """The folders of runs of a project, one beside the other; a context manager.
+
+    root: the project's folder, which all outputs lie in. keeps: whether the folders of runs stay,
+    until the next call. One process at a time has them: raises LockBusyError for a second one, and
+    WriteFailedError.
+    """
+
+    def __init__(self, root: Path, *, keeps: bool = False) -> None:
+        self._root = root
+        self._keeps = keeps
+        self.folder = root / WORK_DIR / "repeat"
+        self._made: set[Path] = set()  # folders that were not there before the first run
+        self._lock = writer_lock(self.folder, 0)
+
+    def __enter__(self) -> RunFolders:
+        keep_out_of_git(self._root / WORK_DIR)
+        self.folder.mkdir(exist_ok=True)
+        self._lock.__enter__()
+        try:
+            self._put_back()
+            self._drop_all()
+        except BaseException:
+            self._lock.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self._put_back()
+            if not self._keeps:
+                self._drop_all()
+        finally:
+            self._lock.__exit__(kind, error, trace)
+            for empty in (self.folder, self.folder.parent):
+                with suppress(OSError):
+                    empty.rmdir()
+
+    def set_aside(self, checks: Sequence[Check]) -> None:
+        """Moves outputs that are there already out of the way of a run.
+
+        Raises UsageError for outputs outside of the project's folder.
+        """
+        for check in checks:
+            self._made |= {base for base in _bases(check) if not base.exists()}
+            for path in _files_of(check):
+                target = self._target(_ASIDE, check, path)
+                if target.exists():
+                    _remove(path)
+                else:
+                    _move(path, target)
+            self._clear(check)
+
+    def take(self, number: int, check: Check) -> Check:
+        """Moves what a run has written to its own folder; the check as it is found there."""
+        for path in _files_of(check):
+            _move(path, self._target(f"run_{number}", check, path))
+        self._clear(check)
+        return replace(check, root=self.run_folder(number))
+
+    def run_folder(self, number: int) -> Path:
+        """Where the outputs of a run are."""
+        return self.folder / f"run_{number}"
+
+    def drop(self, number: int) -> None:
+        """Removes a run's outputs for good."""
+        shutil.rmtree(self.run_folder(number), ignore_errors=True)
+
+    def _drop_all(self) -> None:
+        for old in self.folder.glob("run_*"):
+            shutil.rmtree(old, ignore_errors=True)
+
+    def _target(self, name: str, check: Check, path: Path) -> Path:
+        try:
+            relative = path.absolute().relative_to(check.root.absolute())
+        except ValueError:
+            relative = Path("..")
+        if ".." in relative.parts:
+            raise UsageError(
+                f"{path}: outputs outside of the configuration's folder cannot be kept apart",
+                remedy="write them below it, or compare runs that are there with --runs",
+            )
+        return self.folder / name / relative
+
+    def _clear(self, check: Check) -> None:
+        """Removes folders that are empty now, but those that were there before and are named."""
+        for base in _bases(check):
+            if not base.is_dir():
+                continue
+            inside = sorted((p for p in base.rglob("*") if p.is_dir()), reverse=True)
+            for folder in (*inside, *((base,) if base in self._made else ())):
+                with suppress(OSError):
+                    folder.rmdir()
+
+    def _put_back(self) -> None:
+        aside = self.folder / _ASIDE
+        for path in sorted(p for p in aside.rglob("*") if not p.is_dir() or p.is_symlink()):
+            target = self._root / path.relative_to(aside)
+            _remove(target)
+            _move(path, target)
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _bases(check: Check) -> Iterator[Path]:
+    """The folders that a check's outputs are looked for in."""
+    for text in check.outputs:
+        path = check.root / text
+        pattern = PathPattern(text)
+        if path.is_dir() or (pattern.is_literal and not path.suffix):
+            yield path
+        else:
+            yield check.root / pattern.fixed_folder
+
+
+def _files_of(check: Check) -> Iterable[Path]:
+    """All that a check's outputs are, as far as they are there; what is missing is told of later.
+
+    Stores of many files are folders. Files that no reader knows are among them: they are told of.
+    """
+    try:
+        found = outputs_of(check)
+    except NotComparableError:
+        return []
+    beside = [one for file in found.files for one in file.reader.companions(file.path)]
+    return dict.fromkeys([*(file.path for file in found.files), *found.unmatched, *beside])
+
+
+def _move(path: Path, target: Path) -> None:
+    """Moves a file or a store; of a link, what it points to."""
+    if not path.exists():
+        return
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_symlink():
+            copy = shutil.copytree if path.is_dir() else shutil.copy2
+            copy(path, target)
+            path.unlink()
+        else:
+            shutil.move(path, target)
+    except OSError as error:
+        raise WriteFailedError(
+            f"could not be moved to {target.parent}: {error.strerror or error}", file=path
+        ) from error
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

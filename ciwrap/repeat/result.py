@@ -1,0 +1,197 @@
+"""All that several runs came to, as the record that terminal, JSON and report show."""
+
+from __future__ import annotations
+
+import math
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ciwrap.errors import ExitCode
+from ciwrap.model import Message, MessageLevel
+from ciwrap.model.repeat_result import (
+    Behaviour,
+    FactorFinding,
+    RepeatedRun,
+    RepeatedVariable,
+    RepeatResult,
+)
+from ciwrap.repeat.summary import largest_by_run, summarise
+from ciwrap.report.repeat_words import headline
+from ciwrap.statistics.bounds import unequal_run_limit
+from ciwrap.statistics.factors import (
+    differing_shares,
+    effects,
+    factors_that_change,
+    power,
+    spread_response,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ciwrap.repeat.measure import Measurer
+    from ciwrap.repeat.plan import Plan, PlannedRun
+    from ciwrap.statistics.factors import Cell
+
+
+def make_result(
+    measurers: Sequence[Measurer],
+    runs: Sequence[RepeatedRun],
+    *,
+    plan: Plan | None = None,
+    reference: str = "first",
+    is_checked: bool = False,
+    messages: Sequence[Message] = (),
+) -> RepeatResult:
+    """plan: None for runs that were there. is_checked: whether what varies beyond its bound is exit
+    code 1.
+    """
+    numbers = [run.number for run in runs]
+    summaries = [summarise(one.name, one.measured, numbers) for one in measurers]
+    variables = tuple(chain.from_iterable(summaries))
+    said = (*messages, *_run_messages(runs), *_variable_messages(variables, measurers, reference))
+    return RepeatResult(
+        headline=headline(variables, runs),
+        exit_code=_exit_code(runs, variables, is_checked=is_checked),
+        reference=reference,
+        seed=0 if plan is None else plan.seed,
+        design="full" if plan is None else plan.design,
+        runs=tuple(runs),
+        variables=variables,
+        factors=() if plan is None else factor_findings(plan, measurers, variables),
+        messages=said,
+    )
+
+
+def _exit_code(
+    runs: Sequence[RepeatedRun], variables: Sequence[RepeatedVariable], *, is_checked: bool
+) -> int:
+    faults = [one for one in variables if one.kind is Behaviour.NOT_COMPARABLE]
+    if faults or not variables or any(run.problem is not None for run in runs):
+        return int(ExitCode.NOT_COMPARABLE)
+    beyond = any((one.present_share or 0.0) > 1 for one in variables)
+    return int(ExitCode.DIFFER) if is_checked and beyond else 0
+
+
+def _run_messages(runs: Sequence[RepeatedRun]) -> list[Message]:
+    return [
+        Message(MessageLevel.ERROR, f"run {run.number}: {run.problem}", slug="command-failed")
+        for run in runs
+        if run.problem is not None
+    ]
+
+
+def _variable_messages(
+    variables: Sequence[RepeatedVariable], measurers: Sequence[Measurer], reference: str
+) -> list[Message]:
+    found = []
+    for one in variables:
+        if one.kind is Behaviour.NOT_COMPARABLE:
+            found.append(_of(one, MessageLevel.ERROR, one.reason or ""))
+        elif one.kind is Behaviour.UNRELATED:
+            found.append(_of(one, MessageLevel.WARNING, one.reason or ""))
+        elif one.varies and one.max_abs is None:
+            text = f"how far it varies is unknown: the golden keeps no data of it ({reference})"
+            found.append(_of(one, MessageLevel.NOTE, text))
+    compared = [len(one.measured.compared) for one in measurers]
+    if variables and all(one.kind is Behaviour.EQUAL for one in variables) and min(compared):
+        limit = unequal_run_limit(min(compared) + 1)
+        text = (
+            f"{min(compared) + 1} equal runs: a further one differs with a chance of up to"
+            f" {100 * limit:.0f} % (at 95 % confidence)"
+        )
+        found.append(Message(MessageLevel.NOTE, text))
+    for measurer in measurers:
+        for name, spread in sorted(measurer.measured.spreads.items()):
+            if spread.nan_count:
+                where = f"{measurer.name}: {name}"
+                text = f"{where}: holds NaN in the first run ({spread.nan_count} sampled elements)"
+                found.append(Message(MessageLevel.WARNING, text, variable=where))
+    return found
+
+
+def _of(one: RepeatedVariable, level: MessageLevel, text: str) -> Message:
+    where = f"{one.check}: {one.name}"
+    return Message(level, f"{where}: {text}", slug="not-comparable", variable=where)
+
+
+def factor_findings(
+    plan: Plan, measurers: Sequence[Measurer], variables: Sequence[RepeatedVariable]
+) -> tuple[FactorFinding, ...]:
+    """What each factor does to each variable that could be compared."""
+    if not plan.factors:
+        return ()
+    by_check = {measurer.name: measurer for measurer in measurers}
+    found: list[FactorFinding] = []
+    for one in variables:
+        if one.kind is not Behaviour.NOT_COMPARABLE:
+            sizes = largest_by_run(by_check[one.check].measured, one.name)
+            found += _findings_of(plan, one, sizes)
+    return tuple(found)
+
+
+def _findings_of(
+    plan: Plan, variable: RepeatedVariable, sizes: Mapping[int, float | None]
+) -> list[FactorFinding]:
+    known = [
+        (run, label) for run, label in zip(plan.runs, variable.classes, strict=True) if label > 0
+    ]
+    cells = [run.cell for run, _ in known]
+    classes = [label for _, label in known]
+    shares = differing_shares(cells, classes)
+    changing = factors_that_change(cells, classes)
+    repeats = shares[0]
+    spread = _spread_effects(plan, cells, [sizes.get(run.number) or 0.0 for run, _ in known])
+    is_noisy = bool(repeats.differing)
+    return [
+        FactorFinding(
+            name=factor.name,
+            check=variable.check,
+            variable=variable.name,
+            pairs=share.pairs,
+            differing=share.differing,
+            repeat_pairs=repeats.pairs,
+            repeat_differing=repeats.differing,
+            differing_share=share.share,
+            max_abs=_largest_alone(known, position, sizes),
+            changes=None if is_noisy else position in changing,
+            spread_effect=spread[0].get(position) if is_noisy else None,
+            p=spread[1].get(position) if is_noisy else None,
+            power=spread[2] if is_noisy else None,
+        )
+        for (position, factor), share in zip(enumerate(plan.factors), shares[1:], strict=True)
+    ]
+
+
+def _spread_effects(
+    plan: Plan, cells: Sequence[Cell], sizes: Sequence[float]
+) -> tuple[dict[int, float], dict[int, float], float | None]:
+    """Of factors by position, what each does to the spread, and p; and the power to find it."""
+    if not any(sizes) or not all(map(math.isfinite, sizes)):
+        return {}, {}, None
+    tested = effects(spread_response(np.array(sizes), cells), cells, seed=plan.seed)
+    alone = {one.factors[0]: one for one in tested if len(one.factors) == 1}
+    return (
+        {position: one.size for position, one in alone.items()},
+        {position: one.p for position, one in alone.items()},
+        power(cells, seed=plan.seed),
+    )
+
+
+def _largest_alone(
+    known: Sequence[tuple[PlannedRun, int]], position: int, sizes: Mapping[int, float | None]
+) -> float | None:
+    """The largest |v - g| of runs that differ from the first in one factor only."""
+    if not known:
+        return None
+    first = known[0][0].cell
+    return max(
+        (
+            sizes.get(run.number) or 0.0
+            for run, _ in known
+            if [n for n, on in enumerate(run.cell) if on != first[n]] == [position]
+        ),
+        default=None,
+    )

@@ -1,0 +1,156 @@
+"""A bounded sample of each variable: how it is spread, and how its elements move from run to run.
+
+The largest difference is taken over all elements; root mean squares, spreads and digits are those
+of the sample.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ciwrap.arrays.convert import is_bfloat16, widen_bfloat16
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ciwrap.arrays.values import Values
+
+_BLOCK = 64
+_MOST_ELEMENTS = 16_384
+_LEAST_ELEMENTS = 256
+# Of all variables together; some arrays of doubles are kept for each.
+_BUDGET = 1 << 21
+
+
+def sample_size(variables: int) -> int:
+    """How many elements of each of so many variables are kept."""
+    return max(_LEAST_ELEMENTS, min(_MOST_ELEMENTS, _BUDGET // max(1, variables)))
+
+
+def read_sample(values: Values, size: int) -> NDArray[np.float64] | None:
+    """All elements of a small variable, else evenly spaced blocks of them; None for what is no
+    number. Complex numbers are two each. Shape (elements,).
+    """
+    kind = values.dtype[1:2]
+    if kind not in "fciub" or values.dtype == "|b1":
+        return None
+    count = values.element_count
+    if count <= size:
+        return _doubles(values.read(0, count), values.dtype)
+    blocks = size // _BLOCK
+    firsts = np.linspace(0, count - _BLOCK, blocks).astype(np.int64)
+    parts = [_doubles(values.read(int(first), _BLOCK), values.dtype) for first in firsts]
+    return np.concatenate(parts)
+
+
+def has_zeros(values: Values) -> bool:
+    """Whether any element is 0. Reads all of them."""
+    return any(bool(np.any(_doubles(slab, values.dtype) == 0)) for _, slab in values.slabs())
+
+
+def _doubles(elements: NDArray[Any], dtype: str) -> NDArray[np.float64]:
+    if is_bfloat16(dtype):
+        elements = widen_bfloat16(elements)
+    if elements.dtype.kind == "c":
+        elements = elements.view(elements.real.dtype)
+    return elements.astype(np.float64)
+
+
+@dataclass(slots=True)
+class Movement:
+    """How the sampled elements of one variable of one checkpoint move over the runs.
+
+    reference: g; period: differences are modulo this, or 0. Relative differences z are counted
+    where g is finite and not 0.
+    """
+
+    reference: NDArray[np.float64]
+    period: float = 0.0
+    square_sums: dict[int, float] = field(default_factory=dict)  # of v - g, by run
+    runs: int = 0
+    _mean: NDArray[np.float64] | None = None
+    _squares: NDArray[np.float64] | None = None
+    _largest: NDArray[np.float64] | None = None
+
+    @property
+    def _told(self) -> NDArray[np.bool_]:
+        return np.asarray(np.isfinite(self.reference) & (self.reference != 0))
+
+    def add(self, run: int, sample: NDArray[np.float64] | None) -> None:
+        """Takes a run's sample; None for one that is equal to the reference."""
+        if sample is None or sample.shape != self.reference.shape:
+            difference = np.zeros_like(self.reference)
+        else:
+            with np.errstate(invalid="ignore", over="ignore"):
+                difference = sample - self.reference
+            if self.period:
+                difference -= self.period * np.round(difference / self.period)
+        difference = np.where(np.isfinite(difference), difference, 0.0)
+        with np.errstate(over="ignore"):
+            self.square_sums[run] = float(np.sum(difference**2))
+        told = self._told
+        self._add_relative(difference[told] / self.reference[told])
+
+    def _add_relative(self, z: NDArray[np.float64]) -> None:
+        if self._mean is None or self._squares is None or self._largest is None:
+            self._mean, self._squares = np.zeros_like(z), np.zeros_like(z)
+            self._largest = np.zeros_like(z)
+        self.runs += 1
+        step = z - self._mean
+        self._mean += step / self.runs
+        self._squares += step * (z - self._mean)
+        np.maximum(self._largest, np.abs(z), out=self._largest)
+
+    @property
+    def largest_relative(self) -> NDArray[np.float64]:
+        """Of each told element, the largest |z| of any run."""
+        return np.empty(0) if self._largest is None else self._largest
+
+    @property
+    def relative_spread(self) -> NDArray[np.float64]:
+        """Of each told element, the standard deviation of z over the runs; at least 2 of them."""
+        if self._squares is None or self.runs < 2:
+            return np.empty(0)
+        return np.sqrt(self._squares / (self.runs - 1))
+
+
+@dataclass(slots=True)
+class Spread:
+    """Standard deviation and typical magnitude of all sampled values of one name."""
+
+    count: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+    nan_count: int = 0
+    magnitudes: list[float] = field(default_factory=list)
+
+    def add(self, sample: NDArray[np.float64]) -> None:
+        finite = sample[np.isfinite(sample)]
+        self.nan_count += int(np.isnan(sample).sum())
+        if finite.size == 0:
+            return
+        self.count += finite.size
+        self.total += float(finite.sum())
+        with np.errstate(over="ignore"):
+            self.squares += float((finite**2).sum())
+        self.magnitudes.append(float(np.median(np.abs(finite))))
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation; of a constant its magnitude."""
+        if not self.count:
+            return 0.0
+        mean = self.total / self.count
+        variance = self.squares / self.count - mean * mean
+        # What is left of two equal sums by rounding is no spread.
+        is_constant = variance <= 1e-12 * self.squares / self.count
+        return abs(mean) if is_constant else math.sqrt(variance)
+
+    @property
+    def magnitude(self) -> float | None:
+        """The median over checkpoints of the median |g|."""
+        return float(np.median(self.magnitudes)) if self.magnitudes else None

@@ -1,0 +1,298 @@
+"""From what was measured of one check to what is said of each variable by name."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ciwrap.errors import NotAvailableError
+from ciwrap.model.repeat_result import (
+    Behaviour,
+    BoundFit,
+    BoundSuggestion,
+    IterationSpread,
+    RepeatedVariable,
+)
+from ciwrap.repeat.measure import largest, varying_share
+from ciwrap.statistics.bounds import Differences, safety_factor, suggest_bound
+from ciwrap.statistics.digits import bits_of_spread, common_bits, decimal_digits
+from ciwrap.statistics.growth import SATURATION, Growth, classify
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ciwrap.model import ErrorBound, VariableId
+    from ciwrap.repeat.measure import Measured, Slot
+
+# Beyond this share of the present bound there is less room than a suggested bound leaves; below
+# that one, the bound lets pass a thousand times what was seen.
+_WIDE_SHARE = 1e-3
+# Three digits of the spread: what lies beyond says little element by element.
+_USEFUL_SHARE = 1e-3
+_OPEN_SEED = (
+    "runs differ by as much as the values spread: is a random seed left open? Fix it before a bound"
+    " is set"
+)
+# Of the sampled elements, this share may have fewer digits than stated.
+_DIGITS_QUANTILE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """All slots of one name, in order."""
+
+    name: str
+    slots: dict[VariableId, Slot]
+
+    @property
+    def iterations(self) -> list[int | None]:
+        return list(dict.fromkeys(identity.iteration for identity in self.slots))
+
+    def at(self, iteration: int | None) -> list[Slot]:
+        return [slot for identity, slot in self.slots.items() if identity.iteration == iteration]
+
+    def largest_by_run(self, field: str, until: float = math.inf) -> dict[int, float | None]:
+        """Of each run that was compared, the largest value of a result's field."""
+        found: dict[int, float | None] = {}
+        for identity, slot in self.slots.items():
+            if identity.iteration is not None and identity.iteration > until:
+                continue
+            for run, result in slot.results.items():
+                value = getattr(result, field)
+                if value is not None:
+                    found[run] = max(found.get(run) or 0.0, float(value))
+        return found
+
+
+def names_that_vary(measured: Measured) -> set[str]:
+    """The names of which some run has another result than the reference."""
+    return {identity.name for identity, slot in measured.slots.items() if slot.results}
+
+
+def largest_by_run(measured: Measured, name: str) -> dict[int, float | None]:
+    """The largest |v - g| of each run that is not equal to the reference, of one name."""
+    slots = {one: slot for one, slot in measured.slots.items() if one.name == name}
+    return _Named(name, slots).largest_by_run("max_abs_difference")
+
+
+def summarise(check: str, measured: Measured, runs: Sequence[int]) -> tuple[RepeatedVariable, ...]:
+    """What is said of each variable of a check. runs: all that were made, in order."""
+    named: dict[str, dict[VariableId, Slot]] = {name: {} for name in sorted(measured.faults)}
+    for identity in sorted(measured.slots):
+        named.setdefault(identity.name, {})[identity] = measured.slots[identity]
+    return tuple(
+        _variable(check, measured, _Named(name, slots), runs)
+        for name, slots in sorted(named.items())
+    )
+
+
+def _variable(
+    check: str, measured: Measured, named: _Named, runs: Sequence[int]
+) -> RepeatedVariable:
+    classes = result_classes(list(named.slots.values()), runs)
+    fault = measured.faults.get(named.name)
+    if fault is not None:
+        return RepeatedVariable(
+            check, named.name, Behaviour.NOT_COMPARABLE, classes, len({*classes} - {0}),
+            reason=fault, present_bound=measured.bounds.get(named.name),
+        )  # fmt: skip
+    spread = measured.spreads.get(named.name)
+    deviation = 0.0 if spread is None else spread.deviation
+    rows = tuple(_at_iteration(named, iteration, runs) for iteration in named.iterations)
+    growth = _growth(rows, deviation)
+    worst = largest(named.largest_by_run("max_abs_difference"))
+    index = _worst_index(named, worst)
+    relative = largest(named.largest_by_run("max_rel_difference"))
+    present_share = largest(named.largest_by_run("max_bound_share"))
+    kind, reason = _behaviour(named, rows, growth, deviation)
+    until = _compare_until(rows, growth, deviation) if kind is Behaviour.GROWING else None
+    suggested = (
+        _suggestion(measured, named, until)
+        if kind in (Behaviour.NOISE, Behaviour.GROWING)
+        else None
+    )
+    present = measured.bounds.get(named.name)
+    return RepeatedVariable(
+        check=check,
+        name=named.name,
+        kind=kind,
+        classes=classes,
+        distinct_results=len({*classes} - {0}),
+        first_iteration=next((row.iteration for row in rows if row.distinct_results > 1), None),
+        max_abs=0.0 if kind is Behaviour.EQUAL else None if worst is None else worst[1],
+        max_abs_run=None if worst is None else worst[0],
+        max_abs_index=index,
+        max_rel=None if relative is None else relative[1],
+        varying_share=_varying_share(named),
+        spread=None if spread is None else deviation,
+        by_iteration=rows,
+        growth_rate=growth.rate if kind is Behaviour.GROWING else None,
+        horizon=_horizon(growth, present, kind),
+        spread_horizon=growth.horizon(SATURATION * deviation)
+        if kind is Behaviour.GROWING
+        else None,
+        compare_until=until,
+        suggested_bound=suggested,
+        present_bound=present,
+        present_share=None if present_share is None else present_share[1],
+        present_fit=_fit(kind, present_share, len(measured.compared)),
+        common_digits=_digits(named, "common"),
+        normal_digits=_digits(named, "normal"),
+        reason=reason,
+    )
+
+
+def result_classes(slots: Sequence[Slot], runs: Sequence[int]) -> tuple[int, ...]:
+    """A number for each run: equal ones for results that are equal in all slots, 0 for none."""
+    numbers: dict[tuple[bytes, ...], int] = {}
+    found = []
+    for run in runs:
+        roots = tuple(slot.roots[run] for slot in slots if run in slot.roots)
+        if len(roots) < len(slots) or not slots:
+            found.append(0)
+        else:
+            found.append(numbers.setdefault(roots, len(numbers) + 1))
+    return tuple(found)
+
+
+def _at_iteration(named: _Named, iteration: int | None, runs: Sequence[int]) -> IterationSpread:
+    slots = named.at(iteration)
+    differences = [
+        result.max_abs_difference
+        for slot in slots
+        for result in slot.results.values()
+        if result.max_abs_difference is not None
+    ]
+    movements = [slot.movement for slot in slots if slot.movement is not None]
+    typical = None
+    if movements:
+        sizes = [
+            math.sqrt(
+                sum(one.square_sums.get(run, 0.0) for one in movements)
+                / max(1, sum(one.reference.size for one in movements))
+            )
+            for run in movements[0].square_sums
+        ]
+        typical = float(np.median(sizes)) if sizes else 0.0
+    return IterationSpread(
+        iteration,
+        len({*result_classes(slots, runs)} - {0}),
+        max(differences, default=0.0 if not any(slot.results for slot in slots) else None),
+        typical,
+    )
+
+
+def _growth(rows: Sequence[IterationSpread], deviation: float) -> Growth:
+    known = [(row.iteration, row.typical) for row in rows if row.iteration is not None]
+    steps = np.array([one for one, _ in known], float)
+    sizes = np.array([0.0 if size is None else size for _, size in known])
+    return classify(steps, sizes, deviation)
+
+
+def _behaviour(
+    named: _Named, rows: Sequence[IterationSpread], growth: Growth, deviation: float
+) -> tuple[Behaviour, str | None]:
+    if not any(slot.results for slot in named.slots.values()):
+        return Behaviour.EQUAL, None
+    if growth.kind == "growing":
+        return Behaviour.GROWING, None
+    first = next((row.typical for row in rows if row.typical), None)
+    if first is not None and deviation > 0 and first >= SATURATION * deviation:
+        return Behaviour.UNRELATED, _OPEN_SEED
+    return Behaviour.NOISE, None
+
+
+def _compare_until(rows: Sequence[IterationSpread], growth: Growth, deviation: float) -> int | None:
+    limit = growth.horizon(_USEFUL_SHARE * deviation)
+    if limit is None:
+        return None
+    return max((r.iteration for r in rows if r.iteration is not None and r.iteration <= limit),
+               default=None)  # fmt: skip
+
+
+def _suggestion(measured: Measured, named: _Named, until: int | None) -> BoundSuggestion | None:
+    limit = math.inf if until is None else until
+    by_run = named.largest_by_run("max_abs_difference", limit)
+    by_run_relative = named.largest_by_run("max_rel_difference", limit)
+    worst, relative = largest(by_run), largest(by_run_relative)
+    spread = measured.spreads.get(named.name)
+    if worst is None or relative is None:
+        return None
+    found = suggest_bound(
+        Differences(
+            comparisons=len(measured.compared),
+            max_abs=worst[1],
+            max_rel=relative[1],
+            median_magnitude=None if spread is None else spread.magnitude,
+            has_zeros=measured.zeros.get(named.name, True),
+        )
+    )
+    if found is None:
+        return None
+    sizes = by_run if found.atol else by_run_relative
+    typical = float(np.median([sizes.get(run) or 0.0 for run in measured.compared]))
+    return BoundSuggestion(
+        atol=found.atol,
+        rtol=found.rtol,
+        factor=found.factor,
+        comparisons=found.comparisons,
+        confidence=found.confidence,
+        within=found.within,
+        noise_multiple=(found.atol or found.rtol) / typical if typical else None,
+        until_iteration=until,
+    )
+
+
+def _fit(kind: Behaviour, share: tuple[int, float] | None, comparisons: int) -> BoundFit | None:
+    factor = safety_factor(comparisons)
+    if share is None or factor is None or kind not in (Behaviour.NOISE, Behaviour.GROWING):
+        return None
+    if share[1] * factor > 1:
+        return BoundFit.TOO_TIGHT
+    return BoundFit.TOO_WIDE if share[1] < _WIDE_SHARE else BoundFit.FITS
+
+
+def _horizon(growth: Growth, present: ErrorBound | None, kind: Behaviour) -> float | None:
+    if kind is not Behaviour.GROWING or present is None or not present.atol:
+        return None
+    return growth.horizon(present.atol)
+
+
+def _worst_index(named: _Named, worst: tuple[int, float] | None) -> tuple[int, ...] | None:
+    if worst is None:
+        return None
+    run, size = worst
+    for slot in named.slots.values():
+        result = slot.results.get(run)
+        if result is not None and result.max_abs_difference == size:
+            return result.max_abs_index
+    return None
+
+
+def _varying_share(named: _Named) -> float | None:
+    shares = [
+        share
+        for slot in named.slots.values()
+        for result in slot.results.values()
+        if (share := varying_share(result)) is not None
+    ]
+    return max(shares, default=None)
+
+
+def _digits(named: _Named, how: str) -> float | None:
+    """Decimal digits that all but 5 % of the sampled elements have; None if nothing was told."""
+    movements = [slot.movement for slot in named.slots.values() if slot.movement is not None]
+    parts = []
+    for one in movements:
+        if how == "common":
+            parts.append(common_bits(one.largest_relative[None, :]))
+        elif one.relative_spread.size:
+            try:
+                parts.append(bits_of_spread(one.relative_spread, one.runs))
+            except NotAvailableError:
+                return None
+    bits = np.concatenate(parts) if parts else np.empty(0)
+    return decimal_digits(float(np.quantile(bits, _DIGITS_QUANTILE))) if bits.size else None

@@ -1,0 +1,193 @@
+"""What repeated runs came to, in words: the same ones on the terminal, in JSON and in the page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ciwrap.model import number_text
+from ciwrap.model.repeat_result import Behaviour, BoundFit
+from ciwrap.report.text import percent_text, plural, safe_name, short_number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ciwrap.model.repeat_result import (
+        BoundSuggestion,
+        FactorFinding,
+        RepeatedRun,
+        RepeatedVariable,
+    )
+
+_MOST_NAMES = 4
+
+
+def headline(variables: Sequence[RepeatedVariable], runs: Sequence[RepeatedRun]) -> str:
+    """The first sentence: `6 of 8 variables vary, at most 5e-7; atol: 2e-6 would hold; nothing
+    grows`.
+    """
+    failed = [run for run in runs if run.problem is not None]
+    if not variables:
+        return (
+            f"{len(failed)} of {plural(len(runs), 'run')} could not be compared: nothing is known"
+        )
+    parts = [_varying_words(variables, runs), *_bound_words(variables)]
+    if any(one.varies for one in variables):
+        parts.append(_growth_words(variables))
+    faults = [one for one in variables if one.kind is Behaviour.NOT_COMPARABLE]
+    if faults:
+        parts.insert(0, f"{plural(len(faults), 'variable')} cannot be compared ({_names(faults)})")
+    if failed:
+        numbers = ", ".join(str(run.number) for run in failed[:_MOST_NAMES])
+        more = ", ..." if len(failed) > _MOST_NAMES else ""
+        parts.insert(0, f"run {numbers}{more} of {len(runs)} was not compared")
+    return "; ".join(parts)
+
+
+def _varying_words(variables: Sequence[RepeatedVariable], runs: Sequence[RepeatedRun]) -> str:
+    varying = [one for one in variables if one.varies]
+    told = [one for one in variables if one.kind is not Behaviour.NOT_COMPARABLE]
+    good = sum(run.problem is None for run in runs)
+    if not varying:
+        what = "variable is" if len(told) == 1 else "variables are"
+        return f"all {len(told)} {what} equal to the bit in {plural(good, 'run')}"
+    sizes = [one.max_abs for one in varying if one.max_abs is not None]
+    size = f", at most {short_number(max(sizes))}" if sizes else ""
+    verb = "varies" if len(varying) == 1 else "vary"
+    return f"{len(varying)} of {plural(len(told), 'variable')} {verb}{size}"
+
+
+def _bound_words(variables: Sequence[RepeatedVariable]) -> list[str]:
+    found = [one.suggested_bound for one in variables if one.suggested_bound is not None]
+    texts = list(dict.fromkeys(map(bound_text, found)))
+    if not texts:
+        varies = any(one.varies for one in variables)
+        return ["no bound is suggested"] if varies else []
+    if len(texts) == 1:
+        return [f"`{texts[0]}` would hold"]
+    absolute = [one.atol for one in found if one.atol]
+    relative = [one.rtol for one in found if one.rtol]
+    ranges = [
+        _range(name, values) for name, values in (("atol", absolute), ("rtol", relative)) if values
+    ]
+    return [f"{' and '.join(ranges)} would hold"]
+
+
+def _range(name: str, values: Sequence[float]) -> str:
+    least, most = number_text(min(values)), number_text(max(values))
+    return f"`{name}: {least}`" if least == most else f"`{name}` of {least} to {most}"
+
+
+def _growth_words(variables: Sequence[RepeatedVariable]) -> str:
+    growing = [one for one in variables if one.kind is Behaviour.GROWING]
+    unrelated = [one for one in variables if one.kind is Behaviour.UNRELATED]
+    if unrelated:
+        return f"{_names(unrelated)} may have a random seed left open"
+    if not growing:
+        return "nothing grows"
+    known = [one.compare_until for one in growing if one.compare_until is not None]
+    until = f", compare up to iteration {min(known)}" if known else ""
+    verb = "grows" if len(growing) == 1 else "grow"
+    return f"{_names(growing)} {verb} exponentially{until}"
+
+
+def _names(variables: Sequence[RepeatedVariable]) -> str:
+    shown = ", ".join(safe_name(one.name, 40) for one in variables[:_MOST_NAMES])
+    return shown + (", ..." if len(variables) > _MOST_NAMES else "")
+
+
+def bound_text(bound: BoundSuggestion) -> str:
+    """As it stands in ciwrap.yaml: `atol: 2e-6`."""
+    name, value = ("rtol", bound.rtol) if bound.rtol else ("atol", bound.atol)
+    return f"{name}: {number_text(value)}"
+
+
+def bound_reason(bound: BoundSuggestion) -> str:
+    """`3 x largest of 9 differences`."""
+    return f"{bound.factor} x largest of {bound.comparisons} differences"
+
+
+def variable_words(one: RepeatedVariable) -> list[str]:
+    """What is said of a variable, in clauses; its name is not among them."""
+    if one.kind is Behaviour.NOT_COMPARABLE:
+        return [f"not comparable: {one.reason}"]
+    if one.kind is Behaviour.EQUAL:
+        return ["equal in all runs"]
+    words = [f"{one.distinct_results} different results"]
+    if one.first_iteration is not None:
+        words[0] += f" from iteration {one.first_iteration} on"
+    if one.max_abs is not None:
+        run = "" if one.max_abs_run is None else f" (run {one.max_abs_run})"
+        words.append(f"|d| up to {short_number(one.max_abs)}{run}")
+    if one.max_rel:
+        words.append(f"relative {short_number(one.max_rel)}")
+    if one.varying_share is not None:
+        words.append(f"{percent_text(one.varying_share)} of the elements")
+    if one.common_digits is not None:
+        words.append(f"{one.common_digits:.1f} digits in common")
+    words += _growth_of(one)
+    if one.kind is Behaviour.UNRELATED and one.reason:
+        words.append(one.reason)
+    return words
+
+
+def _growth_of(one: RepeatedVariable) -> list[str]:
+    if one.growth_rate is None:
+        return []
+    words = [f"grows by e every {short_number(1 / one.growth_rate)} iterations"]
+    if one.horizon is not None:
+        words.append(f"reaches the bound at iteration {one.horizon:.0f}")
+    if one.spread_horizon is not None:
+        words.append(f"a tenth of the spread at {one.spread_horizon:.0f}")
+    return words
+
+
+def present_words(one: RepeatedVariable) -> str | None:
+    """What the configured bound is to what was seen; None if there is nothing to say."""
+    if one.present_bound is None or one.present_fit is None:
+        return None
+    if one.present_bound.is_exact:
+        return "no bound is configured, so any difference fails"
+    share = "" if one.present_share is None else f" ({percent_text_over(one.present_share)} used)"
+    word = {
+        BoundFit.FITS: "fits",
+        BoundFit.TOO_TIGHT: "is too tight",
+        BoundFit.TOO_WIDE: "is too wide",
+    }[one.present_fit]
+    return f"the present bound {one.present_bound} {word}{share}"
+
+
+def percent_text_over(share: float) -> str:
+    """As `percent_text`, also beyond 100 %."""
+    return percent_text(share) if share <= 1 else f"{short_number(100 * share)} %"
+
+
+def suggestion_words(bound: BoundSuggestion) -> str:
+    """`atol: 2e-6 would hold (3 x largest of 9 differences, 14 times the typical noise)`."""
+    more = ""
+    if bound.noise_multiple is not None:
+        more += f", {short_number(bound.noise_multiple)} times the typical noise"
+    if bound.until_iteration is not None:
+        more += f", up to iteration {bound.until_iteration}"
+    return f"{bound_text(bound)} would hold ({bound_reason(bound)}{more})"
+
+
+def factor_words(one: FactorFinding) -> str:
+    """What a factor does to a variable."""
+    name = safe_name(one.variable, 40)
+    share = f"{one.differing} of {plural(one.pairs, 'pair')} of runs differ"
+    if one.changes is not None:
+        size = f", |d| up to {short_number(one.max_abs)}" if one.max_abs else ""
+        if one.changes:
+            return f"changes {name}: {share}{size}"
+        return f"does not change {name}" + (f": {share}" if one.pairs else "")
+    again = f"{one.repeat_differing} of {one.repeat_pairs} without any change"
+    text = f"{name}: {share}, and {again}"
+    if one.p is None or one.spread_effect is None:
+        return text
+    if one.p <= 0.05:
+        word = "more" if one.spread_effect > 0 else "less"
+        return f"{text}; it spreads {word} with it on (p = {short_number(one.p)})"
+    power = "" if one.power is None else (
+        f"; a five-fold spread in one cell would have been found in {100 * one.power:.0f} %"
+    )  # fmt: skip
+    return f"{text}; no effect on the spread found (p = {short_number(one.p)}{power})"

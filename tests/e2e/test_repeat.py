@@ -1,0 +1,338 @@
+"""`ciwrap repeat`: what varies from run to run, and what is said where that cannot be told."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from e2e.repeated import files_in, runs_made, with_program
+
+if TYPE_CHECKING:
+    from e2e.cli_project import Outcome, Project
+
+NOISY = 'np.save("out/x.npy", x + 1e-9 * noise.uniform(-1, 1, 500))'
+EQUAL = 'np.save("out/x.npy", x)'
+
+
+def variable(outcome: Outcome, name: str = "x") -> Any:
+    (found,) = [one for one in outcome.document["variables"] if one["name"] == name]
+    return found
+
+
+def texts(outcome: Outcome) -> str:
+    return "\n".join(one["text"] for one in outcome.document["messages"])
+
+
+def test_equal_runs_say_how_little_they_prove(project: Project) -> None:
+    with_program(project, EQUAL)
+    outcome = project.run("repeat", "-n", "10")
+    assert outcome.code == 0, outcome
+    assert outcome.out.startswith("All 1 variable is equal to the bit in 10 runs\n")
+    assert "a further one differs with a chance of up to 28 %" in outcome.out
+    assert variable(outcome)["suggested_bound"] is None
+    assert variable(outcome)["classes"] == [1] * 10
+    assert len(outcome.document["runs"]) == runs_made(project) == 10
+
+
+def test_noise_is_measured_and_a_bound_suggested(project: Project) -> None:
+    with_program(project, NOISY)
+    outcome = project.run("repeat", "-n", "10", "--keep")
+    assert outcome.code == 0, outcome
+    runs = [
+        np.load(project.folder / f".ciwrap/repeat/run_{number}/out/x.npy")
+        for number in range(1, 11)
+    ]
+    largest = max(np.abs(one - runs[0]).max() for one in runs[1:])
+    found = variable(outcome)
+    assert found["kind"] == "noise"
+    assert found["max_abs"] == largest
+    assert np.abs(runs[found["max_abs_run"] - 1] - runs[0]).argmax() == found["max_abs_index"][0]
+    assert found["distinct_results"] == 10
+    assert (
+        3 * largest
+        <= found["suggested_bound"].get("atol", 0) + found["suggested_bound"].get("rtol", 0) * 2
+    )
+    assert found["suggested_bound"]["comparisons"] == 9
+    assert found["present_fit"] == "too_tight"
+    assert outcome.out.startswith("1 of 1 variable varies, at most ")
+
+
+def test_few_runs_suggest_no_bound(project: Project) -> None:
+    with_program(project, NOISY)
+    outcome = project.run("repeat", "-n", "3")
+    assert outcome.code == 0
+    assert variable(outcome)["suggested_bound"] is None
+    assert "no bound is suggested" in outcome.out
+
+
+def test_classes_tell_which_runs_are_equal(project: Project) -> None:
+    with_program(project, 'np.save("out/x.npy", x + 1e-9 * (run % 3))')
+    outcome = project.run("repeat", "-n", "6")
+    assert variable(outcome)["classes"] == [1, 2, 3, 1, 2, 3]
+    assert variable(outcome)["distinct_results"] == 3
+
+
+def test_a_run_that_fails_is_told_of_and_not_dropped(project: Project) -> None:
+    with_program(project, f'if run == 4: sys.exit("out of luck")\n{NOISY}')
+    outcome = project.run("repeat", "-n", "6")
+    assert outcome.code == 3, outcome
+    assert "Run 4 of 6 was not compared" in outcome.out
+    assert "run 4: the command ended with exit code 1" in outcome.out
+    assert "out of luck" in outcome.document["runs"][3]["output_tail"]
+    assert variable(outcome)["classes"][3] == 0
+    assert variable(outcome)["suggested_bound"]["comparisons"] == 4
+    assert runs_made(project) == 6
+
+
+def test_a_first_run_that_fails_ends_it(project: Project) -> None:
+    with_program(project, "sys.exit(7)")
+    outcome = project.run("repeat", "-n", "6")
+    assert outcome.code == 3
+    assert "ended with exit code 7" in outcome.err
+    assert runs_made(project) == 1
+
+
+def test_a_run_that_never_ends(project: Project) -> None:
+    with_program(project, f"{EQUAL}\nif run == 3: time.sleep(600)", run="  timeout_seconds: 3\n")
+    started = time.monotonic()
+    outcome = project.run("repeat", "-n", "4")
+    assert time.monotonic() - started < 60
+    assert outcome.code == 3
+    assert "run 3: the command ran out of time after 3 s" in outcome.out
+    assert outcome.document["runs"][2]["timed_out"] is True
+    assert variable(outcome)["classes"] == [1, 1, 0, 1]
+
+
+def test_a_run_that_writes_nothing(project: Project) -> None:
+    with_program(project, f"if run == 2: sys.exit(0)\n{EQUAL}")
+    outcome = project.run("repeat", "-n", "4")
+    assert outcome.code == 3
+    assert "run 2: mesh: the command wrote nothing that 'outputs' names (out)" in outcome.out
+    assert variable(outcome)["classes"] == [1, 0, 1, 1]
+
+
+def test_a_program_that_never_writes(project: Project) -> None:
+    with_program(project, "pass")
+    outcome = project.run("repeat", "-n", "4")
+    assert outcome.code == 3
+    assert "the first run is nothing to compare others with" in outcome.err
+    assert runs_made(project) == 1
+
+
+def test_nan_in_one_run_is_not_comparable(project: Project) -> None:
+    with_program(project, f"if run == 3: x[7] = np.nan\n{EQUAL}")
+    outcome = project.run("repeat", "-n", "4")
+    assert outcome.code == 3
+    assert variable(outcome)["kind"] == "not_comparable"
+    assert "mesh: x: run 3: NaN where the reference has none" in outcome.out
+    assert variable(outcome)["suggested_bound"] is None
+
+
+def test_nan_in_every_run_is_warned_of(project: Project) -> None:
+    with_program(project, f"x[7] = np.nan\n{EQUAL}")
+    outcome = project.run("repeat", "-n", "4")
+    assert outcome.code == 0
+    assert "mesh: x: holds NaN in the first run (1 sampled elements)" in outcome.out
+
+
+def test_another_shape_in_one_run(project: Project) -> None:
+    with_program(project, f"if run == 2: x = x[:-1]\n{EQUAL}")
+    outcome = project.run("repeat", "-n", "4")
+    assert outcome.code == 3
+    assert variable(outcome)["kind"] == "not_comparable"
+    assert "499" in variable(outcome)["reason"]
+
+
+def test_a_variable_that_is_missing_in_one_run(project: Project) -> None:
+    with_program(project, f'{EQUAL}\nif run != 3: np.save("out/y.npy", x)')
+    outcome = project.run("repeat", "-n", "4")
+    assert outcome.code == 3
+    assert variable(outcome, "y")["reason"] == "run 3 lacks it (y)"
+    assert variable(outcome, "y")["classes"] == [1, 1, 0, 1]
+    assert variable(outcome, "x")["kind"] == "equal"
+
+
+def test_a_random_seed_left_open(project: Project) -> None:
+    with_program(project, 'np.save("out/x.npy", noise.normal(size=500))')
+    outcome = project.run("repeat", "-n", "10")
+    assert outcome.code == 0
+    assert variable(outcome)["kind"] == "unrelated"
+    assert variable(outcome)["suggested_bound"] is None
+    assert "is a random seed left open?" in outcome.out
+
+
+def test_a_program_that_writes_to_a_fixed_folder(project: Project) -> None:
+    """The outputs are to be in a folder of each run; the program does not know."""
+    with_program(
+        project, EQUAL, command="[{python}, program.py, '{run}']", check="outputs: 'out_{run}'"
+    )
+    outcome = project.run("repeat", "-n", "4")
+    assert outcome.code == 3
+    assert "wrote nothing that 'outputs' names (out_1)" in outcome.err
+    assert runs_made(project) == 1
+
+
+def test_folders_of_their_own_that_no_command_is_told_of(project: Project) -> None:
+    with_program(project, EQUAL, check="outputs: 'out_{run}'")
+    outcome = project.run("repeat", "-n", "4")
+    assert outcome.code == 2
+    assert "{run} is in the outputs, but in no command" in outcome.err
+    assert runs_made(project) == 0
+
+
+def test_run_and_seed_reach_the_command_and_the_outputs(project: Project) -> None:
+    with_program(
+        project,
+        "out = pathlib.Path('out_' + sys.argv[1]); out.mkdir()\n"
+        "np.save(out / 'x.npy', x + 1e-9 * int(sys.argv[2]) / 2**31)\n",
+        command="[{python}, program.py, '{run}', '{seed}']",
+        check="outputs: 'out_{run}'",
+    )
+    outcome = project.run("repeat", "-n", "4", "--seed", "5", "--keep")
+    assert outcome.code == 0, outcome
+    assert variable(outcome)["distinct_results"] == 4
+    seeds = [run["seed"] for run in outcome.document["runs"]]
+    assert len(set(seeds)) == 4
+    assert not list(project.folder.glob("out_*"))
+    again = project.run("repeat", "-n", "4", "--seed", "5")
+    assert [run["seed"] for run in again.document["runs"]] == seeds
+
+
+def test_a_run_that_links_to_what_another_wrote_is_not_compared_with_itself(
+    project: Project,
+) -> None:
+    with_program(
+        project,
+        'kept = pathlib.Path("kept.npy")\nif run == 1: np.save(kept, x)\n'
+        'os.link(kept, "out/x.npy")',
+    )
+    outcome = project.run("repeat", "-n", "3")
+    assert outcome.code == 3
+    assert "it would be compared with itself" in outcome.out
+
+
+def test_what_lay_there_before_is_back_afterwards(project: Project) -> None:
+    with_program(project, NOISY)
+    project.save("x", np.arange(3.0))
+    project.save("old", np.arange(4.0))
+    before = {path: path.read_bytes() for path in (project.folder / "out").iterdir()}
+    outcome = project.run("repeat", "-n", "3")
+    assert outcome.code == 0
+    assert [one["name"] for one in outcome.document["variables"]] == ["x"]
+    assert {path: path.read_bytes() for path in (project.folder / "out").iterdir()} == before
+    assert files_in(project.folder / ".ciwrap") == [".gitignore"]
+
+
+def test_a_killed_repeat_is_mended_by_the_next_one(project: Project) -> None:
+    with_program(project, f"{NOISY}\nif run == 2: time.sleep(600)")
+    project.save("x", np.arange(3.0))
+    process = project.begin("repeat", "-n", "4")
+    deadline = time.monotonic() + 60
+    while runs_made(project) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert not (project.folder / "out/x.npy").exists() or runs_made(project) == 2
+    outcome = project.run("repeat", "-n", "3")
+    assert outcome.code == 0, outcome
+    assert np.load(project.folder / "out/x.npy").tolist() == [0, 1, 2]
+
+
+def test_ctrl_c_puts_everything_back(project: Project) -> None:
+    with_program(project, f"{NOISY}\nif run == 2: time.sleep(600)")
+    project.save("x", np.arange(3.0))
+    process = project.begin("repeat", "-n", "4")
+    deadline = time.monotonic() + 60
+    while runs_made(project) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130, error
+    assert np.load(project.folder / "out/x.npy").tolist() == [0, 1, 2]
+    assert files_in(project.folder / ".ciwrap") == [".gitignore"]
+
+
+def test_check_fails_beyond_the_configured_bound(project: Project) -> None:
+    with_program(project, NOISY, check="outputs: out, atol: 1e-6")
+    assert project.run("repeat", "-n", "4", "--check").code == 0
+    with_program(project, NOISY, check="outputs: out, atol: 1e-12")
+    assert project.run("repeat", "-n", "4").code == 0
+    outcome = project.run("repeat", "-n", "4", "--check")
+    assert outcome.code == 1
+    assert "is too tight" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("bound", "fit"), [("1e-8", "fits"), ("1e-12", "too_tight"), ("1e-3", "too_wide")]
+)
+def test_the_present_bound_is_judged(project: Project, bound: str, fit: str) -> None:
+    with_program(project, NOISY, check=f"outputs: out, atol: {bound}")
+    outcome = project.run("repeat", "-n", "10")
+    assert variable(outcome)["present_fit"] == fit
+    assert variable(outcome)["present_bound"]["atol"] == float(bound)
+
+
+def test_the_golden_as_the_reference(project: Project) -> None:
+    with_program(project, NOISY, check="outputs: out, atol: 1e-6, evidence: data")
+    project.save("x", np.linspace(1.0, 2.0, 500))
+    project.accept()
+    golden = np.load(project.folder / "out/x.npy")
+    outcome = project.run("repeat", "-n", "4", "--reference", "golden", "--keep")
+    assert outcome.code == 0, outcome
+    runs = [
+        np.load(project.folder / f".ciwrap/repeat/run_{number}/out/x.npy") for number in range(1, 5)
+    ]
+    assert variable(outcome)["max_abs"] == max(np.abs(one - golden).max() for one in runs)
+    assert variable(outcome)["suggested_bound"]["comparisons"] == 4
+
+
+def test_a_dry_run_runs_nothing(project: Project) -> None:
+    with_program(project, NOISY)
+    outcome = project.run("repeat", "-n", "4", "--dry-run", json_too=False)
+    assert outcome.code == 0
+    assert "4 runs, in this order" in outcome.out
+    assert runs_made(project) == 0
+
+
+def test_without_a_command_there_is_nothing_to_run(project: Project) -> None:
+    outcome = project.run("repeat")
+    assert outcome.code == 2
+    assert "no command to run" in outcome.err
+
+
+def test_outputs_beside_the_project_are_refused(project: Project) -> None:
+    with_program(project, 'np.save("../beside.npy", x)', check="outputs: ../beside.npy")
+    outcome = project.run("repeat", "-n", "3")
+    assert outcome.code == 2
+    assert "outputs outside of the configuration's folder" in outcome.err
+
+
+def test_two_at_once_do_not_mix(project: Project) -> None:
+    with_program(project, f"{NOISY}\nif run == 1: time.sleep(600)")
+    process = project.begin("repeat", "-n", "4")
+    deadline = time.monotonic() + 60
+    while runs_made(project) < 1:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    outcome = project.run("repeat", "-n", "3")
+    assert outcome.code == 3
+    assert "another process" in outcome.err or "process" in outcome.err
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+
+
+def test_the_demonstration_with_one_thread_is_equal(project: Project) -> None:
+    words = json.dumps([sys.executable, "-m", "ciwrap.demo.simulation", "out", "--threads", "1"])
+    with_program(project, "", command=words)
+    outcome = project.run("repeat", "-n", "10")
+    assert outcome.code == 0, outcome
+    assert {one["kind"] for one in outcome.document["variables"]} == {"equal"}
+    assert "28 %" in outcome.out
+    assert texts(outcome).count("28 %") == 1
