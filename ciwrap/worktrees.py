@@ -29,8 +29,13 @@ def revision_folder(
     parent = repository.top / WORK_DIR / _FOLDER
     parent.mkdir(exist_ok=True)
     _remove_left(repository, parent)
-    with repository.checked_out(commit, _free_folder(parent, commit), is_empty=is_empty) as folder:
-        yield folder
+    folder = _free_folder(parent, commit)
+    try:
+        with repository.checked_out(commit, folder, is_empty=is_empty):
+            yield folder
+    finally:
+        with contextlib.suppress(OSError):
+            parent.rmdir()  # if no other process has one
 
 
 def _free_folder(parent: Path, commit: str) -> Path:

@@ -29,10 +29,13 @@ _REMEDY = "--config FILE and --golden-dir DIR say which ones to take instead"
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """config: as if it stood in the working tree. golden_dir: where the goldens are."""
+    """config: as if it stood in the working tree. golden_dir: where the goldens are; golden_text:
+    where they are from, for people.
+    """
 
     config: Config
     golden_dir: Path
+    golden_text: str
 
 
 @contextlib.contextmanager
@@ -51,12 +54,14 @@ def reference_of(
         then = _Then(repository, Repository(folder), commit)
         config = then.config() if config_path is None else load_config(Path(config_path))
         if golden_dir is None:
-            yield Reference(config, then.goldens(config))
+            goldens = then.goldens(config)
+            place = goldens.relative_to(folder).as_posix()
+            yield Reference(config, goldens, f"{commit[:10]}:{place}")
         else:
             # It may lie in the working tree, where it changes with every commit.
             copy = Path(copies) / "golden"
             shutil.copytree(golden_dir, copy)
-            yield Reference(config, copy)
+            yield Reference(config, copy, golden_dir)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -81,10 +81,18 @@ def command(
             Search(repository, first, last) as search,
         ):
             folders.set_aside(project.checks)
-            finding = _Finding(session, project, search, folders)
+            finding = _Finding(session, project, search, folders, reference.golden_text)
             document = finding.run(started)
-    session.emit_record(document)
+    session.emit_document(_plain(document))
     return _tell(session, document)
+
+
+def _plain(document: BisectDocument) -> dict[str, Any]:
+    from ciwrap.report.document import plain, to_document
+
+    if document.result is None:
+        return plain(document)  # type: ignore[no-any-return]
+    return {**plain(document), "result": to_document(document.result)}
 
 
 @contextlib.contextmanager
@@ -103,12 +111,18 @@ class _Finding:
     """One search, commit by commit."""
 
     def __init__(
-        self, session: Session, project: Project, search: Search, folders: RunFolders
+        self,
+        session: Session,
+        project: Project,
+        search: Search,
+        folders: RunFolders,
+        golden_text: str,
     ) -> None:
         self._session = session
         self._project = project
         self._search = search
         self._folders = folders
+        self._golden_text = golden_text
         self._steps: list[Step] = []
         self._results: dict[str, RunResult] = {}
 
@@ -126,7 +140,7 @@ class _Finding:
         found = search.found
         if found is not None:
             self._check_ends(found)
-        result = None if found is None else self._results[found]
+        result = None if found is None else self._as_told(self._results[found])
         return BisectDocument(
             schema_version=1,
             kind="bisect",
@@ -136,11 +150,24 @@ class _Finding:
             found=None if found is None else describe_commit(search.repository, found),
             candidates=tuple(describe_commit(search.repository, one) for one in search.possible),
             steps=tuple(self._steps),
-            result=None if result is None else replace(result, kind="bisect"),
+            result=result,
             seconds=time.monotonic() - started,
             ciwrap_version=version("ciwrap"),
             started_at=self._session.started_at,
         )
+
+    def _as_told(self, result: RunResult) -> RunResult:
+        """The result, which names where the goldens are from and no folder of this machine."""
+        from ciwrap.report.paths import relative_to
+        from ciwrap.report.trim import trimmed
+
+        checks = tuple(
+            replace(check, golden_path=f"{self._golden_text}/{Path(check.golden_path).name}")
+            if check.golden_path is not None
+            else check
+            for check in result.checks
+        )
+        return relative_to(trimmed(replace(result, checks=checks, kind="bisect")), Path.cwd())
 
     def _look(self, commit: str) -> RunResult:
         """Runs and checks the commit that is checked out."""

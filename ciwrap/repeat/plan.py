@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from ciwrap.config.settings import FactorSettings, LevelSettings
 from ciwrap.errors import UsageError
-from ciwrap.running.cores import all_cores_but_one
 from ciwrap.model.forms import nearest
+from ciwrap.running.cores import all_cores_but_one
 from ciwrap.statistics.factors import LEAST_RUNS_PER_CELL, cells_of
 
 if TYPE_CHECKING:
