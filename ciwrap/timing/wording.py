@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from ciwrap.report.text import plural, safe_name, seconds_text
+from ciwrap.report import text
 from ciwrap.statistics.pairs import PairedComparison, TimingVerdict
 
 if TYPE_CHECKING:
@@ -28,10 +28,12 @@ def headline(found: PairedComparison) -> str:
 
 def explanation(found: PairedComparison) -> list[str]:
     """How sure the verdict is, and what would make it surer."""
-    sure = f"with {percent(found.confidence)} confidence, from {plural(found.pairs, 'pair')}"
+    sure = f"with {percent(found.confidence)} confidence, from {text.plural(found.pairs, 'pair')}"
     if found.lower is None or found.upper is None or found.smallest_detectable is None:
         least = found.pairs + (found.more_pairs or 0)
-        return [f"{percent(found.confidence)} confidence takes {plural(least, 'pair')} at least"]
+        return [
+            f"{percent(found.confidence)} confidence takes {text.plural(least, 'pair')} at least"
+        ]
     lines = [f"B takes {interval_text(found.lower, found.upper)} than A, {sure}"]
     if found.verdict is not TimingVerdict.CHANGED:
         lines.append(
@@ -48,7 +50,7 @@ def _what_would_help(found: PairedComparison) -> str:
     if found.more_pairs is None:
         return "the change is about as large as the margin, so more pairs will hardly settle it"
     return (
-        f"about {plural(found.more_pairs, 'more pair')} would show a change of"
+        f"about {text.plural(found.more_pairs, 'more pair')} would show a change of"
         f" {percent(found.margin)} (--pairs {found.pairs + found.more_pairs})"
     )
 
@@ -62,21 +64,21 @@ def table_of(document: TimingDocument) -> list[tuple[str, str, str]]:
 def _figures(side: TimedSide) -> dict[str, str]:
     spread = side.spread
     figures = {
-        "median": _seconds(spread.median),
+        "median": seconds_text(spread.median),
         "median lies between (95 %)": (
             "too few runs"
             if spread.median_lower is None or spread.median_upper is None
-            else f"{_seconds(spread.median_lower)} and {_seconds(spread.median_upper)}"
+            else f"{seconds_text(spread.median_lower)} and {seconds_text(spread.median_upper)}"
         ),
-        "shortest, longest": f"{_seconds(spread.minimum)}, {_seconds(spread.maximum)}",
+        "shortest, longest": f"{seconds_text(spread.minimum)}, {seconds_text(spread.maximum)}",
         "range over the shortest": percent(spread.range),
         "middle half over the median": percent(spread.iqr),
     }
     if side.together is not None:
-        figures[f"{side.together.size} at once: the slowest takes"] = _seconds(
+        figures[f"{side.together.size} at once: the slowest takes"] = seconds_text(
             side.together.mean_makespan
         )
-        figures["expected of runs that leave each other alone"] = _seconds(
+        figures["expected of runs that leave each other alone"] = seconds_text(
             side.together.expected_makespan
         )
         figures["share of time spent waiting for it"] = percent(side.together.waste)
@@ -90,13 +92,13 @@ def notes(document: TimingDocument) -> list[str]:
     if document.load is not None and document.load > _BUSY * cores:
         found.append(
             f"the machine was busy with other things ({document.load:.1f} processes on"
-            f" {plural(cores, 'core')}) when this began"
+            f" {text.plural(cores, 'core')}) when this began"
         )
     for side in document.sides:
         if side.spread.median < _SHORT_SECONDS:
             found.append(
-                f"a run of {side.name} takes {_seconds(side.spread.median)}, much of which is the"
-                " start of a process; let it do more work"
+                f"a run of {side.name} takes {seconds_text(side.spread.median)}, much of which is"
+                " the start of a process; let it do more work"
             )
         if (side.spread.autocorrelation or 0) > _MUCH_MEMORY:
             found.append(
@@ -112,8 +114,8 @@ def notes(document: TimingDocument) -> list[str]:
 
 def side_text(side: TimedSide) -> str:
     """`A: main (1a2b3c4): ./simulate`."""
-    revision = f"{safe_name(side.revision, 60)}: " if side.revision else ""
-    return f"{side.name}: {revision}{safe_name(side.command, 120)}"
+    revision = f"{text.safe_name(side.revision, 60)}: " if side.revision else ""
+    return f"{side.name}: {revision}{text.safe_name(side.command, 120)}"
 
 
 def change_text(change: float) -> str:
@@ -139,8 +141,8 @@ def percent(share: float) -> str:
     return f"{size:.1f} %" if 0 < size < 9.95 and not size.is_integer() else f"{size:.0f} %"
 
 
-def _seconds(seconds: float) -> str:
-    """With three digits, where `seconds_text` rounds to a tenth."""
+def seconds_text(seconds: float) -> str:
+    """With three digits, where that of other texts rounds to a tenth."""
     if 0.1 <= seconds < 10:
         return f"{seconds:.2f} s"
-    return f"{1000 * seconds:.3g} ms" if seconds < 0.1 else seconds_text(seconds)
+    return f"{1000 * seconds:.3g} ms" if seconds < 0.1 else text.seconds_text(seconds)

@@ -71,6 +71,7 @@ MAY_IMPORT = {
         *("model", "config", "environment", "report", "repository", "running", "statistics"),
         "worktrees",
     },
+    "trend": {*TOOLS, "details", "model", "golden", "report", "statistics", "timing"},
     "testing": {"errors", "arrays", "readers"},
     "demo": {*TOOLS, "model", "config", "trees", "golden", "compare", "report", "_demo"},
     "review": {
@@ -83,7 +84,7 @@ MAY_IMPORT = {
         *TOOLS,
         *("model", "config", "trees", "readers", "catalog", "captures"),
         *("golden", "details", "report", "compare", "review"),
-        *("running", "statistics", "repeat", "timing", "bisect"),
+        *("running", "statistics", "repeat", "timing", "bisect", "trend"),
         *("interrupts", "repository"),
         *("demo", "environment", "_core"),
     },
@@ -97,7 +98,7 @@ ONLY_IN = {
     "jinja2": {"report"},
     "msgspec": {
         *("catalog", "captures", "documents", "golden", "compare", "report", "action", "review"),
-        *("cli", "repeat", "timing", "bisect"),
+        *("cli", "repeat", "timing", "bisect", "trend"),
     },
     "pytest": {"testing", "pytest_plugin"},
     "hypothesis": {"testing"},

@@ -1,0 +1,157 @@
+"""`ciwrap trend`: what moves from result to result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ciwrap.cli.options import config_options, json_option
+from ciwrap.cli.section_options import section_options
+from ciwrap.config.schema import TIMING
+
+if TYPE_CHECKING:
+    from ciwrap.cli.session import Session
+    from ciwrap.golden.manifest import Manifest
+    from ciwrap.trend.document import ShareSeries, TimeSeries, TrendDocument
+
+_MOST_VARIABLES = 12
+_MOST_MARKS = 40
+
+
+@click.command(name="trend", short_help="Say what moves from result to result.")
+@click.argument("results", nargs=-1, required=True, metavar="RESULT.json...")
+@section_options(TIMING, "margin")
+@config_options
+@json_option
+@click.pass_obj
+def command(
+    session: Session,
+    results: tuple[str, ...],
+    margin: float | None,
+    config_path: str | None,
+    golden_dir: str | None,
+) -> int:
+    """Read JSON results of many runs, and say which variables come nearer to their bounds, when a
+    command became slower, and how far goldens have moved by being accepted.
+
+    Results are those of check, run, compare and time, in any order; their own times count. Nothing
+    is compared, so the exit code is 0 whatever is found; warnings are in the JSON document, too.
+
+    Exit codes: 0 done, 2 usage, 3 a result could not be read.
+    """
+    from ciwrap.config import find_config, load_config
+    from ciwrap.config.loading import timing_settings
+    from ciwrap.errors import ConfigMissingError
+    from ciwrap.trend.collect import collect
+    from ciwrap.trend.find import find_trends
+
+    config = None
+    try:
+        path = find_config(Path.cwd()) if config_path is None else Path(config_path)
+        config = load_config(path)
+    except ConfigMissingError:
+        if config_path is not None:
+            raise
+    folder = None if config is None else config.golden_dir
+    folder = folder if golden_dir is None else Path(golden_dir)
+    settings = timing_settings() if config is None else config.timing
+    document = find_trends(
+        collect([Path(result) for result in results]),
+        [] if folder is None else _manifests(folder),
+        margin=settings.margin if margin is None else margin,
+    )
+    session.emit_record(document)
+    _tell(session, document)
+    return 0
+
+
+def _manifests(folder: Path) -> list[Manifest]:
+    """The manifests of all goldens. Raises CorruptGoldenError."""
+    from ciwrap.golden.listing import stored_places
+    from ciwrap.golden.store import GoldenStore
+
+    return [
+        GoldenStore(place.under(folder)).read(place.name).manifest
+        for place in stored_places(folder)
+    ]
+
+
+def _tell(session: Session, document: TrendDocument) -> None:
+    from ciwrap.report.text import plural, safe_name
+
+    console = session.console
+    days = f"{document.first[:10]} to {document.last[:10]}"
+    console.print(f"{plural(document.results, 'result')}, {days}")
+    for warning in document.warnings:
+        console.print(f"warning: {warning}")
+    if not document.warnings:
+        console.print("nothing moves towards a bound, and nothing became slower")
+    if document.shares:
+        console.print("\nshare of the bound used, at its worst checkpoint")
+        for row in _aligned([_share_row(one) for one in document.shares[:_MOST_VARIABLES]]):
+            console.print(f"  {row}")
+        rest = len(document.shares) - _MOST_VARIABLES
+        if rest > 0:
+            console.print(f"  ... and {plural(rest, 'variable')} that use less")
+    for one in document.times:
+        console.print(f"\n{safe_name(one.command, 80)} on {safe_name(one.cpu, 60)}")
+        for line in _time_lines(one):
+            console.print(f"  {line}")
+    if document.goldens:
+        console.print("\ngoldens")
+        for walk in document.goldens:
+            unknown = f", {walk.unknown} of them unknown" if walk.unknown else ""
+            console.print(
+                f"  {safe_name(walk.check)}: replaced {walk.acceptances} times since"
+                f" {walk.since[:10]}, moved by {walk.moved:.2f} bounds at most{unknown}"
+            )
+
+
+def _share_row(one: ShareSeries) -> tuple[str, ...]:
+    from ciwrap.report.text import percent_text, safe_name
+
+    shares = [point.share for point in one.points]
+    if one.slope is None:
+        way = "no trend"
+    else:
+        way = f"{'+' if one.slope.per_step >= 0 else '-'}{percent_text(abs(one.slope.per_step))}"
+        way += " with each result"
+    return (
+        f"{safe_name(one.check, 30)}: {safe_name(one.variable, 30)}",
+        f"now {percent_text(one.newest)}",
+        f"most {percent_text(max(shares))}",
+        way,
+        f"|{bars(shares)}|" if len(shares) > 1 else "",
+    )
+
+
+def bars(shares: list[float]) -> str:
+    """A character for each of the last results: a digit for tenths of the bound, # from 1 on."""
+    return "".join("#" if one >= 1 else str(int(10 * one)) for one in shares[-_MOST_MARKS:])
+
+
+def _time_lines(one: TimeSeries) -> list[str]:
+    from ciwrap.report.text import plural
+    from ciwrap.timing.wording import change_text, seconds_text
+    from ciwrap.trend.find import moment_text
+
+    lines = [f"{plural(len(one.points), 'run')}, {seconds_text(one.median)} in the median"]
+    for point in one.change_points:
+        moment = one.points[point.position].moment
+        lines.append(
+            f"since {moment_text(moment)}: {change_text(point.change)},"
+            f" {seconds_text(point.before)} became {seconds_text(point.after)}"
+        )
+    if not one.change_points:
+        lines.append("no change of level")
+    return lines
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]

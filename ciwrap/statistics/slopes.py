@@ -1,0 +1,64 @@
+"""Whether a series of measurements goes up or down, and how fast."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ciwrap.statistics.library import scipy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Four that go up one after the other are an accident once in 24 times.
+LEAST_POINTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Slope:
+    """A straight line through a series. per_step: its rise from one measurement to the next. level:
+    its height at the last one. p: how often chance alone goes up or down as steadily.
+    """
+
+    per_step: float
+    level: float
+    p: float
+
+    def steps_until(self, height: float) -> int | None:
+        """After how many further measurements the line reaches a height; None if it never does."""
+        if self.level >= height:
+            return 0
+        if self.per_step <= 0:
+            return None
+        return int(np.ceil((height - self.level) / self.per_step))
+
+
+def slope_of(values: Sequence[float]) -> Slope | None:
+    """The line of Theil and Sen: the median of the slopes between all couples of measurements; its
+    p is that of Kendall's rank correlation with time.
+
+    None for fewer than 5 measurements, or if all are equal. Raises NotAvailableError without SciPy.
+    """
+    series = np.asarray(values, dtype=np.float64)
+    if series.size < LEAST_POINTS or np.ptp(series) == 0:
+        return None
+    stats = scipy("stats", "a trend")
+    steps = np.arange(series.size)
+    line = stats.theilslopes(series, steps)
+    level = line.intercept + line.slope * steps[-1]
+    return Slope(float(line.slope), float(level), float(stats.kendalltau(steps, series).pvalue))
+
+
+def rare_ones(chances: Sequence[float], rate: float) -> list[bool]:
+    """Which of several tests' p values count, so that with probability `rate` at most one of them
+    is a false alarm: Holm's method (1979).
+    """
+    order = sorted(range(len(chances)), key=lambda position: chances[position])
+    found = [False] * len(chances)
+    for rank, position in enumerate(order):
+        if chances[position] > rate / (len(chances) - rank):
+            break
+        found[position] = True
+    return found

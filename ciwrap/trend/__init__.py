@@ -1,0 +1,1 @@
+"""What many results say together: drift towards bounds, and run times, from commit to commit."""

@@ -1,0 +1,96 @@
+"""What `ciwrap trend` found, as the record that its JSON document is made of."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from ciwrap.details import Number
+from ciwrap.statistics.change_points import ChangePoint
+from ciwrap.statistics.slopes import Slope
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """Which result a number is from. when: UTC, ISO 8601. commit: with -dirty if files had been
+    changed; null without git.
+    """
+
+    file: str
+    when: str
+    commit: str | None = None
+
+
+class SharePoint(msgspec.Struct, frozen=True):
+    """How much of its bound a variable used up in one result, at its worst checkpoint; infinite
+    where one side alone is finite.
+    """
+
+    moment: Moment
+    share: Number
+
+
+class ShareSeries(msgspec.Struct, frozen=True):
+    """One variable over time.
+
+    points: all results, oldest first. since: the number of results against the golden and the bound
+    of today, at the end of points; the slope is theirs. until_bound: after how many further results
+    the bound is reached at this rate; null if it is not to be seen. newest: the last share.
+    """
+
+    check: str
+    variable: str
+    points: tuple[SharePoint, ...]
+    since: int
+    newest: Number
+    slope: Slope | None = None
+    until_bound: int | None = None
+
+
+class TimePoint(msgspec.Struct, frozen=True):
+    """How long a command took in one result."""
+
+    moment: Moment
+    seconds: float
+
+
+class TimeSeries(msgspec.Struct, frozen=True):
+    """One command on one kind of processor over time, oldest first."""
+
+    command: str
+    cpu: str
+    points: tuple[TimePoint, ...]
+    median: float
+    change_points: tuple[ChangePoint, ...] = ()
+
+
+class GoldenWalk(msgspec.Struct, frozen=True):
+    """How far a golden has moved by being accepted again and again.
+
+    acceptances: how often it was replaced. moved: the sum of what each of these moved, as shares of
+    the bound of then, so it can have moved no further. unknown: how many of them could not tell.
+    bound_changes: how many of them changed a bound. since: when the first of them was.
+    """
+
+    check: str
+    acceptances: int
+    moved: float
+    unknown: int
+    bound_changes: int
+    since: str
+
+
+class TrendDocument(msgspec.Struct, frozen=True):
+    """What trend found. results: how many were read. warnings: a line for each."""
+
+    schema_version: Literal[1]
+    kind: Literal["trend"]
+    results: int
+    first: str
+    last: str
+    shares: tuple[ShareSeries, ...]
+    times: tuple[TimeSeries, ...]
+    goldens: tuple[GoldenWalk, ...]
+    warnings: tuple[str, ...]
+    margin: float
+    ciwrap_version: str

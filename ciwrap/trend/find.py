@@ -1,0 +1,164 @@
+"""Finds what moves: shares of bounds, run times, goldens."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from ciwrap.report.text import percent_text, plural, safe_name, share_text
+from ciwrap.statistics.change_points import find_change_points
+from ciwrap.statistics.slopes import rare_ones, slope_of
+from ciwrap.timing.wording import change_text
+from ciwrap.trend.document import GoldenWalk, ShareSeries, TimeSeries, TrendDocument
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ciwrap.golden.manifest import Manifest
+    from ciwrap.trend.collect import Basis, Collected
+    from ciwrap.trend.document import Moment, SharePoint, TimePoint
+
+# From here on a warning: the next change of compiler may be enough.
+NEAR = 0.8
+_FAR = 2.0
+_RATE = 0.01
+# Permutations are drawn in the same way each time, so that one set of results says one thing.
+_SEED = 1
+
+
+def find_trends(found: Collected, manifests: Sequence[Manifest], *, margin: float) -> TrendDocument:
+    """What results and manifests say together. margin: the smallest change of run time that
+    counts. Raises NotAvailableError without SciPy.
+    """
+    shares = _share_series(found)
+    times = tuple(_time_series(key, points, margin) for key, points in sorted(found.times.items()))
+    goldens = tuple(walk for one in manifests if (walk := _walk(one)) is not None)
+    return TrendDocument(
+        schema_version=1,
+        kind="trend",
+        results=len(found.moments),
+        first=found.moments[0].when if found.moments else "",
+        last=found.moments[-1].when if found.moments else "",
+        shares=shares,
+        times=times,
+        goldens=goldens,
+        warnings=(
+            *(text for one in shares if (text := _share_warning(one)) is not None),
+            *(text for one in times for text in _time_warnings(one)),
+            *(text for one in goldens if (text := _golden_warning(one)) is not None),
+        ),
+        margin=margin,
+        ciwrap_version=version("ciwrap"),
+    )
+
+
+def _share_series(found: Collected) -> tuple[ShareSeries, ...]:
+    """The series of all variables; a slope only where it is no accident among so many."""
+    series = [_plain_series(key, points) for key, points in sorted(found.shares.items())]
+    slopes = [slope_of(_shares_of_today(each)) for each in series]
+    counts = rare_ones([1.0 if slope is None else slope.p for slope in slopes], _RATE)
+    told = [
+        structs.replace(each, slope=slope, until_bound=slope.steps_until(1.0))
+        if slope is not None and is_rare
+        else each
+        for each, slope, is_rare in zip(series, slopes, counts, strict=True)
+    ]
+    return tuple(sorted(told, key=lambda one: -one.newest))
+
+
+def _shares_of_today(series: ShareSeries) -> list[float]:
+    """Those against today's golden and bound; how far beyond the bound is no matter of a slope."""
+    return [min(point.share, _FAR) for point in series.points[-series.since :]]
+
+
+def _plain_series(key: tuple[str, str], points: Sequence[tuple[Basis, SharePoint]]) -> ShareSeries:
+    today = points[-1][0]
+    since = 0
+    for basis, _ in reversed(points):
+        if basis != today:
+            break
+        since += 1
+    return ShareSeries(
+        check=key[0],
+        variable=key[1],
+        points=tuple(point for _, point in points),
+        since=since,
+        newest=points[-1][1].share,
+    )
+
+
+def _time_series(key: tuple[str, str], points: Sequence[TimePoint], margin: float) -> TimeSeries:
+    seconds = [point.seconds for point in points]
+    return TimeSeries(
+        command=key[0],
+        cpu=key[1],
+        points=tuple(points),
+        median=sorted(seconds)[len(seconds) // 2],
+        change_points=find_change_points(seconds, margin=margin, seed=_SEED),
+    )
+
+
+def _walk(manifest: Manifest) -> GoldenWalk | None:
+    """None for a golden that was never replaced."""
+    replaced = [one for one in manifest.accepted if one.old_root not in (None, one.new_root)]
+    if not replaced:
+        return None
+    known = [
+        one.largest_bound_share
+        for one in replaced
+        if one.largest_bound_share is not None and isfinite(one.largest_bound_share)
+    ]
+    return GoldenWalk(
+        check=manifest.check,
+        acceptances=len(replaced),
+        moved=sum(known),
+        unknown=len(replaced) - len(known),
+        bound_changes=sum(bool(one.bounds) for one in replaced),
+        since=replaced[0].when,
+    )
+
+
+def _share_warning(one: ShareSeries) -> str | None:
+    name = f"{safe_name(one.check)}: {safe_name(one.variable)}"
+    if one.newest > 1:
+        return f"{name} is beyond its bound: {share_text(one.newest)}"
+    if one.newest >= NEAR:
+        return f"{name} uses {percent_text(one.newest)} of its bound"
+    # Nobody can look further ahead than back.
+    if one.slope is not None and one.until_bound is not None and one.until_bound <= one.since:
+        return (
+            f"{name} uses {percent_text(one.newest)} of its bound and grows by"
+            f" {percent_text(one.slope.per_step)} of it with each result: it is reached in about"
+            f" {plural(one.until_bound, 'more result')}"
+        )
+    return None
+
+
+def _time_warnings(one: TimeSeries) -> list[str]:
+    """A line for the last change, if it was for the worse."""
+    if not one.change_points or one.change_points[-1].change <= 0:
+        return []
+    last = one.change_points[-1]
+    moment = one.points[last.position].moment
+    return [
+        f"{safe_name(one.command, 60)} takes {change_text(last.change)} since {moment_text(moment)}"
+    ]
+
+
+def _golden_warning(one: GoldenWalk) -> str | None:
+    if one.moved <= 1 or one.acceptances < 2:
+        return None
+    return (
+        f"the golden of {safe_name(one.check)} was replaced {one.acceptances} times since"
+        f" {one.since[:10]} and may have moved by {one.moved:.1f} bounds in all"
+    )
+
+
+def moment_text(moment: Moment) -> str:
+    """`1a2b3c4d5e (2026-03-01)`, or the day and the file where no commit is known."""
+    if moment.commit is None:
+        return f"{moment.when[:10]} ({safe_name(moment.file, 60)})"
+    return f"{safe_name(moment.commit)[:10]} ({moment.when[:10]})"

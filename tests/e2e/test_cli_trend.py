@@ -1,0 +1,238 @@
+"""`ciwrap trend`: results over time, as `--json` wrote them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from e2e.cli_project import BASE, Project
+
+from ciwrap.model import (
+    CheckResult,
+    CommandOutcome,
+    ErrorBound,
+    Evidence,
+    RunResult,
+    VariableResult,
+    Verdict,
+)
+from ciwrap.report.document import document_text, to_document
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+BOUND = ErrorBound(atol=1e-6)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Project:
+    project = Project(tmp_path / "p")
+    (project.folder / "ciwrap.yaml").unlink()
+    return project
+
+
+def variable(name: str, share: float, bound: ErrorBound = BOUND, iteration: int = 1) -> Any:
+    differs = share > 1
+    return VariableResult(
+        name=name,
+        verdict=Verdict.DIFFER if differs else Verdict.MATCH,
+        iteration=iteration,
+        evidence=Evidence.DATA,
+        element_count=10,
+        differing_count=int(differs),
+        bound=bound,
+        max_bound_share=share,
+    )
+
+
+def result(
+    number: int,
+    variables: Sequence[Any] = (),
+    *,
+    seconds: float | None = None,
+    root: str = "0" * 32,
+    cpu: str = "A processor",
+) -> RunResult:
+    verdict = Verdict.worst(one.verdict for one in variables)
+    command = None if seconds is None else CommandOutcome("./simulate", ".", 0, seconds)
+    return RunResult(
+        verdict if variables else Verdict.NOT_COMPARABLE,
+        (CheckResult("mesh", verdict, tuple(variables), golden_root=root),) if variables else (),
+        kind="run",
+        command=command,
+        environment={"cpu": cpu, "git_commit": f"{number:040x}"},
+        started_at=f"2026-01-{1 + number // 24:02}T{number % 24:02}:00:00+00:00",
+    )
+
+
+def written(folder: Project, results: Sequence[RunResult]) -> list[str]:
+    """The results as files, in an order that is not that of time."""
+    names = []
+    for number, one in enumerate(results):
+        name = f"result_{number:03}.json"
+        (folder.folder / name).write_text(document_text(to_document(one)))
+        names.append(name)
+    return names[1::2] + names[::2]
+
+
+def test_a_variable_that_creeps_towards_its_bound_is_told_in_time(folder: Project) -> None:
+    generator = np.random.default_rng(1)
+    results = [
+        result(
+            number,
+            [
+                variable("density", 0.1 + 0.02 * number + 0.005 * generator.random()),
+                variable("density", 0.01, iteration=2),
+                variable("speed", 0.3 + 0.02 * generator.random()),
+            ],
+        )
+        for number in range(25)
+    ]
+    outcome = folder.run("trend", *written(folder, results))
+    assert outcome.code == 0
+    assert outcome.document["results"] == 25
+    density, speed = outcome.document["shares"]
+    assert density["variable"] == "density"
+    assert [point["moment"]["file"] for point in density["points"]][:2] == [
+        "result_000.json",
+        "result_001.json",
+    ]
+    assert density["slope"]["per_step"] == pytest.approx(0.02, rel=0.1)
+    assert 19 <= density["until_bound"] <= 23
+    assert "slope" not in speed
+    (warning,) = outcome.document["warnings"]
+    assert warning.startswith("mesh: density uses 58")
+    assert f"it is reached in about {density['until_bound']} more results" in warning
+    assert f"warning: {warning}" in outcome.out
+    assert "|1111122222" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (0.85, "mesh: density uses 85 % of its bound"),
+        (1.5, "mesh: density is beyond its bound: 1.50 x the bound"),
+        (float("inf"), "mesh: density is beyond its bound: beyond a bound of 0"),
+        (0.5, None),
+    ],
+)
+def test_the_newest_share_counts(folder: Project, share: float, words: str | None) -> None:
+    results = [result(0, [variable("density", 0.9)]), result(1, [variable("density", share)])]
+    outcome = folder.run("trend", *written(folder, results))
+    assert outcome.code == 0
+    assert outcome.document["warnings"] == ([] if words is None else [words])
+    assert ("nothing moves towards a bound" in outcome.out) == (words is None)
+
+
+def test_a_new_golden_and_a_new_bound_begin_anew(folder: Project) -> None:
+    shares = [0.05 * number for number in range(12)]
+    moved = [result(n, [variable("density", one)]) for n, one in enumerate(shares)]
+    moved += [result(12 + n, [variable("density", 0.05 * n)], root="1" * 32) for n in range(6)]
+    found = folder.run("trend", *written(folder, moved)).document["shares"][0]
+    assert (found["since"], len(found["points"])) == (6, 18)
+    wider = ErrorBound(atol=1e-3)
+    moved[-2:] = [result(40 + n, [variable("density", 0.1, wider)]) for n in range(2)]
+    found = folder.run("trend", *written(folder, moved)).document["shares"][0]
+    assert found["since"] == 2
+
+
+def test_one_slope_among_many_variables_is_an_accident(folder: Project) -> None:
+    """40 variables of noise in 8 results: seed 4."""
+    generator = np.random.default_rng(4)
+    results = [
+        result(n, [variable(f"v{m}", 0.5 * generator.random()) for m in range(40)])
+        for n in range(8)
+    ]
+    outcome = folder.run("trend", *written(folder, results))
+    assert all("slope" not in one for one in outcome.document["shares"])
+    assert "... and 28 variables that use less" in outcome.out
+
+
+def test_when_a_command_became_slower(folder: Project) -> None:
+    generator = np.random.default_rng(2)
+    results = [
+        result(n, seconds=(2.0 if n < 14 else 2.4) * float(np.exp(0.02 * generator.normal())))
+        for n in range(26)
+    ]
+    outcome = folder.run("trend", *written(folder, results))
+    (series,) = outcome.document["times"]
+    (point,) = series["change_points"]
+    assert point["position"] == 14
+    assert (point["before"], point["after"]) == pytest.approx((2.0, 2.4), rel=0.03)
+    (warning,) = outcome.document["warnings"]
+    assert warning.startswith("./simulate takes ")
+    assert f" more time since {14:040x}"[:26] in warning
+    # Another processor is another series, and a change for the better no warning.
+    other = [
+        result(30 + n, seconds=5.0 - 2.0 * (n > 9) + 0.01 * n, cpu="Another") for n in range(20)
+    ]
+    outcome = folder.run("trend", *written(folder, [*results, *other]))
+    assert [one["cpu"] for one in outcome.document["times"]] == ["A processor", "Another"]
+    assert len(outcome.document["times"][1]["change_points"]) == 1
+    assert len(outcome.document["warnings"]) == 1
+    wide = folder.run("trend", *written(folder, results), "--margin", "0.5")
+    assert wide.document["warnings"] == []
+    assert "no change of level" in wide.out
+
+
+def test_failed_runs_say_nothing_about_times(folder: Project) -> None:
+    failed = RunResult(
+        Verdict.NOT_COMPARABLE,
+        command=CommandOutcome("./simulate", ".", 1, 99.0),
+        started_at="2026-01-01T00:00:00+00:00",
+    )
+    outcome = folder.run("trend", *written(folder, [failed, result(5, seconds=1.0)]))
+    assert [one["seconds"] for one in outcome.document["times"][0]["points"]] == [1.0]
+
+
+def test_results_of_time_and_of_its_failures(folder: Project) -> None:
+    for name, second in (("a", "true"), ("b", "true"), ("c", "false")):
+        target = str(folder.folder / f"{name}.json")
+        folder.run(
+            *("time", "true", second, "--pairs", "1", "--warm-up", "0", "--json", target),
+            json_too=False,
+        )
+    outcome = folder.run("trend", "a.json", "b.json", "c.json")
+    assert outcome.code == 0, outcome
+    (series,) = outcome.document["times"]
+    assert (series["command"], len(series["points"])) == ("true", 2)
+
+
+def test_goldens_that_walk_away_step_by_step(folder: Project) -> None:
+    """By 0.8 bounds each time; an acceptance of what matches keeps the golden as it is."""
+    folder.configure()
+    folder.accept()
+    for step in range(1, 5):
+        folder.save("temperature", BASE + 0.8e-6 * step)
+        folder.accept("--reason", "a new compiler")
+    target = folder.folder / "now.json"
+    folder.run("check", "--json", str(target), json_too=False)
+    outcome = folder.run("trend", "now.json")
+    (walk,) = outcome.document["goldens"]
+    assert walk["acceptances"] == 2
+    assert walk["moved"] == pytest.approx(3.2, rel=0.01)
+    (warning,) = outcome.document["warnings"]
+    assert "the golden of mesh was replaced 2 times since " in warning
+    assert "may have moved by 3.2 bounds in all" in warning
+    assert "moved by 3.20 bounds at most" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{}", "is no result of check, run, compare or time"),
+        ('{"schema_version": 1, "kind": "timing", "comparison": 3}', "is no result"),
+        (None, "No such file"),
+    ],
+)
+def test_what_is_no_result(folder: Project, text: str | None, words: str) -> None:
+    if text is not None:
+        (folder.folder / "a.json").write_text(text)
+    outcome = folder.run("trend", "a.json")
+    assert outcome.code == 3
+    assert words in outcome.err
+    assert json.loads(json.dumps(outcome.document))["kind"] == "trend"
+    assert folder.run("trend").code == 2
