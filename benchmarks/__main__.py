@@ -23,6 +23,7 @@ from benchmarks import (
     busy_machine,
     demo_noise,
     element_comparison,
+    ensembles,
     false_alarms,
     golden_check,
     golden_sizes,
@@ -133,6 +134,11 @@ def _sections(options: argparse.Namespace) -> dict[str, Section]:
             "Verdicts on run times in pairs, of simulated machines",
             lambda: timing_pairs.run(trials=50 if quick else 3000),
             timing_pairs.table,
+        ),
+        "ensembles": Section(
+            "The ensemble test on Lorenz-96, 24 features, with another forcing",
+            lambda: ensembles.run(trials=100 if quick else 1000),
+            ensembles.table,
         ),
         "tree-building": Section(
             f"Building the tree of {size >> 20} MiB in memory",

@@ -134,6 +134,18 @@ def test_timing_in_pairs_is_right_as_often_as_promised(monkeypatch: pytest.Monke
     assert len(timing_pairs.table(result)) == 1 + len(result["rows"])
 
 
+def test_ensembles_are_told_apart_as_often_as_promised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quick form of `python -m benchmarks --only ensembles`, with its seed."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import ensembles
+
+    result = ensembles.run(trials=200, sizes=((60, 3),))
+    shares = {row["change"]: row["rejected"] for row in result["rows"]}
+    assert shares[0.0] <= 0.035  # 1 %, and three and a half deviations of 200 trials
+    assert shares[0.05] >= 0.95
+    assert len(ensembles.table(result)) == 2
+
+
 def test_the_plugin_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(NO_OTHER_PLUGINS))

@@ -1,0 +1,171 @@
+"""Do new runs of a chaotic program belong to an ensemble of earlier ones?
+
+Where tiny differences grow until nothing can be compared point by point, what stays are statistics
+of a run: its features. The test asks whether the features of new runs lie among those of an
+ensemble's members, and is exact at any size: under exchange of members and new runs it rejects with
+the stated rate, however few there are.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ciwrap.errors import NotComparableError, UsageError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    _Numbers = NDArray[np.float64]
+
+LEAST_MEMBERS = 20
+_SHRINK = 0.1
+_LEAST_PERMUTATIONS = 999
+_MOST_DRAWS = 5000
+
+
+class EnsembleVerdict(str, Enum):
+    """Never a match: no value of a run was compared with one of another."""
+
+    CONSISTENT = "consistent"
+    INCONSISTENT = "inconsistent"
+    TOO_SMALL = "too_small"
+
+    def __str__(self) -> str:
+        return self.value.replace("_", " ")
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureShift:
+    """How far the new runs' mean of one feature lies from the members' mean.
+
+    feature: its position. deviations: in standard deviations of the mean of so many members.
+    """
+
+    feature: int
+    deviations: float
+
+
+@dataclass(frozen=True, slots=True)
+class EnsembleTest:
+    """What the test said. members, runs: how many there were that differ from each other. p: how
+    often runs drawn from all of them lie as far out; None where they are too few. rate: of false
+    alarms. shifts: of all features that vary, the largest first. more_members: how many further
+    ones it takes; None where there are enough.
+    """
+
+    verdict: EnsembleVerdict
+    members: int
+    runs: int
+    rate: float
+    p: float | None = None
+    more_members: int | None = None
+    shifts: tuple[FeatureShift, ...] = ()
+
+
+def least_members(runs: int, rate: float) -> int:
+    """How many members it takes for so many new runs: 20, and enough ways to draw the runs from all
+    for one of them to be as rare as `rate`.
+    """
+    members = LEAST_MEMBERS
+    while math.comb(members + runs, runs) * rate < 1:
+        members += 1
+    return members
+
+
+def compare_with_ensemble(
+    members: ArrayLike, runs: ArrayLike, *, rate: float, seed: int
+) -> EnsembleTest:
+    """Tests whether new runs belong to an ensemble.
+
+    members, runs: a row of features for each. All rows are pooled and standardised; with C the
+    pooled covariance, drawn towards the unit matrix by a tenth, and m the mean of the new runs, the
+    statistic is m' C^-1 m. Its p value comes from all other ways to draw as many rows, or from 999
+    random ones (more for a rate below 1 %). Rows that are equal in every feature count once, since
+    a run that is repeated to the bit says nothing new.
+
+    Raises UsageError for shapes or a rate without a meaning, NotComparableError for features that
+    are not finite, and if all members are equal.
+    """
+    if not 0 < rate < 1:
+        raise UsageError("the rate of false alarms must be between 0 and 1")
+    old, new = _distinct(members, "members"), _distinct(runs, "new runs")
+    if old.shape[1] != new.shape[1]:
+        raise UsageError("members and new runs must have the same features")
+    if len(old) < 2:
+        raise NotComparableError(
+            "all members of the ensemble are equal to the bit, so they tell nothing about chance",
+            remedy="perturb their initial values, or give each its own seed",
+        )
+    needed = least_members(len(new), rate)
+    if len(old) < needed:
+        return EnsembleTest(
+            EnsembleVerdict.TOO_SMALL, len(old), len(new), rate, more_members=needed - len(old)
+        )
+    p = _permutation_p(old, new, rate, np.random.default_rng(seed))
+    verdict = EnsembleVerdict.INCONSISTENT if p <= rate else EnsembleVerdict.CONSISTENT
+    return EnsembleTest(verdict, len(old), len(new), rate, p=p, shifts=_shifts(old, new))
+
+
+def _permutation_p(
+    old: _Numbers, new: _Numbers, rate: float, generator: np.random.Generator
+) -> float:
+    pooled = np.concatenate([new, old])
+    varies = np.ptp(pooled, axis=0) > 0
+    if not varies.any():
+        return 1.0
+    pooled = pooled[:, varies]
+    pooled = (pooled - pooled.mean(axis=0)) / pooled.std(axis=0, ddof=1)
+    covariance = np.cov(pooled, rowvar=False).reshape(pooled.shape[1], -1)
+    covariance = (1 - _SHRINK) * covariance + _SHRINK * np.eye(len(covariance))
+    # In these coordinates the statistic is a plain squared length.
+    rows = np.linalg.solve(np.linalg.cholesky(covariance), pooled.T).T
+    count = len(new)
+    lengths = _squared_lengths(rows, _draws(len(rows), count, rate, generator))
+    # The runs themselves are one of the draws, or are counted beside random ones.
+    as_far = int(np.sum(lengths[1:] >= lengths[0] * (1 - 1e-12)))
+    return (1 + as_far) / len(lengths)
+
+
+def _draws(total: int, count: int, rate: float, generator: np.random.Generator) -> NDArray[np.intp]:
+    """Ways to draw `count` of `total` rows: all if they are few, else random ones. The first way is
+    the first rows.
+    """
+    if math.comb(total, count) <= _MOST_DRAWS:
+        return np.array(list(combinations(range(total), count)))
+    draws = max(_LEAST_PERMUTATIONS, math.ceil(10 / rate) - 1)
+    keys = generator.random((draws, total))
+    drawn = np.argpartition(keys, count - 1, axis=1)[:, :count]
+    return np.concatenate([np.arange(count)[np.newaxis], drawn])
+
+
+def _squared_lengths(rows: _Numbers, draws: NDArray[np.intp]) -> _Numbers:
+    lengths: _Numbers = np.sum(rows[draws].mean(axis=1) ** 2, axis=1)
+    return lengths
+
+
+def _shifts(old: _Numbers, new: _Numbers) -> tuple[FeatureShift, ...]:
+    spread = old.std(axis=0, ddof=1) / math.sqrt(len(new))
+    moved = new.mean(axis=0) - old.mean(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        deviations = np.where(moved == 0, 0.0, moved / spread)
+    order = np.argsort(-np.abs(deviations), kind="stable")
+    return tuple(
+        FeatureShift(int(one), float(deviations[one])) for one in order if deviations[one] != 0
+    )
+
+
+def _distinct(rows: ArrayLike, what: str) -> _Numbers:
+    values = np.asarray(rows, dtype=np.float64)
+    if values.ndim != 2 or 0 in values.shape:
+        raise UsageError(f"{what} must be rows of features, and one at least")
+    if not np.all(np.isfinite(values)):
+        raise NotComparableError(f"some features of the {what} are not finite")
+    _, first = np.unique(values, axis=0, return_index=True)
+    found: _Numbers = values[np.sort(first)]
+    return found

@@ -1,0 +1,126 @@
+"""Whether new runs belong to an ensemble: exactness, sizes, and what is refused. Seeds stated."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pytest
+
+from ciwrap.errors import NotComparableError, UsageError
+from ciwrap.statistics.ensemble import EnsembleVerdict, compare_with_ensemble, least_members
+
+
+def rows(seed: int, count: int, features: int = 6, shift: float = 0.0) -> np.ndarray:
+    """Features that hang together, on scales of their own."""
+    generator = np.random.default_rng(seed)
+    mixed = generator.normal(size=(count, features)) @ np.triu(np.ones((features, features)))
+    return (mixed + shift) * 10.0 ** np.arange(features)
+
+
+def test_the_rate_of_false_alarms_is_the_stated_one() -> None:
+    """1000 trials with features far from normal; at 5 %, so that there is something to count."""
+    generator = np.random.default_rng(3)
+    rejected = 0
+    for trial in range(1000):
+        drawn = np.exp(generator.standard_t(3, size=(28, 5)).clip(-8, 8))
+        found = compare_with_ensemble(drawn[:25], drawn[25:], rate=0.05, seed=trial)
+        rejected += found.verdict is EnsembleVerdict.INCONSISTENT
+    assert 0.03 < rejected / 1000 < 0.07
+
+
+def test_p_is_that_of_all_ways_to_draw_the_runs() -> None:
+    """Counted over all of them, with covariance and statistic written out."""
+    old, new = rows(1, 20, 3), rows(2, 2, 3, shift=1.0)
+    pooled = np.concatenate([new, old])
+    standard = (pooled - pooled.mean(axis=0)) / pooled.std(axis=0, ddof=1)
+    inverse = np.linalg.inv(0.9 * np.cov(standard.T) + 0.1 * np.eye(3))
+
+    def statistic(chosen: tuple[int, ...]) -> float:
+        mean = standard[list(chosen)].mean(axis=0)
+        return float(mean @ inverse @ mean)
+
+    everything = [statistic(chosen) for chosen in combinations(range(22), 2)]
+    exact = np.mean(np.array(everything) >= statistic((0, 1)) - 1e-12)
+    found = compare_with_ensemble(old, new, rate=0.01, seed=7)
+    assert found.p == pytest.approx(exact)
+
+
+def test_runs_of_another_kind_are_found_and_what_weighs_most_is_named() -> None:
+    old, new = rows(4, 60), rows(5, 3)
+    assert compare_with_ensemble(old, new, rate=0.01, seed=0).verdict is EnsembleVerdict.CONSISTENT
+    new[:, 2] += 6 * old[:, 2].std()
+    found = compare_with_ensemble(old, new, rate=0.01, seed=0)
+    assert found.verdict is EnsembleVerdict.INCONSISTENT
+    assert found.p is not None
+    assert found.p <= 0.01
+    assert found.shifts[0].feature == 2
+    assert found.shifts[0].deviations == pytest.approx(
+        (new[:, 2].mean() - old[:, 2].mean()) / (old[:, 2].std(ddof=1) / np.sqrt(3))
+    )
+    weights = [abs(one.deviations) for one in found.shifts]
+    assert weights == sorted(weights, reverse=True)
+
+
+def test_a_feature_that_never_varied_and_now_does() -> None:
+    old, new = rows(6, 40), rows(7, 3)
+    old[:, 1] = new[:, 1] = 5.0
+    same = compare_with_ensemble(old, new, rate=0.01, seed=0)
+    assert same.verdict is EnsembleVerdict.CONSISTENT
+    assert all(one.feature != 1 for one in same.shifts)
+    new[:, 1] = 5.0 + 1e-9
+    found = compare_with_ensemble(old, new, rate=0.01, seed=0)
+    assert found.verdict is EnsembleVerdict.INCONSISTENT
+    assert found.shifts[0].feature == 1
+    assert np.isinf(found.shifts[0].deviations)
+
+
+@pytest.mark.parametrize(("runs", "rate", "least"), [(1, 0.01, 99), (2, 0.01, 20), (3, 1e-4, 38)])
+def test_how_many_members_it_takes(runs: int, rate: float, least: int) -> None:
+    assert least_members(runs, rate) == least
+    assert comb(least + runs, runs) * rate >= 1
+    few = compare_with_ensemble(rows(8, least - 1), rows(9, runs), rate=rate, seed=0)
+    assert (few.verdict, few.more_members, few.p) == (EnsembleVerdict.TOO_SMALL, 1, None)
+    enough = compare_with_ensemble(rows(8, least), rows(9, runs), rate=rate, seed=0)
+    assert enough.verdict is EnsembleVerdict.CONSISTENT
+    far = compare_with_ensemble(rows(8, least), rows(9, runs, shift=50), rate=rate, seed=0)
+    assert far.verdict is EnsembleVerdict.INCONSISTENT
+
+
+def test_runs_that_are_equal_to_the_bit_count_once() -> None:
+    old, new = rows(10, 25), rows(11, 1)
+    found = compare_with_ensemble(old, np.repeat(new, 5, axis=0), rate=0.01, seed=0)
+    assert (found.runs, found.verdict) == (1, EnsembleVerdict.TOO_SMALL)
+    few = compare_with_ensemble(np.repeat(old[:10], 9, axis=0), rows(12, 3), rate=0.01, seed=0)
+    assert (few.members, few.verdict) == (10, EnsembleVerdict.TOO_SMALL)
+    with pytest.raises(NotComparableError, match="equal to the bit"):
+        compare_with_ensemble(np.repeat(new, 30, axis=0), new, rate=0.01, seed=0)
+
+
+def test_the_same_seed_says_the_same() -> None:
+    old, new = rows(13, 30), rows(14, 3, shift=0.8)
+    found = {compare_with_ensemble(old, new, rate=0.01, seed=5).p for _ in range(3)}
+    assert len(found) == 1
+
+
+def test_more_features_than_members_can_be_tested() -> None:
+    old, new = rows(15, 25, 60), rows(16, 3, 60)
+    assert compare_with_ensemble(old, new, rate=0.01, seed=0).p is not None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kind"),
+    [
+        (np.ones(5), np.ones((1, 5)), UsageError),
+        (np.ones((20, 5)), np.ones((0, 5)), UsageError),
+        (rows(1, 30), rows(2, 3, 5), UsageError),
+        (rows(1, 30), rows(2, 3) * np.nan, NotComparableError),
+        (rows(1, 30) * np.inf, rows(2, 3), NotComparableError),
+    ],
+)
+def test_what_cannot_be_tested(old: np.ndarray, new: np.ndarray, kind: type[Exception]) -> None:
+    with pytest.raises(kind):
+        compare_with_ensemble(old, new, rate=0.01, seed=0)
+    with pytest.raises(UsageError):
+        compare_with_ensemble(rows(1, 30), rows(2, 3), rate=0.0, seed=0)
