@@ -117,3 +117,12 @@ def _cast(elements: NDArray[Any], target: np.dtype[Any]) -> NDArray[Any]:
         # The imaginary part would be dropped silently; what has one does not come back equal.
         elements = elements.real
     return elements.astype(target)
+
+
+def as_doubles(elements: NDArray[Any], dtype: str) -> NDArray[np.float64]:
+    """Numbers of any dtype as doubles, rounded where they do not fit; complex ones as two each."""
+    if is_bfloat16(dtype):
+        elements = widen_bfloat16(elements)
+    if elements.dtype.kind == "c":
+        elements = elements.view(elements.real.dtype)
+    return elements.astype(np.float64)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from ciwrap.bisect.document import BisectDocument
+from ciwrap.ensemble.document import CaptureEnsembleDocument, EnsembleDocument
 from ciwrap.golden.manifest import Count, Root
 from ciwrap.golden.show import ShownVariable
 from ciwrap.model import RunResult
@@ -176,6 +177,8 @@ DOCUMENTS = (
     TimingDocument,
     BisectDocument,
     TrendDocument,
+    CaptureEnsembleDocument,
+    EnsembleDocument,
     RepeatResult,
 )
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ciwrap.arrays.convert import is_bfloat16, widen_bfloat16
+from ciwrap.arrays.convert import as_doubles
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,24 +40,16 @@ def read_sample(values: Values, size: int) -> NDArray[np.float64] | None:
         return None
     count = values.element_count
     if count <= size:
-        return _doubles(values.read(0, count), values.dtype)
+        return as_doubles(values.read(0, count), values.dtype)
     blocks = size // _BLOCK
     firsts = np.linspace(0, count - _BLOCK, blocks).astype(np.int64)
-    parts = [_doubles(values.read(int(first), _BLOCK), values.dtype) for first in firsts]
+    parts = [as_doubles(values.read(int(first), _BLOCK), values.dtype) for first in firsts]
     return np.concatenate(parts)
 
 
 def has_zeros(values: Values) -> bool:
     """Whether any element is 0. Reads all of them."""
-    return any(bool(np.any(_doubles(slab, values.dtype) == 0)) for _, slab in values.slabs())
-
-
-def _doubles(elements: NDArray[Any], dtype: str) -> NDArray[np.float64]:
-    if is_bfloat16(dtype):
-        elements = widen_bfloat16(elements)
-    if elements.dtype.kind == "c":
-        elements = elements.view(elements.real.dtype)
-    return elements.astype(np.float64)
+    return any(bool(np.any(as_doubles(slab, values.dtype) == 0)) for _, slab in values.slabs())
 
 
 @dataclass(slots=True)

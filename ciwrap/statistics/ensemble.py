@@ -78,6 +78,16 @@ def least_members(runs: int, rate: float) -> int:
     return members
 
 
+def least_runs(members: int, rate: float) -> int | None:
+    """How many new runs it takes for so many members; None if none are enough."""
+    if members < LEAST_MEMBERS:
+        return None
+    runs = 1
+    while math.comb(members + runs, runs) * rate < 1:
+        runs += 1
+    return runs
+
+
 def compare_with_ensemble(
     members: ArrayLike, runs: ArrayLike, *, rate: float, seed: int
 ) -> EnsembleTest:
@@ -94,7 +104,7 @@ def compare_with_ensemble(
     """
     if not 0 < rate < 1:
         raise UsageError("the rate of false alarms must be between 0 and 1")
-    old, new = _distinct(members, "members"), _distinct(runs, "new runs")
+    old, new = distinct_rows(members, "members"), distinct_rows(runs, "new runs")
     if old.shape[1] != new.shape[1]:
         raise UsageError("members and new runs must have the same features")
     if len(old) < 2:
@@ -160,7 +170,10 @@ def _shifts(old: _Numbers, new: _Numbers) -> tuple[FeatureShift, ...]:
     )
 
 
-def _distinct(rows: ArrayLike, what: str) -> _Numbers:
+def distinct_rows(rows: ArrayLike, what: str) -> _Numbers:
+    """The rows without those that are equal to an earlier one. what: they are, for messages. Raises
+    UsageError for no rows of features, NotComparableError for features that are not finite.
+    """
     values = np.asarray(rows, dtype=np.float64)
     if values.ndim != 2 or 0 in values.shape:
         raise UsageError(f"{what} must be rows of features, and one at least")

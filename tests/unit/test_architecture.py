@@ -72,6 +72,11 @@ MAY_IMPORT = {
         "worktrees",
     },
     "trend": {*TOOLS, "details", "model", "golden", "report", "statistics", "timing"},
+    "ensemble": {
+        *TOOLS,
+        *("details", "model", "config", "arrays", "catalog", "golden", "compare", "report"),
+        "statistics",
+    },
     "testing": {"errors", "arrays", "readers"},
     "demo": {*TOOLS, "model", "config", "trees", "golden", "compare", "report", "_demo"},
     "review": {
@@ -85,6 +90,7 @@ MAY_IMPORT = {
         *("model", "config", "trees", "readers", "catalog", "captures"),
         *("golden", "details", "report", "compare", "review"),
         *("running", "statistics", "repeat", "timing", "bisect", "trend"),
+        "ensemble",
         *("interrupts", "repository"),
         *("demo", "environment", "_core"),
     },
@@ -98,7 +104,7 @@ ONLY_IN = {
     "jinja2": {"report"},
     "msgspec": {
         *("catalog", "captures", "documents", "golden", "compare", "report", "action", "review"),
-        *("cli", "repeat", "timing", "bisect", "trend"),
+        *("cli", "repeat", "timing", "bisect", "trend", "ensemble"),
     },
     "pytest": {"testing", "pytest_plugin"},
     "hypothesis": {"testing"},

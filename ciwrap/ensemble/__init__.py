@@ -1,0 +1,1 @@
+"""Ensembles of runs of chaotic programs: their features, kept as goldens."""

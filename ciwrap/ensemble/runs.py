@@ -1,0 +1,60 @@
+"""The features of several runs of one check, each in a folder of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ciwrap.ensemble.features import features_of
+from ciwrap.errors import NotComparableError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from ciwrap.config import Check
+    from ciwrap.ensemble.features import FeatureChoice
+
+_MOST_NAMES = 3
+
+
+def features_of_runs(
+    check: Check,
+    folders: Sequence[Path],
+    choice: FeatureChoice,
+    names: tuple[str, ...] | None = None,
+) -> tuple[tuple[str, ...], list[tuple[float, ...]]]:
+    """The names of features, and a row of them for each run.
+
+    folders: each has the outputs of a run as the project's folder would. names: that the runs must
+    have; None for those of the first run. Raises UsageError for a folder that is named twice or is
+    none, NotComparableError for a run with other features.
+    """
+    seen: set[Path] = set()
+    rows = []
+    for folder in folders:
+        if not folder.is_dir():
+            raise UsageError("there is no such folder of a run", file=folder)
+        if folder.resolve() in seen:
+            raise UsageError("this run is named twice", file=folder)
+        seen.add(folder.resolve())
+        found = features_of(replace(check, root=folder), choice)
+        names = tuple(found) if names is None else names
+        _refuse_others(folder, names, found)
+        rows.append(tuple(found[name] for name in names))
+    assert names is not None
+    return names, rows
+
+
+def _refuse_others(folder: Path, names: tuple[str, ...], found: dict[str, float]) -> None:
+    for what, others in (
+        ("lacks", [name for name in names if name not in found]),
+        ("also has", [name for name in found if name not in names]),
+    ):
+        if others:
+            more = ", ..." if len(others) > _MOST_NAMES else ""
+            raise NotComparableError(
+                f"the run {what} {', '.join(others[:_MOST_NAMES])}{more}",
+                file=folder,
+                remedy="members and new runs must write the same variables",
+            )
