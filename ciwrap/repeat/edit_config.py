@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
     from ciwrap.config import Check, Config
 
-_OUR_COMMENT = re.compile(r"#? ?\d+ x largest of \d+ differences, \d{4}-\d\d-\d\d")
+_OUR_COMMENT = re.compile(
+    r"(\d+ x largest of \d+ differences|three digits are left here), \d{4}-\d\d-\d\d"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,18 @@ class BoundEdit:
         return f"{name}: {number_text(value)}"
 
 
-def edited(text: str, edits: Sequence[BoundEdit], path: Path) -> str:
+@dataclass(frozen=True, slots=True)
+class IterationEdit:
+    """Up to which iteration a check is to compare."""
+
+    check: str
+    until: int
+    comment: str
+
+
+def edited(
+    text: str, edits: Sequence[BoundEdit], path: Path, iterations: Sequence[IterationEdit] = ()
+) -> str:
     """The text with the bounds in it, each with its comment at the end of its line.
 
     path: of the file, for messages. Raises ConfigError for a file that cannot be read, or whose
@@ -58,24 +71,31 @@ def edited(text: str, edits: Sequence[BoundEdit], path: Path) -> str:
                 file=path,
             )
         new = _Editor(new).put(edit)
-    _refuse_other_changes(before, new, edits, path)
+    for one in iterations:
+        new = _Editor(new).put_iteration(one)
+    _refuse_other_changes(before, new, edits, iterations, path)
     return new
 
 
 def _refuse_other_changes(
-    before: Config, text: str, edits: Sequence[BoundEdit], path: Path
+    before: Config,
+    text: str,
+    edits: Sequence[BoundEdit],
+    iterations: Sequence[IterationEdit],
+    path: Path,
 ) -> None:
     try:
         after = load_text(text, path)
         is_right = all(
             after.check(one.check).settings_for(VariableId(one.variable)).bound == one.bound
             for one in edits
-        )
+        ) and all(after.check(one.check).until_iteration == one.until for one in iterations)
     except ConfigError:
         is_right = False
     if is_right:
         names = {(one.check, one.variable) for one in edits}
-        is_right = _rest(before, names) == _rest(after, names)
+        limited = {one.check for one in iterations}
+        is_right = _rest(before, names, limited) == _rest(after, names, limited)
     if not is_right:
         raise ConfigError(
             "is written in a form that bounds cannot be put into",
@@ -84,12 +104,17 @@ def _refuse_other_changes(
         )
 
 
-def _rest(config: Config, names: set[tuple[str, str]]) -> list[object]:
-    """All that a configuration says, but the bounds of these variables."""
-    return [
-        replace(config, checks=()),
-        *((replace(check, rules=(), line=None), _rules(check, names)) for check in config.checks),
-    ]
+def _rest(config: Config, names: set[tuple[str, str]], limited: set[str]) -> list[object]:
+    """All that a configuration says, but the bounds of these variables, and the last iterations of
+    these checks.
+    """
+
+    def plain(check: Check) -> Check:
+        until = None if check.name in limited else check.until_iteration
+        return replace(check, rules=(), line=None, until_iteration=until)
+
+    checks = ((plain(check), _rules(check, names)) for check in config.checks)
+    return [replace(config, checks=()), *checks]
 
 
 def _rules(check: Check, names: set[tuple[str, str]]) -> list[tuple[str, dict[str, Any]]]:
@@ -128,6 +153,18 @@ class _Editor:
         indent = " " * check.start_mark.column
         text = f"variables:{self._newline}{indent}  {entry}"
         return self._append(check, text, edit.comment)
+
+    def put_iteration(self, edit: IterationEdit) -> str:
+        check = self._check(edit.check)
+        if check is None:
+            return self._text
+        setting = f"until_iteration: {edit.until}"
+        for key, value in check.value:
+            if key.value == "until_iteration":
+                start = key.start_mark.index
+                text = f"{self._text[:start]}{setting}{self._text[_end(value) :]}"
+                return _with_comment(text, start + len(setting), edit.comment)
+        return self._append(check, setting, edit.comment)
 
     def _check(self, name: str) -> yaml.MappingNode | None:
         root = yaml.compose(self._text, Loader=yaml.SafeLoader)

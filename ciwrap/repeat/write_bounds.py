@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ciwrap.config.nodes import read_text
 from ciwrap.errors import UsageError
 from ciwrap.model.repeat_result import BoundFit
-from ciwrap.repeat.edit_config import BoundEdit, edited
+from ciwrap.repeat.edit_config import BoundEdit, IterationEdit, edited
 from ciwrap.report.repeat_words import bound_reason
 
 if TYPE_CHECKING:
@@ -49,11 +49,24 @@ def changed_config(result: RepeatResult, path: Path) -> ConfigChange | None:
         and one.present_fit is not BoundFit.FITS
         and one.suggested_bound.bound != one.present_bound
     ]
-    if not edits:
-        return None
+    iterations = _iterations(result, today)
     text = read_text(path)
-    new = edited(text, edits, path)
+    new = edited(text, edits, path, iterations)
+    if new == text:
+        return None
     lines = difflib.unified_diff(
         text.splitlines(), new.splitlines(), path.name, f"{path.name} (new)", n=2, lineterm=""
     )
     return ConfigChange(new, tuple(lines))
+
+
+def _iterations(result: RepeatResult, today: str) -> list[IterationEdit]:
+    """Of each check with variables that grow, the last iteration that is good for all of them."""
+    until: dict[str, int] = {}
+    for one in result.variables:
+        if one.compare_until is not None:
+            until[one.check] = min(until.get(one.check, one.compare_until), one.compare_until)
+    return [
+        IterationEdit(check, last, f"three digits are left here, {today}")
+        for check, last in until.items()
+    ]

@@ -9,7 +9,7 @@ import pytest
 from ciwrap.config.loading import load_text
 from ciwrap.errors import ConfigError
 from ciwrap.model import ErrorBound, VariableId
-from ciwrap.repeat.edit_config import BoundEdit, edited
+from ciwrap.repeat.edit_config import BoundEdit, IterationEdit, edited
 
 PATH = Path("/nowhere/ciwrap.yaml")
 CHECK = "checks:\n  mesh:\n    outputs: out\n"
@@ -133,3 +133,25 @@ def test_an_alias_that_two_checks_share_is_refused() -> None:
     )
     with pytest.raises(ConfigError, match="form that bounds cannot be put into"):
         put(text, "x")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (CHECK, f"{CHECK}    until_iteration: 30  # why\n"),
+        (f"{CHECK}    until_iteration: 7\n", f"{CHECK}    until_iteration: 30  # why\n"),
+        (
+            "checks: {mesh: {outputs: out}}\n",
+            "checks: {mesh: {outputs: out, until_iteration: 30}}  # why\n",
+        ),
+    ],
+)
+def test_the_last_iteration_finds_its_place(text: str, wanted: str) -> None:
+    assert edited(text, [], PATH, [IterationEdit("mesh", 30, "why")]) == wanted
+
+
+def test_later_iterations_are_ignored() -> None:
+    check = load_text(f"{CHECK}    until_iteration: 30\n", PATH).check("mesh")
+    assert not check.is_ignored(VariableId("x", 30, 2))
+    assert check.is_ignored(VariableId("x", 31, 2))
+    assert not check.is_ignored(VariableId("x"))
