@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 from secrets import randbelow
 from typing import TYPE_CHECKING, cast
 
 import click
 
 from ciwrap.cli.options import config_options, json_option, resource_options, verbose_option
+from ciwrap.errors import ConfigMissingError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +32,13 @@ _MOST_IN_FULL = 4
 @click.command(name="repeat", short_help="Run the command several times; suggest error bounds.")
 @click.argument("names", nargs=-1, metavar="[CHECK]...")
 @click.option("-n", "--count", type=click.IntRange(2, 2000), metavar="N", help="How many runs.")
+@click.option(
+    "--runs",
+    "run_globs",
+    multiple=True,
+    metavar="GLOB",
+    help="Run nothing: compare these folders, each of which is a run.",
+)
 @click.option(
     "--vary",
     "factor_names",
@@ -59,6 +68,7 @@ def command(
     session: Session,
     names: tuple[str, ...],
     count: int | None,
+    run_globs: tuple[str, ...],
     factor_names: tuple[str, ...],
     reference: str | None,
     seed: int | None,
@@ -85,6 +95,14 @@ def command(
     from ciwrap.repeat.result import make_result
 
     started = time.monotonic()
+    if run_globs:
+        project = _project_if_any(config_path, golden_dir, names)
+        _refuse_beside_runs(count=count, vary=factor_names, seed=seed, keep=keep)
+        result = _existing_runs(session, project, run_globs, reference, is_checked=is_checked)
+        code = _finish(session, result, started)
+        if write_bounds:
+            _write_bounds(session, project, result, is_dry=dry_run)
+        return code
     project = load_project(config_path, golden_dir, names)
     settings = project.own_config.repeat
     reference = reference or settings.reference
@@ -109,14 +127,69 @@ def command(
     result = make_result(
         found.measurers, found.runs, plan=plan, reference=reference, is_checked=is_checked
     )
-    code = _finish(session, project, result, started)
+    code = _finish(session, result, started)
     if write_bounds:
         _write_bounds(session, project, result, is_dry=dry_run)
     return code
 
 
+def _project_if_any(
+    config_path: str | None, golden_dir: str | None, names: tuple[str, ...]
+) -> Project | None:
+    """The project; None if there is no configuration, and nothing was asked of one."""
+    from ciwrap.cli.load_project import load_project
+
+    try:
+        return load_project(config_path, golden_dir, names)
+    except ConfigMissingError:
+        if config_path is not None or names:
+            raise
+        return None
+
+
+def _refuse_beside_runs(**given: object) -> None:
+    """Raises UsageError for options that say how to run, where nothing is."""
+    for name, value in given.items():
+        if value not in (None, (), False):
+            raise UsageError(f"--{name} has no meaning with --runs, which runs nothing")
+
+
+def _existing_runs(
+    session: Session,
+    project: Project | None,
+    run_globs: tuple[str, ...],
+    reference: str | None,
+    *,
+    is_checked: bool,
+) -> RepeatResult:
+    from ciwrap.cli.rules import make_rules
+    from ciwrap.model import SettingsLayer
+    from ciwrap.repeat.existing import existing_runs, measure_existing
+    from ciwrap.repeat.repeat import HowToRepeat
+    from ciwrap.repeat.result import make_result
+
+    if reference == "golden" and project is None:
+        raise UsageError("without a configuration there is no golden")
+    paths = existing_runs(run_globs)
+    how = HowToRepeat(
+        names=(),
+        golden=project.store if project is not None and reference == "golden" else None,
+        resources=session.resources,
+        told=_teller(session, len(paths)),
+    )
+    found = measure_existing(
+        paths,
+        () if project is None else project.checks,
+        make_rules(None, SettingsLayer(), ()),
+        how,
+    )
+    return make_result(
+        found.measurers, found.runs, reference=reference or "first", is_checked=is_checked
+    )
+
+
 def _write_bounds(
-    session: Session, project: Project, result: RepeatResult, *, is_dry: bool
+    session: Session, project: Project | None, result: RepeatResult, *, is_dry: bool
 ) -> None:
     """Shows what the suggested bounds change in ciwrap.yaml, then writes it.
 
@@ -127,6 +200,8 @@ def _write_bounds(
     from ciwrap.report.document import write_text
     from ciwrap.report.text import safe_text
 
+    if project is None:
+        raise UsageError("there is no ciwrap.yaml to write to", remedy="'ciwrap init' writes one")
     path = project.own_config.path
     change = changed_config(result, path)
     console = session.console
@@ -187,7 +262,7 @@ def _show_plan(session: Session, plan: Plan) -> int:
     return 0
 
 
-def _finish(session: Session, project: Project, result: RepeatResult, started: float) -> int:
+def _finish(session: Session, result: RepeatResult, started: float) -> int:
     """Tells what was found, and returns the exit code."""
     from importlib.metadata import version
 
@@ -197,7 +272,7 @@ def _finish(session: Session, project: Project, result: RepeatResult, started: f
 
     result = replace(
         result,
-        environment=describe_environment(project.root),
+        environment=describe_environment(Path.cwd()),
         ciwrap_version=version("ciwrap"),
         started_at=session.started_at,
         seconds=time.monotonic() - started,

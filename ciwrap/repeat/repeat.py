@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from ciwrap.catalog.catalog import Catalog
 from ciwrap.catalog.rules import Rules
-from ciwrap.compare.check import arrangement_of, check_outputs, outputs_of
+from ciwrap.compare.check import arrangement_of, check_catalog, outputs_of
 from ciwrap.config.placeholders import RunPlace
 from ciwrap.errors import NotComparableError, OutputMissingError, UsageError
 from ciwrap.model.repeat_result import RepeatedRun
@@ -71,7 +72,7 @@ def repeat_command(
             config = config_of(RunPlace(run.number, run.seed))
             checks = [config.check(name) for name in how.names]
             if not found.measurers:
-                found.measurers = [_measurer(one, how) for one in checks]
+                found.measurers = [measurer_of(one, how) for one in checks]
             folders.set_aside(checks)
             record = _one_run(config, checks, plan, run, how, found, folders)
             found.runs.append(record)
@@ -98,13 +99,17 @@ def _refuse_idle(config: Config, names: Iterable[str]) -> None:
         )
 
 
-def _measurer(check: Check, how: HowToRepeat) -> Measurer:
+def measurer_of(check: Check, how: HowToRepeat) -> Measurer:
+    """What measures the runs of a configured check. Raises GoldenMissingError and the other errors
+    of reading a golden, where that is the reference.
+    """
     against = None
     if how.golden is not None:
-        store = how.golden
+        golden = how.golden.read(check.name)
 
         def against_golden(outputs: RunOutputs) -> CheckResult:
-            return check_outputs(replace(check, root=outputs.place), store, resources=how.resources)
+            with Catalog(outputs.found, arrangement_of(check)) as catalog:
+                return check_catalog(check, golden, catalog, resources=how.resources)
 
         against = against_golden
     rules = Rules(

@@ -374,3 +374,11 @@ def test_no_bound_is_written_if_a_run_failed(project: Project) -> None:
     assert outcome.code == 2
     assert "no bound was written" in outcome.err
     assert (project.folder / "ciwrap.yaml").read_text() == text
+
+
+def test_a_golden_that_is_missing_is_told_of_before_anything_runs(project: Project) -> None:
+    with_program(project, NOISY)
+    outcome = project.run("repeat", "--reference", "golden")
+    assert outcome.code == 3
+    assert "golden/mesh.golden" in outcome.err
+    assert runs_made(project) == 0
