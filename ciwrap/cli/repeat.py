@@ -53,6 +53,13 @@ _MOST_IN_FULL = 4
     help="Compare runs with the first one, or with the golden.",
 )
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), help="Of the order, and of {seed}.")
+@click.option(
+    "--concurrent",
+    type=click.IntRange(1, 256),
+    default=1,
+    metavar="M",
+    help="So many runs at a time; they need {run} in their outputs.",
+)
 @click.option("--write-bounds", is_flag=True, help="Write the suggested bounds to ciwrap.yaml.")
 @click.option(
     "--dry-run", is_flag=True, help="Show the runs; with --write-bounds, the bounds; write nothing."
@@ -72,6 +79,7 @@ def command(
     factor_names: tuple[str, ...],
     reference: str | None,
     seed: int | None,
+    concurrent: int,
     write_bounds: bool,
     dry_run: bool,
     keep: bool,
@@ -119,6 +127,7 @@ def command(
         names=tuple(check.name for check in project.checks),
         keeps=keep,
         is_shown=session.verbose,
+        concurrent=concurrent,
         golden=project.store if reference == "golden" else None,
         resources=session.resources,
         told=_teller(session, len(plan.runs)),

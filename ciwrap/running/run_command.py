@@ -22,15 +22,19 @@ if TYPE_CHECKING:
 _TAIL_BYTES = 4000
 _GRACE_SECONDS = 5.0
 _DRAIN_SECONDS = 2.0
+_LOOK_SECONDS = 0.2
 
 
-def run_command(settings: CommandSettings, *, is_shown: bool = True) -> CommandOutcome:
+def run_command(
+    settings: CommandSettings, *, is_shown: bool = True, stop: threading.Event | None = None
+) -> CommandOutcome:
     """Runs a command to its end or its time limit, and tells what happened.
 
     is_shown: whether its output goes to stderr as it comes; the end of it is in the outcome in any
-    case. On Ctrl-C the command and its children are ended, too. Raises KeyboardInterrupt then, and
-    UsageError for cores that this machine does not give: a command that cannot be started has the
-    exit code None and says why in its output_tail.
+    case. stop: ends the command once it is set, for those who run several in threads, where Ctrl-C
+    does not arrive; the exit code is None then. On Ctrl-C the command and its children are ended,
+    too. Raises KeyboardInterrupt then, and UsageError for cores that this machine does not give: a
+    command that cannot be started has the exit code None and says why in its output_tail.
     """
     started = time.perf_counter()
     try:
@@ -56,25 +60,44 @@ def run_command(settings: CommandSettings, *, is_shown: bool = True) -> CommandO
         daemon=True,
     )
     reader.start()
-    timed_out = False
     try:
-        process.wait(settings.timeout_seconds)
-    except subprocess.TimeoutExpired:
-        timed_out = True
-        _end(process)
+        timed_out = not _wait(process, settings.timeout_seconds, stop)
     except BaseException:
         _end(process)
         raise
+    is_ended = timed_out or (stop is not None and stop.is_set())
+    if is_ended:
+        _end(process)
     seconds = time.perf_counter() - started
     # A grandchild left running may hold the pipe open for ever.
     reader.join(_DRAIN_SECONDS)
     return _outcome(
         settings,
-        None if timed_out else process.returncode,
+        None if is_ended else process.returncode,
         seconds,
         timed_out=timed_out,
         output_tail=bytes(tail).decode("utf-8", "replace"),
     )
+
+
+def _wait(
+    process: subprocess.Popen[bytes], seconds: float | None, stop: threading.Event | None
+) -> bool:
+    """Waits for a command's end, or until it is to be ended; False if its time was up."""
+    if stop is None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+            return True
+        return False
+    deadline = None if seconds is None else time.monotonic() + seconds
+    while not stop.is_set():
+        left = _LOOK_SECONDS if deadline is None else deadline - time.monotonic()
+        if left <= 0:
+            return False
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(min(left, _LOOK_SECONDS))
+            return True
+    return True
 
 
 def failure_of(outcome: CommandOutcome) -> CommandFailedError:

@@ -6,6 +6,7 @@ import json
 import signal
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -382,3 +383,68 @@ def test_a_golden_that_is_missing_is_told_of_before_anything_runs(project: Proje
     assert outcome.code == 3
     assert "golden/mesh.golden" in outcome.err
     assert runs_made(project) == 0
+
+
+IN_FOLDERS = """\
+out = pathlib.Path("out_" + sys.argv[1])
+out.mkdir()
+pathlib.Path("began_" + sys.argv[1]).touch()
+deadline = time.monotonic() + 30
+while int(sys.argv[1]) <= 2 and not pathlib.Path(f"began_{3 - int(sys.argv[1])}").exists():
+    assert time.monotonic() < deadline, "the other run never began"
+    time.sleep(0.01)
+np.save(out / "x.npy", x + 1e-9 * int(sys.argv[1]))
+"""
+
+
+def test_runs_at_the_same_time(project: Project) -> None:
+    """The first two runs wait for each other, so they end only if they run together."""
+    with_program(
+        project,
+        IN_FOLDERS,
+        command="[{python}, program.py, '{run}']",
+        check="outputs: 'out_{run}'",
+    )
+    outcome = project.run("repeat", "-n", "5", "--concurrent", "2")
+    assert outcome.code == 0, outcome
+    assert variable(outcome)["classes"] == [1, 2, 3, 4, 5]
+    assert [run["number"] for run in outcome.document["runs"]] == [1, 2, 3, 4, 5]
+    assert not list(project.folder.glob("out_*"))
+
+
+def test_runs_at_the_same_time_need_folders_of_their_own(project: Project) -> None:
+    with_program(project, NOISY)
+    outcome = project.run("repeat", "-n", "4", "--concurrent", "2")
+    assert outcome.code == 2
+    assert "runs at the same time would write to one place" in outcome.err
+    assert runs_made(project) == 0
+
+
+def test_ctrl_c_ends_all_runs_that_are_under_way(project: Project) -> None:
+    with_program(
+        project,
+        'pathlib.Path("pid_" + sys.argv[1]).write_text(str(os.getpid()) + "\\n")\ntime.sleep(600)',
+        command="[{python}, program.py, '{run}']",
+        check="outputs: 'out_{run}'",
+    )
+    process = project.begin("repeat", "-n", "4", "--concurrent", "2")
+    paths = [project.folder / f"pid_{number}" for number in (1, 2)]
+    deadline = time.monotonic() + 60
+    while not all(path.exists() and path.read_text().endswith("\n") for path in paths):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130, error
+    for path in paths:
+        while is_running(int(path.read_text())):
+            assert time.monotonic() < deadline + 60
+            time.sleep(0.05)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"

@@ -52,6 +52,7 @@ MAY_IMPORT = {
             "compare",
             "report",
             "review",
+            "repeat",
         ),
         "environment",
     },
