@@ -30,6 +30,7 @@ from benchmarks import (
     golden_writing,
     measure,
     pytest_plugin,
+    repeated_runs,
     timing_pairs,
     tree_building,
 )
@@ -98,6 +99,11 @@ def _sections(options: argparse.Namespace) -> dict[str, Section]:
             "Largest |difference| between runs of the demonstration's simulation",
             lambda: demo_noise.run(runs=2 if quick else 10),
             demo_noise.table,
+        ),
+        "repeated-runs": Section(
+            "Bounds that `ciwrap repeat` suggests, and further runs of the demonstration",
+            lambda: repeated_runs.run(runs=10, further=8 if quick else 200),
+            repeated_runs.table,
         ),
         "golden-sizes": Section(
             "Size of a golden file",

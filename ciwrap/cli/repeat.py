@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 from secrets import randbelow
 from typing import TYPE_CHECKING, cast
 
 import click
 
 from ciwrap.cli.options import config_options, json_option, resource_options, verbose_option
+from ciwrap.errors import ConfigMissingError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +33,13 @@ _MOST_IN_FULL = 4
 @click.argument("names", nargs=-1, metavar="[CHECK]...")
 @click.option("-n", "--count", type=click.IntRange(2, 2000), metavar="N", help="How many runs.")
 @click.option(
+    "--runs",
+    "run_globs",
+    multiple=True,
+    metavar="GLOB",
+    help="Run nothing: compare these folders, each of which is a run.",
+)
+@click.option(
     "--vary",
     "factor_names",
     multiple=True,
@@ -44,7 +53,17 @@ _MOST_IN_FULL = 4
     help="Compare runs with the first one, or with the golden.",
 )
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), help="Of the order, and of {seed}.")
-@click.option("--dry-run", is_flag=True, help="Show which runs would be made.")
+@click.option(
+    "--concurrent",
+    type=click.IntRange(1, 256),
+    default=1,
+    metavar="M",
+    help="So many runs at a time; they need {run} in their outputs.",
+)
+@click.option("--write-bounds", is_flag=True, help="Write the suggested bounds to ciwrap.yaml.")
+@click.option(
+    "--dry-run", is_flag=True, help="Show the runs; with --write-bounds, the bounds; write nothing."
+)
 @click.option("--keep", is_flag=True, help="Keep what each run wrote, in .ciwrap/repeat/run_N.")
 @click.option("--check", "is_checked", is_flag=True, help="Exit with 1 if a bound does not hold.")
 @config_options
@@ -56,9 +75,12 @@ def command(
     session: Session,
     names: tuple[str, ...],
     count: int | None,
+    run_globs: tuple[str, ...],
     factor_names: tuple[str, ...],
     reference: str | None,
     seed: int | None,
+    concurrent: int,
+    write_bounds: bool,
     dry_run: bool,
     keep: bool,
     is_checked: bool,
@@ -81,6 +103,14 @@ def command(
     from ciwrap.repeat.result import make_result
 
     started = time.monotonic()
+    if run_globs:
+        project = _project_if_any(config_path, golden_dir, names)
+        _refuse_beside_runs(count=count, vary=factor_names, seed=seed, keep=keep)
+        result = _existing_runs(session, project, run_globs, reference, is_checked=is_checked)
+        code = _finish(session, result, started)
+        if write_bounds:
+            _write_bounds(session, project, result, is_dry=dry_run)
+        return code
     project = load_project(config_path, golden_dir, names)
     settings = project.own_config.repeat
     reference = reference or settings.reference
@@ -91,12 +121,13 @@ def command(
         _design(settings, len(factors)),
         randbelow(1 << 31) if seed is None else seed,
     )
-    if dry_run:
+    if dry_run and not write_bounds:
         return _show_plan(session, plan)
     how = HowToRepeat(
         names=tuple(check.name for check in project.checks),
         keeps=keep,
         is_shown=session.verbose,
+        concurrent=concurrent,
         golden=project.store if reference == "golden" else None,
         resources=session.resources,
         told=_teller(session, len(plan.runs)),
@@ -105,7 +136,96 @@ def command(
     result = make_result(
         found.measurers, found.runs, plan=plan, reference=reference, is_checked=is_checked
     )
-    return _finish(session, project, result, started)
+    code = _finish(session, result, started)
+    if write_bounds:
+        _write_bounds(session, project, result, is_dry=dry_run)
+    return code
+
+
+def _project_if_any(
+    config_path: str | None, golden_dir: str | None, names: tuple[str, ...]
+) -> Project | None:
+    """The project; None if there is no configuration, and nothing was asked of one."""
+    from ciwrap.cli.load_project import load_project
+
+    try:
+        return load_project(config_path, golden_dir, names)
+    except ConfigMissingError:
+        if config_path is not None or names:
+            raise
+        return None
+
+
+def _refuse_beside_runs(**given: object) -> None:
+    """Raises UsageError for options that say how to run, where nothing is."""
+    for name, value in given.items():
+        if value not in (None, (), False):
+            raise UsageError(f"--{name} has no meaning with --runs, which runs nothing")
+
+
+def _existing_runs(
+    session: Session,
+    project: Project | None,
+    run_globs: tuple[str, ...],
+    reference: str | None,
+    *,
+    is_checked: bool,
+) -> RepeatResult:
+    from ciwrap.cli.rules import make_rules
+    from ciwrap.model import SettingsLayer
+    from ciwrap.repeat.existing import existing_runs, measure_existing
+    from ciwrap.repeat.repeat import HowToRepeat
+    from ciwrap.repeat.result import make_result
+
+    if reference == "golden" and project is None:
+        raise UsageError("without a configuration there is no golden")
+    paths = existing_runs(run_globs)
+    how = HowToRepeat(
+        names=(),
+        golden=project.store if project is not None and reference == "golden" else None,
+        resources=session.resources,
+        told=_teller(session, len(paths)),
+    )
+    found = measure_existing(
+        paths,
+        () if project is None else project.checks,
+        make_rules(None, SettingsLayer(), ()),
+        how,
+    )
+    return make_result(
+        found.measurers, found.runs, reference=reference or "first", is_checked=is_checked
+    )
+
+
+def _write_bounds(
+    session: Session, project: Project | None, result: RepeatResult, *, is_dry: bool
+) -> None:
+    """Shows what the suggested bounds change in ciwrap.yaml, then writes it.
+
+    Raises ConfigError, WriteFailedError, and UsageError if a run was not compared.
+    """
+    from ciwrap.cli.load_project import near
+    from ciwrap.repeat.write_bounds import changed_config
+    from ciwrap.report.document import write_text
+    from ciwrap.report.text import safe_text
+
+    if project is None:
+        raise UsageError("there is no ciwrap.yaml to write to", remedy="'ciwrap init' writes one")
+    path = project.own_config.path
+    change = changed_config(result, path)
+    console = session.console
+    if change is None:
+        console.print("no bound is to be written: none is suggested, or they fit already")
+        return
+    for line in change.diff:
+        console.print(safe_text(line))
+    if is_dry:
+        console.print("dry run: nothing was written")
+        return
+    write_text(change.text, str(path), "the configuration")
+    console.print(f"written to {safe_text(near(path))}")
+    if any(project.store.path(check.name).exists() for check in project.checks):
+        console.print("goldens keep the bounds they were made with: ciwrap accept")
 
 
 def _design(settings: RepeatSettings, factors: int) -> Design:
@@ -151,7 +271,7 @@ def _show_plan(session: Session, plan: Plan) -> int:
     return 0
 
 
-def _finish(session: Session, project: Project, result: RepeatResult, started: float) -> int:
+def _finish(session: Session, result: RepeatResult, started: float) -> int:
     """Tells what was found, and returns the exit code."""
     from importlib.metadata import version
 
@@ -161,7 +281,7 @@ def _finish(session: Session, project: Project, result: RepeatResult, started: f
 
     result = replace(
         result,
-        environment=describe_environment(project.root),
+        environment=describe_environment(Path.cwd()),
         ciwrap_version=version("ciwrap"),
         started_at=session.started_at,
         seconds=time.monotonic() - started,

@@ -84,7 +84,7 @@ class Judge:
     def judge(self, test: TestPlace, check: Check, catalog: Catalog, test_id: str) -> Outcome:
         """Compares, and writes what the mode asks for. Raises UsageError."""
         found = self.compare(test, check, catalog, test_id)
-        resources = _resources_for(catalog)
+        resources = resources_for(catalog)
         own = self.project.own_variant
         target = found.place if own is None else found.place.for_variant(own)
         if _is_to_be_written(self._mode, found.word):
@@ -107,7 +107,7 @@ class Judge:
         """Compares, and leaves everything as it is. Raises UsageError."""
         place = self._place(test.place)
         store = self.project.goldens.at(place)
-        result = self._compare(check, place, store, catalog, _resources_for(catalog))
+        result = self._compare(check, place, store, catalog, resources_for(catalog))
         result = replace(result, test_id=test_id, variant=place.variant)
         word = _word(result) if store.contains(place.name) else NEW
         return Outcome(word, result, place, store.path(place.name))
@@ -194,6 +194,7 @@ def _is_to_be_written(mode: str, word: str) -> bool:
     return word == NEW or mode == "all" or (mode == "failed" and word != MATCHED)
 
 
-def _resources_for(catalog: Catalog) -> Resources:
+def resources_for(catalog: Catalog) -> Resources:
+    """Few resources for small arrays."""
     total = sum(entry.info.byte_count for entry in catalog.entries.values())
     return _SERIAL if total <= _SMALL_BYTES else _ALL

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciwrap.compare.check import check_catalog
+from ciwrap.catalog.rules import Rules
+from ciwrap.compare.check import arrangement_of
 from ciwrap.errors import UsageError
-from ciwrap.golden.evidence import capture
-from ciwrap.golden.manifest import BinaryFile, Manifest, rows_of
-from ciwrap.golden.store import StoredGolden
-from ciwrap.model import CheckResult, EvidencePolicy, Message, MessageLevel, Verdict
+from ciwrap.model import CheckResult, Message, MessageLevel, Verdict
+from ciwrap.pytest_plugin.judge import resources_for
+from ciwrap.repeat.held import held_run
+from ciwrap.repeat.measure import Measurer, compare_runs
+from ciwrap.repeat.summary import names_that_vary, summarise
 from ciwrap.report.failure import failure_lines
+from ciwrap.report.repeat_words import bound_text
 
 if TYPE_CHECKING:
     from ciwrap.catalog.catalog import Catalog
     from ciwrap.config import Check
+    from ciwrap.repeat.measure import RunOutputs
+    from ciwrap.trees.build import Resources
 
-FIRST_RUN = "the first run"
+_FIRST = "run 1"
 
 
 @dataclass(slots=True)
 class _Series:
-    """One check over all runs. golden: what the first run gave; worst: of the others."""
+    """One check over all runs. worst: the result of the run that moved most."""
 
-    golden: StoredGolden
+    measurer: Measurer
+    rules: Rules
     worst: CheckResult | None = None
 
 
@@ -58,65 +63,71 @@ class Repeats:
         far), and what is wrong with it, in words.
         """
         self._seen.add(check.name)
+        name = f"run {self._number + 1}"
         if self._number == 0:
-            self._series[check.name] = _Series(_taken(check, catalog))
+            self._series[check.name] = _series(check, resources_for(catalog))
         series = self._series.get(check.name)
         if series is None:
-            result = _failed(check, f"run {self._number + 1} makes this check, run 1 did not")
+            result = _failed(check.name, f"{name} makes this check, {_FIRST} did not")
         else:
-            # The first run is compared with itself, so that what cannot be compared shows at once.
-            result = check_catalog(check, series.golden, catalog)
-        result = replace(
-            result, golden_path=None, golden_root=None, golden_bytes=None, test_id=test_id
-        )
-        run = f"run {self._number + 1} of {self.count}"
+            outputs = held_run(name, catalog, check.is_ignored)
+            result = _compared(series, self._number + 1, outputs, resources_for(catalog))
+        result = replace(result, golden_path=None, source_path=None, test_id=test_id)
+        title = f"{name} of {self.count}"
         if result.verdict is not Verdict.MATCH:
-            title = f"{run} is not like {FIRST_RUN}"
-            lines = failure_lines(title, result, ())
-            if not lines[0].startswith(title):
-                lines[0] = f"{title}: {lines[0]}"
-            note = Message(MessageLevel.NOTE, title)
-            return replace(result, messages=(*result.messages, note)), "\n".join(lines)
+            return _told_of(result, f"{title} is not like the first run", name)
         assert series is not None
         if series.worst is None or _share(result) >= _share(series.worst):
             series.worst = result
-        note = Message(MessageLevel.NOTE, f"{run} compared with {FIRST_RUN}; the worst is shown")
+        text = f"{title} compared with {_FIRST}; the worst is shown{_bounds_that_hold(series)}"
+        note = Message(MessageLevel.NOTE, text)
         return replace(series.worst, messages=(*series.worst.messages, note)), None
+
+
+def _series(check: Check, resources: Resources) -> _Series:
+    rules = Rules(
+        check.settings_for, check.is_ignored, check.strict.variables, arrangement_of(check)
+    )
+    return _Series(Measurer(check.name, rules, resources=resources), rules)
+
+
+def _compared(
+    series: _Series, number: int, outputs: RunOutputs, resources: Resources
+) -> CheckResult:
+    measurer = series.measurer
+    problem = measurer.add(number, outputs)
+    if number == 1 and problem is None:
+        # With itself, so that what cannot be compared shows at once.
+        return compare_runs(measurer.name, outputs, outputs, series.rules, resources=resources)
+    if measurer.last is None:
+        return _failed(measurer.name, problem or f"{outputs.place} was not compared")
+    return measurer.last
+
+
+def _told_of(result: CheckResult, title: str, name: str) -> tuple[CheckResult, str]:
+    lines = failure_lines(title, result, (), sides=(_FIRST, name))
+    if not lines[0].startswith(title):
+        lines[0] = f"{title}: {lines[0]}"
+    note = Message(MessageLevel.NOTE, title)
+    return replace(result, messages=(*result.messages, note)), "\n".join(lines)
+
+
+def _bounds_that_hold(series: _Series) -> str:
+    """What bounds the runs so far suggest, where something varies: `; x: atol: 2e-6 would hold`."""
+    measured = series.measurer.measured
+    series.measurer.look_for_zeros(names_that_vary(measured))
+    runs = [1, *measured.compared]
+    found = [
+        f"{one.name}: {bound_text(one.suggested_bound)}"
+        for one in summarise(series.measurer.name, measured, runs, has_digits=False)
+        if one.suggested_bound is not None
+    ]
+    return f"; {', '.join(found)} would hold" if found else ""
 
 
 def _share(result: CheckResult) -> float:
     return result.max_drift_share or 0.0
 
 
-def _taken(check: Check, catalog: Catalog) -> StoredGolden:
-    """A run's values as a golden in memory, with all of its data."""
-    if catalog.errors:
-        raise catalog.errors[0]
-    variables = []
-    labels = {}
-    for identity, entry in catalog.entries.items():
-        if check.is_ignored(identity):
-            continue
-        settings = replace(
-            check.settings_for(identity, entry.info.dtype), evidence=EvidencePolicy.DATA
-        )
-        values = catalog.values(identity, settings.mask)
-        variables.append(capture(values, settings, identity).variable)
-        labels[identity] = values.labels
-    here = Path(FIRST_RUN)
-    return StoredGolden(
-        check.name,
-        here,
-        here,
-        Manifest(check.name, BinaryFile("", "", 0), rows_of(variables, labels), {}),
-        tuple(variables),
-        0,
-    )
-
-
-def _failed(check: Check, text: str) -> CheckResult:
-    return CheckResult(
-        check.name,
-        Verdict.NOT_COMPARABLE,
-        messages=(Message(MessageLevel.ERROR, text),),
-    )
+def _failed(name: str, text: str) -> CheckResult:
+    return CheckResult(name, Verdict.NOT_COMPARABLE, messages=(Message(MessageLevel.ERROR, text),))

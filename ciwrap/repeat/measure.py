@@ -88,6 +88,7 @@ class Measurer:
     ) -> None:
         self.name = name
         self.measured = Measured()
+        self.last: CheckResult | None = None  # the last run against the first
         self._rules = rules
         self._against_golden = against_golden
         self._resources = resources
@@ -141,16 +142,8 @@ class Measurer:
                 " with itself",
                 file=outputs.place,
             )
-        check = compare_histories(
-            self.name,
-            open_side(reference.place, reference.found, use_capture=False),
-            open_side(outputs.place, outputs.found, use_capture=False),
-            self._rules,
-            _NO_DETAILS,
-            golden_path=str(reference.place),
-            source_path=str(outputs.place),
-            resources=self._resources,
-        )
+        check = compare_runs(self.name, reference, outputs, self._rules, resources=self._resources)
+        self.last = check
         problem = _problem(check)
         if problem is not None:
             return problem
@@ -233,6 +226,27 @@ class Measurer:
 
     def _catalog(self, outputs: RunOutputs) -> Catalog:
         return Catalog(outputs.found, self._rules.arrangement)
+
+
+def compare_runs(
+    name: str,
+    reference: RunOutputs,
+    outputs: RunOutputs,
+    rules: Rules,
+    *,
+    resources: Resources = DEFAULT_RESOURCES,
+) -> CheckResult:
+    """One run against another, every element of each variable. Raises UsageError."""
+    return compare_histories(
+        name,
+        open_side(reference.place, reference.found, use_capture=False),
+        open_side(outputs.place, outputs.found, use_capture=False),
+        rules,
+        _NO_DETAILS,
+        golden_path=str(reference.place),
+        source_path=str(outputs.place),
+        resources=resources,
+    )
 
 
 def is_equal(result: VariableResult) -> bool:

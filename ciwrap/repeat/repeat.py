@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from ciwrap.catalog.catalog import Catalog
 from ciwrap.catalog.rules import Rules
-from ciwrap.compare.check import arrangement_of, check_outputs, outputs_of
+from ciwrap.compare.check import arrangement_of, check_catalog, outputs_of
 from ciwrap.config.placeholders import RunPlace
 from ciwrap.errors import NotComparableError, OutputMissingError, UsageError
 from ciwrap.model.repeat_result import RepeatedRun
@@ -17,7 +20,7 @@ from ciwrap.running.run_command import ending_of, failure_of, run_command
 from ciwrap.trees.build import DEFAULT_RESOURCES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from ciwrap.config import Check, CommandSettings, Config
@@ -42,13 +45,14 @@ class Repetition:
 @dataclass(frozen=True, slots=True)
 class HowToRepeat:
     """names: of the checks, in order. keeps: whether outputs of all runs stay. is_shown: whether
-    the command's output goes to stderr. golden: where goldens are, if these are the reference.
-    told: is called with every run that is over.
+    the command's output goes to stderr. concurrent: how many runs at a time. golden: where goldens
+    are, if these are the reference. told: is called with every run that is over.
     """
 
     names: tuple[str, ...]
     keeps: bool = False
     is_shown: bool = False
+    concurrent: int = 1
     golden: GoldenStore | None = None
     resources: Resources = DEFAULT_RESOURCES
     told: Callable[[RepeatedRun], None] = lambda run: None  # noqa: ARG005
@@ -57,33 +61,128 @@ class HowToRepeat:
 def repeat_command(
     config_of: Callable[[RunPlace], Config], plan: Plan, how: HowToRepeat
 ) -> Repetition:
-    """Makes all runs of a plan, one after the other.
+    """Makes all runs of a plan, one after the other or several at a time.
 
     config_of: what the configuration says of a run. Raises CommandFailedError or another
     NotComparableError if already the first run gives nothing to compare with, UsageError; a later
     run that fails is told of in its record, and the others are made all the same.
     """
     first = config_of(RunPlace(1, plan.runs[0].seed))
-    _refuse_idle(first, how.names)
-    found = Repetition()
+    _refuse_idle(first, how)
     with RunFolders(first.root, keeps=how.keeps) as folders:
-        for run in plan.runs:
-            config = config_of(RunPlace(run.number, run.seed))
-            checks = [config.check(name) for name in how.names]
-            if not found.measurers:
-                found.measurers = [_measurer(one, how) for one in checks]
-            folders.set_aside(checks)
-            record = _one_run(config, checks, plan, run, how, found, folders)
-            found.runs.append(record)
-            how.told(record)
-        for measurer in found.measurers:
+        return _Repeater(config_of, plan, how, folders).run_all()
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A run that can begin: what the configuration says of it."""
+
+    run: PlannedRun
+    commands: tuple[CommandSettings, ...]
+    checks: tuple[Check, ...]
+
+
+class _Repeater:
+    """Makes the runs of one plan."""
+
+    def __init__(
+        self,
+        config_of: Callable[[RunPlace], Config],
+        plan: Plan,
+        how: HowToRepeat,
+        folders: RunFolders,
+    ) -> None:
+        self._config_of = config_of
+        self._plan = plan
+        self._how = how
+        self._folders = folders
+        self._found = Repetition()
+
+    def run_all(self) -> Repetition:
+        runs, step = self._plan.runs, self._how.concurrent
+        for first in range(0, len(runs), step):
+            batch = [self._prepared(run) for run in runs[first : first + step]]
+            for ready, outcomes in zip(batch, self._run(batch), strict=True):
+                record = self._taken(ready, outcomes)
+                self._found.runs.append(record)
+                self._how.told(record)
+        for measurer in self._found.measurers:
             measurer.look_for_zeros(names_that_vary(measurer.measured))
-    return found
+        return self._found
+
+    def _prepared(self, run: PlannedRun) -> _Ready:
+        config = self._config_of(RunPlace(run.number, run.seed))
+        checks = tuple(config.check(name) for name in self._how.names)
+        if not self._found.measurers:
+            self._found.measurers = [measurer_of(one, self._how) for one in checks]
+        self._folders.set_aside(checks)
+        limit = _limit(self._found.runs)
+        commands = tuple(
+            _limited(self._plan.command(settings, run), limit)
+            for settings in (config.command, *(check.command for check in checks))
+            if settings is not None
+        )
+        return _Ready(run, commands, checks)
+
+    def _run(self, batch: Sequence[_Ready]) -> list[list[CommandOutcome]]:
+        """What became of the commands of these runs, which run at the same time."""
+        if len(batch) == 1:
+            return [self._run_one(batch[0], None)]
+        stop = threading.Event()
+        with ThreadPoolExecutor(len(batch)) as pool:
+            futures = [pool.submit(self._run_one, ready, stop) for ready in batch]
+            try:
+                return [future.result() for future in futures]
+            except BaseException:
+                stop.set()
+                raise
+
+    def _run_one(self, ready: _Ready, stop: threading.Event | None) -> list[CommandOutcome]:
+        """Runs the overall command and those of the checks; the first that fails is the last."""
+        outcomes = []
+        for settings in ready.commands:
+            outcomes.append(run_command(settings, is_shown=self._how.is_shown, stop=stop))
+            if outcomes[-1].exit_code != 0:
+                break
+        return outcomes
+
+    def _taken(self, ready: _Ready, outcomes: Sequence[CommandOutcome]) -> RepeatedRun:
+        """Measures what a run has written, and puts it away."""
+        number, last = ready.run.number, outcomes[-1]
+        record = RepeatedRun(
+            number,
+            ready.run.seed,
+            self._plan.states(ready.run),
+            sum(one.seconds for one in outcomes),
+            last.exit_code,
+            last.timed_out,
+            output_tail=last.output_tail,
+        )
+        is_first = not self._found.runs
+        places = [self._folders.take(number, check) for check in ready.checks]
+        if last.exit_code != 0:
+            if is_first:
+                raise failure_of(last)
+            problems = [f"the command {ending_of(last)}"]
+        else:
+            measured = zip(self._found.measurers, places, strict=True)
+            told = [_measure(measurer, number, place) for measurer, place in measured]
+            problems = [problem for problem in told if problem is not None]
+        if problems and is_first:
+            raise NotComparableError(
+                f"the first run is nothing to compare others with: {problems[0]}"
+            )
+        folder = None
+        if self._how.keeps:
+            folder = str(self._folders.run_folder(number))
+        elif not is_first or self._how.golden is not None:
+            self._folders.drop(number)
+        return replace(record, problem=next(iter(problems), None), folder=folder)
 
 
-def _refuse_idle(config: Config, names: Iterable[str]) -> None:
-    """Raises UsageError if there is nothing to run, or all runs would write to one place."""
-    commands = [config.command, *(config.check(name).command for name in names)]
+def _refuse_idle(config: Config, how: HowToRepeat) -> None:
+    """Raises UsageError if there is nothing to run, or runs would write to one place."""
+    commands = [config.command, *(config.check(name).command for name in how.names)]
     if not any(commands):
         raise UsageError(
             "the configuration has no command to run",
@@ -96,63 +195,31 @@ def _refuse_idle(config: Config, names: Iterable[str]) -> None:
             file=config.path,
             remedy=f"hand {{{name}}} to the command, too",
         )
+    if how.concurrent > 1 and not config.output_placeholders:
+        raise UsageError(
+            "runs at the same time would write to one place",
+            file=config.path,
+            remedy="put {run} into the command and into 'outputs'",
+        )
 
 
-def _measurer(check: Check, how: HowToRepeat) -> Measurer:
+def measurer_of(check: Check, how: HowToRepeat) -> Measurer:
+    """What measures the runs of a configured check. Raises GoldenMissingError and the other errors
+    of reading a golden, where that is the reference.
+    """
     against = None
     if how.golden is not None:
-        store = how.golden
+        golden = how.golden.read(check.name)
 
         def against_golden(outputs: RunOutputs) -> CheckResult:
-            return check_outputs(replace(check, root=outputs.place), store, resources=how.resources)
+            with Catalog(outputs.found, arrangement_of(check)) as catalog:
+                return check_catalog(check, golden, catalog, resources=how.resources)
 
         against = against_golden
     rules = Rules(
         check.settings_for, check.is_ignored, check.strict.variables, arrangement_of(check)
     )
     return Measurer(check.name, rules, against_golden=against, resources=how.resources)
-
-
-def _one_run(
-    config: Config,
-    checks: Sequence[Check],
-    plan: Plan,
-    run: PlannedRun,
-    how: HowToRepeat,
-    found: Repetition,
-    folders: RunFolders,
-) -> RepeatedRun:
-    outcomes = _run_commands(config, checks, plan, run, how, found.runs)
-    record = RepeatedRun(
-        run.number,
-        run.seed,
-        plan.states(run),
-        sum(one.seconds for one in outcomes),
-        outcomes[-1].exit_code,
-        outcomes[-1].timed_out,
-        output_tail=outcomes[-1].output_tail,
-    )
-    has_reference = bool(found.runs)
-    places = [folders.take(run.number, check) for check in checks]
-    if outcomes[-1].exit_code != 0:
-        if not has_reference:
-            raise failure_of(outcomes[-1])
-        folders.drop(run.number)
-        return replace(record, problem=f"the command {ending_of(outcomes[-1])}")
-    problems = [
-        problem
-        for measurer, place in zip(found.measurers, places, strict=True)
-        if (problem := _measure(measurer, run.number, place)) is not None
-    ]
-    if problems and not has_reference:
-        raise NotComparableError(f"the first run is nothing to compare others with: {problems[0]}")
-    if how.keeps:
-        return replace(
-            record, problem=next(iter(problems), None), folder=str(folders.run_folder(run.number))
-        )
-    if has_reference or how.golden is not None:
-        folders.drop(run.number)
-    return replace(record, problem=next(iter(problems), None))
 
 
 def _measure(measurer: Measurer, number: int, place: Check) -> str | None:
@@ -171,27 +238,6 @@ def _measure(measurer: Measurer, number: int, place: Check) -> str | None:
 def _as_seen(text: str, folder: Path) -> str:
     """A message, as if the outputs were where the command wrote them."""
     return text.replace(f"{folder}/", "").replace(f"{folder}: ", "")
-
-
-def _run_commands(
-    config: Config,
-    checks: Sequence[Check],
-    plan: Plan,
-    run: PlannedRun,
-    how: HowToRepeat,
-    earlier: Sequence[RepeatedRun],
-) -> list[CommandOutcome]:
-    """Runs the overall command and those of the checks; the first that fails is the last."""
-    limit = _limit(earlier)
-    outcomes = []
-    for settings in (config.command, *(check.command for check in checks)):
-        if settings is None:
-            continue
-        planned = _limited(plan.command(settings, run), limit)
-        outcomes.append(run_command(planned, is_shown=how.is_shown))
-        if outcomes[-1].exit_code != 0:
-            break
-    return outcomes
 
 
 def _limit(earlier: Sequence[RepeatedRun]) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -78,15 +78,25 @@ def largest_by_run(measured: Measured, name: str) -> dict[int, float | None]:
     return _Named(name, slots).largest_by_run("max_abs_difference")
 
 
-def summarise(check: str, measured: Measured, runs: Sequence[int]) -> tuple[RepeatedVariable, ...]:
-    """What is said of each variable of a check. runs: all that were made, in order."""
+def summarise(
+    check: str, measured: Measured, runs: Sequence[int], *, has_digits: bool = True
+) -> tuple[RepeatedVariable, ...]:
+    """What is said of each variable of a check. runs: all that were made, in order. has_digits:
+    whether significant digits are worked out, for which SciPy is loaded if it is there.
+    """
     named: dict[str, dict[VariableId, Slot]] = {name: {} for name in sorted(measured.faults)}
     for identity in sorted(measured.slots):
         named.setdefault(identity.name, {})[identity] = measured.slots[identity]
-    return tuple(
-        _variable(check, measured, _Named(name, slots), runs)
-        for name, slots in sorted(named.items())
-    )
+    found = []
+    for name, slots in sorted(named.items()):
+        one = _Named(name, slots)
+        variable = _variable(check, measured, one, runs)
+        if has_digits and variable.kind is not Behaviour.NOT_COMPARABLE:
+            variable = replace(
+                variable, common_digits=_digits(one, "common"), normal_digits=_digits(one, "normal")
+            )
+        found.append(variable)
+    return tuple(found)
 
 
 def _variable(
@@ -139,8 +149,6 @@ def _variable(
         present_bound=present,
         present_share=None if present_share is None else present_share[1],
         present_fit=_fit(kind, present_share, len(measured.compared)),
-        common_digits=_digits(named, "common"),
-        normal_digits=_digits(named, "normal"),
         reason=reason,
     )
 

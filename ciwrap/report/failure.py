@@ -16,7 +16,13 @@ from ciwrap.report.text import (
     safe_text,
     short_number,
 )
-from ciwrap.report.wording import detail_lines, headline, used_words, worst_first
+from ciwrap.report.wording import (
+    GOLDEN_AND_NEW,
+    detail_lines,
+    headline,
+    used_words,
+    worst_first,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,20 +41,26 @@ _NO_DATA = {
 }
 
 
-def failure_lines(title: str, check: CheckResult, tail: Sequence[str]) -> list[str]:
+def failure_lines(
+    title: str,
+    check: CheckResult,
+    tail: Sequence[str],
+    sides: tuple[str, str] = GOLDEN_AND_NEW,
+) -> list[str]:
     """The message, line by line, for people who read the first one only, too.
 
     title: what the check is called where the test is known. tail: where the golden lies and what to
-    type; never cut.
+    type; never cut. sides: what the two sides are called.
     """
     room = MOST_LINES - len(tail)
     if len(check.variables) == 1 and not check.messages:
         (variable,) = check.variables
         end = coverage_lines(check)
-        lines = variable_lines(variable, most_elements=_MOST_ELEMENTS)[: room - len(end)] + end
+        own = variable_lines(variable, most_elements=_MOST_ELEMENTS, sides=sides)
+        lines = own[: room - len(end)] + end
         lines[0] = lines[0].lstrip()
     else:
-        lines = [f"{safe_name(title)}: {_summary(check)}", *_body(check, room - 1)]
+        lines = [f"{safe_name(title)}: {_summary(check)}", *_body(check, room - 1, sides)]
     return [_cut(line) for line in (*lines, *tail)]
 
 
@@ -79,7 +91,7 @@ def _summary(check: CheckResult) -> str:
     return f"of {plural(len(check.variables), 'variable')} {', '.join(said)}"
 
 
-def _body(check: CheckResult, room: int) -> list[str]:
+def _body(check: CheckResult, room: int, sides: tuple[str, str]) -> list[str]:
     bad = [one for one in worst_first(check.variables) if one.verdict is not Verdict.MATCH]
     good = len(check.variables) - len(bad)
     messages = [
@@ -94,7 +106,8 @@ def _body(check: CheckResult, room: int) -> list[str]:
     lines: list[str] = []
     for number, variable in enumerate(bad):
         rest = len(bad) - number
-        own = variable_lines(variable, most_elements=_MOST_ELEMENTS if len(bad) == 1 else 1)
+        most = _MOST_ELEMENTS if len(bad) == 1 else 1
+        own = variable_lines(variable, most_elements=most, sides=sides)
         # The first one is told in full, later ones as far as there is room, one line at least.
         free = room - len(lines) - (1 if rest > 1 else 0)
         if free < 1:
@@ -104,7 +117,9 @@ def _body(check: CheckResult, room: int) -> list[str]:
     return messages + lines + end
 
 
-def variable_lines(variable: VariableResult, *, most_elements: int = 1) -> list[str]:
+def variable_lines(
+    variable: VariableResult, *, most_elements: int = 1, sides: tuple[str, str] = GOLDEN_AND_NEW
+) -> list[str]:
     """One variable: its headline, then what is known of where and how much."""
     percent = ""
     if variable.differing_count and variable.compared_elements:
@@ -115,12 +130,12 @@ def variable_lines(variable: VariableResult, *, most_elements: int = 1) -> list[
     lines = [f"  {safe_name(variable.id.text)}: {head}"]
     if variable.verdict is Verdict.NOT_COMPARABLE:
         return lines
-    lines.append(f"    {_kind(variable)}")
-    details = detail_lines(variable)
+    lines.append(f"    {_kind(variable, has_golden=sides == GOLDEN_AND_NEW)}")
+    details = detail_lines(variable, sides)
     lines += [f"    {line}" for line in details[:1]]
     lines += [
-        f"      then {index_text(one.index)}: golden {safe_name(one.golden)},"
-        f" new {safe_name(one.new)}"
+        f"      then {index_text(one.index)}: {sides[0]} {safe_name(one.golden)},"
+        f" {sides[1]} {safe_name(one.new)}"
         for one in variable.first_differences[1:most_elements]
     ]
     lines += [f"    {line}" for line in details[1:]]
@@ -130,9 +145,10 @@ def variable_lines(variable: VariableResult, *, most_elements: int = 1) -> list[
     return lines
 
 
-def _kind(variable: VariableResult) -> str:
+def _kind(variable: VariableResult, *, has_golden: bool) -> str:
     shape = "x".join(map(str, variable.shape or ())) or "a single number"
-    evidence = f", golden keeps {variable.evidence.value}" if variable.evidence else ""
+    is_kept = has_golden and variable.evidence is not None
+    evidence = f", golden keeps {variable.evidence}" if is_kept else ""
     used = used_words(_rest_share(variable))
     return f"{_dtype_words(variable.dtype)}, shape {shape}{evidence}{used}"
 

@@ -166,7 +166,11 @@ def evidence_words(variable: VariableResult) -> str:
     }[variable.evidence]
 
 
-def detail_lines(variable: VariableResult) -> list[str]:
+# What the two sides of a comparison are called.
+GOLDEN_AND_NEW = ("golden", "new")
+
+
+def detail_lines(variable: VariableResult, sides: tuple[str, str] = GOLDEN_AND_NEW) -> list[str]:
     """Where and how much, a line for each fact that is known; for variables that differ."""
     if variable.verdict is not Verdict.DIFFER:
         return []
@@ -174,8 +178,8 @@ def detail_lines(variable: VariableResult) -> list[str]:
     if variable.first_differences:
         first = variable.first_differences[0]
         line = (
-            f"first at {index_text(first.index)}: golden {safe_name(first.golden)},"
-            f" new {safe_name(first.new)}"
+            f"first at {index_text(first.index)}: {sides[0]} {safe_name(first.golden)},"
+            f" {sides[1]} {safe_name(first.new)}"
         )
         if first.abs_difference is not None:
             line += f", |difference| {short_number(first.abs_difference)}"

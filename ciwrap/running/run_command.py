@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -22,21 +24,19 @@ if TYPE_CHECKING:
 _TAIL_BYTES = 4000
 _GRACE_SECONDS = 5.0
 _DRAIN_SECONDS = 2.0
+_LOOK_SECONDS = 0.2
 
 
 def run_command(
-    settings: CommandSettings,
-    *,
-    is_shown: bool = True,
-    on_start: Callable[[subprocess.Popen[bytes]], None] | None = None,
+    settings: CommandSettings, *, is_shown: bool = True, stop: threading.Event | None = None
 ) -> CommandOutcome:
     """Runs a command to its end or its time limit, and tells what happened.
 
     is_shown: whether its output goes to stderr as it comes; the end of it is in the outcome in any
-    case. on_start: gets the process, for whoever may want to end it. On Ctrl-C the command and its
-    children are ended, too. Raises KeyboardInterrupt then, and UsageError for cores that this
-    machine does not give: a command that cannot be started has the exit code None and says why in
-    its output_tail.
+    case. stop: ends the command once it is set, for those who run several in threads, where Ctrl-C
+    does not arrive; the exit code is None then. On Ctrl-C the command and its children are ended,
+    too. Raises KeyboardInterrupt then, and UsageError for cores that this machine does not give: a
+    command that cannot be started has the exit code None and says why in its output_tail.
     """
     started = time.perf_counter()
     try:
@@ -54,8 +54,6 @@ def run_command(
     except OSError as error:
         why = error.strerror or str(error)
         return _outcome(settings, None, time.perf_counter() - started, output_tail=why)
-    if on_start is not None:
-        on_start(process)
     assert process.stdout is not None
     tail = bytearray()
     reader = threading.Thread(
@@ -64,25 +62,71 @@ def run_command(
         daemon=True,
     )
     reader.start()
-    timed_out = False
     try:
-        process.wait(settings.timeout_seconds)
-    except subprocess.TimeoutExpired:
-        timed_out = True
-        end_process(process)
+        timed_out = not _wait(process, settings.timeout_seconds, stop)
     except BaseException:
-        end_process(process)
+        _end(process)
         raise
+    is_ended = timed_out or (stop is not None and stop.is_set())
+    if is_ended:
+        _end(process)
     seconds = time.perf_counter() - started
     # A grandchild left running may hold the pipe open for ever.
     reader.join(_DRAIN_SECONDS)
     return _outcome(
         settings,
-        None if timed_out else process.returncode,
+        None if is_ended else process.returncode,
         seconds,
         timed_out=timed_out,
         output_tail=bytes(tail).decode("utf-8", "replace"),
     )
+
+
+def _wait(
+    process: subprocess.Popen[bytes], seconds: float | None, stop: threading.Event | None
+) -> bool:
+    """Waits for a command's end, or until it is to be ended; False if its time was up."""
+    if stop is None and seconds is None:
+        process.wait()
+        return True
+    deadline = math.inf if seconds is None else time.monotonic() + seconds
+    with _end_of(process) as has_ended:
+        while stop is None or not stop.is_set():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            if has_ended(min(left, _LOOK_SECONDS)):
+                process.wait()
+                return True
+    return True
+
+
+@contextlib.contextmanager
+def _end_of(process: subprocess.Popen[bytes]) -> Iterator[Callable[[float], bool]]:
+    """A function that waits for so many seconds and says whether the process has ended.
+
+    The kernel tells at once, where Python's own wait with a limit looks every 50 ms, by which run
+    times would be off.
+    """
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):  # an old C library or kernel, or a sandbox
+        yield lambda seconds: _ends_within(process, seconds)
+        return
+    try:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        yield lambda seconds: bool(poll.poll(math.ceil(1000 * seconds)))
+    finally:
+        os.close(descriptor)
+
+
+def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def failure_of(outcome: CommandOutcome) -> CommandFailedError:
@@ -153,7 +197,7 @@ def _pass_on(stream: IO[bytes], tail: bytearray, copy: IO[bytes] | None) -> None
                 copy.flush()
 
 
-def end_process(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes]) -> None:
     """Ends a command with its whole process group: asks first, then does not ask."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):

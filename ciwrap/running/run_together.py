@@ -6,10 +6,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from ciwrap.running.run_command import end_process, run_command
+from ciwrap.running.run_command import run_command
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Sequence
 
     from ciwrap.config import CommandSettings
@@ -26,37 +25,11 @@ def run_together(
     """
     if len(commands) == 1:
         return (run_command(commands[0], is_shown=is_shown),)
-    group = _Group()
+    stop = threading.Event()
     with ThreadPoolExecutor(len(commands)) as pool:
-        futures = [
-            pool.submit(run_command, one, is_shown=is_shown, on_start=group.add) for one in commands
-        ]
+        futures = [pool.submit(run_command, one, is_shown=is_shown, stop=stop) for one in commands]
         try:
             return tuple(future.result() for future in futures)
         except BaseException:
-            group.end()
+            stop.set()
             raise
-
-
-class _Group:
-    """Processes that are to end together."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._processes: list[subprocess.Popen[bytes]] = []
-        self._has_ended = False
-
-    def add(self, process: subprocess.Popen[bytes]) -> None:
-        with self._lock:
-            self._processes.append(process)
-            has_ended = self._has_ended
-        if has_ended:
-            end_process(process)
-
-    def end(self) -> None:
-        with self._lock:
-            self._has_ended = True
-            processes = list(self._processes)
-        for process in processes:
-            if process.poll() is None:
-                end_process(process)

@@ -57,7 +57,12 @@ def test_sections_run_and_keep_their_promises(tmp_path: Path) -> None:
         "golden-sizes",
         "golden-check",
         "busy-machine",
+        "repeated-runs",
     )
+    repeated = document["repeated-runs"]
+    assert set(repeated["bounds"]) == {"x", "y", "vx", "vy", "density", "potential"}
+    assert (repeated["further"], repeated["failed"]) == (8, 0)
+    assert repeated["defect_at"] == "iter 30 / rank 1 / vy"
     for row in document["false-alarms"]["rows"]:
         assert row["missed_chunks"] == 0
         if row["noise_share_of_bound"] <= row["guaranteed_share"]:

@@ -6,6 +6,7 @@ import json
 import signal
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -336,3 +337,114 @@ def test_the_demonstration_with_one_thread_is_equal(project: Project) -> None:
     assert {one["kind"] for one in outcome.document["variables"]} == {"equal"}
     assert "28 %" in outcome.out
     assert texts(outcome).count("28 %") == 1
+
+
+def test_bounds_are_shown_and_then_written(project: Project) -> None:
+    with_program(project, NOISY)
+    text = (project.folder / "ciwrap.yaml").read_text()
+    dry = project.run("repeat", "-n", "10", "--write-bounds", "--dry-run")
+    assert dry.code == 0, dry
+    assert (project.folder / "ciwrap.yaml").read_text() == text
+    assert "# 3 x largest of 9 differences, 20" in dry.out
+    outcome = project.run("repeat", "-n", "10", "--write-bounds")
+    assert outcome.code == 0, outcome
+    assert (project.folder / "ciwrap.yaml").read_text() != text
+    with_bounds = (project.folder / "ciwrap.yaml").read_text()
+    again = project.run("repeat", "-n", "10", "--write-bounds")
+    assert "no bound is to be written" in again.out
+    assert (project.folder / "ciwrap.yaml").read_text() == with_bounds
+
+
+def test_written_bounds_pass_honest_runs_and_catch_a_defect(project: Project) -> None:
+    """From nothing to a configuration that passes further runs and fails at 3 times the bound."""
+    program = f"x = x + float(os.environ.get('DEFECT', '0')) * (np.arange(500) == 400)\n{NOISY}"
+    with_program(project, program)
+    suggested = project.run("repeat", "-n", "10", "--write-bounds")
+    found = variable(suggested)["suggested_bound"]
+    bound = found.get("atol") or 2 * found["rtol"]
+    assert project.run("run").code == 3  # there is no golden yet
+    project.accept()
+    assert [project.run("run").code for _ in range(10)] == [0] * 10
+    assert project.run("run", DEFECT=repr(3 * bound)).code == 1
+
+
+def test_no_bound_is_written_if_a_run_failed(project: Project) -> None:
+    with_program(project, f"if run == 4: sys.exit(1)\n{NOISY}")
+    text = (project.folder / "ciwrap.yaml").read_text()
+    outcome = project.run("repeat", "-n", "10", "--write-bounds")
+    assert outcome.code == 2
+    assert "no bound was written" in outcome.err
+    assert (project.folder / "ciwrap.yaml").read_text() == text
+
+
+def test_a_golden_that_is_missing_is_told_of_before_anything_runs(project: Project) -> None:
+    with_program(project, NOISY)
+    outcome = project.run("repeat", "--reference", "golden")
+    assert outcome.code == 3
+    assert "golden/mesh.golden" in outcome.err
+    assert runs_made(project) == 0
+
+
+IN_FOLDERS = """\
+out = pathlib.Path("out_" + sys.argv[1])
+out.mkdir()
+pathlib.Path("began_" + sys.argv[1]).touch()
+deadline = time.monotonic() + 30
+while int(sys.argv[1]) <= 2 and not pathlib.Path(f"began_{3 - int(sys.argv[1])}").exists():
+    assert time.monotonic() < deadline, "the other run never began"
+    time.sleep(0.01)
+np.save(out / "x.npy", x + 1e-9 * int(sys.argv[1]))
+"""
+
+
+def test_runs_at_the_same_time(project: Project) -> None:
+    """The first two runs wait for each other, so they end only if they run together."""
+    with_program(
+        project,
+        IN_FOLDERS,
+        command="[{python}, program.py, '{run}']",
+        check="outputs: 'out_{run}'",
+    )
+    outcome = project.run("repeat", "-n", "5", "--concurrent", "2")
+    assert outcome.code == 0, outcome
+    assert variable(outcome)["classes"] == [1, 2, 3, 4, 5]
+    assert [run["number"] for run in outcome.document["runs"]] == [1, 2, 3, 4, 5]
+    assert not list(project.folder.glob("out_*"))
+
+
+def test_runs_at_the_same_time_need_folders_of_their_own(project: Project) -> None:
+    with_program(project, NOISY)
+    outcome = project.run("repeat", "-n", "4", "--concurrent", "2")
+    assert outcome.code == 2
+    assert "runs at the same time would write to one place" in outcome.err
+    assert runs_made(project) == 0
+
+
+def test_ctrl_c_ends_all_runs_that_are_under_way(project: Project) -> None:
+    with_program(
+        project,
+        'pathlib.Path("pid_" + sys.argv[1]).write_text(str(os.getpid()) + "\\n")\ntime.sleep(600)',
+        command="[{python}, program.py, '{run}']",
+        check="outputs: 'out_{run}'",
+    )
+    process = project.begin("repeat", "-n", "4", "--concurrent", "2")
+    paths = [project.folder / f"pid_{number}" for number in (1, 2)]
+    deadline = time.monotonic() + 60
+    while not all(path.exists() and path.read_text().endswith("\n") for path in paths):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130, error
+    for path in paths:
+        while is_running(int(path.read_text())):
+            assert time.monotonic() < deadline + 60
+            time.sleep(0.05)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"

@@ -41,6 +41,10 @@ def test_a_reproducible_test(suite: Suite) -> None:
     assert 0.49 < shares["x"] < 0.51
     assert 0.49 < shares["files"] < 0.51
     assert shares["n"] == 0
+    notes = [check["messages"][-1]["text"] for check in document["checks"]]
+    assert notes[0] == (
+        "run 4 of 4 compared with run 1; the worst is shown; x: atol: 5e-9 would hold"
+    )
     assert not (suite.root / "golden").exists()
     assert not (suite.root / ".ciwrap").exists()
 
@@ -54,7 +58,9 @@ def test_a_test_that_is_not_reproducible(suite: Suite) -> None:
     )
     text = result.stdout.str()
     assert "run 3 of 4 is not like the first run: x: 3 of 1000 elements (0.3 %) differ" in text
-    assert "first at [123]" in text
+    assert "first at [123]: run 1 0.123" in text
+    assert ", run 3 0.124" in text
+    assert "golden" not in text.partition("run 3 of 4 is not like")[2].partition("assert")[0]
     assert suite.run("--ciwrap-update=all", "--ciwrap-reason=x").ret == 1
 
 
@@ -89,7 +95,7 @@ def test_runs_that_check_different_things(suite: Suite) -> None:
     text = result.stdout.str()
     assert "run 2 of 2 did not make the check tests/test_it.py::test_fewer::b" in text
     assert "run 2 makes this check, run 1 did not" in text
-    assert "is in the outputs, but not in the golden" in text
+    assert "is on the second side only" in text
     assert "run 1 of 2 is not like the first run" in text
 
 

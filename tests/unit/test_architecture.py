@@ -56,6 +56,7 @@ MAY_IMPORT = {
             "compare",
             "report",
             "review",
+            "repeat",
         ),
         "environment",
     },

@@ -51,9 +51,9 @@ def test_configurations_in_the_how_tos_load() -> None:
 def test_the_odds_in_choose_bounds() -> None:
     """Runs that agree: how often a run may differ all the same, with 95 % confidence."""
     text = (ROOT / "docs/how-to/choose-bounds.md").read_text(encoding="utf-8")
-    assert "five runs that agree say that fewer than about one run in two" in text
-    assert round(1 - 0.05 ** (1 / 5), 2) == 0.45
-    assert round(1 - 0.05 ** (1 / 30), 1) == 0.1
+    assert "ten runs that agree say that fewer than about one run in four" in text
+    assert f"0.05^(1/9) = {100 * (1 - 0.05 ** (1 / 9)):.0f} %" in text
+    assert pytest.approx(0.1, abs=0.005) == 1 - 0.05 ** (1 / 29)
 
 
 def pages(nav: object) -> list[str]:

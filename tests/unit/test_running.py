@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -107,3 +109,21 @@ def _is_alive(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return state not in "ZX"
+
+
+def test_a_time_limit_does_not_blur_run_times(tmp_path: Path) -> None:
+    """Python's own wait with a limit would look 0.16 s after the start, and then every 50 ms."""
+    settings = CommandSettings("sleep 0.12", tmp_path, timeout_seconds=60)
+    for stop in (None, threading.Event()):
+        assert min(run_command(settings, stop=stop).seconds for _ in range(5)) < 0.155
+
+
+def test_a_kernel_that_cannot_tell_of_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(pid: int) -> int:
+        raise OSError("not implemented")
+
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    settings = CommandSettings("sleep 0.1", tmp_path, timeout_seconds=60)
+    assert run_command(settings).exit_code == 0
+    outcome = run_command(replace(settings, timeout_seconds=0.05))
+    assert (outcome.exit_code, outcome.timed_out) == (None, True)

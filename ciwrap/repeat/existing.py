@@ -1,0 +1,115 @@
+"""Runs that are there already: folders, or files, that several runs of one program have left."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ciwrap.compare.check import outputs_of
+from ciwrap.errors import NotComparableError, OutputMissingError, UsageError
+from ciwrap.model.repeat_result import RepeatedRun
+from ciwrap.readers.layout import find_in
+from ciwrap.repeat.measure import Measurer, RunOutputs
+from ciwrap.repeat.repeat import Repetition, measurer_of
+from ciwrap.repeat.summary import names_that_vary
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ciwrap.catalog.rules import Rules
+    from ciwrap.config import Check
+    from ciwrap.readers.layout import FoundOutputs
+    from ciwrap.repeat.repeat import HowToRepeat
+
+_LEAST_RUNS = 2
+NO_CHECK = "runs"
+
+
+def existing_runs(patterns: Sequence[str]) -> list[Path]:
+    """The files or folders that the globs mean, run_2 before run_10. Raises UsageError for fewer
+    than two.
+    """
+    found = dict.fromkeys(
+        path
+        for pattern in patterns
+        for path in sorted(_matches(pattern), key=lambda path: _natural(str(path)))
+    )
+    if len(found) < _LEAST_RUNS:
+        raise UsageError(
+            f"{' '.join(patterns)} means {len(found)} of the runs that are to be compared",
+            remedy="name at least two: --runs 'run_*'",
+        )
+    return list(found)
+
+
+def _matches(pattern: str) -> list[Path]:
+    path = Path(pattern)
+    if path.exists():
+        return [path]
+    root = Path(path.anchor) if path.is_absolute() else Path()
+    relative = str(path.relative_to(path.anchor)) if path.is_absolute() else pattern
+    return list(root.glob(relative))
+
+
+def _natural(text: str) -> list[tuple[int, str]]:
+    """By which numbers within a text count as numbers."""
+    parts = re.findall(r"\d+|\D+", text)
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+
+
+def measure_existing(
+    paths: Sequence[Path], checks: Sequence[Check], plain: Rules, how: HowToRepeat
+) -> Repetition:
+    """Measures these runs. checks: none where there is no configuration; then `plain` rules hold.
+
+    A run is found as the check's outputs in it, or as all of its files. Raises UsageError, and
+    NotComparableError if the first run gives nothing to compare with.
+    """
+    sources: list[Check | None] = [*checks] or [None]
+    found = Repetition(
+        measurers=[
+            Measurer(NO_CHECK, plain, resources=how.resources)
+            if check is None
+            else measurer_of(check, how)
+            for check in sources
+        ]
+    )
+    for number, path in enumerate(paths, 1):
+        problem = None
+        for check, measurer in zip(sources, found.measurers, strict=True):
+            problem = problem or _measure(measurer, number, path, check)
+        if problem is not None and number == 1:
+            raise NotComparableError(
+                f"the first run is nothing to compare others with: {problem}", file=path
+            )
+        record = RepeatedRun(number, 0, problem=problem, folder=str(path))
+        found.runs.append(record)
+        how.told(record)
+    for measurer in found.measurers:
+        measurer.look_for_zeros(names_that_vary(measurer.measured))
+    return found
+
+
+def _measure(measurer: Measurer, number: int, path: Path, check: Check | None) -> str | None:
+    try:
+        return measurer.add(number, RunOutputs(path, _outputs(path, check)))
+    except NotComparableError as error:
+        return str(error)
+
+
+def _outputs(path: Path, check: Check | None) -> FoundOutputs:
+    if check is None:
+        return find_in(path, name=NO_CHECK)
+    try:
+        return outputs_of(replace(check, root=path))
+    except OutputMissingError:
+        return find_in(
+            path,
+            layout=check.layout,
+            format_name=check.format,
+            options=check.options,
+            exclude=check.exclude,
+            name=check.name,
+        )
