@@ -63,7 +63,10 @@ class Repository:
             found = ask_git(self.top, "rev-parse", "--verify", "--quiet", f"{reference}^{{commit}}")
             if found is not None:
                 return found
-        raise UsageError(f"there is no commit {reference!r} in this repository")
+        raise UsageError(
+            f"there is no commit {reference!r} in this repository",
+            remedy="fetch it first: a shallow clone lacks most of them",
+        )
 
     def changed_files(self) -> list[str]:
         """Tracked files that are not as they were committed."""

@@ -73,7 +73,7 @@ def command(
     """
     from ciwrap.cli.load_project import load_project
     from ciwrap.ensemble.features import FeatureChoice
-    from ciwrap.ensemble.golden import ensemble_path
+    from ciwrap.golden.paths import ensemble_path
 
     project = load_project(config_path, golden_dir, (name,))
     path = ensemble_path(project.golden_dir, name)

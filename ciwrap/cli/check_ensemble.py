@@ -47,8 +47,9 @@ def command(
     """
     from ciwrap.cli.load_project import load_project
     from ciwrap.ensemble.features import FeatureChoice
-    from ciwrap.ensemble.golden import ensemble_path, read_ensemble
+    from ciwrap.ensemble.golden import read_ensemble
     from ciwrap.ensemble.runs import features_of_runs
+    from ciwrap.golden.paths import ensemble_path
     from ciwrap.statistics.ensemble import compare_with_ensemble
 
     project = load_project(config_path, golden_dir, (name,))

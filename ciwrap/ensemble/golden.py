@@ -10,14 +10,12 @@ import msgspec
 
 from ciwrap.documents import DocumentError, to_versioned_record
 from ciwrap.errors import CorruptGoldenError, GoldenMissingError, UnreadableFileError
-from ciwrap.golden.paths import escape_name
 from ciwrap.report.document import load_document, plain, write_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 FORMAT_VERSION = 1
-SUFFIX = ".ensemble.json"
 
 
 class EnsembleGolden(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,11 +41,6 @@ class EnsembleGolden(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     from_iteration: int | None = None
     commit: str | None = None
     digest: str = ""
-
-
-def ensemble_path(golden_dir: Path, check: str) -> Path:
-    """Where the ensemble of a check is kept."""
-    return golden_dir / f"{escape_name(check)}{SUFFIX}"
 
 
 def write_ensemble(golden: EnsembleGolden, path: Path) -> None:

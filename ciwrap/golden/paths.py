@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 BINARY_SUFFIX = ".golden"
 MANIFEST_SUFFIX = ".golden.yaml"
+ENSEMBLE_SUFFIX = ".ensemble.json"
 # Written first, renamed last (see store.py); never to be committed.
 STAGED_SUFFIX = ".next"
 LOCK_NAME = ".ciwrap.lock"
@@ -64,6 +65,11 @@ def binary_path(golden_dir: Path, check: str) -> Path:
 
 def manifest_path(golden_dir: Path, check: str) -> Path:
     return golden_dir / f"{escape_name(check)}{MANIFEST_SUFFIX}"
+
+
+def ensemble_path(golden_dir: Path, check: str) -> Path:
+    """Where the ensemble of a check is kept (`ciwrap.ensemble.golden`)."""
+    return golden_dir / f"{escape_name(check)}{ENSEMBLE_SUFFIX}"
 
 
 def staged(path: Path) -> Path:

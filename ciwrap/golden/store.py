@@ -270,10 +270,15 @@ class GoldenStore:
                 raise CorruptGoldenError(
                     f"its manifest {path.name} is missing", file=binary, remedy=_REMEDY_PAIR
                 ) from None
+            has_ensemble = paths.ensemble_path(self.folder, check).exists()
             raise GoldenMissingError(
                 f"there is no golden for check {check!r}",
                 file=binary,
-                remedy=f"look at the outputs, then make it with `ciwrap accept {check}`",
+                remedy=(
+                    f"there is an ensemble: `ciwrap check-ensemble {check} RUN...` takes new runs"
+                    if has_ensemble
+                    else f"look at the outputs, then make it with `ciwrap accept {check}`"
+                ),
             ) from None
 
     def _read_pair(self, check: str, data: bytes) -> StoredGolden:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ciwrap.catalog.catalog import Catalog
@@ -17,9 +16,11 @@ from ciwrap.repeat.folders import RunFolders
 from ciwrap.repeat.measure import Measurer, RunOutputs
 from ciwrap.repeat.summary import names_that_vary
 from ciwrap.running.run_command import ending_of, failure_of, run_command
+from ciwrap.running.together import together
 from ciwrap.trees.build import DEFAULT_RESOURCES
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
@@ -126,16 +127,7 @@ class _Repeater:
 
     def _run(self, batch: Sequence[_Ready]) -> list[list[CommandOutcome]]:
         """What became of the commands of these runs, which run at the same time."""
-        if len(batch) == 1:
-            return [self._run_one(batch[0], None)]
-        stop = threading.Event()
-        with ThreadPoolExecutor(len(batch)) as pool:
-            futures = [pool.submit(self._run_one, ready, stop) for ready in batch]
-            try:
-                return [future.result() for future in futures]
-            except BaseException:
-                stop.set()
-                raise
+        return together([partial(self._run_one, ready) for ready in batch])
 
     def _run_one(self, ready: _Ready, stop: threading.Event | None) -> list[CommandOutcome]:
         """Runs the overall command and those of the checks; the first that fails is the last."""

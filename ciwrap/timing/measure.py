@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import CommandFailedError, one_line
-from ciwrap.running.run_command import ending_of
-from ciwrap.running.run_together import run_together
+from ciwrap.running.run_command import ending_of, run_command
+from ciwrap.running.together import together
 from ciwrap.timing.order import pair_order
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable
 
     from ciwrap.config import CommandSettings
@@ -73,7 +74,10 @@ def take_times(
 
 
 def _run(side: Side, size: int, which: str) -> Members:
-    outcomes = run_together([side.command] * size, is_shown=False)
+    def once(stop: threading.Event | None) -> CommandOutcome:
+        return run_command(side.command, is_shown=False, stop=stop)
+
+    outcomes = together([once] * size)
     for outcome in outcomes:
         if outcome.exit_code != 0:
             raise _failure(side, outcome, which)

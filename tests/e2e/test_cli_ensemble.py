@@ -199,6 +199,13 @@ def test_runs_that_cannot_be_held_against_it(
     assert words in outcome.err
 
 
+def test_check_says_which_command_an_ensemble_takes(chaotic: Chaotic) -> None:
+    shutil.copytree(chaotic.folder / "honest_00/out", chaotic.folder / "out")
+    outcome = chaotic.run("check")
+    assert outcome.code == 3
+    assert "there is an ensemble: `ciwrap check-ensemble air RUN...` takes new runs" in outcome.out
+
+
 def test_a_feature_that_does_not_exist(chaotic: Chaotic) -> None:
     outcome = chaotic.run("capture-ensemble", "air", "member_00", "--features", "mode", "--replace")
     assert outcome.code == 2
