@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
 #include "bindings/py_tree.hpp"
-#include "format/golden_file.hpp"
+#include "ciwrap/error.hpp"
+#include "ciwrap/golden.hpp"
 
 namespace py = pybind11;
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/element_compare.hpp"
+#include "ciwrap/compare.hpp"
 
 namespace ciwrap {
 
