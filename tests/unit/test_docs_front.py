@@ -13,7 +13,7 @@ from command_line import NO_OTHER_PLUGINS
 from ciwrap.config.loading import load_text
 from ciwrap.config.schema import BOUND, CHECK, CONFIG, OPTIONS, RUN, STRICT
 from ciwrap.model import ErrorBound, VariableId
-from ciwrap.readers.registry import OWN_READERS
+from ciwrap.model.formats import OWN_FORMATS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 CONFIGURATION = (DOCS / "reference/configuration.md").read_text(encoding="utf-8")
@@ -51,8 +51,8 @@ def test_every_key_is_documented() -> None:
     documented = set(re.findall(r"`([a-z_]+)`", CONFIGURATION))
     for section in (CONFIG, CHECK, BOUND, RUN, STRICT, OPTIONS):
         assert set(section.keys) <= documented, section.name
-    for name, (_, suffixes) in OWN_READERS.items():
-        assert f"| `{name}` | {' '.join(suffixes)} |" in CONFIGURATION
+    for name, own in OWN_FORMATS.items():
+        assert f"| `{name}` | {' '.join(own.suffixes)} |" in CONFIGURATION
 
 
 def modules_of_the_how_to() -> dict[str, str]:
