@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/quantize_plan.hpp"
 #include "bindings/py_tree.hpp"
 #include "ciwrap/error.hpp"
 #include "ciwrap/golden.hpp"

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/quantize_plan.hpp"
 #include "ciwrap/compare.hpp"
 
 namespace ciwrap {
