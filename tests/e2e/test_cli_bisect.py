@@ -311,3 +311,44 @@ def test_from_a_folder_that_earlier_commits_do_not_have(told: Told) -> None:
     outcome = below.run("bisect", told.good, "HEAD", "--json", str(target), json_too=False)
     assert outcome.code == 0, outcome
     assert json.loads(target.read_text())["found"]["title"] == "Change 2"
+
+
+def test_a_commit_of_a_branch_that_was_merged(told: Told) -> None:
+    """The change came in by a merge; the commit of the branch is named, not the merge."""
+    told.commit(1)
+    told.repository.git("checkout", "-q", "-b", "side")
+    told.repository.commit("Begin a side", {"side.txt": "1"})
+    moved = told.repository.commit("Move it", {"simulate.py": told.program(1, 5 * BOUND)})
+    told.repository.commit("Go on", {"side.txt": "2"})
+    told.repository.git("checkout", "-q", "main")
+    for number in (2, 3):
+        told.repository.commit(f"Main {number}", {"main.txt": str(number)})
+    told.repository.git("merge", "-q", "--no-ff", "-m", "Merge side", "side")
+    told.repository.commit("After", {"main.txt": "4"})
+    before = told.repository.state()
+    outcome = told.run("bisect", told.good, "HEAD")
+    assert outcome.code == 0, outcome
+    assert outcome.document["found"]["name"] == moved
+    assert told.repository.state() == before
+
+
+def test_another_bisection_of_another_project_in_a_folder_below(told: Told) -> None:
+    """ciwrap.yaml may lie in a folder of the repository; outputs and goldens are below it."""
+    below = told.folder / "parts" / "ocean"
+    below.mkdir(parents=True)
+    files = {f"parts/ocean/{name}": (told.folder / name).read_text() for name in
+             ("ciwrap.yaml", "simulate.py", ".gitignore")}  # fmt: skip
+    told.repository.commit("Add the ocean", files)
+    ocean = Told.__new__(Told)
+    ocean.folder = below
+    ocean.run("run", json_too=False)
+    ocean.accept()
+    good = told.repository.commit("Accept the ocean", {})
+    for number in (1, 2, 3, 4):
+        program = told.program(number, 5 * BOUND if number >= 3 else 0.0)
+        told.repository.commit(f"Ocean {number}", {"parts/ocean/simulate.py": program})
+    outcome = ocean.run("bisect", good, "HEAD")
+    assert outcome.code == 0, outcome
+    assert outcome.document["found"]["title"] == "Ocean 3"
+    golden = outcome.document["result"]["checks"][0]["golden_path"]
+    assert golden == f"{good[:10]}:parts/ocean/golden/fields.golden"
