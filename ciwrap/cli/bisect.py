@@ -182,8 +182,7 @@ class _Finding:
         try:
             result, _ = run_and_check(self._session, self._project)
         finally:
-            for check in self._project.checks:
-                self._folders.take(number, check)
+            self._folders.take(number, self._project.checks)
             self._folders.drop(number)
         seconds = time.monotonic() - started
         described = describe_commit(self._search.repository, commit)

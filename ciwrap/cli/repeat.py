@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from ciwrap.cli.options import config_options, json_option, resource_options, verbose_option
+from ciwrap.cli.options import (
+    config_options,
+    json_option,
+    report_option,
+    resource_options,
+    verbose_option,
+)
 from ciwrap.errors import ConfigMissingError, UsageError
 
 if TYPE_CHECKING:
@@ -68,6 +74,7 @@ _MOST_IN_FULL = 4
 @click.option("--check", "is_checked", is_flag=True, help="Exit with 1 if a bound does not hold.")
 @config_options
 @json_option
+@report_option
 @verbose_option
 @resource_options
 @click.pass_obj
@@ -277,6 +284,8 @@ def _finish(session: Session, result: RepeatResult, started: float) -> int:
 
     from ciwrap.environment import describe_environment
     from ciwrap.report.document import repeat_document
+    from ciwrap.report.outputs import write_repeat_report
+    from ciwrap.report.paths import relative_to
     from ciwrap.report.repeat_terminal import render_repeat
 
     result = replace(
@@ -286,7 +295,11 @@ def _finish(session: Session, result: RepeatResult, started: float) -> int:
         started_at=session.started_at,
         seconds=time.monotonic() - started,
     )
-    if session.json_target is not None:
-        session.emit_document(repeat_document(result))
-    render_repeat(result, session.console, verbose=session.verbose)
+    portable = relative_to(result, Path.cwd())  # what leaves this machine names no folder of it
+    try:
+        session.emit_document(repeat_document(portable))
+        if session.report_target is not None:
+            write_repeat_report(session.report_target, portable)
+    finally:
+        render_repeat(result, session.console, verbose=session.verbose)
     return result.exit_code

@@ -40,7 +40,9 @@ class RunFolders:
         self._root = root
         self._keeps = keeps
         self.folder = root / WORK_DIR / "repeat"
-        self._made: set[Path] = set()  # folders that were not there before the first run
+        # Folders that were not there before the first run, and what was in those that were.
+        self._made: set[Path] = set()
+        self._known: dict[Path, set[Path]] = {}
         self._lock = writer_lock(self.folder, 0)
 
     def __enter__(self) -> RunFolders:
@@ -77,21 +79,30 @@ class RunFolders:
         Raises UsageError for outputs outside of the project's folder.
         """
         for check in checks:
-            self._made |= {base for base in _bases(check) if not base.exists()}
+            for base in _bases(check):
+                if not base.exists():
+                    self._made.add(base)
+                elif base not in self._known:
+                    self._known[base] = _folders_in(base, check.root)
+        for check in checks:
             for path in _files_of(check):
                 target = self._target(_ASIDE, check, path)
                 if target.exists():
                     _remove(path)
                 else:
                     _move(path, target)
-            self._clear(check)
+                self._clear_above(path, check)
 
-    def take(self, number: int, check: Check) -> Check:
-        """Moves what a run has written to its own folder; the check as it is found there."""
-        for path in _files_of(check):
+    def take(self, number: int, checks: Sequence[Check]) -> list[Check]:
+        """Moves what a run has written to its own folder; the checks as they are found there."""
+        # All are looked for before any is moved: a file may be in the outputs of two checks.
+        found = [(check, path) for check in checks for path in _files_of(check)]
+        for check, path in found:
             _move(path, self._target(f"run_{number}", check, path))
-        self._clear(check)
-        return replace(check, root=self.run_folder(number))
+            self._clear_above(path, check)
+        for check in checks:
+            self._clear_new(check)
+        return [replace(check, root=self.run_folder(number)) for check in checks]
 
     def run_folder(self, number: int) -> Path:
         """Where the outputs of a run are."""
@@ -117,15 +128,23 @@ class RunFolders:
             )
         return self.folder / name / relative
 
-    def _clear(self, check: Check) -> None:
-        """Removes folders that are empty now, but those that were there before and are named."""
+    def _clear_above(self, path: Path, check: Check) -> None:
+        """Removes the folders of a file that was moved, as far as they are empty now, up to those
+        that outputs are looked for in.
+        """
+        kept = {*_bases(check), check.root}
+        for folder in path.parents:
+            if folder in kept or not _is_removed(folder):
+                return
+
+    def _clear_new(self, check: Check) -> None:
+        """Removes empty folders that a run has made."""
         for base in _bases(check):
-            if not base.is_dir():
-                continue
-            inside = sorted((p for p in base.rglob("*") if p.is_dir()), reverse=True)
-            for folder in (*inside, *((base,) if base in self._made else ())):
-                with suppress(OSError):
-                    folder.rmdir()
+            known = self._known.get(base, set())
+            for folder in sorted(_folders_in(base, check.root) - known, reverse=True):
+                _is_removed(folder)
+            if base in self._made:
+                _is_removed(base)
 
     def _put_back(self) -> None:
         aside = self.folder / _ASIDE
@@ -145,6 +164,29 @@ def _bases(check: Check) -> Iterator[Path]:
             yield path
         else:
             yield check.root / pattern.fixed_folder
+
+
+def _folders_in(base: Path, root: Path) -> set[Path]:
+    """The folders below one that outputs are looked for in; none in the project's own folder, which
+    has others, too, and none that is hidden.
+    """
+    if base.absolute() == root.absolute() or not base.is_dir():
+        return set()
+    inside = (path for path in base.rglob("*") if path.is_dir() and not path.is_symlink())
+    return {
+        path
+        for path in inside
+        if not any(part.startswith(".") for part in path.relative_to(base).parts)
+    }
+
+
+def _is_removed(folder: Path) -> bool:
+    """Removes a folder if it is empty; whether it was."""
+    try:
+        folder.rmdir()
+    except OSError:
+        return False
+    return True
 
 
 def _files_of(check: Check) -> Iterable[Path]:

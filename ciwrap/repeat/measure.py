@@ -215,8 +215,9 @@ class Measurer:
         if self._reference is None:
             return
         with self._catalog(self._reference) as catalog:
-            for identity in self.measured.slots:
-                if identity.name not in names or self.measured.zeros.get(identity.name):
+            for identity, slot in self.measured.slots.items():
+                is_known = self.measured.zeros.get(identity.name) or slot.movement is None
+                if identity.name not in names or is_known:
                     continue
                 values = catalog.values(identity, self._settings(catalog, identity).mask)
                 self.measured.zeros[identity.name] = has_zeros(values)

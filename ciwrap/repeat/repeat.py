@@ -151,7 +151,7 @@ class _Repeater:
             output_tail=last.output_tail,
         )
         is_first = not self._found.runs
-        places = [self._folders.take(number, check) for check in ready.checks]
+        places = self._folders.take(number, ready.checks)
         if last.exit_code != 0:
             if is_first:
                 raise failure_of(last)

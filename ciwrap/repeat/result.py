@@ -93,7 +93,8 @@ def _variable_messages(
         elif one.kind is Behaviour.UNRELATED:
             found.append(_of(one, MessageLevel.WARNING, one.reason or ""))
         elif one.varies and one.max_abs is None:
-            text = f"how far it varies is unknown: the golden keeps no data of it ({reference})"
+            why = "the golden keeps no data of it" if reference == "golden" else "no numbers"
+            text = f"how far it varies is unknown: {why}"
             found.append(_of(one, MessageLevel.NOTE, text))
     compared = [len(one.measured.compared) for one in measurers]
     if variables and all(one.kind is Behaviour.EQUAL for one in variables) and min(compared):

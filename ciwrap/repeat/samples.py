@@ -24,6 +24,7 @@ _MOST_ELEMENTS = 16_384
 _LEAST_ELEMENTS = 256
 # Of all variables together; some arrays of doubles are kept for each.
 _BUDGET = 1 << 21
+_SAME = 1e-14
 
 
 def sample_size(variables: int) -> int:
@@ -115,8 +116,8 @@ class Spread:
     """Standard deviation and typical magnitude of all sampled values of one name."""
 
     count: int = 0
-    total: float = 0.0
-    squares: float = 0.0
+    mean: float = 0.0
+    squares: float = 0.0  # of the distances from the mean
     nan_count: int = 0
     magnitudes: list[float] = field(default_factory=list)
 
@@ -125,10 +126,14 @@ class Spread:
         self.nan_count += int(np.isnan(sample).sum())
         if finite.size == 0:
             return
-        self.count += finite.size
-        self.total += float(finite.sum())
-        with np.errstate(over="ignore"):
-            self.squares += float((finite**2).sum())
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = float(finite.mean())
+            squares = float(((finite - mean) ** 2).sum())
+            # Sums of two parts about their own means lose no digits (Chan, Golub and LeVeque).
+            total, step = self.count + finite.size, mean - self.mean
+            self.squares += squares + step * step * self.count * finite.size / total
+            self.mean += step * finite.size / total
+        self.count = total
         self.magnitudes.append(float(np.median(np.abs(finite))))
 
     @property
@@ -136,11 +141,9 @@ class Spread:
         """The standard deviation; of a constant its magnitude."""
         if not self.count:
             return 0.0
-        mean = self.total / self.count
-        variance = self.squares / self.count - mean * mean
-        # What is left of two equal sums by rounding is no spread.
-        is_constant = variance <= 1e-12 * self.squares / self.count
-        return abs(mean) if is_constant else math.sqrt(variance)
+        deviation = math.sqrt(self.squares / self.count)
+        # What rounding leaves of equal values is no spread.
+        return abs(self.mean) if deviation <= _SAME * abs(self.mean) else deviation
 
     @property
     def magnitude(self) -> float | None:

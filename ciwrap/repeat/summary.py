@@ -26,12 +26,20 @@ if TYPE_CHECKING:
 
     from ciwrap.model import ErrorBound, VariableId
     from ciwrap.repeat.measure import Measured, Slot
+    from ciwrap.repeat.samples import Spread
 
 # Beyond this share of the present bound there is less room than a suggested bound leaves; below
 # that one, the bound lets pass a thousand times what was seen.
 _WIDE_SHARE = 1e-3
 # Three digits of the spread: what lies beyond says little element by element.
 _USEFUL_SHARE = 1e-3
+# Kinds of dtypes that can have a bound, and those that can have a relative one.
+_BOUNDED, _RELATIVE = frozenset("fciu"), frozenset("fc")
+# So many roundings may add up before a difference must have another cause.
+_ROUNDINGS = 1e4
+_EPSILONS = {
+    "f2": 2.0**-10, "bf2": 2.0**-7, "f4": 2.0**-23, "c8": 2.0**-23, "f8": 2.0**-52, "c16": 2.0**-52,
+}  # fmt: skip
 _OPEN_SEED = (
     "runs differ by as much as the values spread: is a random seed left open? Fix it before a bound"
     " is set"
@@ -50,6 +58,12 @@ class _Named:
     @property
     def iterations(self) -> list[int | None]:
         return list(dict.fromkeys(identity.iteration for identity in self.slots))
+
+    @property
+    def dtypes(self) -> set[str]:
+        """Of the results that are not equal to the reference."""
+        found = (one.dtype for slot in self.slots.values() for one in slot.results.values())
+        return {dtype for dtype in found if dtype is not None}
 
     def at(self, iteration: int | None) -> list[Slot]:
         return [slot for identity, slot in self.slots.items() if identity.iteration == iteration]
@@ -117,7 +131,7 @@ def _variable(
     index = _worst_index(named, worst)
     relative = largest(named.largest_by_run("max_rel_difference"))
     present_share = largest(named.largest_by_run("max_bound_share"))
-    kind, reason = _behaviour(named, rows, growth, deviation)
+    kind, reason = _behaviour(named, rows, growth, spread)
     until = _compare_until(rows, growth, deviation) if kind is Behaviour.GROWING else None
     suggested = (
         _suggestion(measured, named, until)
@@ -201,16 +215,25 @@ def _growth(rows: Sequence[IterationSpread], deviation: float) -> Growth:
 
 
 def _behaviour(
-    named: _Named, rows: Sequence[IterationSpread], growth: Growth, deviation: float
+    named: _Named, rows: Sequence[IterationSpread], growth: Growth, spread: Spread | None
 ) -> tuple[Behaviour, str | None]:
+    deviation = 0.0 if spread is None else spread.deviation
     if not any(slot.results for slot in named.slots.values()):
         return Behaviour.EQUAL, None
     if growth.kind == "growing":
         return Behaviour.GROWING, None
     first = next((row.typical for row in rows if row.typical), None)
-    if first is not None and deviation > 0 and first >= SATURATION * deviation:
+    is_wide = first is not None and deviation > 0 and first >= SATURATION * deviation
+    if first is not None and is_wide and first > _rounding(named, spread):
         return Behaviour.UNRELATED, _OPEN_SEED
     return Behaviour.NOISE, None
+
+
+def _rounding(named: _Named, spread: Spread | None) -> float:
+    """What rounding can come to: values that hardly spread may differ by more than they do."""
+    magnitude = None if spread is None else spread.magnitude
+    epsilons = [_EPSILONS.get(dtype[1:], 0.0) for dtype in named.dtypes]
+    return _ROUNDINGS * max(epsilons, default=0.0) * (magnitude or 0.0)
 
 
 def _compare_until(rows: Sequence[IterationSpread], growth: Growth, deviation: float) -> int | None:
@@ -227,7 +250,8 @@ def _suggestion(measured: Measured, named: _Named, until: int | None) -> BoundSu
     by_run_relative = named.largest_by_run("max_rel_difference", limit)
     worst, relative = largest(by_run), largest(by_run_relative)
     spread = measured.spreads.get(named.name)
-    if worst is None or relative is None:
+    kinds = {_kind(dtype) for dtype in named.dtypes}
+    if worst is None or relative is None or not kinds <= _BOUNDED:
         return None
     found = suggest_bound(
         Differences(
@@ -235,7 +259,8 @@ def _suggestion(measured: Measured, named: _Named, until: int | None) -> BoundSu
             max_abs=worst[1],
             max_rel=relative[1],
             median_magnitude=None if spread is None else spread.magnitude,
-            has_zeros=measured.zeros.get(named.name, True),
+            # Integers have no relative bound.
+            has_zeros=measured.zeros.get(named.name, True) or not kinds <= _RELATIVE,
         )
     )
     if found is None:
@@ -252,6 +277,12 @@ def _suggestion(measured: Measured, named: _Named, until: int | None) -> BoundSu
         noise_multiple=(found.atol or found.rtol) / typical if typical else None,
         until_iteration=until,
     )
+
+
+def _kind(dtype: str | None) -> str:
+    """`f`, `c`, `i`, `u` for numbers; bfloat16 is one of the floats, and booleans are none."""
+    kind = (dtype or "")[1:2]
+    return "f" if (dtype or "")[1:] == "bf2" else kind
 
 
 def _fit(kind: Behaviour, share: tuple[int, float] | None, comparisons: int) -> BoundFit | None:

@@ -129,7 +129,7 @@ def render_html(run: RunResult) -> str:
     cards, card_count, cards_left_out = _cards(groups, with_check=several)
     rows, matching_rows, rows_left_out = _rows(groups, card_count, with_check=several)
     messages = _messages(run)
-    style, script = _asset("report.css"), _asset("report.js")
+    style, script = asset("report.css"), asset("report.js")
     environments = environments_of(run)
     counts = run.verdict_counts
     coverage = run.coverage
@@ -172,16 +172,16 @@ def render_html(run: RunResult) -> str:
         ),
         evidence_notes=_evidence_notes(run),
         style=style,
-        style_hash=_hash(style),
+        style_hash=hash_of(style),
         script=script,
-        script_hash=_hash(script),
+        script_hash=hash_of(script),
     )
-    return _templates().get_template("report.html.j2").render(page=page)
+    return templates().get_template("report.html.j2").render(page=page)
 
 
 def _cards(groups: list[Group], *, with_check: bool) -> tuple[Markup, int, str]:
     """The cards of what does not match, as many as fit; of a run that matches, a few."""
-    template = _templates().get_template("card.html.j2")
+    template = templates().get_template("card.html.j2")
     bad = [group for group in groups if group.verdict is not Verdict.MATCH]
     chosen = bad[:MOST_CARDS] or [group for group in groups if group.share][:MOST_MATCHING_CARDS]
     parts: list[str] = []
@@ -330,18 +330,19 @@ def _evidence_notes(run: RunResult) -> tuple[str, ...]:
 
 
 @cache
-def _templates() -> jinja2.Environment:
+def templates() -> jinja2.Environment:
+    """What pages are rendered with: everything that goes in is escaped."""
     import jinja2
 
-    templates = jinja2.Environment(
+    made = jinja2.Environment(
         loader=jinja2.FunctionLoader(_read),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters["nice"] = nice
-    return templates
+    made.filters["nice"] = nice
+    return made
 
 
 def time_words(text: str) -> str:
@@ -364,10 +365,11 @@ def _read(name: str) -> str:
 
 
 @cache
-def _asset(name: str) -> Markup:
+def asset(name: str) -> Markup:
     """Our own style and script, the only texts that go into the page unescaped."""
     return Markup(_read(name))
 
 
-def _hash(text: Markup) -> str:
+def hash_of(text: Markup) -> str:
+    """What the page's policy names a style or a script by."""
     return base64.b64encode(hashlib.sha256(str(text).encode()).digest()).decode("ascii")

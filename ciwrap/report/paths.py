@@ -5,23 +5,24 @@ from __future__ import annotations
 import re
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ciwrap.model import CheckResult, CommandOutcome, Message, VariableResult
+from ciwrap.model import CheckResult, CommandOutcome, Message, RunResult, VariableResult
+from ciwrap.model.repeat_result import RepeatedRun, RepeatedVariable, RepeatResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ciwrap.model import RunResult
+_Result = TypeVar("_Result", RunResult, RepeatResult)
 
 _ABSOLUTE = re.compile(r"(?<![\w/.:~$\u2026-])/(?:[^\s/'\"`:;,()\[\]<>|]+/)+[^\s'\"`:;,()\[\]<>|]*")
-_PATH_FIELDS = ("golden_path", "source_path", "file", "working_dir")
-_TEXT_FIELDS = ("text", "reason", "command", "output_tail", "name")
+_PATH_FIELDS = ("golden_path", "source_path", "file", "working_dir", "folder")
+_TEXT_FIELDS = ("text", "reason", "command", "output_tail", "name", "problem", "headline")
 # What everybody has, and nobody hides.
 _PUBLIC = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/etc/", "/dev/", "/proc/")
 
 
-def relative_to(run: RunResult, base: Path) -> RunResult:
+def relative_to(run: _Result, base: Path) -> _Result:
     """The result with all paths below `base` as seen from there."""
     prefix = f"{base}/"
 
@@ -30,11 +31,11 @@ def relative_to(run: RunResult, base: Path) -> RunResult:
             return "."
         return text.replace(prefix, "") if prefix != "//" else text
 
-    found: RunResult = _rewritten(run, shorten)
+    found: _Result = _rewritten(run, shorten)
     return found
 
 
-def portable(run: RunResult) -> RunResult:
+def portable(run: _Result) -> _Result:
     """The result with absolute paths cut to their last two parts: `.../run/x.npy`."""
 
     def shorten(text: str, *, is_path: bool) -> str:
@@ -42,7 +43,7 @@ def portable(run: RunResult) -> RunResult:
             return _short(text) if text.startswith("/") else text
         return _ABSOLUTE.sub(lambda match: _short(match[0]), text)
 
-    found: RunResult = _rewritten(run, shorten)
+    found: _Result = _rewritten(run, shorten)
     return found
 
 
@@ -72,4 +73,7 @@ def _rewritten(item: Any, shorten: Callable[..., str]) -> Any:
     return replace(item, **changes) if changes else item
 
 
-_NESTED = (CheckResult, VariableResult, Message, CommandOutcome)
+_NESTED = (
+    *(CheckResult, VariableResult, Message, CommandOutcome),
+    *(RepeatedRun, RepeatedVariable),
+)

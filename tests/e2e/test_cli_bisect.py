@@ -43,7 +43,11 @@ class Told(Project):
         self.repository = GitRepository.make(folder)
         self.repository.commit(
             "Begin",
-            {"ciwrap.yaml": CONFIG, ".gitignore": "out/\n", "simulate.py": self.program(0)},
+            {
+                "ciwrap.yaml": CONFIG,
+                ".gitignore": "out/\n*-result.json\n",
+                "simulate.py": self.program(0),
+            },
         )
         assert self.run("run", json_too=False).code == 3  # there is no golden yet
         self.accept()

@@ -167,6 +167,18 @@ def test_a_random_seed_left_open(project: Project) -> None:
     assert "is a random seed left open?" in outcome.out
 
 
+@pytest.mark.parametrize(("dtype", "size"), [("f4", 1e-6), ("f8", 1e-14)])
+def test_noise_of_values_that_hardly_spread_is_no_seed(
+    project: Project, dtype: str, size: float
+) -> None:
+    with_program(
+        project, f'np.save("out/x.npy", (3 + {size} * noise.uniform(-1, 1, 500)).astype("{dtype}"))'
+    )
+    outcome = project.run("repeat", "-n", "10")
+    assert variable(outcome)["kind"] == "noise"
+    assert variable(outcome)["suggested_bound"] is not None
+
+
 def test_a_program_that_writes_to_a_fixed_folder(project: Project) -> None:
     """The outputs are to be in a folder of each run; the program does not know."""
     with_program(
@@ -448,3 +460,56 @@ def is_running(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return state not in "ZX"
+
+
+def test_folders_that_are_no_outputs_stay(project: Project) -> None:
+    """Outputs beside everything else, as in a git repository, whose empty folders matter."""
+    with_program(
+        project,
+        'os.makedirs("new/deep", exist_ok=False)\n'
+        'np.save("new/deep/x.npy", x)\nnp.save("y.npy", x)',
+        check='outputs: ["*.npy", "new"]',
+    )
+    for name in (".git/refs/tags", "empty/inside", "out/kept"):
+        (project.folder / name).mkdir(parents=True)
+    outcome = project.run("repeat", "-n", "3")
+    assert outcome.code == 0, outcome
+    assert [one["name"] for one in outcome.document["variables"]] == ["deep/x", "y"]
+    for name in (".git/refs/tags", "empty/inside", "out/kept"):
+        assert (project.folder / name).is_dir(), name
+    assert not (project.folder / "new").exists()
+
+
+def test_a_run_that_breaks_leaves_no_folders_behind(project: Project) -> None:
+    """A program that makes its folder anew each time, and fails once it has."""
+    with_program(project, f'os.mkdir("out/inner")\nif run == 2: sys.exit(1)\n{EQUAL}')
+    (project.folder / "out").mkdir(exist_ok=True)
+    outcome = project.run("repeat", "-n", "4")
+    assert outcome.code == 3
+    assert variable(outcome)["classes"] == [1, 0, 1, 1]
+
+
+def test_two_checks_of_one_file(project: Project) -> None:
+    with_program(project, NOISY)
+    text = (project.folder / "ciwrap.yaml").read_text()
+    (project.folder / "ciwrap.yaml").write_text(f"{text}  again: {{outputs: out/x.npy}}\n")
+    outcome = project.run("repeat", "-n", "4")
+    assert outcome.code == 0, outcome
+    found = outcome.document["variables"]
+    assert [(one["check"], one["distinct_results"]) for one in found] == [("mesh", 4), ("again", 4)]
+
+
+def test_kinds_of_values_that_no_bound_is_for(project: Project) -> None:
+    with_program(
+        project,
+        'np.save("out/flags.npy", x > 1.5 + 0.1 * (run % 2))\n'
+        'np.save("out/words.npy", np.array([f"w{run % 2}"]))\n'
+        'np.save("out/counts.npy", 1000 * np.arange(5) + run % 2)',
+    )
+    outcome = project.run("repeat", "-n", "10", "--write-bounds")
+    assert outcome.code == 0, outcome
+    assert variable(outcome, "flags")["suggested_bound"] is None
+    assert variable(outcome, "words")["suggested_bound"] is None
+    assert "words: how far it varies is unknown: no numbers" in outcome.out
+    assert variable(outcome, "counts")["suggested_bound"]["atol"] == 5
+    assert "counts: {atol: 5}" in (project.folder / "ciwrap.yaml").read_text()
