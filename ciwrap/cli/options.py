@@ -50,6 +50,16 @@ def report_option(function: _F) -> _F:
     )(function)
 
 
+def markdown_option(function: _F) -> _F:
+    return click.option(
+        "--markdown",
+        metavar="FILE",
+        expose_value=False,
+        callback=_keep("markdown_target"),
+        help="Write a job summary to FILE ('-' for stdout).",
+    )(function)
+
+
 def verbose_option(function: _F) -> _F:
     return click.option(
         "-v",

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Session:
-    """json_target: a file, `-` for stdout, None for none. report_target: a file or None. kind: the
+    """json_target, report_target, markdown_target: a file, `-` for stdout, None for none. kind: the
     command's name.
     """
 
     json_target: str | None = None
     report_target: str | None = None
+    markdown_target: str | None = None
     verbose: bool = False
     kind: str = "ciwrap"
     backend: str = "auto"
@@ -48,7 +49,7 @@ class Session:
         if self._stdout is None:
             from ciwrap.report.terminal import make_console
 
-            is_taken = "-" in (self.json_target, self.report_target)
+            is_taken = "-" in (self.json_target, self.report_target, self.markdown_target)
             self._stdout = make_console(sys.stderr if is_taken else sys.stdout)
         return self._stdout
 
@@ -84,6 +85,13 @@ class Session:
 
         if self.json_target is not None:
             self.emit_document(plain(record))
+
+    def emit_summary(self, text: str) -> None:
+        """Writes a job summary, where --markdown asks for it. Raises WriteFailedError."""
+        from ciwrap.report.document import write_text
+
+        if self.markdown_target is not None:
+            write_text(text, self.markdown_target, "the summary")
 
     def emit_document(self, document: Mapping[str, Any]) -> None:
         from ciwrap.report.document import write_document

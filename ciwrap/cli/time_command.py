@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ciwrap.cli.options import json_option
+from ciwrap.cli.options import json_option, markdown_option
 from ciwrap.cli.section_options import section_options
 from ciwrap.config.schema import TIMING
 from ciwrap.errors import ConfigMissingError, UsageError
@@ -49,6 +49,7 @@ _USUAL_CONFIDENCE = 0.95
 )
 @click.option("--seed", type=click.IntRange(0), help="Seed of the random order; else a new one.")
 @click.option("--config", "config_path", type=click.Path(), help="The configuration, if any.")
+@markdown_option
 @json_option
 @click.pass_obj
 def command(
@@ -75,6 +76,7 @@ def command(
     3 a run or a build failed.
     """
     from ciwrap.interrupts import ends_are_interrupts
+    from ciwrap.timing.summary import timing_summary
 
     session.kind = "timing"
     config = _config(config_path)
@@ -83,6 +85,7 @@ def command(
     with ends_are_interrupts(), _sides(commands, base, head, config, settings) as sides:
         found = _measure(session, sides, settings, seed, concurrent)
     session.emit_record(found)
+    session.emit_summary(timing_summary(found))
     _print(session, found)
     return found.exit_code
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ciwrap.cli.options import config_options, json_option
+from ciwrap.cli.options import config_options, json_option, markdown_option
 from ciwrap.cli.section_options import section_options
 from ciwrap.config.schema import TIMING
 
 if TYPE_CHECKING:
     from ciwrap.cli.session import Session
     from ciwrap.golden.manifest import Manifest
-    from ciwrap.trend.document import ShareSeries, TimeSeries, TrendDocument
+    from ciwrap.trend.document import ShareSeries, TrendDocument
 
 _MOST_VARIABLES = 12
 _MOST_MARKS = 40
@@ -23,6 +23,7 @@ _MOST_MARKS = 40
 @click.command(name="trend", short_help="Say what moves from result to result.")
 @click.argument("results", nargs=-1, required=True, metavar="RESULT.json...")
 @section_options(TIMING, "margin")
+@markdown_option
 @config_options
 @json_option
 @click.pass_obj
@@ -46,6 +47,7 @@ def command(
     from ciwrap.errors import ConfigMissingError
     from ciwrap.trend.collect import collect
     from ciwrap.trend.find import find_trends
+    from ciwrap.trend.summary import trend_summary
 
     config = None
     try:
@@ -63,6 +65,7 @@ def command(
         margin=settings.margin if margin is None else margin,
     )
     session.emit_record(document)
+    session.emit_summary(trend_summary(document))
     _tell(session, document)
     return 0
 
@@ -80,6 +83,7 @@ def _manifests(folder: Path) -> list[Manifest]:
 
 def _tell(session: Session, document: TrendDocument) -> None:
     from ciwrap.report.text import plural, safe_name
+    from ciwrap.trend.wording import change_lines, walk_words
 
     console = session.console
     days = f"{document.first[:10]} to {document.last[:10]}"
@@ -97,32 +101,24 @@ def _tell(session: Session, document: TrendDocument) -> None:
             console.print(f"  ... and {plural(rest, 'variable')} that use less")
     for one in document.times:
         console.print(f"\n{safe_name(one.command, 80)} on {safe_name(one.cpu, 60)}")
-        for line in _time_lines(one):
+        for line in change_lines(one):
             console.print(f"  {line}")
     if document.goldens:
         console.print("\ngoldens")
         for walk in document.goldens:
-            unknown = f", {walk.unknown} of them unknown" if walk.unknown else ""
-            console.print(
-                f"  {safe_name(walk.check)}: replaced {walk.acceptances} times since"
-                f" {walk.since[:10]}, moved by {walk.moved:.2f} bounds at most{unknown}"
-            )
+            console.print(f"  {walk_words(walk)}")
 
 
 def _share_row(one: ShareSeries) -> tuple[str, ...]:
     from ciwrap.report.text import percent_text, safe_name
+    from ciwrap.trend.wording import slope_words
 
     shares = [point.share for point in one.points]
-    if one.slope is None:
-        way = "no trend"
-    else:
-        way = f"{'+' if one.slope.per_step >= 0 else '-'}{percent_text(abs(one.slope.per_step))}"
-        way += " with each result"
     return (
         f"{safe_name(one.check, 30)}: {safe_name(one.variable, 30)}",
         f"now {percent_text(one.newest)}",
         f"most {percent_text(max(shares))}",
-        way,
+        slope_words(one),
         f"|{bars(shares)}|" if len(shares) > 1 else "",
     )
 
@@ -130,23 +126,6 @@ def _share_row(one: ShareSeries) -> tuple[str, ...]:
 def bars(shares: list[float]) -> str:
     """A character for each of the last results: a digit for tenths of the bound, # from 1 on."""
     return "".join("#" if one >= 1 else str(int(10 * one)) for one in shares[-_MOST_MARKS:])
-
-
-def _time_lines(one: TimeSeries) -> list[str]:
-    from ciwrap.report.text import plural
-    from ciwrap.timing.wording import change_text, seconds_text
-    from ciwrap.trend.find import moment_text
-
-    lines = [f"{plural(len(one.points), 'run')}, {seconds_text(one.median)} in the median"]
-    for point in one.change_points:
-        moment = one.points[point.position].moment
-        lines.append(
-            f"since {moment_text(moment)}: {change_text(point.change)},"
-            f" {seconds_text(point.before)} became {seconds_text(point.after)}"
-        )
-    if not one.change_points:
-        lines.append("no change of level")
-    return lines
 
 
 def _aligned(rows: list[tuple[str, ...]]) -> list[str]:

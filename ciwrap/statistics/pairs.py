@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # The averages of all couples of pairs are held at once: 500,500 numbers.
 MOST_PAIRS = 1000
+# Nobody takes a hundred times as many; the change then is as large as the margin.
+_MOST_TIMES_MORE = 100
 
 
 class TimingVerdict(str, Enum):
@@ -44,9 +46,8 @@ class PairedComparison:
     pairs: how many. change: the estimate. lower, upper: the interval that holds the true change
     with the given confidence; None with too few pairs for one. margin: the smallest change that
     matters. smallest_detectable: the smallest change that these pairs would have shown; None with
-    too few pairs. more_pairs: how many further ones would show a change as large as the margin;
-    None where the verdict is certain, or where the change is so near the margin that more pairs
-    hardly settle it.
+    too few pairs. more_pairs: how many further ones would probably settle it; None where the
+    verdict is settled, or where the change is so near the margin that no number of pairs will.
     """
 
     pairs: int
@@ -100,7 +101,7 @@ def compare_pairs(
         lower=math.expm1(lower),
         upper=math.expm1(upper),
         smallest_detectable=math.expm1(half_width),
-        more_pairs=_more_pairs(pairs, half_width, bound) if is_open else None,
+        more_pairs=_more_pairs(pairs, half_width, estimate, bound) if is_open else None,
     )
 
 
@@ -149,7 +150,12 @@ def _verdict(estimate: float, lower: float, upper: float, bound: float) -> Timin
     return TimingVerdict.INCONCLUSIVE
 
 
-def _more_pairs(pairs: int, half_width: float, bound: float) -> int | None:
-    """An interval shrinks as one over the square root of the number of pairs."""
-    more = math.ceil(pairs * (half_width / bound) ** 2 - pairs)
-    return more if more > 0 else None
+def _more_pairs(pairs: int, half_width: float, estimate: float, bound: float) -> int | None:
+    """An interval shrinks as one over the square root of the number of pairs: to the width of the
+    margin, or, where it is narrower already, to what lies between the estimate and the margin.
+    """
+    wanted = bound if half_width > bound else bound - abs(estimate)
+    if wanted <= 0:
+        return None
+    more = max(1, math.ceil(pairs * (half_width / wanted) ** 2 - pairs))
+    return more if more <= _MOST_TIMES_MORE * pairs else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import TYPE_CHECKING
 
@@ -49,10 +50,8 @@ def explanation(found: PairedComparison) -> list[str]:
 def _what_would_help(found: PairedComparison) -> str:
     if found.more_pairs is None:
         return "the change is about as large as the margin, so more pairs will hardly settle it"
-    return (
-        f"about {text.plural(found.more_pairs, 'more pair')} would show a change of"
-        f" {percent(found.margin)} (--pairs {found.pairs + found.more_pairs})"
-    )
+    more = text.plural(found.more_pairs, "more pair")
+    return f"about {more} would settle it (--pairs {found.pairs + found.more_pairs})"
 
 
 def table_of(document: TimingDocument) -> list[tuple[str, str, str]]:
@@ -100,7 +99,9 @@ def notes(document: TimingDocument) -> list[str]:
                 f"a run of {side.name} takes {seconds_text(side.spread.median)}, much of which is"
                 " the start of a process; let it do more work"
             )
-        if (side.spread.autocorrelation or 0) > _MUCH_MEMORY:
+        # Of times that know nothing of each other, one in twenty sets goes beyond this.
+        by_chance = 2 / math.sqrt(side.spread.count)
+        if (side.spread.autocorrelation or 0) > max(_MUCH_MEMORY, by_chance):
             found.append(
                 f"the times of {side.name} follow each other ({side.spread.autocorrelation:.2f}),"
                 " so the machine changed meanwhile; pairs allow for that"
@@ -143,6 +144,6 @@ def percent(share: float) -> str:
 
 def seconds_text(seconds: float) -> str:
     """With three digits, where that of other texts rounds to a tenth."""
-    if 0.1 <= seconds < 10:
-        return f"{seconds:.2f} s"
-    return f"{1000 * seconds:.3g} ms" if seconds < 0.1 else text.seconds_text(seconds)
+    if seconds < 1:
+        return f"{1000 * seconds:.3g} ms"
+    return f"{seconds:.2f} s" if seconds < 10 else text.seconds_text(seconds)

@@ -13,13 +13,14 @@ from ciwrap.statistics.change_points import find_change_points
 from ciwrap.statistics.slopes import rare_ones, slope_of
 from ciwrap.timing.wording import change_text
 from ciwrap.trend.document import GoldenWalk, ShareSeries, TimeSeries, TrendDocument
+from ciwrap.trend.wording import moment_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ciwrap.golden.manifest import Manifest
     from ciwrap.trend.collect import Basis, Collected
-    from ciwrap.trend.document import Moment, SharePoint, TimePoint
+    from ciwrap.trend.document import SharePoint, TimePoint
 
 # From here on a warning: the next change of compiler may be enough.
 NEAR = 0.8
@@ -155,10 +156,3 @@ def _golden_warning(one: GoldenWalk) -> str | None:
         f"the golden of {safe_name(one.check)} was replaced {one.acceptances} times since"
         f" {one.since[:10]} and may have moved by {one.moved:.1f} bounds in all"
     )
-
-
-def moment_text(moment: Moment) -> str:
-    """`1a2b3c4d5e (2026-03-01)`, or the day and the file where no commit is known."""
-    if moment.commit is None:
-        return f"{moment.when[:10]} ({safe_name(moment.file, 60)})"
-    return f"{safe_name(moment.commit)[:10]} ({moment.when[:10]})"

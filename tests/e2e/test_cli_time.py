@@ -218,6 +218,20 @@ def test_without_scipy_nothing_runs(folder: Project, monkeypatch: pytest.MonkeyP
     assert not (folder.folder / "log").exists()
 
 
+def test_a_job_summary(folder: Project) -> None:
+    target = folder.folder / "summary.md"
+    outcome = folder.run("time", "true # @team", "true", *QUICK, "--markdown", str(target))
+    assert outcome.code == 0
+    text = target.read_text()
+    assert text.startswith("## ciwrap time: inconclusive: ")
+    assert "95 % confidence takes 6 pairs at least." in text
+    assert "| median | " in text
+    assert "@team" not in text
+    both = folder.run("time", "true", "true", *QUICK, "--markdown", "-", json_too=False)
+    assert both.out.startswith("## ciwrap time: ")
+    assert both.err.startswith("inconclusive: ")
+
+
 # --- revisions ------------------------------------------------------------------------------------
 
 CONFIG = """

@@ -178,6 +178,20 @@ def test_when_a_command_became_slower(folder: Project) -> None:
     assert "no change of level" in wide.out
 
 
+def test_a_job_summary(folder: Project) -> None:
+    results = [
+        result(n, [variable("density", 0.85), variable("a|b", 0.1)], seconds=1.0) for n in range(3)
+    ]
+    target = folder.folder / "summary.md"
+    outcome = folder.run("trend", *written(folder, results), "--markdown", str(target))
+    assert outcome.code == 0
+    text = target.read_text()
+    assert text.startswith("## ciwrap trend: 1 warning in 3 results\n\n- mesh: density uses 85 %")
+    assert "| mesh: density | 85 % | 85 % | no trend |" in text
+    assert "| mesh: a&#124;b | 10 % |" in text
+    assert "- 3 runs, 1.00 s in the median" in text
+
+
 def test_failed_runs_say_nothing_about_times(folder: Project) -> None:
     failed = RunResult(
         Verdict.NOT_COMPARABLE,

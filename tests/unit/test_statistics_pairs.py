@@ -96,10 +96,23 @@ def test_pairs_still_needed_follow_the_square_root_law() -> None:
     assert found.more_pairs == math.ceil(12 * (half_width / math.log(1.01)) ** 2 - 12)
 
 
+def test_a_narrow_interval_that_crosses_the_margin_needs_some_more() -> None:
+    """Of an estimate of 2.5 %, and a margin of 5 % that the upper end is beyond."""
+    wide = np.array([0.96, 1.04, 0.98, 1.07, 1.0, 1.08, 1.02, 1.05])
+    found = compare_pairs([1.0] * 8, wide.tolist(), margin=MARGIN, confidence=0.95)
+    assert found.verdict is TimingVerdict.INCONCLUSIVE
+    assert found.lower is not None
+    assert found.upper is not None
+    half_width = (math.log1p(found.upper) - math.log1p(found.lower)) / 2
+    assert half_width < math.log(1.05) < math.log1p(found.upper)
+    gap = math.log(1.05) - math.log1p(found.change)
+    assert found.more_pairs == math.ceil(8 * (half_width / gap) ** 2 - 8)
+
+
 def test_a_change_at_the_margin_asks_for_no_further_pairs() -> None:
     a = [1.0] * 10
     b = [1.05 * (1 + 0.001 * (number - 4.5)) for number in range(10)]
-    found = compare_pairs(a, b, margin=0.0501, confidence=0.95)
+    found = compare_pairs(a, b, margin=0.05001, confidence=0.95)
     assert (found.verdict, found.more_pairs) == (TimingVerdict.INCONCLUSIVE, None)
 
 

@@ -42,7 +42,7 @@ def test_no_change() -> None:
 
 @pytest.mark.parametrize(
     ("more", "words"),
-    [(24, "about 24 more pairs would show a change of 5 % (--pairs 34)"), (None, "hardly settle")],
+    [(24, "about 24 more pairs would settle it (--pairs 34)"), (None, "hardly settle")],
 )
 def test_not_enough_to_tell(more: int | None, words: str) -> None:
     found = comparison("inconclusive", lower=-0.1, upper=0.2, more_pairs=more)

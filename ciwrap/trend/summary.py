@@ -1,0 +1,39 @@
+"""What `ciwrap trend` found, as a job summary in Markdown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ciwrap.report.markdown import escaped
+from ciwrap.report.text import percent_text, plural
+from ciwrap.trend.wording import change_lines, slope_words, walk_words
+
+if TYPE_CHECKING:
+    from ciwrap.trend.document import TrendDocument
+
+_MOST = 20
+
+
+def trend_summary(document: TrendDocument) -> str:
+    """GitHub-flavoured Markdown: warnings first, then the variables that use most."""
+    count = plural(len(document.warnings), "warning") if document.warnings else "nothing to warn of"
+    lines = [f"## ciwrap trend: {count} in {plural(document.results, 'result')}"]
+    lines += [""] if document.warnings else []
+    lines += [f"- {escaped(warning, 600)}" for warning in document.warnings[:_MOST]]
+    if len(document.warnings) > _MOST:
+        lines.append(f"- ... and {len(document.warnings) - _MOST} more")
+    if document.shares:
+        lines += ["", "| variable | share of the bound | most | |", "|---|---|---|---|"]
+    lines += [
+        f"| {escaped(f'{one.check}: {one.variable}')} | {percent_text(one.newest)}"
+        f" | {percent_text(max(point.share for point in one.points))} | {slope_words(one)} |"
+        for one in document.shares[:_MOST]
+    ]
+    rest = len(document.shares) - _MOST
+    lines += ["", f"{plural(rest, 'variable')} more use less."] if rest > 0 else []
+    for one in document.times[:_MOST]:
+        lines += ["", f"{escaped(one.command)} on {escaped(one.cpu)}:", ""]
+        lines += [f"- {escaped(line)}" for line in change_lines(one)]
+    lines += [""] if document.goldens else []
+    lines += [f"- {escaped(walk_words(walk), 600)}" for walk in document.goldens[:_MOST]]
+    return "\n".join(lines).rstrip() + "\n"

@@ -1,0 +1,49 @@
+"""What `ciwrap trend` found, in plain words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ciwrap.report.text import percent_text, plural, safe_name
+from ciwrap.timing.wording import change_text, seconds_text
+
+if TYPE_CHECKING:
+    from ciwrap.trend.document import GoldenWalk, Moment, ShareSeries, TimeSeries
+
+
+def moment_text(moment: Moment) -> str:
+    """`1a2b3c4d5e (2026-03-01)`, or the day and the file where no commit is known."""
+    if moment.commit is None:
+        return f"{moment.when[:10]} ({safe_name(moment.file, 60)})"
+    return f"{safe_name(moment.commit)[:10]} ({moment.when[:10]})"
+
+
+def slope_words(one: ShareSeries) -> str:
+    """`+2 % with each result`."""
+    if one.slope is None:
+        return "no trend"
+    sign = "+" if one.slope.per_step >= 0 else "-"
+    return f"{sign}{percent_text(abs(one.slope.per_step))} with each result"
+
+
+def change_lines(one: TimeSeries) -> list[str]:
+    """How long a command takes, and each change of that."""
+    lines = [f"{plural(len(one.points), 'run')}, {seconds_text(one.median)} in the median"]
+    for point in one.change_points:
+        moment = one.points[point.position].moment
+        lines.append(
+            f"since {moment_text(moment)}: {change_text(point.change)},"
+            f" {seconds_text(point.before)} became {seconds_text(point.after)}"
+        )
+    if not one.change_points:
+        lines.append("no change of level")
+    return lines
+
+
+def walk_words(walk: GoldenWalk) -> str:
+    """How far a golden has moved."""
+    unknown = f", {walk.unknown} of them unknown" if walk.unknown else ""
+    return (
+        f"{safe_name(walk.check)}: replaced {walk.acceptances} times since {walk.since[:10]},"
+        f" moved by {walk.moved:.2f} bounds at most{unknown}"
+    )
