@@ -70,8 +70,8 @@ class Repository:
 
     def changed_files(self) -> list[str]:
         """Tracked files that are not as they were committed."""
-        said = self.git("status", "--porcelain", "--untracked-files=no", "-z")
-        return [entry[3:] for entry in said.split("\0") if len(entry) > 3]
+        said = self.git("diff", "--name-only", "--no-renames", "-z", "HEAD", "--")
+        return [name for name in said.split("\0") if name]
 
     @contextlib.contextmanager
     def checked_out(self, commit: str, folder: Path, *, is_empty: bool = False) -> Iterator[Path]:

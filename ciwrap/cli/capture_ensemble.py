@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--rate",
-    type=click.FloatRange(0, 0.5, min_open=True),
+    type=click.FloatRange(0.0001, 0.5),
     default=0.01,
     show_default=True,
     help="How often honest runs may be called inconsistent.",

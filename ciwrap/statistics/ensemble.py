@@ -131,12 +131,12 @@ def _permutation_p(
         return 1.0
     pooled = pooled[:, varies]
     pooled = (pooled - pooled.mean(axis=0)) / pooled.std(axis=0, ddof=1)
-    covariance = np.cov(pooled, rowvar=False).reshape(pooled.shape[1], -1)
-    covariance = (1 - _SHRINK) * covariance + _SHRINK * np.eye(len(covariance))
-    # In these coordinates the statistic is a plain squared length.
-    rows = np.linalg.solve(np.linalg.cholesky(covariance), pooled.T).T
-    count = len(new)
-    lengths = _squared_lengths(rows, _draws(len(rows), count, rate, generator))
+    # Coordinates in which the statistic is a plain squared length: no more of them than rows, so
+    # that a covariance of thousands of features is never made.
+    left, scales, _ = np.linalg.svd(pooled, full_matrices=False)
+    variances = (1 - _SHRINK) * scales**2 / (len(pooled) - 1) + _SHRINK
+    rows = left * (scales / np.sqrt(variances))
+    lengths = _squared_lengths(rows, _draws(len(rows), len(new), rate, generator))
     # The runs themselves are one of the draws, or are counted beside random ones.
     as_far = int(np.sum(lengths[1:] >= lengths[0] * (1 - 1e-12)))
     return (1 + as_far) / len(lengths)
