@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from ciwrap.documents import DocumentError, to_record
 from ciwrap.errors import InvalidResultError, UnreadableFileError
-from ciwrap.model import RunResult
 from ciwrap.report.document import from_document, load_document
 from ciwrap.report.wording import used_share
 from ciwrap.timing.document import TimingDocument
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ciwrap.details import Number
-    from ciwrap.model import CheckResult, CommandOutcome
+    from ciwrap.model import CheckResult, RunResult
 
 _NO_CPU = "unknown"
 
@@ -41,6 +40,15 @@ class Collected:
     times: dict[tuple[str, str], list[TimePoint]] = field(default_factory=lambda: defaultdict(list))
 
 
+@dataclass(slots=True)
+class _Observed:
+    """What one result says; the result itself may be large, and is let go."""
+
+    moment: Moment
+    shares: dict[tuple[str, str], tuple[Basis, Number]] = field(default_factory=dict)
+    times: list[tuple[tuple[str, str], float]] = field(default_factory=list)
+
+
 def collect(paths: Sequence[Path]) -> Collected:
     """Reads results of check, run, compare and time, whatever their order; two that began at the
     same time stay in the order given.
@@ -48,15 +56,32 @@ def collect(paths: Sequence[Path]) -> Collected:
     Raises UnreadableFileError, InvalidResultError.
     """
     found = Collected()
-    results = sorted(((path, read_any(path)) for path in paths), key=lambda one: one[1].started_at)
-    for path, result in results:
-        moment = Moment(path.name, result.started_at, result.environment.get("git_commit"))
-        found.moments.append(moment)
-        if isinstance(result, RunResult):
-            _add_run(found, moment, result)
-        else:
-            _add_timing(found, moment, result)
+    for one in sorted(map(_observe, paths), key=lambda one: one.moment.when):
+        found.moments.append(one.moment)
+        for key, (basis, share) in one.shares.items():
+            found.shares[key].append((basis, SharePoint(one.moment, share)))
+        for which, seconds in one.times:
+            found.times[which].append(TimePoint(one.moment, seconds))
     return found
+
+
+def _observe(path: Path) -> _Observed:
+    result = read_any(path)
+    commit = result.environment.get("git_commit")
+    observed = _Observed(Moment(path.name, result.started_at, commit))
+    cpu = result.environment.get("cpu", _NO_CPU)
+    if isinstance(result, TimingDocument):
+        new = result.sides[1]  # a comparison's side B
+        observed.times.append(((new.command, cpu), new.spread.median))
+        return observed
+    for outcome in (result.command, *(check.command for check in result.checks)):
+        if outcome is not None and outcome.exit_code == 0 and outcome.seconds > 0:
+            observed.times.append(((outcome.command, cpu), outcome.seconds))
+    for check in result.checks:
+        name = f"{check.name} ({check.label})" if check.label else check.name
+        for variable, worst in _worst_shares(check).items():
+            observed.shares[name, variable] = worst
+    return observed
 
 
 def read_any(path: Path) -> RunResult | TimingDocument:
@@ -81,17 +106,6 @@ def _has_times(document: dict[str, Any]) -> bool:
     return "comparison" in document
 
 
-def _add_run(found: Collected, moment: Moment, result: RunResult) -> None:
-    cpu = result.environment.get("cpu", _NO_CPU)
-    commands = [result.command, *(check.command for check in result.checks)]
-    for outcome in commands:
-        _add_time(found, moment, outcome, cpu)
-    for check in result.checks:
-        name = f"{check.name} ({check.label})" if check.label else check.name
-        for variable, (basis, share) in _worst_shares(check).items():
-            found.shares[name, variable].append((basis, SharePoint(moment, share)))
-
-
 def _worst_shares(check: CheckResult) -> dict[str, tuple[Basis, Number]]:
     """Of each name: the largest share over its checkpoints. Without those of which none is known,
     and those with a bound of 0: where nothing but equality counts, nothing comes nearer to it.
@@ -105,15 +119,3 @@ def _worst_shares(check: CheckResult) -> dict[str, tuple[Basis, Number]]:
         if variable.name not in worst or share > worst[variable.name][1]:
             worst[variable.name] = (basis, share)
     return worst
-
-
-def _add_time(found: Collected, moment: Moment, outcome: CommandOutcome | None, cpu: str) -> None:
-    if outcome is not None and outcome.exit_code == 0 and outcome.seconds > 0:
-        found.times[outcome.command, cpu].append(TimePoint(moment, outcome.seconds))
-
-
-def _add_timing(found: Collected, moment: Moment, document: TimingDocument) -> None:
-    """What was new then: a comparison's side B."""
-    cpu = document.environment.get("cpu", _NO_CPU)
-    new = document.sides[1]
-    found.times[new.command, cpu].append(TimePoint(moment, new.spread.median))
