@@ -59,10 +59,7 @@ def command(
 
     Exit codes: 0 match, 1 differ, 2 usage, 3 could not compare.
     """
-    from importlib.metadata import version
-
     from ciwrap.cli.progress import progress_bar
-    from ciwrap.environment import describe_environment
     from ciwrap.model import RunResult
     from ciwrap.readers.registry import is_output_folder
 
@@ -103,11 +100,9 @@ def command(
             checks=(result,),
             kind=session.kind,
             messages=_shared_files((golden, new), sides),
-            environment=describe_environment(Path.cwd()),
-            ciwrap_version=version("ciwrap"),
-            started_at=session.started_at,
             seconds=time.monotonic() - started,
-        )
+        ),
+        Path.cwd(),
     )
     if ending.exit is not None:
         ending.exit(code)
