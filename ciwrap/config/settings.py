@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 GLOB_CHARACTERS = frozenset("*?[")
+CONFIG_NAME = "ciwrap.yaml"
 DEFAULT_GOLDEN_DIR = "golden"
 
 
