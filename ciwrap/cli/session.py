@@ -61,7 +61,7 @@ class Session:
                 self._write_files(self.with_circumstances(result, folder))
         finally:
             render(result, self.console, verbose=self.verbose)
-        return int(result.exit_code)
+        return int(result.verdict.exit_code)
 
     def with_circumstances(self, result: RunResult, folder: Path) -> RunResult:
         """The result, saying when, on what machine and with which versions it was made.

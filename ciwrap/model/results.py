@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping  # noqa: TC003
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from ciwrap.model.coverage import Coverage, coverage_of
 from ciwrap.model.divergence import Divergence, first_divergence, first_numeric_divergence
@@ -18,9 +17,6 @@ from ciwrap.model.rules import VariableId  # noqa: TC001
 from ciwrap.model.variable_result import VariableResult  # noqa: TC001
 from ciwrap.model.verdict import Verdict
 from ciwrap.timeline import HistoryFacts  # noqa: TC001
-
-if TYPE_CHECKING:
-    from ciwrap.errors import ExitCode
 
 
 class MessageLevel(str, Enum):
@@ -170,10 +166,6 @@ class RunResult:
         worst = Verdict.worst(check.verdict for check in self.checks)
         if self.verdict.severity < worst.severity:
             raise ValueError(f"a verdict of {self.verdict} over checks whose worst is {worst}")
-
-    @property
-    def exit_code(self) -> ExitCode:
-        return self.verdict.exit_code
 
     @property
     def coverage(self) -> Coverage:
