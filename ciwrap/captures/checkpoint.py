@@ -79,12 +79,12 @@ class Variables:
         captured = self.captured.get(identity)
         if captured is not None:
             return captured.signature
-        return self.catalog.entries[identity].info.signature
+        return self.catalog.signature(identity)
 
     def path_of(self, identity: VariableId) -> str:
         """The file that holds it; the checkpoint's folder where the file was not opened."""
         if self._catalog is not None and identity in self._catalog.entries:
-            return str(self._catalog.entries[identity].file.path)
+            return self._catalog.path_of(identity)
         files = self.side.groups[self._key]
         if self._named is None:
             self._named = {one.label: one for one in files if not one.reader.names_inside}

@@ -24,6 +24,7 @@ from ciwrap.model import VariableId
 from ciwrap.readers.base import SourceValues
 
 if TYPE_CHECKING:
+    from ciwrap.arrays.values import Signature
     from ciwrap.catalog.rows import Arrangement, RowOrder
     from ciwrap.readers.base import Source, VariableInfo
     from ciwrap.readers.layout import FoundOutputs, OutputFile
@@ -43,17 +44,17 @@ class Entry:
 class Catalog(Closing):
     """All variables of some outputs. A context manager; not for use by several threads at once.
 
-    entries: by identity, in the order of iteration, rank and name. errors: files that could not be
-    opened, variables that are there twice, files that no reader knows; as long as there is one, not
-    everything has been compared. paths: every file that was to be read. notes: what was chosen
-    among copies. With an arrangement, variables that are aligned across ranks have no rank.
+    entries: by identity, in the order of iteration, rank and name; identities: their keys. errors:
+    files that could not be opened, variables that are there twice, files that no reader knows; as
+    long as there is one, not everything has been compared. paths: every file that was to be read.
+    notes: what was chosen among copies. With an arrangement, variables that are aligned across
+    ranks have no rank.
     """
 
     def __init__(self, found: FoundOutputs, arrangement: Arrangement | None = None) -> None:
         self.notes: list[str] = []
         self._arrangement = arrangement
         self._parts: dict[VariableId, tuple[Entry, ...]] = {}
-        self._orders = RowOrders("error" if arrangement is None else arrangement.duplicates)
         self._open: OrderedDict[str, Source] = OrderedDict()
         self.errors: list[CiwrapError] = []
         self.paths = [file.path for file in found.files]
@@ -96,6 +97,7 @@ class Catalog(Closing):
         if arrangement is not None:
             entries = self._joined(entries, arrangement)
         self.entries = {identity: entries[identity] for identity in sorted(entries)}
+        self.identities = self.entries.keys()
         if self._twice:
             which = "" if arrangement is None else arrangement.duplicates
             shown = ", ".join(identity.text for identity in sorted(self._twice)[:3])
@@ -134,6 +136,14 @@ class Catalog(Closing):
             )
         return MaskedValues(values, self._arranged(mask_id, as_of=identity), mask)
 
+    def signature(self, identity: VariableId) -> Signature:
+        """What the variable is, by its header."""
+        return self.entries[identity].info.signature
+
+    def path_of(self, identity: VariableId) -> str:
+        """The file that holds it."""
+        return str(self.entries[identity].file.path)
+
     def is_aligned(self, identity: VariableId) -> bool:
         """Whether the variable's rows are put in order; those of an id in use always are."""
         return self._arrangement is not None and self._id_of(identity) is not None
@@ -156,6 +166,7 @@ class Catalog(Closing):
         self, entries: dict[VariableId, Entry], arrangement: Arrangement
     ) -> dict[VariableId, Entry]:
         """The entries, those of all ranks as one where they are aligned across ranks."""
+        self._orders = RowOrders(arrangement.duplicates)
         self._id_names = self._ids_in_use(entries, arrangement)
         groups: dict[VariableId, list[Entry]] = {}
         for identity in sorted(entries):

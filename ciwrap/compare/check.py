@@ -78,20 +78,6 @@ class GoldenVariables:
         return None
 
 
-class OutputVariables:
-    """What a catalog lists, as one side of a comparison."""
-
-    def __init__(self, catalog: Catalog) -> None:
-        self._entries = catalog.entries
-        self.identities = catalog.entries.keys()
-
-    def signature(self, identity: VariableId) -> Signature:
-        return self._entries[identity].info.signature
-
-    def path_of(self, identity: VariableId) -> str:
-        return str(self._entries[identity].file.path)
-
-
 def check_outputs(
     check: Check,
     store: GoldenStore,
@@ -134,8 +120,8 @@ def check_catalog(
     work = Work(resources, progress)
     rules = Rules(check.settings_for, check.is_ignored, check.strict.variables)
     outcome = Outcome(errors=list(catalog.errors), notes=list(catalog.notes))
-    ours, theirs = GoldenVariables(golden), OutputVariables(catalog)
-    both = pair_up(outcome, rules, ours, theirs)
+    ours = GoldenVariables(golden)
+    both = pair_up(outcome, rules, ours, catalog)
     progress.begin(
         f"checking {check.name}", sum(catalog.entries[one].info.byte_count for one in both)
     )
@@ -149,7 +135,7 @@ def check_catalog(
     result = check_result(check.name, outcome, rules, GOLDEN)
     return replace(
         result,
-        messages=(*result.messages, *_warnings(check, golden, ours, theirs)),
+        messages=(*result.messages, *_warnings(check, golden, ours, catalog)),
         golden_path=str(golden.path),
         golden_root=golden.root,
         golden_bytes=golden.byte_count,
@@ -160,7 +146,7 @@ def check_catalog(
 
 
 def _warnings(
-    check: Check, golden: StoredGolden, ours: GoldenVariables, theirs: OutputVariables
+    check: Check, golden: StoredGolden, ours: GoldenVariables, theirs: Catalog
 ) -> Iterator[Message]:
     for pattern in check.unused_rules([*ours.identities, *theirs.identities]):
         yield Message(
@@ -169,7 +155,7 @@ def _warnings(
             " is it misspelt?",
         )
     if golden.manifest.labels is None and any(
-        theirs.signature(identity).labels for identity in theirs.identities
+        entry.info.labels for entry in theirs.entries.values()
     ):
         yield Message(
             MessageLevel.NOTE,
@@ -190,7 +176,7 @@ def _compare(
     entry = catalog.entries[identity]
     golden = ours.variables[identity]
     settings = check.settings_for(identity, golden.tree.parameters.dtype)
-    source_path = str(entry.file.path)
+    source_path = catalog.path_of(identity)
     try:
         values = catalog.values(identity, settings.mask)
         order = catalog.order_of(identity)

@@ -158,7 +158,6 @@ class _Half(Values):
     """One of the two sides of `_Images`."""
 
     dtype = "<f8"
-    item_bytes = 8
 
     def __init__(self, images: _Images, side: int, shape: tuple[int, ...]) -> None:
         self._images = images

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ciwrap import _core
+    from ciwrap.arrays.values import Values
     from ciwrap.compare.details import Drawn
     from ciwrap.compare.parts import ReadElements
 
@@ -59,6 +60,9 @@ def with_elements(
     is_known = bool(all_compared or differing or parameters.kind == "exact")
     is_number = parameters.dtype[1:2] not in ("S", "U")
     has_maxima, has_means = is_known and is_number, all_compared and is_number
+    # Where no pair of numbers has a difference, none is the largest.
+    has_abs = has_maxima and comparison.max_abs_index >= 0
+    has_rel = has_maxima and comparison.max_rel_index >= 0
     share = float(comparison.max_bound_share) if is_known else None
     tells_drift = drift is not None and not all_compared
     drawn = draw() if differing and draw is not None else None
@@ -76,7 +80,9 @@ def with_elements(
         element_count=count,
         differing_count=differing,
         first_index=to_index(comparison.first_index, shape) if differing else None,
-        first_differences=judged_elements(indices, parameters, shape, read_elements),
+        first_differences=judged_elements(indices, parameters, shape, read_elements)
+        if differing
+        else (),
         chunk_count=None if suspects is None else suspects.leaf_count,
         suspect_chunks=None if suspects is None else int(suspects.leaves.size),
         suspect_ranges=ranges,
@@ -86,9 +92,9 @@ def with_elements(
         missing_mismatch_count=int(comparison.missing_mismatch_count),
         max_bound_share=share,
         max_abs_difference=float(comparison.max_abs_difference) if has_maxima else None,
-        max_abs_index=_index(comparison.max_abs_index, shape) if has_maxima else None,
+        max_abs_index=to_index(comparison.max_abs_index, shape) if has_abs else None,
         max_rel_difference=float(comparison.max_rel_difference) if has_maxima else None,
-        max_rel_index=_index(comparison.max_rel_index, shape) if has_maxima else None,
+        max_rel_index=to_index(comparison.max_rel_index, shape) if has_rel else None,
         bound_share_histogram=tuple(map(int, comparison.histogram)) if all_compared else None,
         mean_abs_difference=float(comparison.mean_abs_difference) if has_means else None,
         mean_rel_difference=float(comparison.mean_rel_difference) if has_means else None,
@@ -104,6 +110,17 @@ def with_elements(
         pattern=None if drawn is None else drawn.pattern,
         pattern_value=None if drawn is None else drawn.pattern_value,
     )
+
+
+def with_roots(
+    result: VariableResult, reference: bytes, new: bytes, values: Values | None = None
+) -> VariableResult:
+    """The result, naming the roots of both trees, and how much a mask took out of the new values.
+
+    values: of the new run, where the variable may have a mask.
+    """
+    masked = None if values is None or result.mask is None else values.masked_count
+    return replace(result, golden_root=reference.hex(), root=new.hex(), masked_count=masked)
 
 
 def with_digests(
@@ -174,7 +191,3 @@ def matched_by_digests(
         suspect_chunks=0,
         max_abs_difference=0.0 if parameters.kind == "exact" else None,
     )
-
-
-def _index(flat: int, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    return to_index(flat, shape) if flat >= 0 else None
