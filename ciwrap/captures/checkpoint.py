@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from ciwrap.arrays.dtypes import storage_dtype
 from ciwrap.arrays.values import FileRegion
 from ciwrap.captures.index import by_identity
+from ciwrap.catalog.files import change_since
 from ciwrap.errors import CorruptFileError, UsageError
 from ciwrap.trees.build import tree_parameters
 
@@ -38,7 +39,9 @@ class Look:
 
     def change(self) -> str | None:
         """What has happened to the files since, if data were read; None if nothing has."""
-        return self.side.change_since(self._seen, self.key) if self.has_read else None
+        if not self.has_read:
+            return None
+        return change_since(self._seen, self.side.groups[self.key], self.side.run)
 
 
 class Variables:

@@ -98,15 +98,6 @@ class Side:
     def _holds(self, key: CheckpointKey) -> bool:
         return self.index is not None and key in self.index.checkpoints
 
-    def change_since(self, seen: tuple[SourceFile, ...] | None, key: CheckpointKey) -> str | None:
-        """What has happened to a checkpoint's files since; None if nothing has."""
-        if seen is None:
-            return None
-        try:
-            return why_stale(seen, source_files(self.run, self.groups[key]), self.run)
-        except CiwrapError as error:
-            return str(error)
-
     def catalog(self, key: CheckpointKey) -> Catalog:
         """The checkpoint's variables, from its files."""
         return Catalog(FoundOutputs(tuple(self.groups[key])), self.arrangement)

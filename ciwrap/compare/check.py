@@ -96,7 +96,7 @@ def check_outputs(
         with Catalog(found, arrangement_of(check)) as catalog:
             result = check_catalog(check, golden, catalog, resources=resources, progress=progress)
         result = replace(result, excluded_files=len(found.excluded))
-        change = None if seen is None else change_since(seen, found.files)
+        change = change_since(seen, found.files)
         if change is None:
             return result
         raise StillWrittenError(

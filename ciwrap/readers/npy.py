@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import CorruptFileError
-from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo
+from ciwrap.readers.base import Reader, Source, VariableInfo
 from ciwrap.readers.files import InputFile
 from ciwrap.readers.npy_array import NpyArray
-from ciwrap.readers.npy_format import read_header
+from ciwrap.readers.npy_format import MAX_HEAD_BYTES, read_header
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,19 +44,16 @@ class NpySource(Source):
         self.path = path
         self._file = InputFile(path)
         with closed_on_error(self.close):
-            self._open(name)
+            head = io.BytesIO(self._file.read_some(0, MAX_HEAD_BYTES))
+            header = read_header(head.read, name=name, file=path)
+            self._refuse_other_size(header.data_offset + header.data_bytes)
+        start = header.data_offset
+        self._array = NpyArray(
+            header, lambda offset, count: self._file.read_at(start + offset, count)
+        )
+        self.variables = self._array.infos(path, start)
 
-    def _open(self, name: str) -> None:
-        position = 0
-
-        def take(count: int) -> bytes:
-            nonlocal position
-            data = self._file.read_some(position, count)
-            position += len(data)
-            return data
-
-        header = read_header(take, name=name, file=self.path)
-        expected = header.data_offset + header.data_bytes
+    def _refuse_other_size(self, expected: int) -> None:
         if self._file.byte_count != expected:
             what = "is truncated" if self._file.byte_count < expected else "has bytes left over"
             raise CorruptFileError(
@@ -63,13 +61,6 @@ class NpySource(Source):
                 file=self.path,
                 remedy="write it again",
             )
-        self._array = NpyArray(
-            header, lambda offset, count: self._file.read_at(header.data_offset + offset, count)
-        )
-        region = None
-        if header.is_plain and not header.fortran_order:
-            region = FileRegion(str(self.path), header.data_offset, header.data_bytes)
-        self.variables = self._array.infos(region)
 
     def read(self, name: str, first_element: int, count: int) -> NDArray[Any]:
         info = self.checked_range(name, first_element, count)

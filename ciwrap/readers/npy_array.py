@@ -13,6 +13,7 @@ from ciwrap.readers.fortran import FortranOrder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -31,11 +32,14 @@ class NpyArray:
             else None
         )
 
-    def infos(self, region: FileRegion | None) -> tuple[VariableInfo, ...]:
-        """One per field; the region is that of the whole array."""
+    def infos(self, path: Path, start: int | None) -> tuple[VariableInfo, ...]:
+        """One per field. start: where the array's bytes begin in the file; None if it is packed."""
+        header, region = self._header, None
+        if start is not None and header.is_plain and not header.fortran_order:
+            region = FileRegion(str(path), start, header.data_bytes)
         return tuple(
-            VariableInfo(field.name, field.dtype, (*self._header.shape, *field.inner_shape), region)
-            for field in self._header.fields
+            VariableInfo(field.name, field.dtype, (*header.shape, *field.inner_shape), region)
+            for field in header.fields
         )
 
     def read(self, field_number: int, first: int, count: int) -> NDArray[Any]:

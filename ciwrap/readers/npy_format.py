@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # NumPy's own limit for text that goes through the Python parser.
 MAX_HEADER_BYTES = 10_000
+# With what stands before that text: magic bytes, version, and the length of the text.
+MAX_HEAD_BYTES = len(MAGIC_PREFIX) + 2 + 4 + MAX_HEADER_BYTES
 MAX_DIMENSIONS = 32
 # A length written by Python 2.
 _LONG = re.compile(r"(?<=\d)L(?=\s*[,)])")
@@ -37,12 +39,8 @@ class NpyHeader:
     fields: tuple[Field, ...]
 
     @property
-    def element_count(self) -> int:
-        return math.prod(self.shape)
-
-    @property
     def data_bytes(self) -> int:
-        return self.element_count * self.dtype.itemsize
+        return math.prod(self.shape) * self.dtype.itemsize
 
     @property
     def is_plain(self) -> bool:
