@@ -150,7 +150,7 @@ class Catalog(Closing):
 
     def order_of(self, identity: VariableId) -> RowOrder | None:
         """The order of the variable's rows; None if it is not aligned. Raises AlignmentError."""
-        found = self._alignment(identity)
+        found = None if self._arrangement is None else self._alignment(identity)
         return None if found is None else found[1]
 
     def _take_one(self, entries: dict[VariableId, Entry], entry: Entry) -> bool:
@@ -208,8 +208,6 @@ class Catalog(Closing):
 
     def _alignment(self, identity: VariableId) -> tuple[tuple[Entry, ...], RowOrder] | None:
         """The entries that make up an aligned variable, and the order of their rows."""
-        if self._arrangement is None:
-            return None
         where = self._id_of(identity)
         parts = self._parts[identity]
         if where is None or not parts[0].info.shape:
@@ -231,7 +229,7 @@ class Catalog(Closing):
 
     def _arranged(self, identity: VariableId, as_of: VariableId | None = None) -> Values:
         """The variable's values, its rows in order; as_of: in the order of another variable's."""
-        found = self._alignment(as_of or identity)
+        found = None if self._arrangement is None else self._alignment(as_of or identity)
         if found is None:
             return self._plain_values(self.entries[identity])
         parts, order = found

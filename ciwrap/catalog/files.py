@@ -193,6 +193,7 @@ def change_since(
     if seen is None:
         return None
     try:
-        return why_stale(seen, source_files(run, files), run)
+        now = source_files(run, files)
+        return None if now == seen else why_stale(seen, now, run)
     except CiwrapError as error:
         return str(error)

@@ -53,8 +53,14 @@ def outputs_of(check: Check) -> FoundOutputs:
 
 
 def arrangement_of(check: Check) -> Arrangement | None:
-    """How the rows of the check's variables are aligned; None if they are taken as they are."""
-    if not check.aligns_rows:
+    """How the rows of the check's variables are aligned; None if they are taken as they are.
+
+    What concerns one variable alone (`period`, `mixed_precision`, `mask`) does not count: it is in
+    that variable's settings.
+    """
+    layers = (*check.layers, *(rule.settings for rule in check.rules))
+    aligns = any(layer.said.get("align_by") is not None for layer in layers)
+    if not aligns and check.duplicates == "error":
         return None
     return Arrangement(check.settings_for, check.duplicates)
 
