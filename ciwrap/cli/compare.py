@@ -88,6 +88,7 @@ def command(
             rules,
             history,
             arguments=session.arguments,
+            has_documents=session.writes_documents,
             resources=session.resources,
             progress=progress,
         )

@@ -8,7 +8,7 @@ import re
 import shlex
 import signal
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -152,18 +152,24 @@ def compare_sides(
     history: Mapping[str, Any],
     *,
     arguments: Sequence[str],
+    has_documents: bool,
     resources: Resources,
     progress: Progress,
 ) -> Ending:
     """Compares two folders, or two files: each is a run of one checkpoint, without a capture.
 
-    arguments: of this call, for the processes that --mpi-launch starts.
+    arguments: of this call, for the processes that --mpi-launch starts. has_documents: whether a
+    document or a report will be made of the result; the terminal shows no samples and maps.
     """
     from ciwrap.captures.side import open_side
     from ciwrap.compare.differences import DifferenceList
     from ciwrap.compare.histories import compare_histories
     from ciwrap.compare.outcome import HistoryOptions
 
+    options = HistoryOptions(history["memory_bytes"])
+    # A process of an MPI job cannot know what the one that launched it will write.
+    if not has_documents and not history["mpi"]:
+        options = replace(options, detail_bytes=0)
     if rules.arrangement is not None:
         refuse_captures(history)
     comm = None
@@ -198,7 +204,7 @@ def compare_sides(
                 sides[0],
                 sides[1],
                 rules,
-                HistoryOptions(history["memory_bytes"]),
+                options,
                 golden_path=str(paths[0]),
                 source_path=str(paths[1]),
                 resources=resources,

@@ -153,7 +153,7 @@ def _write_failure(
     session: Session, text: str, slug: str, exit_code: int, file: str | None = None
 ) -> None:
     """The JSON document and the report of a call that came to no verdict, if asked for."""
-    if session.json_target is None and session.report_target is None:
+    if not session.writes_documents:
         return
     from ciwrap.model import Message, MessageLevel, RunResult, Verdict
     from ciwrap.report.document import to_document

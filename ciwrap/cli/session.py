@@ -34,6 +34,11 @@ class Session:
     _stdout: Console | None = None
 
     @property
+    def writes_documents(self) -> bool:
+        """Whether anything but the terminal is to show the result."""
+        return self.json_target is not None or self.report_target is not None
+
+    @property
     def resources(self) -> Resources:
         from ciwrap.trees.build import Resources
 
@@ -57,7 +62,7 @@ class Session:
         from ciwrap.report.terminal import render
 
         try:
-            if self.json_target is not None or self.report_target is not None:
+            if self.writes_documents:
                 self._write_files(self.with_circumstances(result, folder))
         finally:
             render(result, self.console, verbose=self.verbose)

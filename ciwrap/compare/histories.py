@@ -58,7 +58,9 @@ def compare_histories(
     differences: takes every differing element; raises WriteFailedError then. spread: hands the
     checkpoints, biggest first, to several processes.
     """
-    options = fitted_options(golden, new, options)
+    options = HistoryOptions() if options is None else options
+    if options.detail_bytes > 0 and _is_large(golden, new):
+        options = replace(options, detail_bytes=0)
     # Rows that are aligned by an id, perhaps across ranks, are a matter of whole runs.
     if rules.arrangement is not None or _grouped_in_other_ways(golden, new):
         for unused, option in ((spread, "--mpi"), (differences, "--list")):
@@ -106,16 +108,15 @@ def biggest_first(golden: Side, new: Side) -> list[CheckpointKey]:
     )
 
 
-def fitted_options(golden: Side, new: Side, options: HistoryOptions | None) -> HistoryOptions:
-    """The options for runs of this size."""
-    options = HistoryOptions() if options is None else options
+def _is_large(golden: Side, new: Side) -> bool:
+    """Whether the data of both are too many for a second look at them."""
     left = _MOST_DETAILED_BYTES
     for side in (golden, new):
         for files in side.groups.values():
             left -= stored_bytes(files)
             if left < 0:
-                return replace(options, detail_bytes=0)
-    return options
+                return True
+    return False
 
 
 def stored_bytes(files: Iterable[OutputFile]) -> int:
