@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from ciwrap.arrays.dtypes import storage_dtype
 from ciwrap.arrays.values import FileRegion
-from ciwrap.captures.index import by_identity
 from ciwrap.catalog.files import change_since
 from ciwrap.errors import CorruptFileError, UsageError
 from ciwrap.trees.build import tree_parameters
@@ -61,7 +60,8 @@ class Variables:
         self.notes: list[str] = []
         seen, checkpoint, self.stale = side.captured(key)
         self.look = Look(side, key, seen)
-        self.captured = {} if checkpoint is None else by_identity(checkpoint.variables)
+        variables = () if checkpoint is None else checkpoint.variables
+        self.captured = {one.identity: one for one in variables}
         self.identities = set(self.captured or self.catalog.entries)
 
     @property

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ciwrap.cli.capture import own_files
 from ciwrap.cli.history import (
-    captures_in,
     compare_sides,
     history_options,
     refuse_without_folders,
@@ -76,9 +76,10 @@ def command(
         )
     if not is_folder[0]:
         refuse_without_folders(history)
+    captures = (history["capture_a"], history["capture_b"])
     sides = [
         # Two single arrays are held against each other whatever their files are called.
-        chosen.outputs_of(path, leave_out=captures_in(path, history), name=ours.stem)
+        chosen.outputs_of(path, leave_out=own_files(path, *captures), name=ours.stem)
         for path in (ours, theirs)
     ]
     with progress_bar() as progress:

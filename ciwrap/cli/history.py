@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ciwrap.cli.capture import own_files
 from ciwrap.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -98,12 +97,6 @@ def history_options(function: _F) -> _F:
     ):
         function = decorate(function)
     return function
-
-
-def captures_in(folder: Path, history: Mapping[str, Any]) -> tuple[str, ...]:
-    """Captures that lie in the folder, as patterns to leave out."""
-    paths = (history["capture_a"], history["capture_b"])
-    return own_files(folder, *(None if path is None else Path(path) for path in paths))
 
 
 def refuse_without_folders(history: Mapping[str, Any]) -> None:

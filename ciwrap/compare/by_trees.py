@@ -92,7 +92,7 @@ class ByTrees:
         descent = Descent(golden, a, new, b, mine)
         if roots_match(a, b):
             self._outcome.results.append(
-                matched_by_digests(result, a.parameters, descent.leaf_count, mine.element_count)
+                matched_by_digests(result, a.parameters, descent.counts[-1], mine.element_count)
             )
         else:
             self._open.append(_Open(replace(pair, result=result), descent))
@@ -166,7 +166,7 @@ class ByTrees:
             self._outcome.unused.append(str(error))
             self._all_elements(one.pair)
             return
-        suspects = Suspects(leaves, descent.leaf_count)
+        suspects = Suspects(leaves, descent.counts[-1])
         self._suspects(one.pair, descent.golden_tree.parameters, suspects)
 
     def _suspects(self, pair: Pair, parameters: _core.TreeParameters, suspects: Suspects) -> None:

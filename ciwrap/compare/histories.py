@@ -62,7 +62,8 @@ def compare_histories(
     if options.detail_bytes > 0 and _is_large(golden, new):
         options = replace(options, detail_bytes=0)
     # Rows that are aligned by an id, perhaps across ranks, are a matter of whole runs.
-    if rules.arrangement is not None or _grouped_in_other_ways(golden, new):
+    is_paired = golden.groups.keys() == new.groups.keys() or not _grouped_in_other_ways(golden, new)
+    if rules.arrangement is not None or not is_paired:
         for unused, option in ((spread, "--mpi"), (differences, "--list")):
             if unused is not None:
                 raise UsageError(
@@ -83,7 +84,8 @@ def compare_histories(
             outcome = comparer.compare(shared)
         else:
             outcome = spread(biggest_first(golden, new), lambda key: comparer.compare([key]))
-        outcome.add(one_sided(golden, new, rules, keys))
+        if len(shared) < len(keys):
+            outcome.add(one_sided(golden, new, rules, keys))
     finally:
         progress.end()
     result = finish(name, outcome, golden, new, rules)
