@@ -345,7 +345,7 @@ class GoldenStores:
     def at(self, place: Place) -> GoldenStore:
         """The store that holds the golden of a place, under the place's name."""
         if place.folder not in self._stores:
-            store = GoldenStore(place.under(self.root), is_kept=self._is_kept)
+            store = GoldenStore(self.root / place.folder, is_kept=self._is_kept)
             self._stores[place.folder] = store
         return self._stores[place.folder]
 

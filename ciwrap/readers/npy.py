@@ -44,23 +44,24 @@ class NpySource(Source):
         self.path = path
         self._file = InputFile(path)
         with closed_on_error(self.close):
-            head = io.BytesIO(self._file.read_some(0, MAX_HEAD_BYTES))
-            header = read_header(head.read, name=name, file=path)
-            self._refuse_other_size(header.data_offset + header.data_bytes)
+            head = self._file.read_at(0, min(MAX_HEAD_BYTES, self._file.byte_count))
+            header = read_header(io.BytesIO(head).read, name=name, file=path)
+            expected = header.data_offset + header.data_bytes
+            if self._file.byte_count != expected:
+                raise self._other_size(expected)
         start = header.data_offset
         self._array = NpyArray(
             header, lambda offset, count: self._file.read_at(start + offset, count)
         )
         self.variables = self._array.infos(path, start)
 
-    def _refuse_other_size(self, expected: int) -> None:
-        if self._file.byte_count != expected:
-            what = "is truncated" if self._file.byte_count < expected else "has bytes left over"
-            raise CorruptFileError(
-                f"{what}: it has {self._file.byte_count} bytes, its header says {expected}",
-                file=self.path,
-                remedy="write it again",
-            )
+    def _other_size(self, expected: int) -> CorruptFileError:
+        what = "is truncated" if self._file.byte_count < expected else "has bytes left over"
+        return CorruptFileError(
+            f"{what}: it has {self._file.byte_count} bytes, its header says {expected}",
+            file=self.path,
+            remedy="write it again",
+        )
 
     def read(self, name: str, first_element: int, count: int) -> NDArray[Any]:
         info = self.checked_range(name, first_element, count)

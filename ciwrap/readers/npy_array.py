@@ -35,7 +35,7 @@ class NpyArray:
     def infos(self, path: Path, start: int | None) -> tuple[VariableInfo, ...]:
         """One per field. start: where the array's bytes begin in the file; None if it is packed."""
         header, region = self._header, None
-        if start is not None and header.is_plain and not header.fortran_order:
+        if start is not None and header.dtype.names is None and not header.fortran_order:
             region = FileRegion(str(path), start, header.data_bytes)
         return tuple(
             VariableInfo(field.name, field.dtype, (*header.shape, *field.inner_shape), region)
@@ -50,13 +50,11 @@ class NpyArray:
             return np.empty(0, dtype=field.dtype)
         record, within = divmod(first, per_record)
         record_count = (within + count + per_record - 1) // per_record
-        records = self._records(record, record_count)
+        if self._fortran is not None:
+            records = self._fortran.read(record, record_count)
+        else:
+            item = self._header.dtype.itemsize
+            data = self._read_at(record * item, record_count * item)
+            records = np.frombuffer(data, self._header.stored_dtype)
         values: NDArray[Any] = extract(records, self._header.dtype, field)
         return values[within : within + count]
-
-    def _records(self, first: int, count: int) -> NDArray[Any]:
-        if self._fortran is not None:
-            return self._fortran.read(first, count)
-        item = self._header.dtype.itemsize
-        data = self._read_at(first * item, count * item)
-        return np.frombuffer(data, self._header.stored_dtype)

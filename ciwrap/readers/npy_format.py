@@ -43,14 +43,10 @@ class NpyHeader:
         return math.prod(self.shape) * self.dtype.itemsize
 
     @property
-    def is_plain(self) -> bool:
-        """Whether the elements are plain values and not records."""
-        return self.dtype.names is None
-
-    @property
     def stored_dtype(self) -> np.dtype[Any]:
-        """What elements are moved about as: records as plain bytes."""
-        return self.dtype if self.is_plain else np.dtype((np.void, self.dtype.itemsize))
+        """What elements are moved about as: plain values as they are, records as plain bytes."""
+        is_record = self.dtype.names is not None
+        return np.dtype((np.void, self.dtype.itemsize)) if is_record else self.dtype
 
 
 def read_header(

@@ -143,8 +143,7 @@ class PendingGoldens:
         return stored
 
     def result_path(self, place: Place) -> Path:
-        folder = place.under(self.folder)
-        return folder / f"{paths.escape_name(place.name)}{RESULT_SUFFIX}"
+        return self.folder / place.folder / f"{paths.escape_name(place.name)}{RESULT_SUFFIX}"
 
     def read_result(self, place: Place) -> Any:
         """The document of the comparison; None if it is not there, or is no JSON."""
