@@ -24,6 +24,8 @@ from ciwrap.model import VariableId
 from ciwrap.readers.base import SourceValues
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ciwrap.arrays.values import Signature
     from ciwrap.catalog.rows import Arrangement, RowOrder
     from ciwrap.readers.base import Source, VariableInfo
@@ -61,13 +63,7 @@ class Catalog(Closing):
         self._twice: set[VariableId] = set()
         entries: dict[VariableId, Entry] = {}
         for path in found.unmatched:
-            self.errors.append(
-                UnsupportedFormatError(
-                    "is not compared: no reader knows its suffix, or no layout fits its path",
-                    file=path,
-                    remedy="leave it out with 'exclude', or give 'format' or 'layout'",
-                )
-            )
+            self.errors.append(no_reader(path))
         for file in found.files:
             try:
                 source = self._source(file)
@@ -82,15 +78,7 @@ class Catalog(Closing):
                 if identity in entries and self._take_one(entries, Entry(identity, file, info)):
                     continue
                 if identity in entries:
-                    self.errors.append(
-                        DuplicateVariableError(
-                            f"is also in {entries[identity].file.path}",
-                            file=file.path,
-                            variable=identity.text,
-                            remedy="leave one of the files out with 'exclude', or tell them apart"
-                            " with a layout",
-                        )
-                    )
+                    self.errors.append(_duplicate(identity, file.path, entries[identity].file.path))
                     continue
                 entries[identity] = Entry(identity, file, info)
         self._by_place = entries
@@ -100,12 +88,7 @@ class Catalog(Closing):
         self.identities = self.entries.keys()
         if self._twice:
             which = "" if arrangement is None else arrangement.duplicates
-            shown = ", ".join(identity.text for identity in sorted(self._twice)[:3])
-            more = ", ..." if len(self._twice) > 3 else ""
-            self.notes.append(
-                f"{len(self._twice)} variables were written more than once, and the {which} of each"
-                f" is taken: {shown}{more}"
-            )
+            self.notes.append(_note_of_copies(self._twice, which))
 
     def values(self, identity: VariableId, mask: str | None = None) -> Values:
         """The variable's values, zero where the boolean variable `mask` of the same checkpoint is
@@ -117,12 +100,7 @@ class Catalog(Closing):
         """
         entry = self.entries[identity]
         if entry.info.fault is not None:
-            raise UnsupportedDtypeError(
-                entry.info.fault,
-                file=entry.file.path,
-                variable=identity.text,
-                remedy="name it under 'ignore' to go without it",
-            )
+            raise _unreadable(entry, entry.info.fault)
         values = self._arranged(identity)
         if mask is None:
             return values
@@ -268,3 +246,39 @@ class Catalog(Closing):
         while self._open:
             _, source = self._open.popitem()
             source.close()
+
+
+def no_reader(path: Path) -> UnsupportedFormatError:
+    """Of a file that was meant, and that nobody compares."""
+    return UnsupportedFormatError(
+        "is not compared: no reader knows its suffix, or no layout fits its path",
+        file=path,
+        remedy="leave it out with 'exclude', or give 'format' or 'layout'",
+    )
+
+
+def _duplicate(identity: VariableId, path: Path, other: Path) -> DuplicateVariableError:
+    return DuplicateVariableError(
+        f"is also in {other}",
+        file=path,
+        variable=identity.text,
+        remedy="leave one of the files out with 'exclude', or tell them apart with a layout",
+    )
+
+
+def _unreadable(entry: Entry, fault: str) -> UnsupportedDtypeError:
+    return UnsupportedDtypeError(
+        fault,
+        file=entry.file.path,
+        variable=entry.identity.text,
+        remedy="name it under 'ignore' to go without it",
+    )
+
+
+def _note_of_copies(twice: set[VariableId], which: str) -> str:
+    shown = ", ".join(identity.text for identity in sorted(twice)[:3])
+    more = ", ..." if len(twice) > 3 else ""
+    return (
+        f"{len(twice)} variables were written more than once, and the {which} of each is taken:"
+        f" {shown}{more}"
+    )

@@ -56,7 +56,6 @@ def with_elements(
     of a variable that differs, if the result is to have them.
     """
     differing = int(comparison.differing_count)
-    indices = comparison.indices[:MOST_ELEMENTS].tolist() if differing else []
     is_known = bool(all_compared or differing or parameters.kind == "exact")
     is_number = parameters.dtype[1:2] not in ("S", "U")
     has_maxima, has_means = is_known and is_number, all_compared and is_number
@@ -65,24 +64,19 @@ def with_elements(
     has_rel = has_maxima and comparison.max_rel_index >= 0
     share = float(comparison.max_bound_share) if is_known else None
     tells_drift = drift is not None and not all_compared
-    drawn = draw() if differing and draw is not None else None
     count = math.prod(shape)
     ranges, range_count, _ = (
         ((), None, 0)
         if suspects is None
         else suspect_ranges(suspects.leaves, parameters, shape, count)
     )
-    return replace(
+    result = replace(
         result,
         verdict=Verdict.DIFFER if differing else Verdict.MATCH,
         reason=None,
         bound=bound_of(parameters),
         element_count=count,
         differing_count=differing,
-        first_index=to_index(comparison.first_index, shape) if differing else None,
-        first_differences=judged_elements(indices, parameters, shape, read_elements)
-        if differing
-        else (),
         chunk_count=None if suspects is None else suspects.leaf_count,
         suspect_chunks=None if suspects is None else int(suspects.leaves.size),
         suspect_ranges=ranges,
@@ -105,10 +99,38 @@ def with_elements(
         else result.max_drift_share,
         drift_histogram=tuple(map(int, drift.histogram)) if tells_drift and drift else None,
         residue_levels=parameters.residue_levels if tells_drift else result.residue_levels,
-        details=None if drawn is None else drawn.details,
-        differing_box=None if drawn is None else drawn.differing_box,
-        pattern=None if drawn is None else drawn.pattern,
-        pattern_value=None if drawn is None else drawn.pattern_value,
+    )
+    if not differing:
+        return result
+    return _with_differing(result, comparison, parameters, shape, read_elements, draw)
+
+
+def _with_differing(
+    result: VariableResult,
+    comparison: _core.Comparison,
+    parameters: _core.TreeParameters,
+    shape: tuple[int, ...],
+    read_elements: ReadElements,
+    draw: Callable[[], Drawn] | None,
+) -> VariableResult:
+    """The result of a variable that differs, saying where, and with samples and maps if it is to
+    have them.
+    """
+    indices = comparison.indices[:MOST_ELEMENTS].tolist()
+    result = replace(
+        result,
+        first_index=to_index(comparison.first_index, shape),
+        first_differences=judged_elements(indices, parameters, shape, read_elements),
+    )
+    if draw is None:
+        return result
+    drawn = draw()
+    return replace(
+        result,
+        details=drawn.details,
+        differing_box=drawn.differing_box,
+        pattern=drawn.pattern,
+        pattern_value=drawn.pattern_value,
     )
 
 

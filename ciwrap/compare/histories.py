@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 
 from ciwrap.captures.checkpoint import Variables
 from ciwrap.captures.index import key_order
+from ciwrap.catalog.catalog import no_reader
 from ciwrap.compare.comparer import Comparer
 from ciwrap.compare.outcome import HistoryOptions, Outcome
 from ciwrap.compare.pairing import Nothing, pair_up
 from ciwrap.compare.tally import RUNS, check_result
 from ciwrap.compare.timelines import history_facts
 from ciwrap.compare.work import Work
-from ciwrap.errors import CiwrapError, NotComparableError, UnsupportedFormatError, UsageError
+from ciwrap.errors import NotComparableError, UsageError
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
 
     from ciwrap.captures.index import CheckpointKey
     from ciwrap.captures.side import Side
@@ -162,7 +162,7 @@ def finish(name: str, outcome: Outcome, golden: Side, new: Side, rules: Rules) -
     """The check's result of all that was found."""
     messages = []
     for side in (golden, new):
-        outcome.errors += [_unmatched(path) for path in side.found.unmatched]
+        outcome.errors += [no_reader(path) for path in side.found.unmatched]
         if side.fault is not None:
             messages.append(f"a capture is not used: {side.fault}")
         stale = [one for one in outcome.stale if one[0] == str(side.run)]
@@ -187,11 +187,3 @@ def key_text(key: CheckpointKey) -> str:
     parts = [] if key[0] is None else [f"iter {key[0]}"]
     parts += [] if key[1] is None else [f"rank {key[1]}"]
     return " / ".join(parts) or "the run"
-
-
-def _unmatched(path: Path) -> CiwrapError:
-    return UnsupportedFormatError(
-        "is not compared: no reader knows its suffix, or no layout fits its path",
-        file=path,
-        remedy="leave it out with 'exclude', or give 'format' or 'layout'",
-    )

@@ -265,16 +265,20 @@ class GoldenStore:
         try:
             return read_regular(path, MOST_MANIFEST_BYTES)
         except FileNotFoundError:
-            binary = self.path(check)
-            if binary.exists():
-                raise CorruptGoldenError(
-                    f"its manifest {path.name} is missing", file=binary, remedy=_REMEDY_PAIR
-                ) from None
-            raise GoldenMissingError(
-                f"there is no golden for check {check!r}",
-                file=binary,
-                remedy=f"look at the outputs, then make it with `ciwrap accept {check}`",
-            ) from None
+            raise self._without_manifest(check) from None
+
+    def _without_manifest(self, check: str) -> CiwrapError:
+        binary = self.path(check)
+        if binary.exists():
+            name = self.manifest_path(check).name
+            return CorruptGoldenError(
+                f"its manifest {name} is missing", file=binary, remedy=_REMEDY_PAIR
+            )
+        return GoldenMissingError(
+            f"there is no golden for check {check!r}",
+            file=binary,
+            remedy=f"look at the outputs, then make it with `ciwrap accept {check}`",
+        )
 
     def _read_pair(self, check: str, data: bytes) -> StoredGolden:
         path, manifest_path = self.path(check), self.manifest_path(check)
@@ -317,18 +321,10 @@ class GoldenStore:
                 return candidate, data
             if not suffix:
                 found = data
-        if found is None:
-            raise GoldenMissingError(
-                "the golden file is missing, although its manifest is there",
-                file=path,
-                remedy=_REMEDY_PAIR,
-            )
-        # A damaged file says better what is wrong with it than its root could.
-        decode(found, path)
-        raise CorruptGoldenError(
-            f"the manifest is of another file (it names root {manifest.binary.root[:16]}... and"
-            f" {manifest.binary.bytes} bytes; the file has {_core.golden_root(found).hex()[:16]}..."
-            f" and {len(found)})",
+        if found is not None:
+            raise _other_binary(manifest, found, path)
+        raise GoldenMissingError(
+            "the golden file is missing, although its manifest is there",
             file=path,
             remedy=_REMEDY_PAIR,
         )
@@ -383,6 +379,19 @@ def _other_rows(
             )
             break
     return CorruptGoldenError(message, file=manifest_path, remedy=_REMEDY_PAIR)
+
+
+def _other_binary(manifest: Manifest, found: bytes, path: Path) -> CorruptGoldenError:
+    """How a manifest differs from a binary that is not its own. Raises as `decode` does."""
+    # A damaged file says better what is wrong with it than its root could.
+    decode(found, path)
+    return CorruptGoldenError(
+        f"the manifest is of another file (it names root {manifest.binary.root[:16]}... and"
+        f" {manifest.binary.bytes} bytes; the file has {_core.golden_root(found).hex()[:16]}..."
+        f" and {len(found)})",
+        file=path,
+        remedy=_REMEDY_PAIR,
+    )
 
 
 def _matches(data: bytes, manifest: Manifest) -> bool:
