@@ -154,12 +154,13 @@ def check_catalog(
 def _warnings(
     check: Check, golden: StoredGolden, ours: GoldenVariables, theirs: Catalog
 ) -> Iterator[Message]:
-    for pattern in check.unused_rules([*ours.identities, *theirs.identities]):
-        yield Message(
-            MessageLevel.WARNING,
-            f"the pattern {pattern!r} under 'variables' or 'ignore' matches no variable;"
-            " is it misspelt?",
-        )
+    if check.rules or check.ignore:
+        for pattern in check.unused_rules([*ours.identities, *theirs.identities]):
+            yield Message(
+                MessageLevel.WARNING,
+                f"the pattern {pattern!r} under 'variables' or 'ignore' matches no variable;"
+                " is it misspelt?",
+            )
     if golden.manifest.labels is None and any(
         entry.info.labels for entry in theirs.entries.values()
     ):

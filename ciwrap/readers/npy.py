@@ -49,11 +49,8 @@ class NpySource(Source):
             expected = header.data_offset + header.data_bytes
             if self._file.byte_count != expected:
                 raise self._other_size(expected)
-        start = header.data_offset
-        self._array = NpyArray(
-            header, lambda offset, count: self._file.read_at(start + offset, count)
-        )
-        self.variables = self._array.infos(path, start)
+        self._array = NpyArray(header, self._file.read_at, header.data_offset)
+        self.variables = self._array.infos(path, header.data_offset)
 
     def _other_size(self, expected: int) -> CorruptFileError:
         what = "is truncated" if self._file.byte_count < expected else "has bytes left over"

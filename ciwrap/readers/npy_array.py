@@ -21,16 +21,23 @@ if TYPE_CHECKING:
 
 
 class NpyArray:
-    """Reads elements of the array's variables. read_at(offset, count) gives bytes of the data."""
+    """Reads elements of the array's variables. read_at(offset, count) gives bytes of what holds the
+    data, which begin at `start` there.
+    """
 
-    def __init__(self, header: NpyHeader, read_at: Callable[[int, int], bytes | bytearray]) -> None:
+    def __init__(
+        self, header: NpyHeader, read_at: Callable[[int, int], bytes | bytearray], start: int = 0
+    ) -> None:
         self._header = header
         self._read_at = read_at
-        self._fortran = (
-            FortranOrder(header.shape, header.stored_dtype, read_at)
-            if header.fortran_order
-            else None
-        )
+        self._start = start
+        self._fortran = None
+        if header.fortran_order:
+            self._fortran = FortranOrder(
+                header.shape,
+                header.stored_dtype,
+                lambda offset, count: read_at(start + offset, count),
+            )
 
     def infos(self, path: Path, start: int | None) -> tuple[VariableInfo, ...]:
         """One per field. start: where the array's bytes begin in the file; None if it is packed."""
@@ -54,7 +61,7 @@ class NpyArray:
             records = self._fortran.read(record, record_count)
         else:
             item = self._header.dtype.itemsize
-            data = self._read_at(record * item, record_count * item)
+            data = self._read_at(self._start + record * item, record_count * item)
             records = np.frombuffer(data, self._header.stored_dtype)
         values: NDArray[Any] = extract(records, self._header.dtype, field)
         return values[within : within + count]
