@@ -89,8 +89,9 @@ class ByData(Closing):
 
     def finish(self) -> None:
         """Waits for all answers."""
-        if self._stream.asked_bytes:
-            self._work.progress.expect(self._stream.asked_bytes)
+        if self._stream.asked_count == 0:
+            return
+        self._work.progress.expect(self._stream.asked_bytes)
         for question, found in self._stream.answers(wait=True):
             self._outcome.results.append(streamed_result(question, found))
         facts = self._stream.facts()

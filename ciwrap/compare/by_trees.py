@@ -139,7 +139,8 @@ class ByTrees:
         what was open the last time, to have them compared.
         """
         found, self._fetched, self._open = self._fetched, self._open, []
-        prefetch_trees(one.descent for one in self._fetched)
+        if self._fetched:
+            prefetch_trees(one.descent for one in self._fetched)
         for position, one in enumerate(found):
             pair = one.pair
             try:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from ciwrap.model.coverage import Coverage, coverage_of
-from ciwrap.model.divergence import Divergence, first_divergence, first_numeric_divergence
+from ciwrap.model.divergence import Divergence, earliest
 from ciwrap.model.rules import VariableId  # noqa: TC001
 from ciwrap.model.variable_result import VariableResult  # noqa: TC001
 from ciwrap.model.verdict import Verdict
@@ -125,13 +125,16 @@ class CheckResult:
 
     @property
     def first_divergence(self) -> Divergence | None:
-        """The earliest variable that does not match, of any kind."""
-        return first_divergence(self)
+        """The earliest variable that does not match, of any kind.
+
+        Variables of one side that the configuration lets go have no verdict, and are none.
+        """
+        return earliest(self, (one for one in self.variables if one.verdict is not Verdict.MATCH))
 
     @property
     def first_numeric_divergence(self) -> Divergence | None:
         """The earliest variable whose numbers differ."""
-        return first_numeric_divergence(self)
+        return earliest(self, (one for one in self.variables if one.verdict is Verdict.DIFFER))
 
     @property
     def max_drift_share(self) -> float | None:
