@@ -48,9 +48,8 @@ class Catalog(Closing):
 
     entries: by identity, in the order of iteration, rank and name; identities: their keys. errors:
     files that could not be opened, variables that are there twice, files that no reader knows; as
-    long as there is one, not everything has been compared. paths: every file that was to be read.
-    notes: what was chosen among copies. With an arrangement, variables that are aligned across
-    ranks have no rank.
+    long as there is one, not everything has been compared. notes: what was chosen among copies.
+    With an arrangement, variables that are aligned across ranks have no rank.
     """
 
     def __init__(self, found: FoundOutputs, arrangement: Arrangement | None = None) -> None:
@@ -59,7 +58,6 @@ class Catalog(Closing):
         self._parts: dict[VariableId, tuple[Entry, ...]] = {}
         self._open: OrderedDict[str, Source] = OrderedDict()
         self.errors: list[CiwrapError] = []
-        self.paths = [file.path for file in found.files]
         self._twice: set[VariableId] = set()
         entries: dict[VariableId, Entry] = {}
         for path in found.unmatched:

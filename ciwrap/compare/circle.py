@@ -87,7 +87,7 @@ class Circle:
             shape,
             None,
             all_compared=True,
-            read_elements=read_each(images.read),
+            read_elements=lambda flats: read_each(images.read, flats),
         )
         flats = comparison.indices[:MOST_ELEMENTS].tolist()
         return replace(

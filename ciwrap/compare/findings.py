@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.compare.details import suspect_details
 from ciwrap.compare.parts import MOST_ELEMENTS, judged_elements, suspect_ranges, to_index
-from ciwrap.model import Evidence, VariableResult, Verdict
+from ciwrap.model import ChunkRange, Evidence, VariableResult, Verdict
 from ciwrap.trees.bounds import bound_of, suspect_is_proof
 
 if TYPE_CHECKING:
@@ -65,11 +65,10 @@ def with_elements(
     share = float(comparison.max_bound_share) if is_known else None
     tells_drift = drift is not None and not all_compared
     count = math.prod(shape)
-    ranges, range_count, _ = (
-        ((), None, 0)
-        if suspects is None
-        else suspect_ranges(suspects.leaves, parameters, shape, count)
-    )
+    ranges: tuple[ChunkRange, ...] = ()
+    range_count = None if suspects is None else 0
+    if suspects is not None and suspects.leaves.size:
+        ranges, range_count, _ = suspect_ranges(suspects.leaves, parameters, shape, count)
     result = replace(
         result,
         verdict=Verdict.DIFFER if differing else Verdict.MATCH,

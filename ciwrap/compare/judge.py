@@ -271,7 +271,7 @@ def _by_elements(
         shape,
         suspects,
         all_compared=True,
-        read_elements=read_each(read_both),
+        read_elements=lambda flats: read_each(read_both, flats),
         draw=lambda: element_details(
             comparison, suspects.leaves, reference_tree, shape, pieces, read_both
         ),

@@ -105,12 +105,8 @@ class GoldenStore:
 
     def orphans(self, known: Iterable[str]) -> list[str]:
         """Names of stored goldens that belong to none of the `known` checks, sorted."""
-        stems = {paths.escape_name(check) for check in known}
-        return [
-            paths.unescape_name(stem)
-            for stem in paths.stored_stems(self.folder)
-            if stem not in stems
-        ]
+        strange = set(paths.stored_stems(self.folder)).difference(map(paths.escape_name, known))
+        return sorted(map(paths.unescape_name, strange))
 
     def contains(self, check: str) -> bool:
         """Whether there is anything of a golden, whole or not."""

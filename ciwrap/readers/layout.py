@@ -252,11 +252,13 @@ class _Search:
                 f"there is no such folder, so {nothing}", file=folder, remedy=_REMEDY
             )
         names = [base + name for name in _walk(folder, self._format_name)]
-        kept = [name for name in names if not any(one.match(name) for one in self._excluded)]
-        self._left_out.update(set(names) - set(kept))
-        if not kept:
+        if self._excluded:
+            left_out = {name for name in names if any(one.match(name) for one in self._excluded)}
+            self._left_out |= left_out
+            names = [name for name in names if name not in left_out]
+        if not names:
             raise OutputMissingError(nothing, file=folder, remedy=_REMEDY)
-        return kept
+        return names
 
     def _take(self, places: list[tuple[str, _Place | None]]) -> None:
         """Takes files by their names relative to root; None: no layout fits the name."""
