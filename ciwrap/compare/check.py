@@ -183,7 +183,7 @@ def _compare(
     entry = catalog.entries[identity]
     golden = ours.variables[identity]
     settings = check.settings_for(identity, golden.tree.parameters.dtype)
-    source_path = catalog.path_of(identity)
+    source_path = str(entry.file.path)
     try:
         values = catalog.values(identity, settings.mask)
         order = catalog.order_of(identity)
