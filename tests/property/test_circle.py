@@ -109,6 +109,11 @@ def test_what_is_told_of_a_circle() -> None:
     assert result.bound == ErrorBound(0.1)
 
 
+def test_a_component_without_a_period_is_decided_at_the_bound() -> None:
+    result = compare([[0.0, 0.0], [0.0, 0.0]], [[0.9, 1e-9], [0.5, 2e-9]], (1.0, 0.0), 1e-9)
+    assert [one.index for one in result.first_differences] == [(0, 0), (1, 0), (1, 1)]
+
+
 def test_missing_values_on_a_circle() -> None:
     g, v = np.array([-999.0, 1.0, -999.0]), np.array([-999.0, -999.0, 1.0])
     result = compare(g, v, (1.0,), fill_values=(-999.0,))
