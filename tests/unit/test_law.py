@@ -10,12 +10,13 @@ import pytest
 
 from ciwrap import _core
 from ciwrap.arrays.values import ArrayValues, MaskedValues, Signature
+from ciwrap.catalog.rules import Rules
 from ciwrap.compare.findings import Suspects, matched_by_digests
 from ciwrap.compare.fit import GOLDEN, RUNS, in_dtype, refuse_other_labels, refuse_other_shape
 from ciwrap.compare.judge import check_golden, compare_values
 from ciwrap.compare.law import begun, failed_check, message_of, not_comparable, refuse_mistakes
 from ciwrap.compare.outcome import Outcome
-from ciwrap.compare.pairing import Nothing
+from ciwrap.compare.pairing import Nothing, pair_up
 from ciwrap.compare.question import Question, answered, streamed_result
 from ciwrap.compare.stream import Streamed
 from ciwrap.core_errors import ContradictionError
@@ -410,7 +411,78 @@ def test_a_comparison_says_what_it_rests_on() -> None:
     found = said(result)
     assert {name: found[name] for name in wanted} == wanted
     assert (result.masked_count, result.details is None) == (None, False)
-    assert result.root != result.golden_root
+    assert result.golden_root is not None
+    assert result.root not in (None, result.golden_root)
+
+
+def test_what_is_refused_still_says_what_it_is() -> None:
+    held = golden_of(VALUES, "data")
+    asked = replace(settings_of("data"), bound=ErrorBound(1e-6))
+    result = check_golden(held, ArrayValues(VALUES), asked)
+    assert result.verdict is Verdict.NOT_COMPARABLE
+    assert (result.bound, result.golden_root) == (BOUND, held.tree.root.hex())
+    shorter = ArrayValues(VALUES[1:])
+    result = compare_values(ArrayValues(VALUES), shorter, settings_of("auto"), X)
+    assert result.verdict is Verdict.NOT_COMPARABLE
+    assert (result.bound, result.shape, result.golden_shape) == (BOUND, (999,), (1000,))
+
+
+def test_a_golden_of_another_arity_is_held_against_itself() -> None:
+    parameters = _core.TreeParameters("<f8", atol=1e-3, arity=4)
+    tree = _core.build_tree(parameters, VALUES)
+    held = _core.GoldenVariable("x", VALUES.shape, tree, data=VALUES.tobytes())
+    result = check_golden(held, ArrayValues(VALUES), settings_of("data"))
+    assert result.verdict is Verdict.MATCH
+
+
+def test_a_golden_of_bfloat16_values() -> None:
+    numbers = np.array([0x3F80, 0xBF80], "<u2")  # 1 and -1
+    held = capture(ArrayValues(numbers, "<bf2"), settings_of("data"), X).variable
+    assert check_golden(held, ArrayValues(numbers, "<bf2"), None).verdict is Verdict.MATCH
+    other = check_golden(held, ArrayValues(numbers[::-1].copy(), "<bf2"), None)
+    assert (other.differing_count, other.max_abs_difference) == (2, 2.0)
+
+
+def test_missing_values_in_mixed_precision() -> None:
+    """0.1 is another number in single precision, and stands for a missing value there, too."""
+    settings = VariableSettings(
+        bound=ErrorBound(0.01), mixed_precision=True, fill_values=(0.1,), strict_dtype=False
+    )
+    reference = ArrayValues(np.array([0.1, 0.1, 2.0]))
+    for new, differing in (([0.1, 0.1, 2.0], 0), ([0.1, 0.105, 2.0], 1)):
+        values = ArrayValues(np.array(new, np.float32))
+        assert compare_values(reference, values, settings, X).differing_count == differing
+
+
+class Held:
+    """A side that holds variables of one number each."""
+
+    def __init__(self, *names: str) -> None:
+        self.identities = {VariableId(name) for name in names}
+
+    def signature(self, identity: VariableId) -> Signature:
+        assert identity in self.identities
+        return Signature("<f8", (1,), (("units", identity.name),))
+
+    def path_of(self, identity: VariableId) -> str:
+        assert identity in self.identities
+        return f"{identity.name}.npy"
+
+
+def test_who_is_compared_with_whom() -> None:
+    ignored = {VariableId("i"), VariableId("j"), VariableId("k")}
+    rules = Rules(lambda *_: VariableSettings(), ignored.__contains__)
+    outcome = Outcome()
+    both = pair_up(
+        outcome, rules, Held("b", "a", "gone", "i", "j"), Held("a", "b", "new", "j", "k")
+    )
+    assert [one.name for one in both] == ["a", "b"]
+    assert [one.name for one in outcome.ignored] == ["i", "j", "k"]
+    assert [one.name for one in outcome.left_out] == ["i", "j"]
+    gone, new = VariableId("gone"), VariableId("new")
+    assert outcome.missing == [begun(gone, Held("gone").signature(gone), None)]
+    assert outcome.extra == [begun(new, None, Held("new").signature(new), source_path="new.npy")]
+    assert outcome.results == []
 
 
 # --- what trees leave open, and what is made of the answer
