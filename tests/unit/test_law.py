@@ -454,6 +454,27 @@ def test_missing_values_in_mixed_precision() -> None:
         assert compare_values(reference, values, settings, X).differing_count == differing
 
 
+@pytest.mark.parametrize("values", [np.array(["a", "b"]), np.array([b"a", b"b"])])
+def test_texts_have_no_largest_difference(values: np.ndarray) -> None:
+    plain = VariableSettings()
+    for other, differing in ((values, 0), (values[::-1].copy(), 2)):
+        result = compare_values(ArrayValues(values), ArrayValues(other), plain, X)
+        assert result.differing_count == differing
+        assert (result.max_abs_difference, result.max_abs_index) == (None, None)
+        assert (result.max_rel_difference, result.max_rel_index) == (None, None)
+        assert (result.mean_abs_difference, result.mean_rel_difference) == (None, None)
+
+
+def test_where_the_largest_difference_is() -> None:
+    settings = settings_of("auto")
+    nothing = ArrayValues(np.full(3, np.nan))
+    assert compare_values(nothing, nothing, settings, X).max_abs_index is None
+    first = compare_values(
+        ArrayValues(np.array([1.0, 2.0])), ArrayValues(np.array([3.0, 2.0])), settings, X
+    )
+    assert (first.max_abs_index, first.max_rel_index) == ((0,), (0,))
+
+
 class Held:
     """A side that holds variables of one number each."""
 
