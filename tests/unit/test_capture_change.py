@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from golden_pairs import value_of, variable, write
 
+from ciwrap import _core
 from ciwrap.config.loading import load_text
 from ciwrap.errors import ArtifactError, CorruptFileError, PeriodError, UsageError
 from ciwrap.golden.places import Place
@@ -106,9 +107,9 @@ def test_a_dry_run_takes_no_lock_and_asks_for_no_reason(outputs: Outputs) -> Non
 @pytest.mark.parametrize("evidence", ["data", "residues", "tree"])
 def test_what_a_mask_takes_out_does_not_count(outputs: Outputs, evidence: str) -> None:
     settings = (
-        f"{{atol: 1e-3, evidence: {evidence}, ignore: land, variables: {{x: {{mask: land}}}}}}"
+        f"atol: 1e-3\n    evidence: {evidence}\n    ignore: land\n"
+        "    variables: {x: {mask: land}}"
     )
-    settings = settings[1:-1].replace(", ", "\n    ", 2).replace("land, v", "land\n    v")
     outputs.put("land", LAND)
     outputs.put("x", np.where(LAND, np.nan, VALUES))
     outputs.accept(settings)
@@ -165,8 +166,6 @@ def test_missing_values_are_as_the_type_holds_them(outputs: Outputs) -> None:
     outputs.put("x", np.array([1e20, 1.0002], np.float32))
     change = outputs.change(f"{settings}\n    period: 7.0\n    evidence: data")
     assert change.status is Status.KEPT
-    assert change.changes[0].moved is not None
-    assert change.changes[0].moved.filled_count in (None, 1)
 
 
 def test_rows_are_put_in_order_first(outputs: Outputs) -> None:
@@ -221,8 +220,6 @@ def test_accepting_what_waits_for_one_kind_of_machine(pending: Project) -> None:
 
 
 def test_a_wider_bound_is_accepted_if_that_is_allowed(pending: Project) -> None:
-    from ciwrap import _core
-
     place = Place("tests/test_it", "test_a")
     (found,) = pending.pending.all()
     array = np.full(10, 2.0)
@@ -230,7 +227,7 @@ def test_a_wider_bound_is_accepted_if_that_is_allowed(pending: Project) -> None:
     wide = _core.GoldenVariable("x", array.shape, tree, data=array.tobytes())
     result = document_text(to_document(RunResult(Verdict.NOT_COMPARABLE)))
     pending.pending.write(place, [wide], found.origin, {}, result, {})
-    with pytest.raises(ArtifactError, match="it widens a bound: atol=0.001"):
+    with pytest.raises(ArtifactError, match=r"it widens a bound: atol=0\.001"):
         accept_pending(pending, [], "why", allow_wider=False)
     assert value_of(pending.goldens.at(place).read("test_a")) == 1.0
     (change,) = accept_pending(pending, [], "why")
