@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import re
 import shutil
+import time
 from dataclasses import replace
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from golden_pairs import value_of, variable, write
+from msgspec import structs
 
 from ciwrap import _core
 from ciwrap.errors import PendingConflictError, UsageError
-from ciwrap.golden.manifest import VariableRow
+from ciwrap.golden.manifest import BinaryFile, Manifest, VariableRow
 from ciwrap.golden.places import Place
 from ciwrap.golden.store import GoldenStores
 from ciwrap.model import ErrorBound, RunResult, VariableId, VariableResult, Verdict
@@ -33,6 +35,7 @@ from ciwrap.review.project import Project
 from ciwrap.review.write_change import FIRST_REASON, Origin, write_change
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from ciwrap.review.pending_change import PendingChange
@@ -48,6 +51,16 @@ def golden(atol: float = 1e-3, value: float = 1.0, size: int = 10, **more: Any) 
     parameters = _core.TreeParameters("<f8", atol=atol, **more)
     tree = _core.build_tree(parameters, array)
     return _core.GoldenVariable("x", array.shape, tree, data=array.tobytes())
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """On a machine whose clock shows another time than UTC."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        yield
+    time.tzset()
 
 
 # --- of one variable
@@ -284,10 +297,11 @@ def test_variables_on_either_side_are_changes(store: Any) -> None:
     assert [(one.identity.name, one.old) for one in first] == [("w", None)]
 
 
-def test_the_line_in_the_log(store: Any, tmp_path: Path) -> None:
+def test_the_line_in_the_log(store: Any, elsewhere: None) -> None:
     write(store, "c", 1.0)
     old = OldGolden.of("c", store)
     moved = replace(DIFFER, max_bound_share=5.0)
+    labels = (("units", "m"),)
     new = golden(1e-2, 2.0)
     wider = VariableChange.between(X, golden(1e-3), new, moved)
     change = change_of(
@@ -296,21 +310,33 @@ def test_the_line_in_the_log(store: Any, tmp_path: Path) -> None:
         variables=(new,),
         old=old,
         root=_core.golden_root(_core.encode_golden([new])).hex(),
-        labels={X: (("units", "m"),)},
+        labels={X: labels},
     )
     with store.locked():
         write_change(change, store, "why", Origin("c0ffee", {"cpu": "y"}, "ada"))
     manifest = store.read("c").manifest
     assert manifest.check == "c"
     assert manifest.environment == {"cpu": "y"}
-    assert manifest.labels == {X: (("units", "m"),)}
+    assert manifest.labels == {X: labels}
     first, entry = manifest.accepted
     assert first.why == "because of 1.0"
     assert (entry.who, entry.why, entry.commit) == ("ada", "why", "c0ffee")
     assert (entry.old_root, entry.new_root) == (old.root, change.root)
     assert entry.largest_bound_share == 5.0
     assert entry.bounds == ("x: atol=0.001 rtol=0 -> atol=0.01 rtol=0 (wider)",)
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", entry.when)
+    when = datetime.strptime(entry.when, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
+    assert abs((datetime.now(timezone.utc) - when).total_seconds()) < 3600
+    # What it said of its variables is held against what is said now ...
+    old = OldGolden.of("c", store)
+    assert old.golden is not None
+    now: dict[VariableId, Any] = {X: (("units", "s"),)}
+    (again,) = old.changes_to([new], now, lambda *_: moved)
+    assert again == VariableChange.between(X, new, new, moved, (labels, now[X]))
+    # ... unless it is of a release that said nothing.
+    manifest = structs.replace(manifest, format=1)
+    earlier = replace(old, golden=replace(old.golden, manifest=manifest))
+    (again,) = earlier.changes_to([new], now, lambda *_: moved)
+    assert again == VariableChange.between(X, new, new, moved, (now[X], now[X]))
     with store.locked():
         write_change(
             change_of(path=store.path("d"), name="d", variables=(new,), root=change.root),
@@ -403,6 +429,15 @@ def test_a_check_of_no_test_has_no_golden_for_one_kind_of_machine(project: Proje
         look(project)
 
 
+def test_somebody_elses_pending_goldens_are_not_locked(project: Project) -> None:
+    (found,) = project.pending.all()
+    theirs = replace(project, is_own=False)
+    with project.pending.store(PLACE).locked():
+        accept(theirs, look_at(theirs, found), "why")
+    assert values(project) == (NEW, None)
+    assert project.pending.all() == [found]
+
+
 def test_a_dry_run_writes_nothing(project: Project) -> None:
     (change,) = accept_pending(project, [], None, dry_run=True)
     assert change.status is Status.REPLACED
@@ -412,3 +447,28 @@ def test_a_dry_run_writes_nothing(project: Project) -> None:
     assert values(project) == (OLD, None)
     accept_pending(project, [], "why")
     assert values(project) == (NEW, None)
+
+
+def test_how_far_values_of_any_type_and_shape_moved(project: Project) -> None:
+    def held(first: int) -> _core.GoldenVariable:
+        numbers = np.array([[first, 0x3F80], [0x3F80, 0x3F80]], "<u2")  # ones
+        tree = _core.build_tree(_core.TreeParameters("<bf2", atol=0.5), numbers)
+        return _core.GoldenVariable("x", numbers.shape, tree, data=numbers.tobytes())
+
+    store = project.goldens.at(PLACE)
+    old, new = held(0x3F80), held(0x4040)
+    with store.locked():
+        store.write(
+            "test_a",
+            [old],
+            lambda root, count: Manifest(
+                "test_a", BinaryFile("test_a.golden", root, count), (VariableRow.of(old),), {}
+            ),
+        )
+    base = pending_origin(store.read("test_a").root, None)
+    project.pending.write(PLACE, [new], base, {}, RESULT, {})
+    (found,) = project.pending.all()
+    (change,) = look_at(project, found).change.changes
+    assert change.moved is not None
+    assert (change.moved.dtype, change.moved.shape) == ("<bf2", (2, 2))
+    assert (change.moved.max_abs_difference, change.moved.differing_count) == (2.0, 1)
