@@ -114,6 +114,26 @@ def test_a_component_without_a_period_is_decided_at_the_bound() -> None:
     assert [one.index for one in result.first_differences] == [(0, 0), (1, 0), (1, 1)]
 
 
+def test_each_component_has_its_own_period() -> None:
+    g, v = np.zeros((2, 3)), np.array([[1.0, 2.0, 5.0], [1.0, 2.0, 2.0]])
+    result = compare(g, v, (1.0, 2.0, 5.0))
+    assert [one.index for one in result.first_differences] == [(1, 2)]
+
+
+def test_a_difference_of_one_is_decided_like_any_other() -> None:
+    """3 * 0.3 rounds: in doubles 1 and 0 are 0.10000000000000009 apart, in truth 5e-17 less."""
+    assert compare([0.0], [1.0], (0.3,), 0.10000000000000005).differing_count == 0
+    assert compare([0.0], [1.0], (0.3,), 0.10000000000000002).differing_count == 1
+
+
+@pytest.mark.parametrize("fills", [FILLS, FILLS[::-1]])
+def test_any_of_several_values_stands_for_missing(fills: tuple[float, ...]) -> None:
+    g, v = np.array([-999.0, np.nan, 1.0, np.nan]), np.array([np.nan, -999.0, np.nan, 1.0])
+    result = compare(g, v, (1.0,), fill_values=fills, equal_nan=False)
+    assert (result.differing_count, result.missing_mismatch_count) == (2, 2)
+    assert result.nan_mismatch_count == 0
+
+
 def test_missing_values_on_a_circle() -> None:
     g, v = np.array([-999.0, 1.0, -999.0]), np.array([-999.0, -999.0, 1.0])
     result = compare(g, v, (1.0,), fill_values=(-999.0,))
