@@ -20,6 +20,7 @@ from ciwrap.compare.pairing import Nothing, pair_up
 from ciwrap.compare.question import Question, answered, streamed_result
 from ciwrap.compare.stream import Streamed
 from ciwrap.core_errors import ContradictionError
+from ciwrap.details import IndexBox, Pattern
 from ciwrap.errors import (
     CorruptFileError,
     DtypeMismatchError,
@@ -485,6 +486,42 @@ def test_where_the_largest_difference_is() -> None:
         ArrayValues(np.array([1.0, 2.0])), ArrayValues(np.array([3.0, 2.0])), settings, X
     )
     assert (first.max_abs_index, first.max_rel_index) == ((0,), (0,))
+
+
+def test_what_all_differing_elements_have_in_common() -> None:
+    golden = np.zeros((20, 30))
+    new = golden.copy()
+    new[3:5, 7:9] = 2.5
+    result = compare_values(ArrayValues(golden), ArrayValues(new), settings_of("auto"), X)
+    assert result.differing_box == IndexBox((3, 7), (4, 8))
+    assert (result.pattern, result.pattern_value) == (Pattern.CONSTANT_OFFSET, 2.5)
+    same = compare_values(ArrayValues(golden), ArrayValues(golden), settings_of("auto"), X)
+    assert (same.differing_box, same.pattern, same.pattern_value) == (None, None, None)
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_a_mask_that_takes_out_everything_is_refused(count: int) -> None:
+    nothing = MaskedValues(ArrayValues(np.zeros(count)), ArrayValues(np.ones(count, bool)), "land")
+    settings = settings_of("data", mask="land")
+    held = capture(nothing, settings, X).variable
+    for result in (
+        check_golden(held, nothing, settings),
+        compare_values(nothing, nothing, settings, X),
+    ):
+        if count:
+            assert result.verdict is Verdict.NOT_COMPARABLE
+            assert str(result.reason).startswith("the mask 'land' takes out all 3 elements")
+        else:
+            assert result.verdict is Verdict.MATCH
+
+
+def test_a_period_means_nothing_for_a_golden_of_bfloat16_values() -> None:
+    numbers = np.array([0x3F80, 0xBF80], "<u2")
+    held = capture(ArrayValues(numbers, "<bf2"), settings_of("data"), X).variable
+    asked = settings_of("data", period=(7.0,))
+    result = check_golden(held, ArrayValues(numbers, "<bf2"), asked)
+    assert result.verdict is Verdict.NOT_COMPARABLE
+    assert result.reason == "values of dtype <bf2 cannot be compared modulo a period"
 
 
 class Held:
