@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import h5py
 import numpy as np
 import pytest
 from golden_pairs import value_of, variable, write
@@ -11,6 +13,7 @@ from golden_pairs import value_of, variable, write
 from ciwrap import _core
 from ciwrap.config.loading import load_text
 from ciwrap.errors import ArtifactError, CorruptFileError, PeriodError, UsageError
+from ciwrap.golden.lock import writer_lock
 from ciwrap.golden.places import Place
 from ciwrap.golden.store import GoldenStores
 from ciwrap.model import ErrorBound, RunResult, VariableId, Verdict
@@ -95,6 +98,8 @@ def test_a_dry_run_takes_no_lock_and_asks_for_no_reason(outputs: Outputs) -> Non
     assert not (outputs.root / "golden").exists()
     outputs.accept(BOUND, None)
     outputs.put("x", VALUES + 1)
+    with writer_lock(outputs.root / "golden"):
+        assert outputs.accept(BOUND, None, dry_run=True).status is Status.REPLACED
     assert outputs.accept(BOUND, None, dry_run=True).status is Status.REPLACED
     with pytest.raises(UsageError, match="needs a reason"):
         outputs.accept(BOUND, None)
@@ -184,6 +189,20 @@ def test_one_file_that_cannot_be_read_is_enough(outputs: Outputs) -> None:
     (outputs.root / "out" / "x.npy").write_bytes(b"\x93NUMPY")
     with pytest.raises(CorruptFileError, match=r"x\.npy"):
         outputs.change(BOUND)
+
+
+def test_labels_and_the_commit_are_kept(outputs: Outputs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ciwrap.review.write_change.git_commit", lambda _: "c0ffee")
+    with h5py.File(outputs.root / "out" / "x.h5", "w") as file:
+        file["v"] = VALUES
+        file["v"].attrs["units"] = "m"
+    project = outputs.project(BOUND)
+    check = replace(project.checks[0], outputs=("out/x.h5",))
+    accept_outputs(replace(project, checks=(check,)), None)
+    manifest = outputs.goldens.top.read("c").manifest
+    assert manifest.labels is not None
+    assert dict(manifest.labels[VariableId("v")])["units"] == "m"
+    assert manifest.accepted[-1].commit == "c0ffee"
 
 
 # --- pending goldens of a run
