@@ -11,6 +11,8 @@ import pytest
 from golden_pairs import value_of, variable, write
 
 from ciwrap import _core
+from ciwrap.catalog.catalog import Catalog
+from ciwrap.compare.check import arrangement_of, outputs_of
 from ciwrap.config.loading import load_text
 from ciwrap.errors import ArtifactError, CorruptFileError, PeriodError, UsageError
 from ciwrap.golden.lock import writer_lock
@@ -19,7 +21,7 @@ from ciwrap.golden.store import GoldenStores
 from ciwrap.model import ErrorBound, RunResult, VariableId, Verdict
 from ciwrap.report.document import document_text, to_document
 from ciwrap.review.accept_goldens import accept_outputs, accept_pending
-from ciwrap.review.capture_change import capture_change
+from ciwrap.review.capture_change import capture_change, change_of_catalog
 from ciwrap.review.golden_change import GoldenChange, Status
 from ciwrap.review.pending_goldens import PENDING_DIR, PendingGoldens, pending_origin
 from ciwrap.review.project import Project
@@ -86,6 +88,10 @@ def test_what_matches_is_kept_unless_it_is_forced(outputs: Outputs) -> None:
     assert outputs.change(BOUND, force=True).status is Status.SAME
     outputs.put("x", VALUES + 1e-4)
     assert outputs.change(BOUND).status is Status.KEPT
+    project = outputs.project(BOUND)
+    (check,) = project.checks
+    with Catalog(outputs_of(check), arrangement_of(check)) as catalog:
+        assert change_of_catalog(check, project.store, catalog).status is Status.KEPT
     assert outputs.accept(BOUND, None).status is Status.KEPT
     assert outputs.goldens.top.read("c").root == first.root
     assert outputs.change(BOUND, force=True).status is Status.REPLACED
