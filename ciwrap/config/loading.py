@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from ciwrap.config.nodes import Document, Location, parse_document, read_document
 from ciwrap.config.scalars import plain_value
-from ciwrap.config.schema import CONFIG, OPTIONS, OWN_FORMATS
+from ciwrap.config.schema import CONFIG, OPTIONS
 from ciwrap.config.settings import Check, CommandSettings, Config, VariableRule
 from ciwrap.errors import ConfigError, ConfigMissingError
 from ciwrap.model import SETTINGS, SettingsLayer, Strictness
+from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.model.forms import FormError, nearest
 from ciwrap.patterns import PathPattern
 
