@@ -310,7 +310,7 @@ def test_another_bound_than_the_other_runs_is_refused(tmp_path: Path) -> None:
     golden = capture(write(tmp_path / "a"))
     with pytest.raises(UsageError, match="was captured with") as caught:
         capture(write(tmp_path / "b"), WIDE, against=golden)
-    assert caught.value.variable == "x of iteration 1"
+    assert caught.value.variable == "iter 1 / x"
 
 
 @pytest.mark.parametrize("other", [{"dtype": "<f4"}, {"name": "y"}], ids=["dtype", "name"])
