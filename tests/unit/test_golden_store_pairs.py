@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 from golden_pairs import value_of, write
 
-from ciwrap.errors import CorruptGoldenError, WriteFailedError
-from ciwrap.golden import lock, paths
+from ciwrap.errors import (
+    CiwrapError,
+    CorruptGoldenError,
+    FileLimitError,
+    LockBusyError,
+    WriteFailedError,
+)
+from ciwrap.golden import files, lock, paths
 from ciwrap.golden.places import Place
 from ciwrap.golden.store import GoldenStore, GoldenStores
 
@@ -102,3 +111,74 @@ def test_a_folder_that_cannot_be_locked_is_named(tmp_path: Path) -> None:
     with pytest.raises(WriteFailedError) as caught, lock.writer_lock(tmp_path / "a" / "b"):
         pass
     assert "cannot lock the golden folder" in str(caught.value)
+
+
+def test_a_lock_file_that_was_removed_is_no_lock(tmp_path: Path) -> None:
+    """Who holds it is alone with it: the next one makes another."""
+    path = tmp_path / paths.LOCK_NAME
+    descriptor = lock._open(path)
+    try:
+        assert lock._is_current(descriptor, path)
+        path.unlink()
+        assert not lock._is_current(descriptor, path)
+        path.write_text("another")
+        assert not lock._is_current(descriptor, path)
+    finally:
+        os.close(descriptor)
+
+
+def test_whoever_holds_the_lock_is_named_as_far_as_that_can_be_read(tmp_path: Path) -> None:
+    with lock.writer_lock(tmp_path, holder="word"):
+        with pytest.raises(LockBusyError, match=rf"process {os.getpid()} is writing") as caught:
+            lock._acquire(tmp_path / paths.LOCK_NAME, 0)
+        assert "word" not in str(caught.value)
+        (tmp_path / paths.LOCK_NAME).write_bytes(b"\xff process")
+        with pytest.raises(LockBusyError, match="is writing goldens in this folder"):
+            lock._acquire(tmp_path / paths.LOCK_NAME, 0)
+
+
+# --- files
+
+
+def test_files_are_read_up_to_a_limit(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"12345")
+    assert files.read_regular(path, 5) == b"12345"
+    assert files.read_regular(path, 6) == b"12345"
+    with pytest.raises(FileLimitError):
+        files.read_regular(path, 4)
+    with pytest.raises(CiwrapError):
+        files.read_regular(tmp_path, 4)
+
+
+def test_a_file_that_grows_beyond_the_limit_while_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"1234")
+    asked = []
+
+    def grown(path: Path, byte_count: int) -> bytes:
+        asked.append(byte_count)
+        return (b"1234" * 3)[:byte_count]
+
+    monkeypatch.setattr(files, "_first_bytes", grown)
+    with pytest.raises(FileLimitError):
+        files.read_regular(path, 5)
+    assert asked == [6]
+
+
+@pytest.mark.parametrize(
+    ("number", "is_raised"), [(errno.EINVAL, False), (errno.ENOTSUP, False), (errno.EIO, True)]
+)
+def test_a_folder_that_cannot_be_flushed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, is_raised: bool
+) -> None:
+    """Some file systems know no flushing of folders; a disk that fails is another matter."""
+
+    def fail(descriptor: int) -> None:
+        raise OSError(number, "no")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="no") if is_raised else contextlib.nullcontext():
+        files.flush_folder(tmp_path)
