@@ -15,6 +15,7 @@ from ciwrap.errors import (
     CorruptGoldenError,
     FileLimitError,
     LockBusyError,
+    UnreadableFileError,
     WriteFailedError,
 )
 from ciwrap.golden import files, lock, paths
@@ -149,6 +150,18 @@ def test_files_are_read_up_to_a_limit(tmp_path: Path) -> None:
         files.read_regular(path, 4)
     with pytest.raises(CiwrapError):
         files.read_regular(tmp_path, 4)
+
+
+def test_a_pipe_is_not_even_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    descriptor = os.open(tmp_path / "pipe", os.O_RDWR | os.O_NONBLOCK)
+    try:
+        os.write(descriptor, b"123456")
+        with pytest.raises(UnreadableFileError, match="this is not a regular file"):
+            files.read_regular(tmp_path / "pipe", 5)
+        assert os.read(descriptor, 9) == b"123456"
+    finally:
+        os.close(descriptor)
 
 
 def test_a_file_that_grows_beyond_the_limit_while_it_is_read(
