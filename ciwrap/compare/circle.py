@@ -87,7 +87,7 @@ class Circle:
             shape,
             None,
             all_compared=True,
-            read_elements=read_each(images.read),
+            read_elements=lambda flats: read_each(images.read, flats),
         )
         flats = comparison.indices[:MOST_ELEMENTS].tolist()
         return replace(
@@ -158,7 +158,6 @@ class _Half(Values):
     """One of the two sides of `_Images`."""
 
     dtype = "<f8"
-    item_bytes = 8
 
     def __init__(self, images: _Images, side: int, shape: tuple[int, ...]) -> None:
         self._images = images

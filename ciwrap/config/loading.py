@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ciwrap.config.nodes import Document, Location, parse_document, read_document
 from ciwrap.config.scalars import plain_value
 from ciwrap.config.schema import CONFIG, OPTIONS
-from ciwrap.config.settings import Check, CommandSettings, Config, VariableRule
+from ciwrap.config.settings import CONFIG_NAME, Check, CommandSettings, Config, VariableRule
 from ciwrap.errors import ConfigError, ConfigMissingError
 from ciwrap.model import SETTINGS, SettingsLayer, Strictness
 from ciwrap.model.formats import OWN_FORMATS
@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-CONFIG_NAME = "ciwrap.yaml"
 READER_GROUP = "ciwrap.readers"
 
 
-def load(path: Path) -> Config:
-    """See `ciwrap.config.load_config`."""
+def load_config(path: Path) -> Config:
+    """Reads and validates a configuration file.
+
+    Raises ConfigMissingError, or ConfigError with the line and key at fault.
+    """
     return _config(read_document(path.absolute()))
 
 
@@ -32,8 +34,11 @@ def load_text(text: str, path: Path) -> Config:
     return _config(parse_document(text, path.absolute()))
 
 
-def find(start: Path) -> Path:
-    """See `ciwrap.config.find_config`."""
+def find_config(start: Path) -> Path:
+    """The ciwrap.yaml of `start` or of the nearest folder above it.
+
+    The search ends at the top of a git work tree. Raises ConfigMissingError.
+    """
     here = start.resolve()
     for folder in (here, *here.parents):
         candidate = folder / CONFIG_NAME
@@ -77,7 +82,7 @@ def _config(document: Document) -> Config:
         root=root,
         golden_dir=root / section["golden_dir"],
         checks=tuple(checks.values()),
-        command=_command(root, section["run"]),
+        command=None if section["run"] is None else _command(root, section["run"]),
     )
 
 
@@ -92,8 +97,10 @@ def _check(
     if not section["outputs"]:
         raise document.error("names no outputs", (*location, "outputs"))
     _check_patterns(document, section, location)
-    _check_format(document, section, location)
+    if section["format"] not in (None, *OWN_FORMATS):
+        _check_format(document, section["format"], location)
     rules = section["variables"] or {}
+    options, strict, run = section["options"], section["strict"], section["run"]
     return Check(
         name=name,
         root=root,
@@ -101,10 +108,10 @@ def _check(
         exclude=section["exclude"],
         layout=section["layout"],
         format=section["format"],
-        options=_options(document, section, location),
-        command=_command(root, section["run"]),
+        options={} if options is None else _options(document, section, location),
+        command=None if run is None else _command(root, run),
         ignore=section["ignore"],
-        strict=Strictness(**_given(section["strict"] or {})),
+        strict=Strictness() if strict is None else Strictness(**_given(strict)),
         layers=(defaults, _layer(section)),
         rules=tuple(VariableRule(pattern, _layer(rule)) for pattern, rule in rules.items()),
         config_path=document.path,
@@ -115,25 +122,23 @@ def _check(
 
 def _check_patterns(document: Document, section: Mapping[str, Any], location: Location) -> None:
     """A wrong field in a template is found here, where its line is known."""
-    patterns = [("outputs", n, text) for n, text in enumerate(section["outputs"])]
-    patterns += [("exclude", n, text) for n, text in enumerate(section["exclude"])]
-    patterns += [] if section["layout"] is None else [("layout", 0, section["layout"])]
-    for key, number, text in patterns:
-        here = (*location, key, number)
-        _check_pattern(document, text, here if here in document.positions else here[:-1])
+    for key in ("outputs", "exclude"):
+        for number, text in enumerate(section[key]):
+            _check_pattern(document, text, (*location, key, number))
+    if section["layout"] is not None:
+        _check_pattern(document, section["layout"], (*location, "layout"))
 
 
 def _check_pattern(document: Document, text: str, location: Location) -> None:
     try:
         PathPattern(text)
     except ConfigError as error:
-        raise document.error(error.message, location, remedy=error.remedy) from None
+        here = location if location in document.positions else location[:-1]
+        raise document.error(error.message, here, remedy=error.remedy) from None
 
 
-def _check_format(document: Document, section: Mapping[str, Any], location: Location) -> None:
-    name = section["format"]
-    if name is None or name in OWN_FORMATS:
-        return
+def _check_format(document: Document, name: str, location: Location) -> None:
+    """Raises ConfigError unless another package has a reader of that name."""
     from importlib import metadata
 
     foreign = [entry.name for entry in metadata.entry_points(group=READER_GROUP)]
@@ -148,9 +153,7 @@ def _check_format(document: Document, section: Mapping[str, Any], location: Loca
 
 def _options(document: Document, section: Mapping[str, Any], location: Location) -> dict[str, Any]:
     written = section["options"]
-    if written is None:
-        return {}
-    if section["format"] is not None and section["format"] not in OWN_FORMATS:
+    if section["format"] not in (None, *OWN_FORMATS):
         return {str(key): plain_value(value) for key, value in written.items()}
     try:
         own = OPTIONS.from_text(written)
@@ -172,9 +175,7 @@ def _layer(section: Mapping[str, Any]) -> SettingsLayer:
     return SettingsLayer.of({n: section[n] for n in SETTINGS if section[n] is not None})
 
 
-def _command(root: Path, section: Mapping[str, Any] | None) -> CommandSettings | None:
-    if section is None:
-        return None
+def _command(root: Path, section: Mapping[str, Any]) -> CommandSettings:
     return CommandSettings(
         words=section["command"],
         working_dir=root / section["working_dir"],

@@ -64,11 +64,15 @@ class _Builder:
         while loader.check_event():
             event = loader.get_event()
             if isinstance(event, yaml.NodeEvent):
-                self._refuse(event)
-                if isinstance(event, yaml.ScalarEvent):
-                    self._add_scalar(event)
-                else:
-                    self._add({} if isinstance(event, yaml.MappingStartEvent) else [], event)
+                self._nodes += 1
+                if self._nodes > MOST_NODES:
+                    raise DocumentError(f"holds more than {MOST_NODES} values")
+                # An alias has an anchor, too.
+                if event.anchor is not None:
+                    raise _refused("uses an anchor or an alias", event)
+                if getattr(event, "tag", None) is not None:
+                    raise _refused("uses a tag", event)
+                self._add(event)
             elif isinstance(event, yaml.CollectionEndEvent):
                 self._open.pop()
             elif isinstance(event, yaml.DocumentStartEvent):
@@ -77,46 +81,36 @@ class _Builder:
                     raise _refused("is more than one document", event)
         return self._value
 
-    def _refuse(self, event: yaml.NodeEvent) -> None:
-        self._nodes += 1
-        if self._nodes > MOST_NODES:
-            raise DocumentError(f"holds more than {MOST_NODES} values")
-        # An alias has an anchor, too.
-        if event.anchor is not None:
-            raise _refused("uses an anchor or an alias", event)
-        if getattr(event, "tag", None) is not None:
-            raise _refused("uses a tag", event)
-
-    def _add_scalar(self, event: yaml.ScalarEvent) -> None:
-        if self._open:
-            holder, key = self._open[-1]
-            if isinstance(holder, dict) and not key:
-                if event.value in holder:
-                    raise _refused(f"has the key {event.value[:100]!r} twice", event)
-                key.append(event.value)
-                return
-        is_plain = event.implicit[0]
-        self._add(_plain_scalar(event) if is_plain else event.value, event)
-
-    def _add(self, value: Any, event: yaml.NodeEvent) -> None:
-        if not self._open:
-            self._value = value
-        else:
-            holder, key = self._open[-1]
-            if isinstance(holder, list):
-                holder.append(value)
-            elif key:
-                holder[key.pop()] = value
-            else:
+    def _add(self, event: yaml.NodeEvent) -> None:
+        """Puts a node where it belongs: into the innermost open collection, or as its next key."""
+        holder, key = self._open[-1] if self._open else (None, [])
+        if isinstance(holder, dict) and not key:
+            if not isinstance(event, yaml.ScalarEvent):
                 raise _refused("has a key that is not text", event)
+            if event.value in holder:
+                raise _refused(f"has the key {event.value[:100]!r} twice", event)
+            key.append(event.value)
+            return
+        value = _value_of(event)
+        if holder is None:
+            self._value = value
+        elif isinstance(holder, list):
+            holder.append(value)
+        else:
+            holder[key.pop()] = value
         if isinstance(value, (dict, list)):
             if len(self._open) == MOST_DEPTH:
                 raise _refused(f"is nested more than {MOST_DEPTH} levels deep", event)
             self._open.append((value, []))
 
 
-def _plain_scalar(event: yaml.ScalarEvent) -> Any:
+def _value_of(event: yaml.NodeEvent) -> Any:
+    """A scalar's value, or an empty collection that is yet to be filled."""
+    if not isinstance(event, yaml.ScalarEvent):
+        return {} if isinstance(event, yaml.MappingStartEvent) else []
     text: str = event.value
+    if not event.implicit[0]:  # it stood in quotes or in a block
+        return text
     if text in _NULLS:
         return None
     if text in _BOOLEANS:

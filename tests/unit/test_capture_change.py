@@ -93,10 +93,10 @@ def test_what_matches_is_kept_unless_it_is_forced(outputs: Outputs) -> None:
     with Catalog(outputs_of(check), arrangement_of(check)) as catalog:
         assert change_of_catalog(check, project.store, catalog).status is Status.KEPT
     assert outputs.accept(BOUND, None).status is Status.KEPT
-    assert outputs.goldens.top.read("c").root == first.root
+    assert outputs.goldens.at(Place("", "")).read("c").root == first.root
     assert outputs.change(BOUND, force=True).status is Status.REPLACED
     assert outputs.accept(BOUND, force=True).status is Status.REPLACED
-    assert outputs.goldens.top.read("c").root != first.root
+    assert outputs.goldens.at(Place("", "")).read("c").root != first.root
 
 
 def test_a_dry_run_takes_no_lock_and_asks_for_no_reason(outputs: Outputs) -> None:
@@ -109,9 +109,9 @@ def test_a_dry_run_takes_no_lock_and_asks_for_no_reason(outputs: Outputs) -> Non
     assert outputs.accept(BOUND, None, dry_run=True).status is Status.REPLACED
     with pytest.raises(UsageError, match="needs a reason"):
         outputs.accept(BOUND, None)
-    (entry,) = outputs.goldens.top.read("c").manifest.accepted
+    (entry,) = outputs.goldens.at(Place("", "")).read("c").manifest.accepted
     outputs.accept(BOUND, "as measured")
-    log = outputs.goldens.top.read("c").manifest.accepted
+    log = outputs.goldens.at(Place("", "")).read("c").manifest.accepted
     assert [one.why for one in log] == [entry.why, "as measured"]
 
 
@@ -167,7 +167,7 @@ def test_missing_values_are_as_the_type_holds_them(outputs: Outputs) -> None:
     settings = "atol: 1e-3\n    fill_values: 1e20"
     outputs.put("x", np.array([1e20, 1.0], np.float32))
     outputs.accept(settings)
-    (held,) = outputs.goldens.top.read("c").variables
+    (held,) = outputs.goldens.at(Place("", "")).read("c").variables
     assert held.tree.parameters.fill_values == (float(np.float32(1e20)),)
     outputs.put("x", np.array([1e20, 1.0001], np.float32))
     change = outputs.change(settings)
@@ -205,7 +205,7 @@ def test_labels_and_the_commit_are_kept(outputs: Outputs, monkeypatch: pytest.Mo
     project = outputs.project(BOUND)
     check = replace(project.checks[0], outputs=("out/x.h5",))
     accept_outputs(replace(project, checks=(check,)), None)
-    manifest = outputs.goldens.top.read("c").manifest
+    manifest = outputs.goldens.at(Place("", "")).read("c").manifest
     assert manifest.labels is not None
     assert dict(manifest.labels[VariableId("v")])["units"] == "m"
     assert manifest.accepted[-1].commit == "c0ffee"

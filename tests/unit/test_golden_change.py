@@ -15,6 +15,7 @@ from msgspec import structs
 from ciwrap import _core
 from ciwrap.errors import UsageError
 from ciwrap.golden.manifest import VariableRow
+from ciwrap.golden.places import Place
 from ciwrap.golden.store import GoldenStores
 from ciwrap.model import ErrorBound, VariableId, VariableResult, Verdict
 from ciwrap.review.capture_change import _status
@@ -200,7 +201,7 @@ def test_who_replaces_a_golden_says_why() -> None:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Any:
-    return GoldenStores(tmp_path / "golden").top
+    return GoldenStores(tmp_path / "golden").at(Place("", ""))
 
 
 def test_what_lies_there_already(store: Any) -> None:

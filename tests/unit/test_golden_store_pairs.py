@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def store(tmp_path: Path) -> GoldenStore:
-    store = GoldenStores(tmp_path / "golden").top
+    store = GoldenStores(tmp_path / "golden").at(Place("", ""))
     write(store, "mesh", 1.0)
     return store
 
@@ -162,23 +162,6 @@ def test_a_pipe_is_not_even_opened(tmp_path: Path) -> None:
         assert os.read(descriptor, 9) == b"123456"
     finally:
         os.close(descriptor)
-
-
-def test_a_file_that_grows_beyond_the_limit_while_it_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "a"
-    path.write_bytes(b"1234")
-    asked = []
-
-    def grown(path: Path, byte_count: int) -> bytes:
-        asked.append(byte_count)
-        return (b"1234" * 3)[:byte_count]
-
-    monkeypatch.setattr(files, "_first_bytes", grown)
-    with pytest.raises(FileLimitError):
-        files.read_regular(path, 5)
-    assert asked == [6]
 
 
 @pytest.mark.parametrize(

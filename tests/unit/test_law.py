@@ -11,7 +11,7 @@ from result_fields import said
 
 from ciwrap.arrays.values import ArrayValues, Signature
 from ciwrap.catalog.rules import Rules
-from ciwrap.compare.fit import GOLDEN, RUNS, in_dtype, refuse_other_labels, refuse_other_shape
+from ciwrap.compare.fit import GOLDEN, RUNS, in_dtype, refuse_misfit, refuse_other_labels
 from ciwrap.compare.law import begun, failed_check, message_of, not_comparable, refuse_mistakes
 from ciwrap.compare.outcome import Outcome
 from ciwrap.compare.pairing import Nothing, pair_up
@@ -192,12 +192,12 @@ def test_outcomes_add_up_field_by_field() -> None:
 
 def test_shapes_that_do_not_fit() -> None:
     square, line, number = (Signature("<f8", shape) for shape in ((2, 3), (6,), ()))
-    refuse_other_shape(square, square, RUNS, is_strict=True)
-    refuse_other_shape(square, line, RUNS, is_strict=False)
+    refuse_misfit(square, square, RUNS, is_strict=True)
+    refuse_misfit(square, line, RUNS, is_strict=False)
     with pytest.raises(ShapeMismatchError, match=r"^shape 2x3 on one side, 6 on the other$"):
-        refuse_other_shape(square, line, RUNS, is_strict=True)
+        refuse_misfit(square, line, RUNS, is_strict=True)
     with pytest.raises(ShapeMismatchError) as caught:
-        refuse_other_shape(number, square, GOLDEN, is_strict=False)
+        refuse_misfit(number, square, GOLDEN, is_strict=False)
     assert str(caught.value) == (
         "shape 2x3, but the golden has () (a single number); if that is right, accept the new"
         " outputs"
