@@ -173,9 +173,9 @@ def _text(values: Values, flat: int) -> str:
 
 
 def _decided(golden: float, new: float, period: float, atol: float) -> float:
-    """The difference as a double on the right side of the bound."""
+    """The difference as a double on the right side of the bound. period: 0 for none."""
     raw = Fraction(new) - Fraction(golden)
-    turns = round(raw / Fraction(period))
+    turns = round(raw / Fraction(period)) if period > 0 else 0
     exact = raw - turns * Fraction(period)
     size = abs(float(exact))
     if abs(exact) <= Fraction(atol):

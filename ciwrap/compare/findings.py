@@ -43,7 +43,6 @@ def with_elements(
     *,
     all_compared: bool,
     read_elements: ReadElements,
-    drift: _core.Drift | None = None,
     draw: Callable[[], Drawn] | None = None,
 ) -> VariableResult:
     """The result once elements were compared: exact counts and indices.
@@ -51,9 +50,9 @@ def with_elements(
     suspects: None without trees. all_compared: whether every element was, or those of suspect
     chunks only. Then means and histogram would speak of a part and are left out, and so are maxima
     unless something differs: a largest difference beyond the bound lies among the elements
-    compared, one within it perhaps elsewhere. drift: tells of the elements of matching chunks.
-    read_elements: is asked for the first few differing elements. draw: makes the samples and maps
-    of a variable that differs, if the result is to have them.
+    compared, one within it perhaps elsewhere. read_elements: is asked for the first few differing
+    elements. draw: makes the samples and maps of a variable that differs, if the result is to have
+    them.
     """
     differing = int(comparison.differing_count)
     is_known = bool(all_compared or differing or parameters.kind == "exact")
@@ -63,7 +62,6 @@ def with_elements(
     has_abs = has_maxima and comparison.max_abs_index >= 0
     has_rel = has_maxima and comparison.max_rel_index >= 0
     share = float(comparison.max_bound_share) if is_known else None
-    tells_drift = drift is not None and not all_compared
     count = math.prod(shape)
     ranges: tuple[ChunkRange, ...] = ()
     range_count = None if suspects is None else 0
@@ -91,13 +89,7 @@ def with_elements(
         bound_share_histogram=tuple(map(int, comparison.histogram)) if all_compared else None,
         mean_abs_difference=float(comparison.mean_abs_difference) if has_means else None,
         mean_rel_difference=float(comparison.mean_rel_difference) if has_means else None,
-        max_drift_share=share
-        if all_compared
-        else float(drift.max_share)
-        if drift is not None
-        else result.max_drift_share,
-        drift_histogram=tuple(map(int, drift.histogram)) if tells_drift and drift else None,
-        residue_levels=parameters.residue_levels if tells_drift else result.residue_levels,
+        max_drift_share=share if all_compared else result.max_drift_share,
     )
     if not differing:
         return result
