@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciwrap.config import find_config, load_config
-from ciwrap.config.loading import load_text
+from ciwrap.config.loading import find_config, load_config, load_text
 from ciwrap.errors import ConfigMissingError, RepositoryError, UsageError
 from ciwrap.repository import Repository
 from ciwrap.worktrees import revision_folder

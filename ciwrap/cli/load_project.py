@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciwrap.config import find_config, load_config
+from ciwrap.config.loading import find_config, load_config
 from ciwrap.config.settings import DEFAULT_GOLDEN_DIR
 from ciwrap.errors import ConfigMissingError
 from ciwrap.golden.store import GoldenStores
@@ -55,12 +55,7 @@ def find_project(config_path: str | None, golden_dir: str | None) -> Project:
     folder. Raises ConfigError, CorruptFileError for a damaged list of what waits, UsageError for a
     golden folder that does not lie in the project's.
     """
-    try:
-        config: Config | None = _load(config_path)
-    except ConfigMissingError:
-        if config_path is not None:
-            raise
-        config = None
+    config = load_config_if_any(config_path)
     root = _root_without_config() if config is None else config.root
     if golden_dir is not None:
         folder = Path(golden_dir)
@@ -71,6 +66,18 @@ def find_project(config_path: str | None, golden_dir: str | None) -> Project:
     project = _project(root, folder, config)
     _ = project.golden_dir_text
     return project
+
+
+def load_config_if_any(config_path: str | None) -> Config | None:
+    """The configuration around here, or None. Raises ConfigError, and ConfigMissingError if a path
+    is given where there is none.
+    """
+    try:
+        return _load(config_path)
+    except ConfigMissingError:
+        if config_path is not None:
+            raise
+        return None
 
 
 def _load(config_path: str | None) -> Config:

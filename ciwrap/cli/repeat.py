@@ -178,7 +178,7 @@ def _existing_runs(
     *,
     is_checked: bool,
 ) -> RepeatResult:
-    from ciwrap.cli.rules import make_rules
+    from ciwrap.cli.rules import RuleOptions
     from ciwrap.model import SettingsLayer
     from ciwrap.repeat.existing import existing_runs, measure_existing
     from ciwrap.repeat.repeat import HowToRepeat
@@ -196,7 +196,7 @@ def _existing_runs(
     found = measure_existing(
         paths,
         () if project is None else project.checks,
-        make_rules(None, SettingsLayer(), ()),
+        RuleOptions(SettingsLayer(), None, None, None, None, (), ()).make_rules(),
         how,
     )
     return make_result(

@@ -70,7 +70,7 @@ def command(
     has_run = found.command is None or found.command.exit_code == 0
     if pending_dir is not None and has_run:
         leave_pending(session, replace(project, checks=fresh), found)
-    return session.emit(found)
+    return session.emit(found, project.root)
 
 
 def run_and_check(session: Session, project: Project) -> tuple[RunResult, tuple[Check, ...]]:

@@ -16,7 +16,7 @@ import click
 from ciwrap.cli.options import json_option, markdown_option
 from ciwrap.cli.section_options import section_options
 from ciwrap.config.schema import TIMING
-from ciwrap.errors import ConfigMissingError, UsageError
+from ciwrap.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,11 +75,12 @@ def command(
     Exit codes: 0 whatever the verdict; with --gate 1 if B takes longer; 2 usage or configuration,
     3 a run or a build failed.
     """
+    from ciwrap.cli.load_project import load_config_if_any
     from ciwrap.interrupts import ends_are_interrupts
     from ciwrap.timing.summary import timing_summary
 
     session.kind = "timing"
-    config = _config(config_path)
+    config = load_config_if_any(config_path)
     settings = _settings(config, given)
     seed = secrets.randbelow(1 << 32) if seed is None else seed
     with ends_are_interrupts(), _sides(commands, base, head, config, settings) as sides:
@@ -88,17 +89,6 @@ def command(
     session.emit_summary(timing_summary(found))
     _print(session, found)
     return found.exit_code
-
-
-def _config(config_path: str | None) -> Config | None:
-    from ciwrap.config import find_config, load_config
-
-    if config_path is not None:
-        return load_config(Path(config_path))
-    try:
-        return load_config(find_config(Path.cwd()))
-    except ConfigMissingError:
-        return None
 
 
 def _settings(config: Config | None, given: dict[str, Any]) -> TimingSettings:

@@ -42,20 +42,13 @@ def command(
 
     Exit codes: 0 done, 2 usage, 3 a result could not be read.
     """
-    from ciwrap.config import find_config, load_config
+    from ciwrap.cli.load_project import load_config_if_any
     from ciwrap.config.loading import timing_settings
-    from ciwrap.errors import ConfigMissingError
     from ciwrap.trend.collect import collect
     from ciwrap.trend.find import find_trends
     from ciwrap.trend.summary import trend_summary
 
-    config = None
-    try:
-        path = find_config(Path.cwd()) if config_path is None else Path(config_path)
-        config = load_config(path)
-    except ConfigMissingError:
-        if config_path is not None:
-            raise
+    config = load_config_if_any(config_path)
     folder = None if config is None else config.golden_dir
     folder = folder if golden_dir is None else Path(golden_dir)
     settings = timing_settings() if config is None else config.timing
@@ -73,12 +66,10 @@ def command(
 def _manifests(folder: Path) -> list[Manifest]:
     """The manifests of all goldens. Raises CorruptGoldenError."""
     from ciwrap.golden.listing import stored_places
-    from ciwrap.golden.store import GoldenStore
+    from ciwrap.golden.store import GoldenStores
 
-    return [
-        GoldenStore(place.under(folder)).read(place.name).manifest
-        for place in stored_places(folder)
-    ]
+    stores = GoldenStores(folder)
+    return [stores.at(place).read(place.name).manifest for place in stored_places(folder)]
 
 
 def _tell(session: Session, document: TrendDocument) -> None:
