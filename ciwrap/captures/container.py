@@ -316,12 +316,14 @@ class CaptureWriter(Closing):
         """Lets go of the file; sections that no commit followed are cut off again."""
         if self._descriptor < 0:
             return
-        if self._dirty:
-            with contextlib.suppress(OSError, CorruptCaptureError):
-                slot = _newest(os.pread(self._descriptor, HEAD_BYTES, 0), self.path)
-                os.ftruncate(self._descriptor, slot.file_bytes)
-        os.close(self._descriptor)
-        self._descriptor = -1
+        try:
+            if self._dirty:
+                with contextlib.suppress(OSError, CorruptCaptureError):
+                    slot = _newest(os.pread(self._descriptor, HEAD_BYTES, 0), self.path)
+                    os.ftruncate(self._descriptor, slot.file_bytes)
+        finally:  # also on an interrupt: the lock goes with the descriptor
+            os.close(self._descriptor)
+            self._descriptor = -1
 
 
 def _not_written(path: Path, error: OSError) -> WriteFailedError:

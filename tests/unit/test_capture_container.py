@@ -155,6 +155,22 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
         CaptureWriter(tmp_path / "a.tree")
 
 
+def test_an_interrupted_close_lets_go_of_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    writer = CaptureWriter(tmp_path / "a.tree")
+    writer.commit(b"root")
+    writer.append(b"never committed")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "ftruncate", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            writer.close()
+    CaptureWriter(tmp_path / "a.tree").close()
+
+
 @pytest.mark.parametrize("content", [b"numbers that matter", b"\x93NUMPY\x01\x00" + b"1" * 9000])
 def test_a_file_that_is_no_capture_is_left_alone(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "results.dat"
