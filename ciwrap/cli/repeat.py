@@ -105,6 +105,7 @@ def command(
     failed or could not be compared.
     """
     from ciwrap.cli.load_project import load_project
+    from ciwrap.model import Message, MessageLevel
     from ciwrap.repeat.plan import find_factors, make_plan
     from ciwrap.repeat.repeat import HowToRepeat, repeat_command
     from ciwrap.repeat.result import make_result
@@ -141,7 +142,12 @@ def command(
     )
     found = repeat_command(_config_of(project), plan, how)
     result = make_result(
-        found.measurers, found.runs, plan=plan, reference=reference, is_checked=is_checked
+        found.measurers,
+        found.runs,
+        plan=plan,
+        reference=reference,
+        is_checked=is_checked,
+        messages=[Message(MessageLevel.WARNING, text) for text in found.notes],
     )
     code = _finish(session, result, started)
     if write_bounds:
