@@ -39,8 +39,8 @@ def lorenz_runs(
 ) -> np.ndarray:
     """Lorenz-96 with 40 variables, fourth order Runge-Kutta, steps of 0.01.
 
-    before: steps until the runs part. size: of the perturbations that tell them apart. Shape (starts, runs, checkpoints,
-    variables), a checkpoint each 0.2 time units. Seeds 0, 1, ...
+    before: steps until the runs part. size: of the perturbations that tell them apart. Shape
+    (starts, runs, checkpoints, variables), a checkpoint each 0.2 time units. Seeds 0, 1, ...
     """
     generators = [np.random.default_rng(seed) for seed in range(starts)]
 
