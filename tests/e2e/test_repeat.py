@@ -566,3 +566,19 @@ def test_kinds_of_values_that_no_bound_is_for(project: Project) -> None:
     assert "words: how far it varies is unknown: no numbers" in outcome.out
     assert variable(outcome, "counts")["suggested_bound"]["atol"] == 5
     assert "counts: {atol: 5}" in (project.folder / "ciwrap.yaml").read_text()
+
+
+def test_without_scipy_all_is_said_but_the_normal_digits(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("scipy")
+    with_program(project, NOISY)
+    found = variable(project.run("repeat", "-n", "4"))
+    assert found["normal_digits"] > 5
+    for name in [name for name in sys.modules if name.partition(".")[0] == "scipy"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    without = variable(project.run("repeat", "-n", "4"))
+    assert "normal_digits" not in without
+    assert without["common_digits"] > 5
+    assert without["suggested_bound"] is not None
