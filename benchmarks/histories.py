@@ -87,10 +87,11 @@ def warm_up(folder: Path) -> None:
 
 
 def rules() -> Any:
-    from ciwrap.cli.rules import make_rules
+    from ciwrap.cli.rules import RuleOptions
     from ciwrap.model import ErrorBound, SettingsLayer
 
-    return make_rules(None, SettingsLayer({"bound": ErrorBound(ATOL)}), ())
+    layer = SettingsLayer({"bound": ErrorBound(ATOL)})
+    return RuleOptions(layer, None, None, None, None, exclude=(), ignore=()).make_rules()
 
 
 def compare(first: Path, second: Path, captures: tuple[Path, Path] | None) -> CheckResult:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ciwrap.compare.check import check_outputs
-from ciwrap.config import load_config
+from ciwrap.config.loading import load_config
 from ciwrap.demo.simulation import Settings, run_simulation
 from ciwrap.golden.store import GoldenStore
 from ciwrap.model import CheckResult, Verdict

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 pytest_plugins = ["pytester"]
 
@@ -30,6 +30,13 @@ _common = {
 settings.register_profile("quick", max_examples=60, **_common)
 # The same examples every time: a red CI must be red for its change.
 settings.register_profile("ci", max_examples=60, derandomize=True, **_common)
+# For tools/mutate: a failure is all it wants to know, not the smallest one.
+settings.register_profile(
+    "mutation",
+    settings.get_profile("ci"),
+    database=None,
+    phases=(Phase.explicit, Phase.generate),
+)
 settings.register_profile("long", max_examples=2000, **_common)
 settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE")

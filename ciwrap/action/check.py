@@ -62,7 +62,7 @@ def fresh_stage(runner: Runner, name: str) -> Path:
 
 def load_config(inputs: Inputs, runner: Runner) -> Config | None:
     """The configuration; None if it cannot be used, which the command line tells better."""
-    from ciwrap.config import find_config, load_config
+    from ciwrap.config.loading import find_config, load_config
 
     try:
         here = runner.workspace

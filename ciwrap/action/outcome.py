@@ -71,7 +71,7 @@ def read_result(path: Path, *, exit_code: int | None = None) -> Outcome:
         )
     if stated == _USAGE:
         return Outcome(ERROR, result, "; ".join(one.text for one in result.messages))
-    if stated != int(result.exit_code):
+    if stated != int(result.verdict.exit_code):
         return Outcome(ERROR, result, f"the result is at odds with its exit code {stated!r}")
     return Outcome(_STATUS[result.verdict], result)
 

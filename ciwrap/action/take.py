@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.action.artifact import read_meta
 from ciwrap.action.runner import plain_log
-from ciwrap.config import find_config, load_config
+from ciwrap.config.loading import find_config, load_config
 from ciwrap.documents import DocumentError, to_record
 from ciwrap.errors import NotComparableError, UsageError
 from ciwrap.model import VariableId

@@ -27,7 +27,6 @@ class ConvertedValues(Values):
         self.dtype = dtype
         self.shape = values.shape
         self.labels = values.labels
-        self.item_bytes = 2 if is_bfloat16(dtype) else np.dtype(dtype).itemsize
 
     def read(self, first_element: int, count: int) -> NDArray[Any]:
         elements = self._values.read(first_element, count)
@@ -42,7 +41,6 @@ class RoundedValues(Values):
         self.dtype = dtype
         self.shape = values.shape
         self.labels = values.labels
-        self.item_bytes = 4
 
     def read(self, first_element: int, count: int) -> NDArray[Any]:
         with np.errstate(over="ignore"):

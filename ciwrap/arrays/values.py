@@ -34,8 +34,33 @@ class FileRegion:
 Labels = tuple[tuple[str, str], ...]
 
 
+class Shaped:
+    """What has a dtype and a shape, whether or not any of its values are at hand."""
+
+    __slots__ = ()
+    dtype: str
+    shape: tuple[int, ...]
+    labels: Labels
+
+    @property
+    def signature(self) -> Signature:
+        return Signature(self.dtype, tuple(self.shape), self.labels)
+
+    @property
+    def element_count(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def item_bytes(self) -> int:
+        return storage_dtype(self.dtype).itemsize
+
+    @property
+    def byte_count(self) -> int:
+        return self.element_count * self.item_bytes
+
+
 @dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Shaped):
     """What a variable is, whatever its values: two that are compared have one signature.
 
     dtype, shape: as in `Values`. labels: what its file says of it besides, as (key, text) pairs in
@@ -46,12 +71,8 @@ class Signature:
     shape: tuple[int, ...]
     labels: Labels = ()
 
-    @property
-    def byte_count(self) -> int:
-        return math.prod(self.shape) * storage_dtype(self.dtype).itemsize
 
-
-class HeldOnDevice:
+class HeldOnDevice(Shaped):
     """An array in a device's memory, and the core's backend that computes there."""
 
     def __init__(self, array: _core.DeviceArray, backend: str) -> None:
@@ -59,7 +80,6 @@ class HeldOnDevice:
         self.backend = backend
         self.dtype = array.dtype
         self.shape = tuple(array.shape)
-        self.item_bytes = 2 if array.dtype[1:] == "bf2" else np.dtype(array.dtype).itemsize
 
     def read(self, first_element: int, count: int) -> NDArray[Any]:
         """A copy of some elements on the host. Raises NotAvailableError."""
@@ -68,33 +88,18 @@ class HeldOnDevice:
         return copied.view("<u2" if is_bfloat16 else self.dtype)
 
 
-class Values(ABC):
+class Values(Shaped, ABC):
     """dtype: array-protocol string with byte order, or "<bf2". shape: () for a single number.
 
     labels: as in `Signature`.
     """
 
-    dtype: str
-    shape: tuple[int, ...]
-    item_bytes: int
     labels: Labels = ()
-
-    @property
-    def signature(self) -> Signature:
-        return Signature(self.dtype, tuple(self.shape), self.labels)
 
     @property
     def masked_count(self) -> int:
         """How many elements a mask has taken out."""
         return 0
-
-    @property
-    def element_count(self) -> int:
-        return math.prod(self.shape)
-
-    @property
-    def byte_count(self) -> int:
-        return self.element_count * self.item_bytes
 
     @property
     def region(self) -> FileRegion | None:
@@ -129,7 +134,6 @@ class ArrayValues(Values):
     def __init__(self, array: NDArray[Any], dtype: str | None = None) -> None:
         self.dtype = array.dtype.str if dtype is None else dtype
         self.shape = array.shape
-        self.item_bytes = array.dtype.itemsize
         self._flat = np.ascontiguousarray(array).reshape(-1)
 
     def read(self, first_element: int, count: int) -> NDArray[Any]:
@@ -143,7 +147,6 @@ class DeviceValues(Values):
         self._held = held
         self.dtype = held.dtype
         self.shape = held.shape
-        self.item_bytes = held.item_bytes
 
     @property
     def device(self) -> HeldOnDevice | None:
@@ -170,7 +173,6 @@ class MaskedValues(Values):
         self._mask = mask
         self.dtype = values.dtype
         self.shape = values.shape
-        self.item_bytes = values.item_bytes
         self.labels = values.labels
         self._masked_count: int | None = None
 

@@ -11,7 +11,6 @@ from ciwrap.captures.index import (
     FineIdentity,
     MadeWith,
     StoredTree,
-    by_identity,
     read_tree,
 )
 from ciwrap.captures.index_codec import read_checkpoint, read_index
@@ -45,7 +44,8 @@ class Against:
         self._variables: dict[VariableId, CapturedVariable] = {}
         index = read_index(capture)
         for directory in index.checkpoints.values():
-            self._variables.update(by_identity(read_checkpoint(capture, directory).variables))
+            for one in read_checkpoint(capture, directory).variables:
+                self._variables[one.identity] = one
         self._by_name = {identity.name: one for identity, one in self._variables.items()}
         plain = [one.plain.parameters for one in self._variables.values() if one.plain is not None]
         # What is compared exactly needs no residues.

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ciwrap.arrays.dtypes import storage_dtype
 from ciwrap.arrays.values import FileRegion
-from ciwrap.captures.index import by_identity
+from ciwrap.catalog.files import change_since
 from ciwrap.errors import CorruptFileError, UsageError
 from ciwrap.trees.build import tree_parameters
 
@@ -38,7 +38,9 @@ class Look:
 
     def change(self) -> str | None:
         """What has happened to the files since, if data were read; None if nothing has."""
-        return self.side.change_since(self._seen, self.key) if self.has_read else None
+        if not self.has_read:
+            return None
+        return change_since(self._seen, self.side.groups[self.key], self.side.run)
 
 
 class Variables:
@@ -58,7 +60,8 @@ class Variables:
         self.notes: list[str] = []
         seen, checkpoint, self.stale = side.captured(key)
         self.look = Look(side, key, seen)
-        self.captured = {} if checkpoint is None else by_identity(checkpoint.variables)
+        variables = () if checkpoint is None else checkpoint.variables
+        self.captured = {one.identity: one for one in variables}
         self.identities = set(self.captured or self.catalog.entries)
 
     @property
@@ -79,12 +82,12 @@ class Variables:
         captured = self.captured.get(identity)
         if captured is not None:
             return captured.signature
-        return self.catalog.entries[identity].info.signature
+        return self.catalog.signature(identity)
 
     def path_of(self, identity: VariableId) -> str:
         """The file that holds it; the checkpoint's folder where the file was not opened."""
         if self._catalog is not None and identity in self._catalog.entries:
-            return str(self._catalog.entries[identity].file.path)
+            return self._catalog.path_of(identity)
         files = self.side.groups[self._key]
         if self._named is None:
             self._named = {one.label: one for one in files if not one.reader.names_inside}

@@ -6,7 +6,6 @@ These are also the rows of the capture's index: in this order, and in these type
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated
@@ -15,14 +14,13 @@ import msgspec
 from msgspec import Meta
 
 from ciwrap import _core
-from ciwrap.arrays.values import Signature
+from ciwrap.arrays.values import Shaped
 from ciwrap.captures.container import Section
 from ciwrap.catalog.files import Digest, SourceFile, Whole
 from ciwrap.errors import CiwrapError, CorruptCaptureError
 from ciwrap.model import VariableId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from ciwrap.captures.container import CaptureFile
@@ -126,7 +124,7 @@ class StoredTree(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return _level_counts(leaves, parameters.arity)
 
 
-class CapturedVariable(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class CapturedVariable(Shaped, msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A variable of a checkpoint.
 
     plain: the tree that may be compared with any other of the same bound. fine: the tree with
@@ -144,14 +142,6 @@ class CapturedVariable(msgspec.Struct, frozen=True, array_like=True, gc=False):
     # Where the bytes lie as they are: one of the checkpoint's files, and the first byte.
     region: tuple[str, Whole] | None = None
     labels: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def signature(self) -> Signature:
-        return Signature(self.dtype, self.shape, self.labels)
-
-    @property
-    def element_count(self) -> int:
-        return math.prod(self.shape)
 
     @property
     def digests(self) -> tuple[bytes | None, bytes | None]:
@@ -238,7 +228,3 @@ def read_tree(capture: CaptureFile, variable: CapturedVariable, tree: StoredTree
     if built.root != tree.root:
         raise malformed(capture.path, "a tree's root")
     return built
-
-
-def by_identity(variables: Iterable[CapturedVariable]) -> dict[VariableId, CapturedVariable]:
-    return {one.identity: one for one in variables}

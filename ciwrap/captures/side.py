@@ -80,32 +80,21 @@ class Side:
         """What a checkpoint's files look like now (None: they cannot be looked at); what the
         capture says of it, None if it is not in it, or no longer holds; and why that is.
         """
+        directory = None if self.index is None else self.index.checkpoints.get(key)
         try:
             now = source_files(self.run, self.groups[key])
         except CiwrapError as error:
-            return None, None, str(error) if self._holds(key) else None
-        if self.capture is None or self.index is None or not self._holds(key):
+            return None, None, None if directory is None else str(error)
+        if self.capture is None or directory is None:
             return now, None, None
         try:
-            checkpoint = read_checkpoint(self.capture, self.index.checkpoints[key])
+            checkpoint = read_checkpoint(self.capture, directory)
             reason = why_stale(
                 checkpoint.files, now, self.run, verify_checksums=self.verify_checksums
             )
         except CiwrapError as error:
             reason = str(error)
         return (now, checkpoint, None) if reason is None else (now, None, reason)
-
-    def _holds(self, key: CheckpointKey) -> bool:
-        return self.index is not None and key in self.index.checkpoints
-
-    def change_since(self, seen: tuple[SourceFile, ...] | None, key: CheckpointKey) -> str | None:
-        """What has happened to a checkpoint's files since; None if nothing has."""
-        if seen is None:
-            return None
-        try:
-            return why_stale(seen, source_files(self.run, self.groups[key]), self.run)
-        except CiwrapError as error:
-            return str(error)
 
     def catalog(self, key: CheckpointKey) -> Catalog:
         """The checkpoint's variables, from its files."""

@@ -37,24 +37,18 @@ class Descent:
     variable: CapturedVariable
 
     @property
-    def scalar_count(self) -> int:
-        return self.variable.element_count * self.golden_tree.parameters.scalars_per_element
-
-    @property
-    def leaf_count(self) -> int:
-        return self.golden_tree.counts(self.scalar_count)[-1]
-
-    @property
-    def is_small(self) -> bool:
-        return self.leaf_count <= _READ_ALL_UP_TO
+    def counts(self) -> tuple[int, ...]:
+        """Nodes of each level of either tree, root first."""
+        tree = self.golden_tree
+        return tree.counts(self.variable.element_count * tree.parameters.scalars_per_element)
 
 
 def prefetch_trees(descents: Iterable[Descent]) -> None:
     """Has the system fetch what `suspect_leaves` will read first, of all of them at once."""
     parts: dict[CaptureFile, list[tuple[int, int]]] = {}
     for one in descents:
-        counts = one.golden_tree.counts(one.scalar_count)
-        count = sum(counts if one.is_small else counts[:-1])
+        counts = one.counts
+        count = sum(counts if counts[-1] <= _READ_ALL_UP_TO else counts[:-1])
         for capture, tree in ((one.golden, one.golden_tree), (one.new, one.new_tree)):
             part = (tree.digests.offset, 16 * count)
             parts.setdefault(capture, []).append(part)
@@ -76,8 +70,8 @@ def suspect_leaves(descent: Descent) -> NDArray[np.int64]:
     """
     golden, golden_tree = descent.golden, descent.golden_tree
     new, new_tree = descent.new, descent.new_tree
-    counts = golden_tree.counts(descent.scalar_count)
-    if descent.is_small:
+    counts = descent.counts
+    if counts[-1] <= _READ_ALL_UP_TO:
         leaf_bytes = 16 * counts[-1]
         return _core.diff_leaves(
             golden.section(golden_tree.digests)[-leaf_bytes:],

@@ -24,6 +24,9 @@ from ciwrap.model import VariableId
 from ciwrap.readers.base import SourceValues
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ciwrap.arrays.values import Signature
     from ciwrap.catalog.rows import Arrangement, RowOrder
     from ciwrap.readers.base import Source, VariableInfo
     from ciwrap.readers.layout import FoundOutputs, OutputFile
@@ -43,30 +46,22 @@ class Entry:
 class Catalog(Closing):
     """All variables of some outputs. A context manager; not for use by several threads at once.
 
-    entries: by identity, in the order of iteration, rank and name. errors: files that could not be
-    opened, variables that are there twice, files that no reader knows; as long as there is one, not
-    everything has been compared. paths: every file that was to be read. notes: what was chosen
-    among copies. With an arrangement, variables that are aligned across ranks have no rank.
+    entries: by identity, in the order of iteration, rank and name; identities: their keys. errors:
+    files that could not be opened, variables that are there twice, files that no reader knows; as
+    long as there is one, not everything has been compared. notes: what was chosen among copies.
+    With an arrangement, variables that are aligned across ranks have no rank.
     """
 
     def __init__(self, found: FoundOutputs, arrangement: Arrangement | None = None) -> None:
         self.notes: list[str] = []
         self._arrangement = arrangement
         self._parts: dict[VariableId, tuple[Entry, ...]] = {}
-        self._orders = RowOrders("error" if arrangement is None else arrangement.duplicates)
         self._open: OrderedDict[str, Source] = OrderedDict()
         self.errors: list[CiwrapError] = []
-        self.paths = [file.path for file in found.files]
         self._twice: set[VariableId] = set()
         entries: dict[VariableId, Entry] = {}
         for path in found.unmatched:
-            self.errors.append(
-                UnsupportedFormatError(
-                    "is not compared: no reader knows its suffix, or no layout fits its path",
-                    file=path,
-                    remedy="leave it out with 'exclude', or give 'format' or 'layout'",
-                )
-            )
+            self.errors.append(no_reader(path))
         for file in found.files:
             try:
                 source = self._source(file)
@@ -81,29 +76,17 @@ class Catalog(Closing):
                 if identity in entries and self._take_one(entries, Entry(identity, file, info)):
                     continue
                 if identity in entries:
-                    self.errors.append(
-                        DuplicateVariableError(
-                            f"is also in {entries[identity].file.path}",
-                            file=file.path,
-                            variable=identity.text,
-                            remedy="leave one of the files out with 'exclude', or tell them apart"
-                            " with a layout",
-                        )
-                    )
+                    self.errors.append(_duplicate(identity, file.path, entries[identity].file.path))
                     continue
                 entries[identity] = Entry(identity, file, info)
         self._by_place = entries
         if arrangement is not None:
             entries = self._joined(entries, arrangement)
         self.entries = {identity: entries[identity] for identity in sorted(entries)}
+        self.identities = self.entries.keys()
         if self._twice:
             which = "" if arrangement is None else arrangement.duplicates
-            shown = ", ".join(identity.text for identity in sorted(self._twice)[:3])
-            more = ", ..." if len(self._twice) > 3 else ""
-            self.notes.append(
-                f"{len(self._twice)} variables were written more than once, and the {which} of each"
-                f" is taken: {shown}{more}"
-            )
+            self.notes.append(_note_of_copies(self._twice, which))
 
     def values(self, identity: VariableId, mask: str | None = None) -> Values:
         """The variable's values, zero where the boolean variable `mask` of the same checkpoint is
@@ -115,12 +98,7 @@ class Catalog(Closing):
         """
         entry = self.entries[identity]
         if entry.info.fault is not None:
-            raise UnsupportedDtypeError(
-                entry.info.fault,
-                file=entry.file.path,
-                variable=identity.text,
-                remedy="name it under 'ignore' to go without it",
-            )
+            raise _unreadable(entry, entry.info.fault)
         values = self._arranged(identity)
         if mask is None:
             return values
@@ -134,13 +112,21 @@ class Catalog(Closing):
             )
         return MaskedValues(values, self._arranged(mask_id, as_of=identity), mask)
 
+    def signature(self, identity: VariableId) -> Signature:
+        """What the variable is, by its header."""
+        return self.entries[identity].info.signature
+
+    def path_of(self, identity: VariableId) -> str:
+        """The file that holds it."""
+        return str(self.entries[identity].file.path)
+
     def is_aligned(self, identity: VariableId) -> bool:
         """Whether the variable's rows are put in order; those of an id in use always are."""
         return self._arrangement is not None and self._id_of(identity) is not None
 
     def order_of(self, identity: VariableId) -> RowOrder | None:
         """The order of the variable's rows; None if it is not aligned. Raises AlignmentError."""
-        found = self._alignment(identity)
+        found = None if self._arrangement is None else self._alignment(identity)
         return None if found is None else found[1]
 
     def _take_one(self, entries: dict[VariableId, Entry], entry: Entry) -> bool:
@@ -156,6 +142,7 @@ class Catalog(Closing):
         self, entries: dict[VariableId, Entry], arrangement: Arrangement
     ) -> dict[VariableId, Entry]:
         """The entries, those of all ranks as one where they are aligned across ranks."""
+        self._orders = RowOrders(arrangement.duplicates)
         self._id_names = self._ids_in_use(entries, arrangement)
         groups: dict[VariableId, list[Entry]] = {}
         for identity in sorted(entries):
@@ -197,8 +184,6 @@ class Catalog(Closing):
 
     def _alignment(self, identity: VariableId) -> tuple[tuple[Entry, ...], RowOrder] | None:
         """The entries that make up an aligned variable, and the order of their rows."""
-        if self._arrangement is None:
-            return None
         where = self._id_of(identity)
         parts = self._parts[identity]
         if where is None or not parts[0].info.shape:
@@ -220,7 +205,7 @@ class Catalog(Closing):
 
     def _arranged(self, identity: VariableId, as_of: VariableId | None = None) -> Values:
         """The variable's values, its rows in order; as_of: in the order of another variable's."""
-        found = self._alignment(as_of or identity)
+        found = None if self._arrangement is None else self._alignment(as_of or identity)
         if found is None:
             return self._plain_values(self.entries[identity])
         parts, order = found
@@ -259,3 +244,39 @@ class Catalog(Closing):
         while self._open:
             _, source = self._open.popitem()
             source.close()
+
+
+def no_reader(path: Path) -> UnsupportedFormatError:
+    """Of a file that was meant, and that nobody compares."""
+    return UnsupportedFormatError(
+        "is not compared: no reader knows its suffix, or no layout fits its path",
+        file=path,
+        remedy="leave it out with 'exclude', or give 'format' or 'layout'",
+    )
+
+
+def _duplicate(identity: VariableId, path: Path, other: Path) -> DuplicateVariableError:
+    return DuplicateVariableError(
+        f"is also in {other}",
+        file=path,
+        variable=identity.text,
+        remedy="leave one of the files out with 'exclude', or tell them apart with a layout",
+    )
+
+
+def _unreadable(entry: Entry, fault: str) -> UnsupportedDtypeError:
+    return UnsupportedDtypeError(
+        fault,
+        file=entry.file.path,
+        variable=entry.identity.text,
+        remedy="name it under 'ignore' to go without it",
+    )
+
+
+def _note_of_copies(twice: set[VariableId], which: str) -> str:
+    shown = ", ".join(identity.text for identity in sorted(twice)[:3])
+    more = ", ..." if len(twice) > 3 else ""
+    return (
+        f"{len(twice)} variables were written more than once, and the {which} of each is taken:"
+        f" {shown}{more}"
+    )

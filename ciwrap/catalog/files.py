@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ciwrap.readers.layout import OutputFile
 
 _PIECE_BYTES = 1 << 20
-_NOWHERE = Path()  # paths as they are, relative to no run
+NOWHERE = Path()  # paths as they are, relative to no run
 
 # As they stand in the index of a capture.
 Whole = Annotated[int, Meta(ge=0, lt=1 << 62)]
@@ -190,14 +190,21 @@ def _touched(path: str) -> str:
 def looked_at(files: Sequence[OutputFile]) -> tuple[SourceFile, ...] | None:
     """What the files look like; None for what has no file, or cannot be looked at."""
     try:
-        return source_files(_NOWHERE, files)
+        return source_files(NOWHERE, files)
     except CiwrapError:
         return None
 
 
-def change_since(seen: Sequence[SourceFile], files: Sequence[OutputFile]) -> str | None:
-    """What has happened to files since `looked_at`; None if nothing has."""
+def change_since(
+    seen: Sequence[SourceFile] | None, files: Sequence[OutputFile], run: Path = NOWHERE
+) -> str | None:
+    """What has happened to a run's files since they were seen; None if nothing has, or if they
+    could not be looked at then.
+    """
+    if seen is None:
+        return None
     try:
-        return why_stale(seen, source_files(_NOWHERE, files), _NOWHERE)
+        now = source_files(run, files)
+        return None if now == seen else why_stale(seen, now, run)
     except CiwrapError as error:
         return str(error)

@@ -143,7 +143,6 @@ class AlignedValues(Values):
                 )
         self.order = order
         self.dtype = first.dtype
-        self.item_bytes = first.item_bytes
         self.labels = first.labels
         self.shape = (order.rows.size, *first.shape[1:])
         self._parts = parts

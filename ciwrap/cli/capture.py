@@ -108,13 +108,13 @@ def command(
     return int(ExitCode.NOT_COMPARABLE if report.left_alone else ExitCode.MATCH)
 
 
-def own_files(folder: Path, *captures: Path | None) -> tuple[str, ...]:
+def own_files(folder: Path, *captures: Path | str | None) -> tuple[str, ...]:
     """Captures that lie inside the run, as patterns to leave out."""
     inside = []
     for capture in captures:
         if capture is not None:
             try:
-                inside.append(capture.resolve().relative_to(folder.resolve()).as_posix())
+                inside.append(Path(capture).resolve().relative_to(folder.resolve()).as_posix())
             except ValueError:
                 continue
     return tuple(inside)

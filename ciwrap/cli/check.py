@@ -57,7 +57,7 @@ def command(
     result = run_checks(session, project)
     if pending_dir is not None:
         leave_pending(session, project, result)
-    return session.emit(result)
+    return session.emit(result, project.root)
 
 
 def run_checks(
@@ -109,6 +109,7 @@ def leave_pending(session: Session, project: Project, result: RunResult) -> None
     from ciwrap.report.document import document_text, to_document
     from ciwrap.review.keep_pending import keep_unmatched
 
+    result = session.with_circumstances(result, project.root)
     documents = {
         check.name: document_text(to_document(replace(result, checks=(check,), messages=())))
         for check in result.checks
@@ -131,9 +132,6 @@ def make_result(
     command: CommandOutcome | None = None,
 ) -> RunResult:
     """All results as one."""
-    from importlib.metadata import version
-
-    from ciwrap.environment import describe_environment
     from ciwrap.model import RunResult, Verdict
 
     return RunResult(
@@ -142,9 +140,6 @@ def make_result(
         kind=session.kind,
         messages=orphan_messages(project),
         command=command,
-        environment=describe_environment(project.root),
-        ciwrap_version=version("ciwrap"),
-        started_at=session.started_at,
         seconds=seconds,
     )
 

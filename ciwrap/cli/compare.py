@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ciwrap.cli.capture import own_files
 from ciwrap.cli.history import (
-    captures_in,
     compare_sides,
     history_options,
     refuse_without_folders,
@@ -58,10 +58,7 @@ def command(
 
     Exit codes: 0 match, 1 differ, 2 usage, 3 could not compare.
     """
-    from importlib.metadata import version
-
     from ciwrap.cli.progress import progress_bar
-    from ciwrap.environment import describe_environment
     from ciwrap.model import RunResult
     from ciwrap.readers.registry import is_output_folder
 
@@ -78,9 +75,10 @@ def command(
         )
     if not is_folder[0]:
         refuse_without_folders(history)
+    captures = (history["capture_a"], history["capture_b"])
     sides = [
         # Two single arrays are held against each other whatever their files are called.
-        chosen.outputs_of(path, leave_out=captures_in(path, history), name=ours.stem)
+        chosen.outputs_of(path, leave_out=own_files(path, *captures), name=ours.stem)
         for path in (ours, theirs)
     ]
     with progress_bar() as progress:
@@ -90,6 +88,7 @@ def command(
             rules,
             history,
             arguments=session.arguments,
+            has_documents=session.writes_documents,
             resources=session.resources,
             progress=progress,
         )
@@ -102,11 +101,9 @@ def command(
             checks=(result,),
             kind=session.kind,
             messages=_shared_files((golden, new), sides),
-            environment=describe_environment(Path.cwd()),
-            ciwrap_version=version("ciwrap"),
-            started_at=session.started_at,
             seconds=time.monotonic() - started,
-        )
+        ),
+        Path.cwd(),
     )
     if ending.exit is not None:
         ending.exit(code)

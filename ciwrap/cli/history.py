@@ -8,13 +8,12 @@ import re
 import shlex
 import signal
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ciwrap.cli.capture import own_files
 from ciwrap.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -100,12 +99,6 @@ def history_options(function: _F) -> _F:
     return function
 
 
-def captures_in(folder: Path, history: Mapping[str, Any]) -> tuple[str, ...]:
-    """Captures that lie in the folder, as patterns to leave out."""
-    paths = (history["capture_a"], history["capture_b"])
-    return own_files(folder, *(None if path is None else Path(path) for path in paths))
-
-
 def refuse_without_folders(history: Mapping[str, Any]) -> None:
     """Raises UsageError for options that single files have no use for."""
     for name in (
@@ -152,18 +145,24 @@ def compare_sides(
     history: Mapping[str, Any],
     *,
     arguments: Sequence[str],
+    has_documents: bool,
     resources: Resources,
     progress: Progress,
 ) -> Ending:
     """Compares two folders, or two files: each is a run of one checkpoint, without a capture.
 
-    arguments: of this call, for the processes that --mpi-launch starts.
+    arguments: of this call, for the processes that --mpi-launch starts. has_documents: whether a
+    document or a report will be made of the result; the terminal shows no samples and maps.
     """
     from ciwrap.captures.side import open_side
     from ciwrap.compare.differences import DifferenceList
     from ciwrap.compare.histories import compare_histories
     from ciwrap.compare.outcome import HistoryOptions
 
+    options = HistoryOptions(history["memory_bytes"])
+    # A process of an MPI job cannot know what the one that launched it will write.
+    if not has_documents and not history["mpi"]:
+        options = replace(options, detail_bytes=0)
     if rules.arrangement is not None:
         refuse_captures(history)
     comm = None
@@ -198,7 +197,7 @@ def compare_sides(
                 sides[0],
                 sides[1],
                 rules,
-                HistoryOptions(history["memory_bytes"]),
+                options,
                 golden_path=str(paths[0]),
                 source_path=str(paths[1]),
                 resources=resources,

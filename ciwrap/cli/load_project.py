@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciwrap.config import find_config, load_config
+from ciwrap.config.loading import find_config, load_config
 from ciwrap.config.settings import DEFAULT_GOLDEN_DIR
 from ciwrap.errors import ConfigMissingError
 from ciwrap.golden.store import GoldenStores

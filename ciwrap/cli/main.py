@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import traceback
+from datetime import datetime, timezone
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,57 +51,41 @@ class LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in COMMANDS:
-            return None
-        command = import_module(COMMANDS[cmd_name][0]).command
-        assert isinstance(command, click.Command)
-        return command
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Raises UsageError for a name that is nearly one of a command."""
+        if cmd_name in COMMANDS:
+            command = import_module(COMMANDS[cmd_name][0]).command
+            assert isinstance(command, click.Command)
+            return command
+        from difflib import get_close_matches
+
+        near = get_close_matches(cmd_name, COMMANDS, 1)
+        if near:
+            raise click.UsageError(
+                f"there is no command {cmd_name!r}; did you mean {near[0]!r}?", ctx
+            )
+        return None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        from difflib import get_close_matches
 
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            near = get_close_matches(args[0], COMMANDS, 1) if args else []
-            if near:
-                raise click.UsageError(
-                    f"there is no command {args[0]!r}; did you mean {near[0]!r}?", ctx
-                ) from error
-            raise
-
-
-def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: ARG001
-    if value and not ctx.resilient_parsing:
-        from importlib.metadata import version
-
-        click.echo(f"ciwrap {version('ciwrap')}")
-        ctx.exit()
-
-
-@click.group(cls=LazyGroup, epilog=EXIT_CODE_HELP, context_settings={"max_content_width": 100})
-@click.option(
-    "--version",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_show_version,
-    help="Print the version.",
+group = click.version_option(
+    package_name="ciwrap", message="%(prog)s %(version)s", help="Print the version."
+)(
+    LazyGroup(
+        help="Are the numbers still the same? Golden trees with error bounds, for CI.",
+        epilog=EXIT_CODE_HELP,
+        context_settings={"max_content_width": 100},
+    )
 )
-def group() -> None:
-    """Are the numbers still the same? Golden trees with error bounds, for CI."""
 
 
 def run(arguments: Sequence[str]) -> int:
     """Runs one command line and returns its exit code; every error ends here."""
-    session = Session(arguments=tuple(arguments))
+    started_at = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    session = Session(arguments=tuple(arguments), started_at=started_at)
     for stream in (sys.stdout, sys.stderr):
         # Names that the locale cannot show are shown as escapes.
         if isinstance(stream, io.TextIOWrapper):
@@ -169,7 +154,7 @@ def _write_failure(
     session: Session, text: str, slug: str, exit_code: int, file: str | None = None
 ) -> None:
     """The JSON document and the report of a call that came to no verdict, if asked for."""
-    if session.json_target is None and session.report_target is None:
+    if not session.writes_documents:
         return
     from ciwrap.model import Message, MessageLevel, RunResult, Verdict
     from ciwrap.report.document import to_document

@@ -14,51 +14,58 @@ if TYPE_CHECKING:
 _F = TypeVar("_F", bound="Callable[..., Any]")
 
 
-def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    """A callback that puts an option's value into the session."""
-
-    def callback(ctx: click.Context, param: click.Parameter, value: Any) -> None:  # noqa: ARG001
-        session = ctx.find_object(Session)
-        if session is not None:
-            setattr(session, name, value)
-            session.kind = ctx.info_name or session.kind
-
-    return callback
+def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    """Puts an option's value into the field of the session that has its name."""
+    session = ctx.find_object(Session)
+    if session is not None and param.name is not None:
+        setattr(session, param.name, value)
+        session.kind = ctx.info_name or session.kind
 
 
-def json_option(function: _F) -> _F:
-    # Eager: whatever is wrong with the other options can then be told in the document, too.
-    return click.option(
-        "--json",
-        metavar="FILE",
-        is_eager=True,
-        expose_value=False,
-        callback=_keep("json_target"),
-        help="Write the result as JSON to FILE ('-' for stdout).",
-    )(function)
-
-
-def report_option(function: _F) -> _F:
-    # Eager, as --json is.
-    return click.option(
-        "--report",
-        metavar="FILE",
-        is_eager=True,
-        expose_value=False,
-        callback=_keep("report_target"),
-        help="Write the result as a page (HTML, one file) to FILE.",
-    )(function)
-
-
-def verbose_option(function: _F) -> _F:
-    return click.option(
-        "-v",
-        "--verbose",
-        is_flag=True,
-        expose_value=False,
-        callback=_keep("verbose"),
-        help="Show every variable, and what the verdict rests on.",
-    )(function)
+# Eager: whatever is wrong with the other options can then be told in the document, too.
+json_option = click.option(
+    "--json",
+    "json_target",
+    metavar="FILE",
+    is_eager=True,
+    expose_value=False,
+    callback=_keep,
+    help="Write the result as JSON to FILE ('-' for stdout).",
+)
+# Eager, as --json is.
+report_option = click.option(
+    "--report",
+    "report_target",
+    metavar="FILE",
+    is_eager=True,
+    expose_value=False,
+    callback=_keep,
+    help="Write the result as a page (HTML, one file) to FILE.",
+)
+verbose_option = click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    expose_value=False,
+    callback=_keep,
+    help="Show every variable, and what the verdict rests on.",
+)
+pending_option = click.option(
+    "--pending",
+    "pending_dir",
+    is_flag=False,
+    flag_value="",
+    default=None,
+    metavar="[DIR]",
+    help="Keep what does not match for `ciwrap review`, in .ciwrap/pending or DIR.",
+)
+check_option = click.option(
+    "--check",
+    "check_names",
+    multiple=True,
+    metavar="NAME",
+    help="Only this check; can be given several times.",
+)
 
 
 def resource_options(function: _F) -> _F:
@@ -68,7 +75,7 @@ def resource_options(function: _F) -> _F:
             type=click.Choice(["auto", "io_uring", "pread"]),
             default="auto",
             expose_value=False,
-            callback=_keep("engine"),
+            callback=_keep,
             help="How to read files.",
         ),
         click.option(
@@ -76,7 +83,7 @@ def resource_options(function: _F) -> _F:
             type=click.IntRange(0),
             default=0,
             expose_value=False,
-            callback=_keep("threads"),
+            callback=_keep,
             help="Threads to use; 0 for all.",
         ),
         click.option(
@@ -84,7 +91,7 @@ def resource_options(function: _F) -> _F:
             default="auto",
             metavar="NAME",
             expose_value=False,
-            callback=_keep("backend"),
+            callback=_keep,
             help="Where to compute (see `ciwrap doctor`).",
         ),
     ):
@@ -108,25 +115,3 @@ def config_options(function: _F) -> _F:
     ):
         function = decorate(function)
     return function
-
-
-def pending_option(function: _F) -> _F:
-    return click.option(
-        "--pending",
-        "pending_dir",
-        is_flag=False,
-        flag_value="",
-        default=None,
-        metavar="[DIR]",
-        help="Keep what does not match for `ciwrap review`, in .ciwrap/pending or DIR.",
-    )(function)
-
-
-def check_option(function: _F) -> _F:
-    return click.option(
-        "--check",
-        "check_names",
-        multiple=True,
-        metavar="NAME",
-        help="Only this check; can be given several times.",
-    )(function)

@@ -61,9 +61,7 @@ def command(
 
 
 def _binary(project: Project, one: Place) -> str:
-    from ciwrap.golden.paths import binary_path
-
-    return str(binary_path(one.under(project.golden_dir), one.name))
+    return str(project.goldens.at(one).path(one.name))
 
 
 def _unused(project: Project) -> list[Place]:

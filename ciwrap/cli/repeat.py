@@ -184,8 +184,6 @@ def _existing_runs(
     *,
     is_checked: bool,
 ) -> RepeatResult:
-    from ciwrap.cli.rules import make_rules
-    from ciwrap.model import SettingsLayer
     from ciwrap.repeat.existing import existing_runs, measure_existing
     from ciwrap.repeat.repeat import HowToRepeat
     from ciwrap.repeat.result import make_result
@@ -202,7 +200,6 @@ def _existing_runs(
     found = measure_existing(
         paths,
         () if project is None else project.checks,
-        make_rules(None, SettingsLayer(), ()),
         how,
     )
     return make_result(

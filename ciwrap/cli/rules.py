@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from ciwrap.catalog.rules import Rules
     from ciwrap.config import Check
-    from ciwrap.model.variable_settings import Setting
     from ciwrap.readers.layout import FoundOutputs
 
 
@@ -26,22 +25,12 @@ if TYPE_CHECKING:
 _OPTIONS = tuple(one for one in [*SETTINGS.values()][::-1] if one.option is not None)
 
 
-def _option(setting: Setting) -> Callable[..., Any]:
-    """The option of a setting, whose value is written as in ciwrap.yaml."""
-
-    def read(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
-        try:
-            return None if value is None else setting.form.from_text(value)
-        except FormError as error:
-            raise click.BadParameter(error.message, context, parameter) from None
-
-    is_whole = setting.form.schema.get("type") == "integer"
-    return click.option(
-        f"--{setting.name}",
-        metavar="INTEGER" if is_whole else "FLOAT",
-        callback=read,
-        help=setting.option,
-    )
+def _read(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
+    """The value of a setting, which is written as in ciwrap.yaml."""
+    try:
+        return None if value is None else SETTINGS[parameter.name or ""].form.from_text(value)
+    except FormError as error:
+        raise click.BadParameter(error.message, context, parameter) from None
 
 
 @dataclass(frozen=True)
@@ -70,7 +59,35 @@ class RuleOptions:
         return load_project(self.config_path, None, (self.check_name,)).checks[0]
 
     def make_rules(self) -> Rules:
-        return make_rules(self.check, self.layer, self.ignore)
+        from functools import cache
+
+        from ciwrap.catalog.rules import Rules
+        from ciwrap.compare.check import arrangement_of
+        from ciwrap.config import fit_fill_values, name_matches
+        from ciwrap.model import StrictVariables, VariableId, VariableSettings
+
+        check, default = self.check, VariableSettings()
+
+        @cache
+        def fitted(settings: VariableSettings, dtype: str) -> VariableSettings:
+            settings = self.layer.over(settings)
+            return fit_fill_values(settings, dtype) if settings.fill_values else settings
+
+        def settings_for(identity: VariableId, dtype: str) -> VariableSettings:
+            return fitted(default if check is None else check.settings_for(identity), dtype)
+
+        def is_ignored(identity: VariableId) -> bool:
+            if any(name_matches(pattern, identity) for pattern in self.ignore):
+                return True
+            return check is not None and check.is_ignored(identity)
+
+        return Rules(
+            settings_for,
+            is_ignored,
+            strict_variables=StrictVariables.BOTH if check is None else check.strict.variables,
+            arrangement=None if check is None else arrangement_of(check),
+            bounds_are_given=check is not None or "bound" in self.layer.said,
+        )
 
     def outputs_of(
         self, path: Path, *, leave_out: tuple[str, ...] = (), name: str | None = None
@@ -119,38 +136,15 @@ def rule_options(function: Callable[..., int]) -> Callable[..., int]:
         click.option(
             "--check", "check_name", metavar="NAME", help="Take bounds and layout of this check."
         ),
-        *map(_option, _OPTIONS),
+        *(
+            click.option(
+                f"--{one.name}",
+                metavar="INTEGER" if one.form.schema.get("type") == "integer" else "FLOAT",
+                callback=_read,
+                help=one.option,
+            )
+            for one in _OPTIONS
+        ),
     ):
         command = decorate(command)
     return command
-
-
-def make_rules(check: Check | None, layer: SettingsLayer, ignore: tuple[str, ...]) -> Rules:
-    from functools import cache
-
-    from ciwrap.catalog.rules import Rules
-    from ciwrap.compare.check import arrangement_of
-    from ciwrap.config import fit_fill_values, name_matches
-    from ciwrap.model import StrictVariables, VariableId, VariableSettings
-
-    @cache
-    def fitted(settings: VariableSettings, dtype: str) -> VariableSettings:
-        return fit_fill_values(layer.over(settings), dtype)
-
-    default = VariableSettings()
-
-    def settings_for(identity: VariableId, dtype: str) -> VariableSettings:
-        return fitted(default if check is None else check.settings_for(identity), dtype)
-
-    def is_ignored(identity: VariableId) -> bool:
-        if any(name_matches(pattern, identity) for pattern in ignore):
-            return True
-        return check is not None and check.is_ignored(identity)
-
-    return Rules(
-        settings_for,
-        is_ignored,
-        strict_variables=StrictVariables.BOTH if check is None else check.strict.variables,
-        arrangement=None if check is None else arrangement_of(check),
-        bounds_are_given=check is not None or "bound" in layer.said,
-    )

@@ -85,7 +85,8 @@ def command(
             for check in project.checks
         )
         seconds = time.monotonic() - started
-        return session.emit(make_result(session, project, results, seconds, command=overall))
+        unmade = make_result(session, project, results, seconds, command=overall)
+        return session.emit(unmade, project.root)
     done = tuple(
         result
         for check in project.checks
@@ -97,7 +98,7 @@ def command(
         stale = {check.name for check in done}
         fresh = tuple(check for check in project.checks if check.name not in stale)
         leave_pending(session, replace(project, checks=fresh), found)
-    return session.emit(found)
+    return session.emit(found, project.root)
 
 
 def _with_command(project: Project, text: str) -> Project:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 @dataclass(slots=True)
 class Session:
     """json_target: a file, `-` for stdout, None for none. report_target: a file or None. kind: the
-    command's name.
+    command's name. started_at: UTC, ISO 8601.
     """
 
     json_target: str | None = None
@@ -30,11 +29,14 @@ class Session:
     backend: str = "auto"
     threads: int = 0
     engine: str = "auto"
-    started_at: str = field(
-        default_factory=lambda: datetime.now(timezone.utc).isoformat(timespec="seconds")
-    )
     arguments: tuple[str, ...] = ()  # as they were given
+    started_at: str = ""
     _stdout: Console | None = None
+
+    @property
+    def writes_documents(self) -> bool:
+        """Whether anything but the terminal is to show the result."""
+        return self.json_target is not None or self.report_target is not None
 
     @property
     def resources(self) -> Resources:
@@ -52,17 +54,35 @@ class Session:
             self._stdout = make_console(sys.stderr if is_taken else sys.stdout)
         return self._stdout
 
-    def emit(self, result: RunResult) -> int:
+    def emit(self, result: RunResult, folder: Path) -> int:
         """Writes the JSON document and the report if asked for, prints the result, returns the exit
-        code. Raises WriteFailedError, once the result has been seen.
+        code. folder: as for `with_circumstances`. Raises WriteFailedError, once the result has been
+        seen.
         """
         from ciwrap.report.terminal import render
 
         try:
-            self._write_files(result)
+            if self.writes_documents:
+                self._write_files(self.with_circumstances(result, folder))
         finally:
             render(result, self.console, verbose=self.verbose)
-        return int(result.exit_code)
+        return int(result.verdict.exit_code)
+
+    def with_circumstances(self, result: RunResult, folder: Path) -> RunResult:
+        """The result, saying when, on what machine and with which versions it was made.
+
+        Documents tell that, the terminal does not. folder: where to look for the git commit.
+        """
+        from importlib.metadata import version
+
+        from ciwrap.environment import describe_environment
+
+        return replace(
+            result,
+            environment=describe_environment(folder),
+            ciwrap_version=version("ciwrap"),
+            started_at=self.started_at,
+        )
 
     def _write_files(self, result: RunResult) -> None:
         from ciwrap.report.document import to_document
@@ -70,8 +90,6 @@ class Session:
         from ciwrap.report.paths import relative_to
         from ciwrap.report.trim import trimmed
 
-        if self.json_target is None and self.report_target is None:
-            return
         # What leaves this machine names no folder of it.
         portable = relative_to(trimmed(result), Path.cwd())
         self.emit_document(to_document(portable))

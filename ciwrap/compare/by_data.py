@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ciwrap.closing import Closing
 from ciwrap.compare.elements import compare_elements
@@ -60,10 +60,11 @@ class ByData(Closing):
         mine, other = ours.values(identity), theirs.values(identity)
         comparison = compare_elements(self._work, question.parameters, mine, other, question.leaves)
         self._work.data_bytes_read += 2 * comparison.element_count * mine.item_bytes
-        read_elements = read_each(
-            lambda flat, count: (mine.read(flat, count), other.read(flat, count))
-        )
-        result = answered(question, comparison, read_elements)
+
+        def read_both(flat: int, count: int) -> tuple[NDArray[Any], NDArray[Any]]:
+            return mine.read(flat, count), other.read(flat, count)
+
+        result = answered(question, comparison, lambda flats: read_each(read_both, flats))
         self._outcome.results.append(result)
         if result.verdict is Verdict.DIFFER and self._differences is not None:
             self._differences.add_values(identity, question.parameters, mine, other)
@@ -89,8 +90,9 @@ class ByData(Closing):
 
     def finish(self) -> None:
         """Waits for all answers."""
-        if self._stream.asked_bytes:
-            self._work.progress.expect(self._stream.asked_bytes)
+        if self._stream.asked_count == 0:
+            return
+        self._work.progress.expect(self._stream.asked_bytes)
         for question, found in self._stream.answers(wait=True):
             self._outcome.results.append(streamed_result(question, found))
         facts = self._stream.facts()

@@ -10,7 +10,7 @@ from ciwrap.captures.checkpoint import comparable_trees, fitting
 from ciwrap.captures.index import read_tree
 from ciwrap.captures.stage_one import Descent, prefetch_trees, roots_match, suspect_leaves
 from ciwrap.compare.by_data import STREAM_FROM
-from ciwrap.compare.findings import Suspects, matched_by_digests, with_residues
+from ciwrap.compare.findings import Suspects, matched_by_digests, with_residues, with_roots
 from ciwrap.compare.question import Question
 from ciwrap.errors import CiwrapError, CorruptCaptureError
 from ciwrap.trees.build import build_tree, tree_parameters
@@ -86,13 +86,13 @@ class ByTrees:
         if trees is None or golden is None or new is None:
             return False
         a, b = trees
-        result = _with_roots(pair.result, a.root, b.root)
+        result = with_roots(pair.result, a.root, b.root)
         if b.against is not None:
             result = replace(with_residues(result, a.parameters), max_drift_share=b.max_share)
         descent = Descent(golden, a, new, b, mine)
         if roots_match(a, b):
             self._outcome.results.append(
-                matched_by_digests(result, a.parameters, descent.leaf_count, mine.element_count)
+                matched_by_digests(result, a.parameters, descent.counts[-1], mine.element_count)
             )
         else:
             self._open.append(_Open(replace(pair, result=result), descent))
@@ -118,7 +118,7 @@ class ByTrees:
         self._work.engine = engine or self._work.engine
         self._work.data_bytes_read += values.byte_count
         sides = (stored, built) if is_reference else (built, stored)
-        result = _with_roots(pair.result, sides[0].root, sides[1].root)
+        result = with_roots(pair.result, sides[0].root, sides[1].root)
         if drift is not None:
             result = replace(
                 with_residues(result, tree.parameters), max_drift_share=float(drift.max_share)
@@ -139,7 +139,8 @@ class ByTrees:
         what was open the last time, to have them compared.
         """
         found, self._fetched, self._open = self._fetched, self._open, []
-        prefetch_trees(one.descent for one in self._fetched)
+        if self._fetched:
+            prefetch_trees(one.descent for one in self._fetched)
         for position, one in enumerate(found):
             pair = one.pair
             try:
@@ -166,7 +167,7 @@ class ByTrees:
             self._outcome.unused.append(str(error))
             self._all_elements(one.pair)
             return
-        suspects = Suspects(leaves, descent.leaf_count)
+        suspects = Suspects(leaves, descent.counts[-1])
         self._suspects(one.pair, descent.golden_tree.parameters, suspects)
 
     def _suspects(self, pair: Pair, parameters: _core.TreeParameters, suspects: Suspects) -> None:
@@ -183,7 +184,3 @@ class ByTrees:
         parameters = tree_parameters(result.dtype or "", pair.settings, variable=result.id.text)
         question = Question(result, parameters, result.shape or ())
         self._data.ask(question, pair.ours, pair.theirs)
-
-
-def _with_roots(result: VariableResult, reference: bytes, new: bytes) -> VariableResult:
-    return replace(result, golden_root=reference.hex(), root=new.hex())

@@ -53,8 +53,14 @@ def outputs_of(check: Check) -> FoundOutputs:
 
 
 def arrangement_of(check: Check) -> Arrangement | None:
-    """How the rows of the check's variables are aligned; None if they are taken as they are."""
-    if not check.aligns_rows:
+    """How the rows of the check's variables are aligned; None if they are taken as they are.
+
+    What concerns one variable alone (`period`, `mixed_precision`, `mask`) does not count: it is in
+    that variable's settings.
+    """
+    layers = (*check.layers, *(rule.settings for rule in check.rules))
+    aligns = any(layer.said.get("align_by") is not None for layer in layers)
+    if not aligns and check.duplicates == "error":
         return None
     return Arrangement(check.settings_for, check.duplicates)
 
@@ -78,20 +84,6 @@ class GoldenVariables:
         return None
 
 
-class OutputVariables:
-    """What a catalog lists, as one side of a comparison."""
-
-    def __init__(self, catalog: Catalog) -> None:
-        self._entries = catalog.entries
-        self.identities = catalog.entries.keys()
-
-    def signature(self, identity: VariableId) -> Signature:
-        return self._entries[identity].info.signature
-
-    def path_of(self, identity: VariableId) -> str:
-        return str(self._entries[identity].file.path)
-
-
 def check_outputs(
     check: Check,
     store: GoldenStore,
@@ -110,7 +102,7 @@ def check_outputs(
         with Catalog(found, arrangement_of(check)) as catalog:
             result = check_catalog(check, golden, catalog, resources=resources, progress=progress)
         result = replace(result, excluded_files=len(found.excluded))
-        change = None if seen is None else change_since(seen, found.files)
+        change = change_since(seen, found.files)
         if change is None:
             return result
         raise StillWrittenError(
@@ -134,8 +126,8 @@ def check_catalog(
     work = Work(resources, progress)
     rules = Rules(check.settings_for, check.is_ignored, check.strict.variables)
     outcome = Outcome(errors=list(catalog.errors), notes=list(catalog.notes))
-    ours, theirs = GoldenVariables(golden), OutputVariables(catalog)
-    both = pair_up(outcome, rules, ours, theirs)
+    ours = GoldenVariables(golden)
+    both = pair_up(outcome, rules, ours, catalog)
     progress.begin(
         f"checking {check.name}", sum(catalog.entries[one].info.byte_count for one in both)
     )
@@ -149,7 +141,7 @@ def check_catalog(
     result = check_result(check.name, outcome, rules, GOLDEN)
     return replace(
         result,
-        messages=(*result.messages, *_warnings(check, golden, ours, theirs)),
+        messages=(*result.messages, *_warnings(check, golden, ours, catalog)),
         golden_path=str(golden.path),
         golden_root=golden.root,
         golden_bytes=golden.byte_count,
@@ -160,16 +152,17 @@ def check_catalog(
 
 
 def _warnings(
-    check: Check, golden: StoredGolden, ours: GoldenVariables, theirs: OutputVariables
+    check: Check, golden: StoredGolden, ours: GoldenVariables, theirs: Catalog
 ) -> Iterator[Message]:
-    for pattern in check.unused_rules([*ours.identities, *theirs.identities]):
-        yield Message(
-            MessageLevel.WARNING,
-            f"the pattern {pattern!r} under 'variables' or 'ignore' matches no variable;"
-            " is it misspelt?",
-        )
+    if check.rules or check.ignore:
+        for pattern in check.unused_rules([*ours.identities, *theirs.identities]):
+            yield Message(
+                MessageLevel.WARNING,
+                f"the pattern {pattern!r} under 'variables' or 'ignore' matches no variable;"
+                " is it misspelt?",
+            )
     if golden.manifest.labels is None and any(
-        theirs.signature(identity).labels for identity in theirs.identities
+        entry.info.labels for entry in theirs.entries.values()
     ):
         yield Message(
             MessageLevel.NOTE,

@@ -87,7 +87,7 @@ class Circle:
             shape,
             None,
             all_compared=True,
-            read_elements=read_each(images.read),
+            read_elements=lambda flats: read_each(images.read, flats),
         )
         flats = comparison.indices[:MOST_ELEMENTS].tolist()
         return replace(
@@ -158,7 +158,6 @@ class _Half(Values):
     """One of the two sides of `_Images`."""
 
     dtype = "<f8"
-    item_bytes = 8
 
     def __init__(self, images: _Images, side: int, shape: tuple[int, ...]) -> None:
         self._images = images
@@ -174,9 +173,9 @@ def _text(values: Values, flat: int) -> str:
 
 
 def _decided(golden: float, new: float, period: float, atol: float) -> float:
-    """The difference as a double on the right side of the bound."""
+    """The difference as a double on the right side of the bound. period: 0 for none."""
     raw = Fraction(new) - Fraction(golden)
-    turns = round(raw / Fraction(period))
+    turns = round(raw / Fraction(period)) if period > 0 else 0
     exact = raw - turns * Fraction(period)
     size = abs(float(exact))
     if abs(exact) <= Fraction(atol):

@@ -115,7 +115,7 @@ def element_details(
             [flat for flat in worst if flat >= 0],
             parameters,
             shape,
-            read_each(read),
+            lambda flats: read_each(read, flats),
         ),
         share_maps=maps,
         picture=make_picture(parameters, shape, worst[0], box, read)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.compare.details import suspect_details
 from ciwrap.compare.parts import MOST_ELEMENTS, judged_elements, suspect_ranges, to_index
-from ciwrap.model import Evidence, VariableResult, Verdict
+from ciwrap.model import ChunkRange, Evidence, VariableResult, Verdict
 from ciwrap.trees.bounds import bound_of, suspect_is_proof
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ciwrap import _core
+    from ciwrap.arrays.values import Values
     from ciwrap.compare.details import Drawn
     from ciwrap.compare.parts import ReadElements
 
@@ -42,7 +43,6 @@ def with_elements(
     *,
     all_compared: bool,
     read_elements: ReadElements,
-    drift: _core.Drift | None = None,
     draw: Callable[[], Drawn] | None = None,
 ) -> VariableResult:
     """The result once elements were compared: exact counts and indices.
@@ -50,33 +50,30 @@ def with_elements(
     suspects: None without trees. all_compared: whether every element was, or those of suspect
     chunks only. Then means and histogram would speak of a part and are left out, and so are maxima
     unless something differs: a largest difference beyond the bound lies among the elements
-    compared, one within it perhaps elsewhere. drift: tells of the elements of matching chunks.
-    read_elements: is asked for the first few differing elements. draw: makes the samples and maps
-    of a variable that differs, if the result is to have them.
+    compared, one within it perhaps elsewhere. read_elements: is asked for the first few differing
+    elements. draw: makes the samples and maps of a variable that differs, if the result is to have
+    them.
     """
     differing = int(comparison.differing_count)
-    indices = comparison.indices[:MOST_ELEMENTS].tolist() if differing else []
     is_known = bool(all_compared or differing or parameters.kind == "exact")
     is_number = parameters.dtype[1:2] not in ("S", "U")
     has_maxima, has_means = is_known and is_number, all_compared and is_number
+    # Where no pair of numbers has a difference, none is the largest.
+    has_abs = has_maxima and comparison.max_abs_index >= 0
+    has_rel = has_maxima and comparison.max_rel_index >= 0
     share = float(comparison.max_bound_share) if is_known else None
-    tells_drift = drift is not None and not all_compared
-    drawn = draw() if differing and draw is not None else None
     count = math.prod(shape)
-    ranges, range_count, _ = (
-        ((), None, 0)
-        if suspects is None
-        else suspect_ranges(suspects.leaves, parameters, shape, count)
-    )
-    return replace(
+    ranges: tuple[ChunkRange, ...] = ()
+    range_count = None if suspects is None else 0
+    if suspects is not None and suspects.leaves.size:
+        ranges, range_count, _ = suspect_ranges(suspects.leaves, parameters, shape, count)
+    result = replace(
         result,
         verdict=Verdict.DIFFER if differing else Verdict.MATCH,
         reason=None,
         bound=bound_of(parameters),
         element_count=count,
         differing_count=differing,
-        first_index=to_index(comparison.first_index, shape) if differing else None,
-        first_differences=judged_elements(indices, parameters, shape, read_elements),
         chunk_count=None if suspects is None else suspects.leaf_count,
         suspect_chunks=None if suspects is None else int(suspects.leaves.size),
         suspect_ranges=ranges,
@@ -86,24 +83,57 @@ def with_elements(
         missing_mismatch_count=int(comparison.missing_mismatch_count),
         max_bound_share=share,
         max_abs_difference=float(comparison.max_abs_difference) if has_maxima else None,
-        max_abs_index=_index(comparison.max_abs_index, shape) if has_maxima else None,
+        max_abs_index=to_index(comparison.max_abs_index, shape) if has_abs else None,
         max_rel_difference=float(comparison.max_rel_difference) if has_maxima else None,
-        max_rel_index=_index(comparison.max_rel_index, shape) if has_maxima else None,
+        max_rel_index=to_index(comparison.max_rel_index, shape) if has_rel else None,
         bound_share_histogram=tuple(map(int, comparison.histogram)) if all_compared else None,
         mean_abs_difference=float(comparison.mean_abs_difference) if has_means else None,
         mean_rel_difference=float(comparison.mean_rel_difference) if has_means else None,
-        max_drift_share=share
-        if all_compared
-        else float(drift.max_share)
-        if drift is not None
-        else result.max_drift_share,
-        drift_histogram=tuple(map(int, drift.histogram)) if tells_drift and drift else None,
-        residue_levels=parameters.residue_levels if tells_drift else result.residue_levels,
-        details=None if drawn is None else drawn.details,
-        differing_box=None if drawn is None else drawn.differing_box,
-        pattern=None if drawn is None else drawn.pattern,
-        pattern_value=None if drawn is None else drawn.pattern_value,
+        max_drift_share=share if all_compared else result.max_drift_share,
     )
+    if not differing:
+        return result
+    return _with_differing(result, comparison, parameters, shape, read_elements, draw)
+
+
+def _with_differing(
+    result: VariableResult,
+    comparison: _core.Comparison,
+    parameters: _core.TreeParameters,
+    shape: tuple[int, ...],
+    read_elements: ReadElements,
+    draw: Callable[[], Drawn] | None,
+) -> VariableResult:
+    """The result of a variable that differs, saying where, and with samples and maps if it is to
+    have them.
+    """
+    indices = comparison.indices[:MOST_ELEMENTS].tolist()
+    result = replace(
+        result,
+        first_index=to_index(comparison.first_index, shape),
+        first_differences=judged_elements(indices, parameters, shape, read_elements),
+    )
+    if draw is None:
+        return result
+    drawn = draw()
+    return replace(
+        result,
+        details=drawn.details,
+        differing_box=drawn.differing_box,
+        pattern=drawn.pattern,
+        pattern_value=drawn.pattern_value,
+    )
+
+
+def with_roots(
+    result: VariableResult, reference: bytes, new: bytes, values: Values | None = None
+) -> VariableResult:
+    """The result, naming the roots of both trees, and how much a mask took out of the new values.
+
+    values: of the new run, where the variable may have a mask.
+    """
+    masked = None if values is None or result.mask is None else values.masked_count
+    return replace(result, golden_root=reference.hex(), root=new.hex(), masked_count=masked)
 
 
 def with_digests(
@@ -174,7 +204,3 @@ def matched_by_digests(
         suspect_chunks=0,
         max_abs_difference=0.0 if parameters.kind == "exact" else None,
     )
-
-
-def _index(flat: int, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    return to_index(flat, shape) if flat >= 0 else None

@@ -40,10 +40,14 @@ GOLDEN = Wording(
 )
 
 
-def refuse_other_shape(
-    reference: Signature, new: Signature, wording: Wording, *, is_strict: bool
+def refuse_misfit(
+    reference: Signature, new: Signature, wording: Wording, *, is_strict: bool = True
 ) -> None:
-    """Raises ShapeMismatchError unless shapes agree, or at least sizes where that is enough."""
+    """Raises LabelMismatchError or ShapeMismatchError if two variables cannot be compared.
+
+    is_strict: whether shapes have to be the same, and not only sizes.
+    """
+    refuse_other_labels(reference.labels, new.labels, wording)
     ours, theirs = reference.shape, new.shape
     if ours != theirs and (is_strict or math.prod(ours) != math.prod(theirs)):
         text = wording.between.format(reference=_shape_text(ours), new=_shape_text(theirs))
@@ -65,7 +69,7 @@ def refuse_other_labels(reference: Labels, new: Labels, wording: Wording) -> Non
 
 def refuse_empty(new: Values, settings: VariableSettings) -> None:
     """Raises MaskError if the mask leaves no element to compare."""
-    if settings.mask is not None and new.element_count and new.masked_count == new.element_count:
+    if new.element_count and new.masked_count == new.element_count:
         raise MaskError(
             f"the mask {settings.mask!r} takes out all {new.element_count} elements, so nothing"
             " of it was compared",

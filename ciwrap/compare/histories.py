@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 
 from ciwrap.captures.checkpoint import Variables
 from ciwrap.captures.index import key_order
+from ciwrap.catalog.catalog import no_reader
 from ciwrap.compare.comparer import Comparer
 from ciwrap.compare.outcome import HistoryOptions, Outcome
 from ciwrap.compare.pairing import Nothing, pair_up
 from ciwrap.compare.tally import RUNS, check_result
 from ciwrap.compare.timelines import history_facts
 from ciwrap.compare.work import Work
-from ciwrap.errors import CiwrapError, NotComparableError, UnsupportedFormatError, UsageError
+from ciwrap.errors import NotComparableError, UsageError
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
 
     from ciwrap.captures.index import CheckpointKey
     from ciwrap.captures.side import Side
@@ -58,9 +58,12 @@ def compare_histories(
     differences: takes every differing element; raises WriteFailedError then. spread: hands the
     checkpoints, biggest first, to several processes.
     """
-    options = fitted_options(golden, new, options)
+    options = HistoryOptions() if options is None else options
+    if options.detail_bytes > 0 and _is_large(golden, new):
+        options = replace(options, detail_bytes=0)
     # Rows that are aligned by an id, perhaps across ranks, are a matter of whole runs.
-    if rules.arrangement is not None or _grouped_in_other_ways(golden, new):
+    is_paired = golden.groups.keys() == new.groups.keys() or not _grouped_in_other_ways(golden, new)
+    if rules.arrangement is not None or not is_paired:
         for unused, option in ((spread, "--mpi"), (differences, "--list")):
             if unused is not None:
                 raise UsageError(
@@ -81,7 +84,8 @@ def compare_histories(
             outcome = comparer.compare(shared)
         else:
             outcome = spread(biggest_first(golden, new), lambda key: comparer.compare([key]))
-        outcome.add(one_sided(golden, new, rules, keys))
+        if len(shared) < len(keys):
+            outcome.add(one_sided(golden, new, rules, keys))
     finally:
         progress.end()
     result = finish(name, outcome, golden, new, rules)
@@ -106,16 +110,15 @@ def biggest_first(golden: Side, new: Side) -> list[CheckpointKey]:
     )
 
 
-def fitted_options(golden: Side, new: Side, options: HistoryOptions | None) -> HistoryOptions:
-    """The options for runs of this size."""
-    options = HistoryOptions() if options is None else options
+def _is_large(golden: Side, new: Side) -> bool:
+    """Whether the data of both are too many for a second look at them."""
     left = _MOST_DETAILED_BYTES
     for side in (golden, new):
         for files in side.groups.values():
             left -= stored_bytes(files)
             if left < 0:
-                return replace(options, detail_bytes=0)
-    return options
+                return True
+    return False
 
 
 def stored_bytes(files: Iterable[OutputFile]) -> int:
@@ -159,7 +162,7 @@ def finish(name: str, outcome: Outcome, golden: Side, new: Side, rules: Rules) -
     """The check's result of all that was found."""
     messages = []
     for side in (golden, new):
-        outcome.errors += [_unmatched(path) for path in side.found.unmatched]
+        outcome.errors += [no_reader(path) for path in side.found.unmatched]
         if side.fault is not None:
             messages.append(f"a capture is not used: {side.fault}")
         stale = [one for one in outcome.stale if one[0] == str(side.run)]
@@ -184,11 +187,3 @@ def key_text(key: CheckpointKey) -> str:
     parts = [] if key[0] is None else [f"iter {key[0]}"]
     parts += [] if key[1] is None else [f"rank {key[1]}"]
     return " / ".join(parts) or "the run"
-
-
-def _unmatched(path: Path) -> CiwrapError:
-    return UnsupportedFormatError(
-        "is not compared: no reader knows its suffix, or no layout fits its path",
-        file=path,
-        remedy="leave it out with 'exclude', or give 'format' or 'layout'",
-    )

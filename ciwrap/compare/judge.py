@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,15 +13,20 @@ from ciwrap.arrays.values import ArrayValues, Signature
 from ciwrap.compare.circle import Circle
 from ciwrap.compare.details import element_details
 from ciwrap.compare.elements import compare_elements
-from ciwrap.compare.findings import Suspects, with_digests, with_elements, with_residues
+from ciwrap.compare.findings import (
+    Suspects,
+    with_digests,
+    with_elements,
+    with_residues,
+    with_roots,
+)
 from ciwrap.compare.fit import (
     GOLDEN,
     RUNS,
     in_dtype,
     in_one_dtype,
     refuse_empty,
-    refuse_other_labels,
-    refuse_other_shape,
+    refuse_misfit,
 )
 from ciwrap.compare.law import begun, not_comparable
 from ciwrap.compare.parts import read_each, suspect_pieces
@@ -81,11 +85,10 @@ def compare_values(
         aligned_by=aligned_by,
     )
     try:
-        refuse_other_shape(
-            reference.signature, new.signature, RUNS, is_strict=settings.strict_shape
-        )
-        refuse_other_labels(reference.labels, new.labels, RUNS)
-        refuse_empty(new, settings)
+        if reference.signature != new.signature:
+            refuse_misfit(reference.signature, new.signature, RUNS, is_strict=settings.strict_shape)
+        if settings.mask is not None:
+            refuse_empty(new, settings)
         return _by_values(work or Work(), result, reference, new, settings)
     except CiwrapError as error:
         return not_comparable(result, error)
@@ -109,9 +112,10 @@ def check_golden(
     compared is a result, `not_comparable` with its reason.
     """
     work = work or Work()
+    reference = golden_signature(golden, new.labels if labels is None else labels)
     result = begun(
         golden_id(golden),
-        golden_signature(golden, new.labels if labels is None else labels),
+        reference,
         new.signature,
         bound=bound_of(golden.tree.parameters),
         evidence=Evidence(golden.evidence),
@@ -121,12 +125,13 @@ def check_golden(
         golden_root=golden.tree.root.hex(),
     )
     try:
-        if labels is not None:
-            refuse_other_labels(labels, new.labels, GOLDEN)
-        if settings is not None:
+        if reference != new.signature:
+            is_strict = settings is None or settings.strict_shape
+            refuse_misfit(reference, new.signature, GOLDEN, is_strict=is_strict)
+        if settings is not None and settings.mask is not None:
             refuse_empty(new, settings)
-            if settings.period or settings.mixed_precision:
-                return _check_otherwise(work, result, golden, new, settings)
+        if settings is not None and (settings.period or settings.mixed_precision):
+            return _check_otherwise(work, result, golden, new, settings)
         return _check_plainly(work, result, golden, new, settings)
     except CiwrapError as error:
         return not_comparable(result, error)
@@ -160,10 +165,9 @@ def _check_plainly(
     new: Values,
     settings: VariableSettings | None,
 ) -> VariableResult:
-    is_strict = settings is None or settings.strict_shape
-    refuse_other_shape(golden_signature(golden), new.signature, GOLDEN, is_strict=is_strict)
-    is_strict = settings is None or settings.strict_dtype
-    new = in_dtype(new, golden.tree.parameters.dtype, GOLDEN, is_strict=is_strict)
+    dtype = golden.tree.parameters.dtype
+    if new.dtype != dtype:
+        new = in_dtype(new, dtype, GOLDEN, is_strict=settings is None or settings.strict_dtype)
     if settings is not None:
         refuse_other_parameters(golden, settings, result.id)
     if golden.data is None:
@@ -202,11 +206,7 @@ def _check_otherwise(
             " cannot be held against",
             remedy="accept the float32 outputs, or set 'evidence: data' and accept anew",
         )
-    reference = kept_values(golden)
-    refuse_other_shape(
-        golden_signature(golden), new.signature, GOLDEN, is_strict=settings.strict_shape
-    )
-    return _by_values(work, result, reference, new, settings)
+    return _by_values(work, result, kept_values(golden), new, settings)
 
 
 def kept_values(golden: _core.GoldenVariable) -> Values:
@@ -265,13 +265,13 @@ def _by_elements(
             yield (first, *read_both(first, count))
 
     return with_elements(
-        with_roots(result, reference_tree, tree, new.masked_count),
+        with_roots(result, reference_tree.root, tree.root, new),
         comparison,
         parameters,
         shape,
         suspects,
         all_compared=True,
-        read_elements=read_each(read_both),
+        read_elements=lambda flats: read_each(read_both, flats),
         draw=lambda: element_details(
             comparison, suspects.leaves, reference_tree, shape, pieces, read_both
         ),
@@ -288,23 +288,11 @@ def _by_tree(
     )
     work.engine = engine or work.engine
     suspects = Suspects(_core.diff_trees(golden.tree, tree), golden.tree.leaf_count)
-    result = with_roots(result, golden.tree, tree, new.masked_count)
+    result = with_roots(result, golden.tree.root, tree.root, new)
     if golden.evidence == "residues":
         result = with_residues(result, parameters)
     return with_digests(
         result, parameters, tuple(golden.shape), suspects, tree=golden.tree, drift=drift
-    )
-
-
-def with_roots(
-    result: VariableResult, reference: _core.Tree, new: _core.Tree, masked_count: int
-) -> VariableResult:
-    """The result, naming the roots of both trees, and how much a mask took out."""
-    return replace(
-        result,
-        golden_root=reference.root.hex(),
-        root=new.root.hex(),
-        masked_count=masked_count if result.mask is not None else None,
     )
 
 

@@ -123,14 +123,10 @@ def value_texts(elements: NDArray[Any], dtype: str) -> list[str]:
     return [str(element) for element in elements]
 
 
-def read_each(read: ReadBoth) -> ReadElements:
+def read_each(read: ReadBoth, flats: Sequence[int]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Elements here and there, by a function that reads some in a row."""
-
-    def read_elements(flats: Sequence[int]) -> tuple[NDArray[Any], NDArray[Any]]:
-        golden, new = zip(*(read(flat, 1) for flat in flats), strict=True)
-        return _joined(golden), _joined(new)
-
-    return read_elements
+    golden, new = zip(*(read(flat, 1) for flat in flats), strict=True)
+    return _joined(golden), _joined(new)
 
 
 def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:

@@ -86,7 +86,7 @@ class Stream(Closing, Generic[_Question]):
         self._told_bytes = 0
         self.asked_bytes = 0  # of both sides, what there is to compare
         self._questions: dict[int, _Question] = {}  # those that have no answer yet, by number
-        self._asked = 0
+        self.asked_count = 0
         self._session: _core.StreamSession | None = None
 
     def _begin(self) -> _core.StreamSession:
@@ -115,8 +115,8 @@ class Stream(Closing, Generic[_Question]):
         # Not before there is something to read: threads, memory and a ring come with it.
         self._session = self._session or self._begin()
         # Numbers are given in order, so the sink finds the question whenever it is called.
-        self._questions[self._asked] = question
-        self._asked += 1
+        self._questions[self.asked_count] = question
+        self.asked_count += 1
         self.asked_bytes += _bytes_to_compare(question, golden.byte_count)
         self._session.add(
             question.parameters,

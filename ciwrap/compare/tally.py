@@ -1,4 +1,4 @@
-"""What a comparison has found so far; becomes a CheckResult."""
+"""From what a comparison has found to the result of a check."""
 
 from __future__ import annotations
 
@@ -66,106 +66,76 @@ def check_result(
     *,
     messages: Iterable[str] = (),
 ) -> CheckResult:
-    """The check's result of all that was found. messages: warnings besides."""
-    tally = Tally(strict_variables=rules.strict_variables)
-    for text in messages:
-        tally.warn(text)
-    for note in dict.fromkeys(outcome.notes):
-        tally.warn(note)
-    for text in dict.fromkeys(outcome.unused):
-        tally.warn(f"a capture is not used: {text}")
-    for error in outcome.errors:
-        tally.fail(error)
-    for result in outcome.missing:
-        tally.missing(result, *one_sided.missing)
-    for result in outcome.extra:
-        tally.extra(result, *one_sided.extra)
-    for result in outcome.results:
-        tally.add(result)
-    return replace(
-        tally.result(name),
+    """The check's result of all that was found. messages: warnings besides.
+
+    What could not be read makes the whole not comparable, and so does nothing compared at all.
+    """
+    unused = [f"a capture is not used: {text}" for text in dict.fromkeys(outcome.unused)]
+    warnings = (*messages, *dict.fromkeys(outcome.notes), *unused)
+    told = [Message(MessageLevel.WARNING, text) for text in warnings]
+    told += [message_of(error) for error in outcome.errors]
+    results, left_out = list(outcome.results), set(outcome.left_out)
+    if outcome.missing or outcome.extra:
+        left_out |= _add_one_sided(outcome, rules.strict_variables, one_sided, results, told)
+    verdict = Verdict.worst(result.verdict for result in results)
+    if outcome.errors:
+        verdict = Verdict.NOT_COMPARABLE
+    elif not results:
+        text = "nothing was compared: no variable is on both sides and not ignored"
+        told.append(Message(MessageLevel.ERROR, text))
+    keeper = DetailKeeper([])
+    for result in sorted(results, key=lambda one: one.id.sort_key):
+        keeper.add(result)
+    return CheckResult(
+        name=name,
+        verdict=verdict,
+        variables=tuple(keeper.results),
+        missing_variables=tuple(one.id for one in outcome.missing),
+        extra_variables=tuple(one.id for one in outcome.extra),
+        messages=tuple(told),
         ignored_variables=tuple(sorted(outcome.ignored)),
-        left_out_variables=tuple(sorted({*outcome.left_out, *tally.let_go})),
+        left_out_variables=tuple(sorted(left_out)),
         engine=outcome.engine,
         bytes_read=outcome.capture_bytes_read + outcome.data_bytes_read,
     )
 
 
-class Tally:
-    """Collects results. strict_variables: which variables on one side only are results of their own
-    (not comparable); the others are only told of.
+def _add_one_sided(
+    outcome: Outcome,
+    strict: StrictVariables,
+    one_sided: OneSided,
+    results: list[VariableResult],
+    told: list[Message],
+) -> set[VariableId]:
+    """Adds what one side alone has: results (not comparable) where that is refused, else messages.
 
-    Any error told of with `fail` makes the whole not comparable: something was not compared.
-    let_go: variables of the reference that are gone, and of which only a warning tells.
+    Returns the variables of the reference that are gone, and of which only a warning tells.
     """
-
-    def __init__(self, *, strict_variables: StrictVariables) -> None:
-        self._strict_variables = strict_variables
-        self._messages: list[Message] = []
-        self._results: list[VariableResult] = []
-        self._missing: list[VariableId] = []
-        self._extra: list[VariableId] = []
-        self._has_failed = False
-        self.let_go: list[VariableId] = []
-
-    def fail(self, error: CiwrapError) -> None:
-        self._has_failed = True
-        self._messages.append(message_of(error))
-
-    def warn(self, text: str) -> None:
-        self._messages.append(Message(MessageLevel.WARNING, text))
-
-    def add(self, result: VariableResult) -> None:
-        self._results.append(result)
-
-    def missing(self, result: VariableResult, where: str, remedy: str) -> None:
-        """A variable that only the reference has; `where` it is not."""
-        self._missing.append(result.id)
-        text = where + (" that could be read" if self._has_failed else "")
-        error = VariableMissingError(text, remedy=remedy)
-        if self._strict_variables.refuses_missing:
-            self._results.append(not_comparable(result, error))
-            return
-        self.let_go.append(result.id)
-        self._say(error, result, MessageLevel.WARNING)
-
-    def extra(self, result: VariableResult, where: str, remedy: str) -> None:
-        """A variable that only the new side has."""
-        self._extra.append(result.id)
+    let_go = set()
+    where, remedy = one_sided.missing
+    where += " that could be read" if outcome.errors else ""
+    for result in outcome.missing:
+        error: CiwrapError = VariableMissingError(where, remedy=remedy)
+        if strict.refuses_missing:
+            results.append(not_comparable(result, error))
+        else:
+            let_go.add(result.id)
+            told.append(_about(result, error, MessageLevel.WARNING))
+    is_allowed = strict is StrictVariables.ALLOW_NEW
+    where, remedy = one_sided.extra
+    for result in outcome.extra:
         error = VariableExtraError(where, remedy=remedy)
-        if self._strict_variables.refuses_extra:
-            self._results.append(not_comparable(result, error))
-            return
-        is_allowed = self._strict_variables is StrictVariables.ALLOW_NEW
-        self._say(error, result, MessageLevel.NOTE if is_allowed else MessageLevel.WARNING)
+        if strict.refuses_extra:
+            results.append(not_comparable(result, error))
+        else:
+            level = MessageLevel.NOTE if is_allowed else MessageLevel.WARNING
+            told.append(_about(result, error, level))
+    return let_go
 
-    def _say(self, error: CiwrapError, result: VariableResult, level: MessageLevel) -> None:
-        error.variable = result.id.text
-        self._messages.append(message_of(error, level))
 
-    def result(self, name: str) -> CheckResult:
-        """The check's result; nothing compared at all is not comparable."""
-        verdict = Verdict.worst(result.verdict for result in self._results)
-        if self._has_failed:
-            verdict = Verdict.NOT_COMPARABLE
-        elif not self._results:
-            self._messages.append(
-                Message(
-                    MessageLevel.ERROR,
-                    "nothing was compared: no variable is on both sides and not ignored",
-                )
-            )
-        keeper = DetailKeeper([])
-        for result in sorted(self._results, key=lambda one: one.id.sort_key):
-            keeper.add(result)
-        return CheckResult(
-            name=name,
-            verdict=verdict,
-            variables=tuple(keeper.results),
-            missing_variables=tuple(self._missing),
-            extra_variables=tuple(self._extra),
-            messages=tuple(self._messages),
-        )
+def _about(result: VariableResult, error: CiwrapError, level: MessageLevel) -> Message:
+    error.variable = result.id.text
+    return message_of(error, level)
 
 
 class DetailKeeper:

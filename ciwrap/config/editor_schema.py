@@ -10,7 +10,7 @@ from ciwrap.model.forms import Form
 
 
 def json_schema() -> dict[str, Any]:
-    """See `ciwrap.config.json_schema`."""
+    """The JSON Schema of ciwrap.yaml, for editors; stable between releases of one version."""
     defs: dict[str, Any] = {}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -18,8 +18,6 @@ def fit_fill_values(settings: VariableSettings, dtype: str) -> VariableSettings:
     They become what the dtype makes of them (-1e18 is another number in float32); one that it
     cannot hold is dropped, since no element can equal it.
     """
-    if not settings.fill_values:
-        return settings
     held: list[float | int] = []
     for value in settings.fill_values:
         fitted = _as_held(value, dtype[1:])

@@ -9,6 +9,7 @@ from ciwrap.config.placeholders import RunPlace, placeholders_in
 from ciwrap.config.scalars import plain_value
 from ciwrap.config.schema import CONFIG, OPTIONS
 from ciwrap.config.settings import (
+    CONFIG_NAME,
     Check,
     CommandSettings,
     Config,
@@ -27,15 +28,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-CONFIG_NAME = "ciwrap.yaml"
 READER_GROUP = "ciwrap.readers"
 
 
 _ONE_RUN = RunPlace()
 
 
-def load(path: Path) -> Config:
-    """See `ciwrap.config.load_config`."""
+def load_config(path: Path) -> Config:
+    """Reads and validates a configuration file.
+
+    Raises ConfigMissingError, or ConfigError with the line and key at fault.
+    """
     return load_runs(path)(_ONE_RUN)
 
 
@@ -52,8 +55,11 @@ def load_text(text: str, path: Path) -> Config:
     return _config(parse_document(text, path.absolute()))
 
 
-def find(start: Path) -> Path:
-    """See `ciwrap.config.find_config`."""
+def find_config(start: Path) -> Path:
+    """The ciwrap.yaml of `start` or of the nearest folder above it.
+
+    The search ends at the top of a git work tree. Raises ConfigMissingError.
+    """
     here = start.resolve()
     for folder in (here, *here.parents):
         candidate = folder / CONFIG_NAME
@@ -98,7 +104,7 @@ def _config(document: Document, place: RunPlace = _ONE_RUN) -> Config:
         root=root,
         golden_dir=root / section["golden_dir"],
         checks=tuple(checks.values()),
-        command=_command(root, section["run"], place),
+        command=None if section["run"] is None else _command(root, section["run"], place),
         repeat=_repeat(repeat, place),
         placeholders=placeholders_in(
             *_command_texts(section["run"]),
@@ -123,8 +129,10 @@ def _check(
     if not section["outputs"]:
         raise document.error("names no outputs", (*location, "outputs"))
     _check_patterns(document, section, location)
-    _check_format(document, section, location)
+    if section["format"] not in (None, *OWN_FORMATS):
+        _check_format(document, section["format"], location)
     rules = section["variables"] or {}
+    options, strict, run = section["options"], section["strict"], section["run"]
     return Check(
         name=name,
         root=root,
@@ -132,10 +140,10 @@ def _check(
         exclude=tuple(map(place.filled, section["exclude"])),
         layout=section["layout"],
         format=section["format"],
-        options=_options(document, section, location),
-        command=_command(root, section["run"], place),
+        options={} if options is None else _options(document, section, location),
+        command=None if run is None else _command(root, run, place),
         ignore=section["ignore"],
-        strict=Strictness(**_given(section["strict"] or {})),
+        strict=Strictness() if strict is None else Strictness(**_given(strict)),
         layers=(defaults, _layer(section)),
         rules=tuple(VariableRule(pattern, _layer(rule)) for pattern, rule in rules.items()),
         config_path=document.path,
@@ -147,25 +155,23 @@ def _check(
 
 def _check_patterns(document: Document, section: Mapping[str, Any], location: Location) -> None:
     """A wrong field in a template is found here, where its line is known."""
-    patterns = [("outputs", n, text) for n, text in enumerate(section["outputs"])]
-    patterns += [("exclude", n, text) for n, text in enumerate(section["exclude"])]
-    patterns += [] if section["layout"] is None else [("layout", 0, section["layout"])]
-    for key, number, text in patterns:
-        here = (*location, key, number)
-        _check_pattern(document, text, here if here in document.positions else here[:-1])
+    for key in ("outputs", "exclude"):
+        for number, text in enumerate(section[key]):
+            _check_pattern(document, text, (*location, key, number))
+    if section["layout"] is not None:
+        _check_pattern(document, section["layout"], (*location, "layout"))
 
 
 def _check_pattern(document: Document, text: str, location: Location) -> None:
     try:
         PathPattern(_ONE_RUN.filled(text))
     except ConfigError as error:
-        raise document.error(error.message, location, remedy=error.remedy) from None
+        here = location if location in document.positions else location[:-1]
+        raise document.error(error.message, here, remedy=error.remedy) from None
 
 
-def _check_format(document: Document, section: Mapping[str, Any], location: Location) -> None:
-    name = section["format"]
-    if name is None or name in OWN_FORMATS:
-        return
+def _check_format(document: Document, name: str, location: Location) -> None:
+    """Raises ConfigError unless another package has a reader of that name."""
     from importlib import metadata
 
     foreign = [entry.name for entry in metadata.entry_points(group=READER_GROUP)]
@@ -180,9 +186,7 @@ def _check_format(document: Document, section: Mapping[str, Any], location: Loca
 
 def _options(document: Document, section: Mapping[str, Any], location: Location) -> dict[str, Any]:
     written = section["options"]
-    if written is None:
-        return {}
-    if section["format"] is not None and section["format"] not in OWN_FORMATS:
+    if section["format"] not in (None, *OWN_FORMATS):
         return {str(key): plain_value(value) for key, value in written.items()}
     try:
         own = OPTIONS.from_text(written)
@@ -204,11 +208,7 @@ def _layer(section: Mapping[str, Any]) -> SettingsLayer:
     return SettingsLayer.of({n: section[n] for n in SETTINGS if section[n] is not None})
 
 
-def _command(
-    root: Path, section: Mapping[str, Any] | None, place: RunPlace
-) -> CommandSettings | None:
-    if section is None:
-        return None
+def _command(root: Path, section: Mapping[str, Any], place: RunPlace) -> CommandSettings:
     return CommandSettings(
         words=_words(section["command"], place),
         working_dir=root / place.filled(section["working_dir"]),

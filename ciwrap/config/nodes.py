@@ -1,7 +1,7 @@
 """YAML to plain values, keeping where everything stands and what was literally written.
 
 YAML 1.1 guesses types: `1e-6` is a text, `no` a boolean, `010` is eight. Here every scalar stays
-the text that was written (`Scalar`), and the schema, which knows what a key wants, reads it.
+the text that was written, and the schema, which knows what a key wants, reads it.
 """
 
 from __future__ import annotations
@@ -26,15 +26,8 @@ MAX_DEPTH = 50
 _NULLS = {"", "~", "null", "Null", "NULL"}
 
 
-class Scalar(str):
-    """A YAML scalar as written. is_quoted: whether it stood in quotes or in a block."""
-
-    is_quoted: bool
-
-    def __new__(cls, text: str, *, is_quoted: bool = False) -> Scalar:
-        made = super().__new__(cls, text)
-        made.is_quoted = is_quoted
-        return made
+class Quoted(str):
+    """A YAML scalar that stood in quotes or in a block."""
 
 
 @dataclass(slots=True)
@@ -124,7 +117,7 @@ def parse_document(text: str, path: Path) -> Document:
     except RecursionError:
         raise ConfigError("is nested too deeply", file=path) from None
     if node is not None:
-        document.value = _Builder(document).build(node, ())
+        document.value = _value_of(node, (), document)
     return document
 
 
@@ -146,54 +139,50 @@ def _syntax_error(error: yaml.MarkedYAMLError, path: Path, text: str) -> ConfigE
     return ConfigError(problem, file=path, line=line, column=column, remedy=remedy)
 
 
-class _Builder:
-    """Turns nodes into dictionaries, lists, Scalars and None."""
+def _value_of(node: yaml.Node, location: Location, document: Document) -> Any:
+    """A node as dictionaries, lists, texts and None; the document learns where all of it stands."""
+    document.positions[location] = _place_of(node)
+    if len(document.positions) > MAX_NODES or len(location) > MAX_DEPTH:
+        raise document.error("unfolds to more than a configuration may hold", location[:1])
+    if not node.tag.startswith("tag:yaml.org,2002:") or "python" in node.tag:
+        raise document.error(f"the tag {node.tag!r} means nothing here", location)
+    if isinstance(node, yaml.MappingNode):
+        return _mapping_of(node, location, document)
+    if isinstance(node, yaml.SequenceNode):
+        inner = enumerate(node.value)
+        return [_value_of(item, (*location, number), document) for number, item in inner]
+    assert isinstance(node, yaml.ScalarNode)
+    if node.style is not None:
+        return Quoted(node.value)
+    return None if node.value in _NULLS else node.value
 
-    def __init__(self, document: Document) -> None:
-        self._document = document
-        self._count = 0
 
-    def build(self, node: yaml.Node, location: Location) -> Any:
-        self._count += 1
-        place = (node.start_mark.line + 1, node.start_mark.column + 1)
-        self._document.positions[location] = place
-        if self._count > MAX_NODES or len(location) > MAX_DEPTH:
-            raise self._document.error(
-                "unfolds to more than a configuration may hold", location[:1]
-            )
-        if not node.tag.startswith("tag:yaml.org,2002:") or "python" in node.tag:
-            raise self._document.error(f"the tag {node.tag!r} means nothing here", location)
-        if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, location)
-        if isinstance(node, yaml.SequenceNode):
-            return [self.build(item, (*location, n)) for n, item in enumerate(node.value)]
-        assert isinstance(node, yaml.ScalarNode)
-        is_quoted = node.style is not None
-        if not is_quoted and node.value in _NULLS:
-            return None
-        return Scalar(node.value, is_quoted=is_quoted)
+def _place_of(node: yaml.Node) -> tuple[int, int]:
+    return node.start_mark.line + 1, node.start_mark.column + 1
 
-    def _mapping(self, node: yaml.MappingNode, location: Location) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            line, column = key_node.start_mark.line + 1, key_node.start_mark.column + 1
-            if not isinstance(key_node, yaml.ScalarNode):
-                odd = (*location, "?")
-                self._document.positions[odd] = (line, column)
-                raise self._document.error("a key must be plain text", odd)
-            key = key_node.value
-            here = (*location, key)
-            if key == "<<" and key_node.style is None:
-                self._document.positions[here] = (line, column)
-                raise self._document.error(
-                    "merge keys are not supported", here, remedy="use 'defaults' for what is shared"
-                )
-            if key in found:
-                first = self._document.line_of(here)
-                self._document.positions[here] = self._document.key_positions[here] = (line, column)
-                raise self._document.error(
-                    f"is given twice (first in line {first})", here, at_key=True
-                )
-            self._document.key_positions[here] = (line, column)
-            found[key] = self.build(value_node, here)
-        return found
+
+def _mapping_of(node: yaml.MappingNode, location: Location, document: Document) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key_node, value_node in node.value:
+        key = key_node.value
+        is_text = isinstance(key_node, yaml.ScalarNode)
+        if not is_text or key in found or (key == "<<" and key_node.style is None):
+            raise _refused_key(key_node, location, document)
+        here = (*location, key)
+        document.key_positions[here] = _place_of(key_node)
+        found[key] = _value_of(value_node, here, document)
+    return found
+
+
+def _refused_key(node: yaml.Node, location: Location, document: Document) -> ConfigError:
+    """What is wrong with a key that no mapping may have."""
+    here = (*location, node.value if isinstance(node, yaml.ScalarNode) else "?")
+    first = document.line_of(here)
+    document.positions[here] = document.key_positions[here] = _place_of(node)
+    if not isinstance(node, yaml.ScalarNode):
+        return document.error("a key must be plain text", here)
+    if first is not None:
+        return document.error(f"is given twice (first in line {first})", here, at_key=True)
+    return document.error(
+        "merge keys are not supported", here, remedy="use 'defaults' for what is shared"
+    )

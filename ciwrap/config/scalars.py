@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ciwrap.config.nodes import Scalar
+from ciwrap.config.nodes import Quoted
 from ciwrap.model.forms import (
     FALSE_WORDS,
     FLAG,
@@ -20,13 +20,6 @@ from ciwrap.model.forms import (
     shown,
     whole,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-def _written(parse: Callable[[Any], Any], **schema: Any) -> Form:
-    return Form(parse, parse, schema=schema)
 
 
 def _any_text(value: Any) -> str:
@@ -110,7 +103,7 @@ def plain_value(value: Any) -> Any:
         return {str(key): plain_value(item) for key, item in value.items()}
     if isinstance(value, list):
         return [plain_value(item) for item in value]
-    if not isinstance(value, Scalar) or value.is_quoted:
+    if not isinstance(value, str) or isinstance(value, Quoted):
         return None if value is None else str(value)
     if value.lower() in TRUE_WORDS | FALSE_WORDS:
         return value.lower() in TRUE_WORDS
@@ -123,20 +116,26 @@ def plain_value(value: Any) -> Any:
 _WORDS = frozenset({".nan", "nan", ".inf", "inf"})
 _LENGTH = whole(-1, 1 << 62)
 _MANY_TEXTS = {"type": "array", "items": {"type": "string"}}
-_WORD_LIST = {**_MANY_TEXTS, "minItems": 1}
 
-ANY_TEXT = _written(_any_text, type=["string", "number", "boolean"])
-TEXTS = _written(_texts, anyOf=[{"type": "string"}, _MANY_TEXTS])
-FLAG_OR_TEXTS = _written(_flag_or_texts, anyOf=[dict(FLAG.schema), _MANY_TEXTS])
-COMMAND = _written(_command_words, anyOf=[{"type": "string", "minLength": 1}, _WORD_LIST])
-SHORT_COMMANDS = tuple(COMMAND.schema["anyOf"])
-OFFSET = whole(0, 1 << 62)
-LENGTHS = _written(
-    _lengths, anyOf=[dict(_LENGTH.schema), {"type": "array", "items": dict(_LENGTH.schema)}]
+ANY_TEXT = Form(_any_text, _any_text, schema={"type": ["string", "number", "boolean"]})
+TEXTS = Form(_texts, _texts, schema={"anyOf": [{"type": "string"}, _MANY_TEXTS]})
+FLAG_OR_TEXTS = Form(
+    _flag_or_texts, _flag_or_texts, schema={"anyOf": [dict(FLAG.schema), _MANY_TEXTS]}
 )
-SECONDS = _written(_seconds, type="number", exclusiveMinimum=0)
-STEP_SIZE = _written(_step_size, type="number", exclusiveMinimum=0)
+SHORT_COMMANDS = ({"type": "string", "minLength": 1}, {**_MANY_TEXTS, "minItems": 1})
+COMMAND = Form(_command_words, _command_words, schema={"anyOf": list(SHORT_COMMANDS)})
+OFFSET = whole(0, 1 << 62)
+LENGTHS = Form(
+    _lengths,
+    _lengths,
+    schema={"anyOf": [dict(_LENGTH.schema), {"type": "array", "items": dict(_LENGTH.schema)}]},
+)
+_ABOVE_ZERO = {"type": "number", "exclusiveMinimum": 0}
+SECONDS = Form(_seconds, _seconds, schema=_ABOVE_ZERO)
+STEP_SIZE = Form(_step_size, _step_size, schema=_ABOVE_ZERO)
 BYTE_ORDER = one_of("little", "big")
-HEADER_WORD = _written(_header_word, type="string", enum=["auto", "yes", "no"])
+HEADER_WORD = Form(
+    _header_word, _header_word, schema={"type": "string", "enum": ["auto", "yes", "no"]}
+)
 COLUMN_TYPE = one_of("int", "float", "text")
-FORMAT_VERSION = _written(_format_version, type="integer", const=1)
+FORMAT_VERSION = Form(_format_version, _format_version, schema={"type": "integer", "const": 1})

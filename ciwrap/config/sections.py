@@ -44,37 +44,30 @@ class Section:
 
     def from_text(self, value: Any) -> dict[str, Any]:
         """The values of all keys; those that are not given have their defaults, or are None."""
+        found = {name: key.default for name, key in self.keys.items()}
         if self.short is not None and (long := self.short(value)) is not value:
             ((name, inner),) = long.items()  # a key that is not written: no step of a path
-            return self._filled({name: self.keys[name].kind.from_text(inner)})
+            return {**found, name: self.keys[name].kind.from_text(inner)}
         if value is None:
             raise FormError(_EMPTY, at_key=True)
-        refuse_other_than_mapping(value)
-        for name, inner in value.items():
-            self._check_key(name, inner)
+        for name, inner in refuse_other_than_mapping(value).items():
+            if name not in self.keys:
+                raise self._unknown(name)
+            if inner is None:
+                raise FormError(_EMPTY, (name,), at_key=True)
         for name, key in self.keys.items():
             if key.is_required and name not in value:
                 raise FormError("is required", (name,))
-        found = self._filled(
-            {
-                name: read_at(name, self.keys[name].kind.from_text, inner)
-                for name, inner in value.items()
-            }
-        )
+        for name, inner in value.items():
+            found[name] = read_at(name, self.keys[name].kind.from_text, inner)
         if self.check is not None:
             self.check(found)
         return found
 
-    def _filled(self, given: dict[str, Any]) -> dict[str, Any]:
-        return {name: given.get(name, key.default) for name, key in self.keys.items()}
-
-    def _check_key(self, name: str, value: Any) -> None:
-        if name not in self.keys:
-            near = nearest(name, list(self.keys))
-            known = "" if near else f" (known here: {', '.join(self.keys)})"
-            raise FormError(f"unknown key{known}", (name,), at_key=True, suggestion=near)
-        if value is None:
-            raise FormError(_EMPTY, (name,), at_key=True)
+    def _unknown(self, name: str) -> FormError:
+        near = nearest(name, list(self.keys))
+        known = "" if near else f" (known here: {', '.join(self.keys)})"
+        return FormError(f"unknown key{known}", (name,), at_key=True, suggestion=near)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +77,9 @@ class MappingOf:
     kind: Form | Section
 
     def from_text(self, value: Any) -> dict[str, Any]:
-        refuse_other_than_mapping(value)
         read = self.kind.from_text
-        return {str(name): read_at(name, read, inner) for name, inner in value.items()}
+        given = refuse_other_than_mapping(value)
+        return {str(name): read_at(name, read, inner) for name, inner in given.items()}
 
 
 @dataclass(frozen=True, slots=True)

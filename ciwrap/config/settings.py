@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 GLOB_CHARACTERS = frozenset("*?[")
+CONFIG_NAME = "ciwrap.yaml"
 DEFAULT_GOLDEN_DIR = "golden"
 
 
@@ -131,38 +132,23 @@ class Check:
     duplicates: str = "error"
     until_iteration: int | None = None
 
-    @property
-    def aligns_rows(self) -> bool:
-        """Whether rows of some variable are aligned by ids, or one of two copies is taken.
-
-        What concerns one variable alone (`period`, `mixed_precision`, `mask`) does not count: it is
-        in that variable's settings.
-        """
-        layers = (*self.layers, *(rule.settings for rule in self.rules))
-        return self.duplicates != "error" or any(
-            layer.said.get("align_by") is not None for layer in layers
-        )
-
     def is_ignored(self, variable: VariableId) -> bool:
         until, iteration = self.until_iteration, variable.iteration
         if until is not None and iteration is not None and iteration > until:
             return True
         return any(name_matches(pattern, variable) for pattern in self.ignore)
 
-    def matching_rules(self, variable: VariableId) -> list[VariableRule]:
-        """The rules that apply, in the order in which they do: patterns as written, then exact."""
-        matching = [rule for rule in self.rules if name_matches(rule.pattern, variable)]
-        return sorted(matching, key=lambda rule: rule.is_exact)
-
     def settings_for(self, variable: VariableId, dtype: str | None = None) -> VariableSettings:
         """The settings of one variable; with a dtype, its fill values are as that holds them."""
+        rules = [rule for rule in self.rules if name_matches(rule.pattern, variable)]
+        rules.sort(key=lambda rule: rule.is_exact)  # patterns as written, then the exact name
+        layers = [*self.layers, *(rule.settings for rule in rules)]
         settings = VariableSettings.of(
-            *self.layers,
-            *(rule.settings for rule in self.matching_rules(variable)),
-            strict_dtype=self.strict.dtype,
-            strict_shape=self.strict.shape,
+            *layers, strict_dtype=self.strict.dtype, strict_shape=self.strict.shape
         )
-        return settings if dtype is None else fit_fill_values(settings, dtype)
+        if dtype is None or not settings.fill_values:
+            return settings
+        return fit_fill_values(settings, dtype)
 
     def unused_rules(self, variables: list[VariableId]) -> list[str]:
         """Patterns under `variables` and `ignore` that match none of these: perhaps misspelt."""

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ciwrap.compare.check import check_outputs
-from ciwrap.config import CONFIG_NAME, load_config
+from ciwrap.config import CONFIG_NAME
+from ciwrap.config.loading import load_config
 from ciwrap.demo.simulation import RANK_COUNT, Settings, run_simulation
 from ciwrap.errors import GoldenMissingError
 from ciwrap.golden.store import GoldenStore

@@ -41,7 +41,7 @@ def load_yaml(data: bytes) -> Any:
     except UnicodeDecodeError:
         raise DocumentError("is not UTF-8 text") from None
     try:
-        return _Builder().build(_LOADER(text))
+        return _build(_LOADER(text))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" in line {mark.line + 1}" if mark is not None else ""
@@ -49,74 +49,77 @@ def load_yaml(data: bytes) -> Any:
         raise DocumentError(f"is not valid YAML{where}{why}") from None
 
 
-class _Builder:
-    """Builds values from events without recursion. Each open collection is a list or a dictionary
-    and, for a dictionary, the key whose value comes next.
-    """
-
-    def __init__(self) -> None:
-        self._open: list[tuple[Any, list[str]]] = []
-        self._value: Any = None
-        self._nodes = 0
-
-    def build(self, loader: Any) -> Any:
-        documents = 0
-        while loader.check_event():
-            event = loader.get_event()
-            if isinstance(event, yaml.NodeEvent):
-                self._refuse(event)
-                if isinstance(event, yaml.ScalarEvent):
-                    self._add_scalar(event)
-                else:
-                    self._add({} if isinstance(event, yaml.MappingStartEvent) else [], event)
-            elif isinstance(event, yaml.CollectionEndEvent):
-                self._open.pop()
-            elif isinstance(event, yaml.DocumentStartEvent):
+def _build(loader: Any) -> Any:
+    """Builds values from events, one after the other and without recursion."""
+    opened: list[Any] = []  # the lists and dictionaries that are open, the innermost last
+    keys: list[str | None] = []  # for each dictionary among them the key whose value comes next
+    root: Any = None
+    nodes = documents = 0
+    get_event = loader.get_event
+    while (event := get_event()) is not None:
+        kind = type(event)
+        if kind in _ENDS:
+            opened.pop()
+            keys.pop()
+            continue
+        if kind not in _NODES:
+            if kind is yaml.DocumentStartEvent:
                 documents += 1
                 if documents > 1:
                     raise _refused("is more than one document", event)
-        return self._value
-
-    def _refuse(self, event: yaml.NodeEvent) -> None:
-        self._nodes += 1
-        if self._nodes > MOST_NODES:
-            raise DocumentError(f"holds more than {MOST_NODES} values")
-        # An alias has an anchor, too.
-        if event.anchor is not None:
-            raise _refused("uses an anchor or an alias", event)
-        if getattr(event, "tag", None) is not None:
-            raise _refused("uses a tag", event)
-
-    def _add_scalar(self, event: yaml.ScalarEvent) -> None:
-        if self._open:
-            holder, key = self._open[-1]
-            if isinstance(holder, dict) and not key:
-                if event.value in holder:
-                    raise _refused(f"has the key {event.value[:100]!r} twice", event)
-                key.append(event.value)
-                return
-        is_plain = event.implicit[0]
-        self._add(_plain_scalar(event) if is_plain else event.value, event)
-
-    def _add(self, value: Any, event: yaml.NodeEvent) -> None:
-        if not self._open:
-            self._value = value
+            continue
+        nodes += 1
+        _refuse_beyond_text(event, nodes)
+        holder = opened[-1] if opened else None
+        if type(holder) is dict and keys[-1] is None:
+            keys[-1] = _key_of(event, holder)
+            continue
+        value = _value_of(event) if kind is yaml.ScalarEvent else _EMPTY[kind]()
+        if holder is None:
+            root = value
+        elif type(holder) is list:
+            holder.append(value)
         else:
-            holder, key = self._open[-1]
-            if isinstance(holder, list):
-                holder.append(value)
-            elif key:
-                holder[key.pop()] = value
-            else:
-                raise _refused("has a key that is not text", event)
-        if isinstance(value, (dict, list)):
-            if len(self._open) == MOST_DEPTH:
+            holder[keys[-1]] = value
+            keys[-1] = None
+        if kind is not yaml.ScalarEvent:
+            if len(opened) == MOST_DEPTH:
                 raise _refused(f"is nested more than {MOST_DEPTH} levels deep", event)
-            self._open.append((value, []))
+            opened.append(value)
+            keys.append(None)
+    return root
 
 
-def _plain_scalar(event: yaml.ScalarEvent) -> Any:
+_ENDS = frozenset({yaml.SequenceEndEvent, yaml.MappingEndEvent})
+_EMPTY = {yaml.SequenceStartEvent: list, yaml.MappingStartEvent: dict}
+_NODES = frozenset({yaml.ScalarEvent, yaml.AliasEvent, *_EMPTY})
+
+
+def _refuse_beyond_text(event: Any, nodes: int) -> None:
+    """Raises DocumentError for what a document of plain values has no use for."""
+    if nodes > MOST_NODES:
+        raise DocumentError(f"holds more than {MOST_NODES} values")
+    # An alias has an anchor, too.
+    if event.anchor is not None:
+        raise _refused("uses an anchor or an alias", event)
+    if event.tag is not None:
+        raise _refused("uses a tag", event)
+
+
+def _key_of(event: Any, holder: dict[str, Any]) -> str:
+    if type(event) is not yaml.ScalarEvent:
+        raise _refused("has a key that is not text", event)
+    if event.value in holder:
+        raise _refused(f"has the key {event.value[:100]!r} twice", event)
+    key: str = event.value
+    return key
+
+
+def _value_of(event: Any) -> Any:
+    """A scalar's value, by the core schema of YAML 1.2."""
     text: str = event.value
+    if not event.implicit[0]:  # it stood in quotes or in a block
+        return text
     if text in _NULLS:
         return None
     if text in _BOOLEANS:

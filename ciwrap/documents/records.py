@@ -207,18 +207,24 @@ def _in_our_words(message: str) -> str:
     return f"must be {wanted}{found['limits']}{tail}"
 
 
+_PLAIN = frozenset({str, int, bool})
+
+
 def to_plain(value: Any, always: Mapping[type, frozenset[str]]) -> Any:
     """Any tree of records, enums, tuples and numbers as strict JSON values.
 
     Fields at their default are left out, but for those named in `always` by the record's type.
     """
+    # Nearly all are one of these, and a check's result has a hundred of them.
+    if value is None or type(value) in _PLAIN:
+        return value
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, float):
         if math.isfinite(value):
             return value
         return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
-    if value is None or isinstance(value, (str, int)):
+    if isinstance(value, (str, int)):
         return value
     if isinstance(value, (list, tuple)):
         return [to_plain(item, always) for item in value]

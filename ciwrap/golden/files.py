@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 
 def read_regular(path: Path, limit: int) -> bytes:
     """A regular file's bytes. Raises FileNotFoundError, UnreadableFileError, FileLimitError."""
+    data = b""
     try:
         status = path.stat()
-        data = _first_bytes(path, limit + 1) if _may_be_read(status, limit) else b""
+        if stat.S_ISREG(status.st_mode) and status.st_size <= limit:
+            with path.open("rb") as stream:
+                data = stream.read(limit + 1)
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -32,15 +35,6 @@ def read_regular(path: Path, limit: int) -> bytes:
             f"its {byte_count} bytes are more than the {limit} that are taken", file=path
         )
     return data
-
-
-def _first_bytes(path: Path, byte_count: int) -> bytes:
-    with path.open("rb") as stream:
-        return stream.read(byte_count)
-
-
-def _may_be_read(status: os.stat_result, limit: int) -> bool:
-    return stat.S_ISREG(status.st_mode) and status.st_size <= limit
 
 
 def write_text(path: Path, text: str) -> None:

@@ -53,7 +53,7 @@ def delete_goldens(golden_dir: Path, places: Iterable[Place]) -> list[Path]:
     """
     deleted = []
     for place in places:
-        folder = place.under(golden_dir)
+        folder = golden_dir / place.folder
         store = GoldenStore(folder)
         if not store.contains(place.name):
             continue

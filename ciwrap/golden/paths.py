@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,6 @@ MANIFEST_SUFFIX = ".golden.yaml"
 STAGED_SUFFIX = ".next"
 LOCK_NAME = ".ciwrap.lock"
 
-_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
 # Device names that some systems reserve whatever the suffix.
 _RESERVED = frozenset(
     ["con", "prn", "aux", "nul"] + [f"{stem}{n}" for stem in ("com", "lpt") for n in range(1, 10)]
@@ -38,10 +37,8 @@ def escape_name(check: str) -> str:
     """
     if not check:
         raise ValueError("a check needs a name")
-    stem = "".join(
-        chr(byte) if chr(byte) in _PLAIN else f"%{byte:02X}"
-        for byte in check.encode("utf-8", "surrogatepass")
-    )
+    # quote() leaves '~' as it is.
+    stem = quote(check, safe="", errors="surrogatepass").replace("~", "%7E")
     if stem[0] == ".":
         stem = f"%2E{stem[1:]}"
     if stem.split(".", 1)[0].lower() in _RESERVED:
@@ -58,27 +55,21 @@ def unescape_name(stem: str) -> str:
     return stem if "~" in stem else unquote(stem)
 
 
-def binary_path(golden_dir: Path, check: str) -> Path:
-    return golden_dir / f"{escape_name(check)}{BINARY_SUFFIX}"
-
-
-def manifest_path(golden_dir: Path, check: str) -> Path:
-    return golden_dir / f"{escape_name(check)}{MANIFEST_SUFFIX}"
-
-
 def staged(path: Path) -> Path:
     return path.with_name(path.name + STAGED_SUFFIX)
 
 
 def stored_stems(golden_dir: Path) -> list[str]:
     """Stems of all goldens in a folder, sorted; a missing folder holds none."""
+    stems = set()
     try:
         with os.scandir(golden_dir) as entries:
-            names = [entry.name for entry in entries]
+            for entry in entries:
+                for suffix in (MANIFEST_SUFFIX, BINARY_SUFFIX):
+                    if entry.name.endswith(suffix):
+                        stems.add(entry.name.removesuffix(suffix))
     except (FileNotFoundError, NotADirectoryError):
         return []
-    stems = {name.removesuffix(MANIFEST_SUFFIX) for name in names if name.endswith(MANIFEST_SUFFIX)}
-    stems |= {name.removesuffix(BINARY_SUFFIX) for name in names if name.endswith(BINARY_SUFFIX)}
     return sorted(stems)
 
 

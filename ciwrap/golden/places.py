@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from urllib.parse import unquote
 
 from ciwrap.errors import UsageError
@@ -46,10 +46,6 @@ class Place:
             folder /= VARIANT_MARK + escape_name(variant)
         text = folder.as_posix()
         return replace(self, folder="" if text == "." else text)
-
-    def under(self, root: Path) -> Path:
-        """The folder this lies in."""
-        return root / self.folder if self.folder else root
 
     @property
     def check(self) -> str:

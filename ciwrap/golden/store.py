@@ -22,8 +22,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from ciwrap import _core
 from ciwrap.documents import DocumentError
 from ciwrap.errors import (
@@ -46,11 +44,13 @@ from ciwrap.golden.manifest import (
     VariableRow,
     load_manifest,
     readable_text,
+    rows_of,
 )
-from ciwrap.golden.places import Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from ciwrap.golden.places import Place
 
 _READ_ATTEMPTS = 5
 _RETRY_SECONDS = 0.05
@@ -94,10 +94,10 @@ class GoldenStore:
         self._stems: dict[str, set[str]] | None = None
 
     def path(self, check: str) -> Path:
-        return paths.binary_path(self.folder, check)
+        return self.folder / f"{paths.escape_name(check)}{paths.BINARY_SUFFIX}"
 
     def manifest_path(self, check: str) -> Path:
-        return paths.manifest_path(self.folder, check)
+        return self.folder / f"{paths.escape_name(check)}{paths.MANIFEST_SUFFIX}"
 
     def checks(self) -> list[str]:
         """Names of all checks with a golden or half of one, sorted."""
@@ -105,12 +105,8 @@ class GoldenStore:
 
     def orphans(self, known: Iterable[str]) -> list[str]:
         """Names of stored goldens that belong to none of the `known` checks, sorted."""
-        stems = {paths.escape_name(check) for check in known}
-        return [
-            paths.unescape_name(stem)
-            for stem in paths.stored_stems(self.folder)
-            if stem not in stems
-        ]
+        strange = set(paths.stored_stems(self.folder)).difference(map(paths.escape_name, known))
+        return sorted(map(paths.unescape_name, strange))
 
     def contains(self, check: str) -> bool:
         """Whether there is anything of a golden, whole or not."""
@@ -265,16 +261,20 @@ class GoldenStore:
         try:
             return read_regular(path, MOST_MANIFEST_BYTES)
         except FileNotFoundError:
-            binary = self.path(check)
-            if binary.exists():
-                raise CorruptGoldenError(
-                    f"its manifest {path.name} is missing", file=binary, remedy=_REMEDY_PAIR
-                ) from None
-            raise GoldenMissingError(
-                f"there is no golden for check {check!r}",
-                file=binary,
-                remedy=f"look at the outputs, then make it with `ciwrap accept {check}`",
-            ) from None
+            raise self._without_manifest(check) from None
+
+    def _without_manifest(self, check: str) -> CiwrapError:
+        binary = self.path(check)
+        if binary.exists():
+            name = self.manifest_path(check).name
+            return CorruptGoldenError(
+                f"its manifest {name} is missing", file=binary, remedy=_REMEDY_PAIR
+            )
+        return GoldenMissingError(
+            f"there is no golden for check {check!r}",
+            file=binary,
+            remedy=f"look at the outputs, then make it with `ciwrap accept {check}`",
+        )
 
     def _read_pair(self, check: str, data: bytes) -> StoredGolden:
         path, manifest_path = self.path(check), self.manifest_path(check)
@@ -290,7 +290,10 @@ class GoldenStore:
             )
         source, binary = self._binary_of(check, manifest)
         variables = decode(binary, source)
-        _verify_rows(manifest, variables, manifest_path)
+        # The binary holds no labels, so it cannot witness them.
+        rows = rows_of(variables, manifest.labels or {})
+        if rows != manifest.variables:
+            raise _other_rows(manifest, rows, manifest_path)
         return StoredGolden(
             check,
             path,
@@ -304,27 +307,20 @@ class GoldenStore:
     def _binary_of(self, check: str, manifest: Manifest) -> tuple[Path, bytes]:
         path = self.path(check)
         found: bytes | None = None
-        for candidate in (path, paths.staged(path)):
+        for suffix in ("", paths.STAGED_SUFFIX):
+            candidate = path.with_name(path.name + suffix)
             try:
                 data = read_regular(candidate, largest_decoded())
             except FileNotFoundError:
                 continue
             if _matches(data, manifest):
                 return candidate, data
-            if candidate == path:
+            if not suffix:
                 found = data
-        if found is None:
-            raise GoldenMissingError(
-                "the golden file is missing, although its manifest is there",
-                file=path,
-                remedy=_REMEDY_PAIR,
-            )
-        # A damaged file says better what is wrong with it than its root could.
-        decode(found, path)
-        raise CorruptGoldenError(
-            f"the manifest is of another file (it names root {manifest.binary.root[:16]}... and"
-            f" {manifest.binary.bytes} bytes; the file has {_core.golden_root(found).hex()[:16]}..."
-            f" and {len(found)})",
+        if found is not None:
+            raise _other_binary(manifest, found, path)
+        raise GoldenMissingError(
+            "the golden file is missing, although its manifest is there",
             file=path,
             remedy=_REMEDY_PAIR,
         )
@@ -341,14 +337,9 @@ class GoldenStores:
     def at(self, place: Place) -> GoldenStore:
         """The store that holds the golden of a place, under the place's name."""
         if place.folder not in self._stores:
-            store = GoldenStore(place.under(self.root), is_kept=self._is_kept)
+            store = GoldenStore(self.root / place.folder, is_kept=self._is_kept)
             self._stores[place.folder] = store
         return self._stores[place.folder]
-
-    @property
-    def top(self) -> GoldenStore:
-        """The store of the folder itself."""
-        return self.at(Place("", ""))
 
     def close(self) -> None:
         for store in self._stores.values():
@@ -366,30 +357,35 @@ def _text_of(manifest: Manifest, path: Path) -> str:
         ) from None
 
 
-def _verify_rows(
-    manifest: Manifest, variables: Sequence[_core.GoldenVariable], manifest_path: Path
-) -> None:
-    rows = tuple(VariableRow.of(variable) for variable in variables)
-    # The binary holds no labels, so it cannot witness them.
-    stated_rows = tuple(replace(row, labels={}) for row in manifest.variables)
-    if rows == stated_rows:
-        return
-    for stated, actual in zip(stated_rows, rows, strict=False):
+def _other_rows(
+    manifest: Manifest, rows: Sequence[VariableRow], manifest_path: Path
+) -> CorruptGoldenError:
+    """How a manifest differs from the rows that its golden file makes."""
+    message = f"it lists {len(manifest.variables)} variables, the golden file holds {len(rows)}"
+    for stated, actual in zip(manifest.variables, rows, strict=False):
         if stated != actual:
             fields = [
                 name
                 for name in VariableRow.__struct_fields__
                 if getattr(stated, name) != getattr(actual, name)
             ]
-            raise CorruptGoldenError(
+            message = (
                 f"variable {stated.name!r} is described otherwise than in the golden file"
-                f" ({', '.join(fields)})",
-                file=manifest_path,
-                remedy=_REMEDY_PAIR,
+                f" ({', '.join(fields)})"
             )
-    raise CorruptGoldenError(
-        f"it lists {len(manifest.variables)} variables, the golden file holds {len(rows)}",
-        file=manifest_path,
+            break
+    return CorruptGoldenError(message, file=manifest_path, remedy=_REMEDY_PAIR)
+
+
+def _other_binary(manifest: Manifest, found: bytes, path: Path) -> CorruptGoldenError:
+    """How a manifest differs from a binary that is not its own. Raises as `decode` does."""
+    # A damaged file says better what is wrong with it than its root could.
+    decode(found, path)
+    return CorruptGoldenError(
+        f"the manifest is of another file (it names root {manifest.binary.root[:16]}... and"
+        f" {manifest.binary.bytes} bytes; the file has {_core.golden_root(found).hex()[:16]}..."
+        f" and {len(found)})",
+        file=path,
         remedy=_REMEDY_PAIR,
     )
 

@@ -68,13 +68,13 @@ class Coverage:
         """`compared 12 variables, 1,203 elements`, or `compared nothing`."""
         if not self.compared_variables:
             return "compared nothing"
-        variables = _counted(self.compared_variables, "variable")
-        return f"compared {variables}, {_counted(self.compared_elements, 'element')}"
+        variables = grouped_plural(self.compared_variables, "variable")
+        return f"compared {variables}, {grouped_plural(self.compared_elements, 'element')}"
 
     @property
     def not_compared(self) -> tuple[str, ...]:
         """What was not compared, in words, a part for each reason."""
-        counted = (
+        parts = (
             (self.not_comparable, "variable", "not comparable"),
             (self.missing, "variable", "missing"),
             (self.extra, "variable", "extra"),
@@ -84,8 +84,8 @@ class Coverage:
             (self.filled, "variable", "in part by fill values"),
             (self.excluded_files, "file", "by exclude"),
         )
-        parts = [f"{_counted(count, noun)} {why}" for count, noun, why in counted if count]
-        return (*parts, "attributes") if self.attributes else tuple(parts)
+        said = [f"{grouped_plural(count, noun)} {why}" for count, noun, why in parts if count]
+        return (*said, "attributes") if self.attributes else tuple(said)
 
 
 def coverage_of(check: CheckResult) -> Coverage:
@@ -123,5 +123,6 @@ def coverage_of(check: CheckResult) -> Coverage:
     )
 
 
-def _counted(count: int, noun: str) -> str:
+def grouped_plural(count: int, noun: str) -> str:
+    """`1 variable`, `2,000 variables`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -1,4 +1,4 @@
-"""Where two sides of a check part first: the one definition that every output shows."""
+"""Where two sides of a check part first, as every output shows it (see `CheckResult`)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from ciwrap.model.verdict import Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ciwrap.model.results import CheckResult
     from ciwrap.model.variable_result import DifferingElement, VariableResult
 
@@ -47,20 +49,8 @@ class Divergence:
         return self.variable.first_differences[0]
 
 
-def first_divergence(check: CheckResult) -> Divergence | None:
-    """The earliest variable that does not match, by iteration, rank and name.
-
-    Variables of one side that the configuration lets go have no verdict, and are none.
-    """
-    return _earliest(check, [one for one in check.variables if one.verdict is not Verdict.MATCH])
-
-
-def first_numeric_divergence(check: CheckResult) -> Divergence | None:
-    """The earliest variable whose numbers differ, by iteration, rank and name."""
-    return _earliest(check, [one for one in check.variables if one.verdict is Verdict.DIFFER])
-
-
-def _earliest(check: CheckResult, found: list[VariableResult]) -> Divergence | None:
+def earliest(check: CheckResult, found: Iterable[VariableResult]) -> Divergence | None:
+    """The first by iteration, rank and name of some variables of a check, none of which matches."""
     first = min(found, key=lambda one: one.id.sort_key, default=None)
     return None if first is None else Divergence(_kind_of(check, first), first)
 

@@ -55,34 +55,31 @@ class FormError(ValueError):
         self.other_key = other_key
 
 
-def _as_it_is(value: Any, written: object) -> Any:
-    del written
-    return value
-
-
 @dataclass(frozen=True, slots=True)
 class Form:
     """A kind of value.
 
     parse: takes what was written; accept: takes a Python value; both raise FormError for another
     kind. check: takes the value and how it was given, and returns what it means; raises FormError
-    for a value out of range. schema: what JSON Schema says of it. error: for a program that hands
-    over something else.
+    for a value out of range; None: the value is what it means. schema: what JSON Schema says of it.
+    error: for a program that hands over something else.
     """
 
     parse: Callable[[Any], Any]
     accept: Callable[[Any], Any]
-    check: Callable[[Any, Any], Any] = _as_it_is
+    check: Callable[[Any, Any], Any] | None = None
     schema: Mapping[str, Any] = field(default_factory=dict)
     error: type[UsageError] = UsageError
 
     def from_text(self, value: Any) -> Any:
         """The value that texts as written mean. Raises FormError."""
-        return self.check(self.parse(value), value)
+        parsed = self.parse(value)
+        return parsed if self.check is None else self.check(parsed, value)
 
     def from_python(self, value: Any) -> Any:
         """The value that a program handed over, as plain Python has it. Raises FormError."""
-        return self.check(self.accept(value), value)
+        accepted = self.accept(value)
+        return accepted if self.check is None else self.check(accepted, value)
 
 
 def read_at(step: str | int, read: Callable[[Any], Any], value: Any) -> Any:
@@ -241,9 +238,11 @@ def accept_flag(value: object) -> bool:
 
 
 def take_text(value: object) -> str:
-    """A text, written or handed over."""
+    """A text, written or handed over; never an empty one."""
     if not isinstance(value, str):
         raise FormError(f"must be text, not {shown(value)}")
+    if not value:
+        raise FormError("must not be empty")
     return str.__str__(value)
 
 
@@ -260,37 +259,13 @@ def _not_negative(number: float, given: object) -> float:
     return plain
 
 
-def _whole_from(low: int, high: int, high_text: str | None = None) -> Callable[[int, object], int]:
-    def check(number: int, given: object) -> int:
-        del given
-        if not low <= number <= high:
-            raise FormError(f"must be from {low} to {high_text or high}, not {cut(number)}")
-        return number
-
-    return check
-
-
-def _bytes_from(low: int, high: int) -> Callable[[int, object], int]:
-    def check(size: int, given: object) -> int:
-        if not low <= size <= high:
-            raise FormError(f"must be from {low} to {high} bytes, not {cut(given)}")
-        return size
-
-    return check
-
-
 def _odd(number: int, given: object) -> int:
-    _whole_from(1, 255)(number, given)
+    del given
+    if not 1 <= number <= 255:
+        raise FormError(f"must be from 1 to 255, not {cut(number)}")
     if number % 2 == 0:
         raise FormError(f"must be 1 or an odd number from 3 to 255, not {number}")
     return number
-
-
-def _not_empty(text: str, given: object) -> str:
-    del given
-    if not text:
-        raise FormError("must not be empty")
-    return text
 
 
 def _some_above_zero(values: tuple[float, ...], given: object) -> tuple[float, ...]:
@@ -305,14 +280,26 @@ def _some_above_zero(values: tuple[float, ...], given: object) -> tuple[float, .
 
 def whole(low: int, high: int, high_text: str | None = None) -> Form:
     """Whole numbers of a range."""
-    check = _whole_from(low, high, high_text)
+
+    def check(number: int, given: object) -> int:
+        del given
+        if not low <= number <= high:
+            raise FormError(f"must be from {low} to {high_text or high}, not {cut(number)}")
+        return number
+
     return Form(parse_whole, accept_whole, check, {"type": "integer", "minimum": low})
 
 
 def byte_size(low: int, high: int) -> Form:
     """Numbers of bytes, written with or without a unit."""
+
+    def check(size: int, given: object) -> int:
+        if not low <= size <= high:
+            raise FormError(f"must be from {low} to {high} bytes, not {cut(given)}")
+        return size
+
     schema = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}]}
-    return Form(parse_size, accept_whole, _bytes_from(low, high), schema)
+    return Form(parse_size, accept_whole, check, schema)
 
 
 def one_of(*words: str, meaning: Callable[[str], Any] = str) -> Form:
@@ -332,7 +319,9 @@ def one_of(*words: str, meaning: Callable[[str], Any] = str) -> Form:
     return Form(take, take, check, {"type": "string", "enum": list(words)})
 
 
-def several(element: Form, what: str, least: int, check: Callable[[Any, Any], Any]) -> Form:
+def several(
+    element: Form, what: str, least: int, check: Callable[[Any, Any], Any] | None = None
+) -> Form:
     """Up to 16 values of a form, as a tuple; one may stand alone. what: they are, in messages."""
     limits = f"a list of {what}s" if not least else f"a list of {least} to {_MOST_VALUES} {what}s"
 
@@ -376,14 +365,14 @@ BOUND_PART = Form(
     InvalidBoundError,
 )
 FLAG = Form(parse_flag, accept_flag, schema={"type": "boolean"})
-TEXT = Form(take_text, take_text, _not_empty, {"type": "string", "minLength": 1})
+TEXT = Form(take_text, take_text, schema={"type": "string", "minLength": 1})
 ULPS = replace(whole(0, (1 << 63) - 1, "2^63 - 1"), error=InvalidBoundError)
 CHUNK_BYTES = byte_size(64, 16 << 20)
 BUDGET = byte_size(0, 1 << 40)
 RESIDUE_LEVELS = Form(
     parse_whole, accept_whole, _odd, {"type": "integer", "minimum": 1, "maximum": 255}
 )
-FILL_VALUES = several(NUMBER, "number", 0, _as_it_is)
+FILL_VALUES = several(NUMBER, "number", 0)
 # Which counts of a variable, or of a row's id, that is there twice.
 DUPLICATES = one_of("error", "first", "last")
 PERIODS = several(BOUND_PART, "number", 1, _some_above_zero)

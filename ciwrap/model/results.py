@@ -10,17 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping  # noqa: TC003
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from ciwrap.model.coverage import Coverage, coverage_of
-from ciwrap.model.divergence import Divergence, first_divergence, first_numeric_divergence
+from ciwrap.model.divergence import Divergence, earliest
 from ciwrap.model.rules import VariableId  # noqa: TC001
 from ciwrap.model.variable_result import VariableResult  # noqa: TC001
 from ciwrap.model.verdict import Verdict
 from ciwrap.timeline import HistoryFacts  # noqa: TC001
-
-if TYPE_CHECKING:
-    from ciwrap.errors import ExitCode
 
 
 class MessageLevel(str, Enum):
@@ -128,13 +124,16 @@ class CheckResult:
 
     @property
     def first_divergence(self) -> Divergence | None:
-        """The earliest variable that does not match, of any kind."""
-        return first_divergence(self)
+        """The earliest variable that does not match, of any kind.
+
+        Variables of one side that the configuration lets go have no verdict, and are none.
+        """
+        return earliest(self, (one for one in self.variables if one.verdict is not Verdict.MATCH))
 
     @property
     def first_numeric_divergence(self) -> Divergence | None:
         """The earliest variable whose numbers differ."""
-        return first_numeric_divergence(self)
+        return earliest(self, (one for one in self.variables if one.verdict is Verdict.DIFFER))
 
     @property
     def max_drift_share(self) -> float | None:
@@ -169,10 +168,6 @@ class RunResult:
         worst = Verdict.worst(check.verdict for check in self.checks)
         if self.verdict.severity < worst.severity:
             raise ValueError(f"a verdict of {self.verdict} over checks whose worst is {worst}")
-
-    @property
-    def exit_code(self) -> ExitCode:
-        return self.verdict.exit_code
 
     @property
     def coverage(self) -> Coverage:

@@ -8,14 +8,13 @@ from enum import Enum
 from functools import total_ordering
 
 from ciwrap.errors import InvalidBoundError
-from ciwrap.model.forms import BOUND_PART, ULPS, Form, FormError
+from ciwrap.model.forms import BOUND_PART, ULPS, FormError
 
 
 def number_text(value: float) -> str:
     """The shortest decimal that reads back as the same double: `1e-6`, `0`, `0.25`, `inf`."""
     text = repr(float(value))
-    text = re.sub(r"e([+-])0*(\d)", lambda m: f"e{'-' if m[1] == '-' else ''}{m[2]}", text)
-    return text.removesuffix(".0")
+    return re.sub(r"e(-?)\+?0*(?=\d)", r"e\1", text).removesuffix(".0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +30,12 @@ class ErrorBound:
     ulps: int = 0
 
     def __post_init__(self) -> None:
-        for name, form in (("atol", BOUND_PART), ("rtol", BOUND_PART), ("ulps", ULPS)):
-            object.__setattr__(self, name, _plain(name, form, getattr(self, name)))
+        name = ""
+        try:
+            for name, form in (("atol", BOUND_PART), ("rtol", BOUND_PART), ("ulps", ULPS)):
+                object.__setattr__(self, name, form.from_python(getattr(self, name)))
+        except FormError as error:
+            raise InvalidBoundError(f"{name} {error.message}") from None
         if self.ulps and (self.atol or self.rtol):
             raise InvalidBoundError("ulps excludes atol and rtol; give one or the other")
 
@@ -65,14 +68,6 @@ class ErrorBound:
             except ValueError:
                 raise InvalidBoundError(f"{value!r} in {text!r} is no number") from None
         return cls(found.get("atol", 0.0), found.get("rtol", 0.0), int(found.get("ulps", 0)))
-
-
-def _plain(name: str, form: Form, value: object) -> float | int:
-    try:
-        number: float | int = form.from_python(value)
-    except FormError as error:
-        raise InvalidBoundError(f"{name} {error.message}") from None
-    return number
 
 
 @total_ordering

@@ -177,7 +177,8 @@ class VariableResult:
     def __post_init__(self) -> None:
         if self.verdict is Verdict.MATCH and self.differing_count != 0:
             raise ValueError(f"{self.id}: a match with {self.differing_count} differing elements")
-        if self.verdict is Verdict.MATCH and self.element_count and not self.compared_elements:
+        may_be_empty = self.verdict is Verdict.MATCH and self.element_count and self.masked_count
+        if may_be_empty and not self.compared_elements:
             raise ValueError(f"{self.id}: a match of which the mask left no element to compare")
         if self.verdict is Verdict.NOT_COMPARABLE and not self.reason:
             raise ValueError(f"{self.id}: not comparable, and no reason given")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ciwrap.golden.paths import binary_path
 from ciwrap.pytest_plugin.judge import NEW
 from ciwrap.report.failure import command_line, failure_lines
 from ciwrap.report.text import plural, safe_name, safe_text
@@ -25,7 +24,7 @@ def failure_text(title: str, outcome: Outcome, project: TestedProject) -> str:
         tail.append(f"  golden: {safe_text(result.golden_path)}{variant}")
     if outcome.pending:
         place = outcome.place
-        waiting = binary_path(place.under(project.pending.folder), place.name)
+        waiting = project.pending.store(place).path(place.name)
         tail.append(f"  the new numbers wait in {safe_text(project.shown(waiting))}")
         accept = command_line("ciwrap accept", result.name)
         reason = "" if outcome.word == NEW else " --reason '...'"

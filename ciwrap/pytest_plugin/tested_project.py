@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciwrap.config import find_config, load_config
+from ciwrap.config.loading import find_config, load_config
 from ciwrap.config.settings import DEFAULT_GOLDEN_DIR
 from ciwrap.errors import ConfigMissingError, UsageError
 from ciwrap.golden.places import TestPlace

@@ -97,6 +97,4 @@ def _root(project: TestedProject, place: Place) -> str | None:
 
 
 def binary_of(project: TestedProject, place: Place) -> Path:
-    from ciwrap.golden.paths import binary_path
-
-    return binary_path(place.under(project.golden_dir), place.name)
+    return project.goldens.at(place).path(place.name)

@@ -7,7 +7,6 @@ A reader of your own subclasses `Reader` and `Source`, registers in the entry-po
 from __future__ import annotations
 
 import contextlib
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,7 +16,7 @@ import numpy as np
 from ciwrap.arrays.dtypes import storage_dtype
 
 # FileRegion and Labels are part of what readers are written against, so they are offered here, too.
-from ciwrap.arrays.values import DEFAULT_SLAB_BYTES, HeldOnDevice, Signature, Values
+from ciwrap.arrays.values import DEFAULT_SLAB_BYTES, HeldOnDevice, Shaped, Values
 from ciwrap.arrays.values import FileRegion as FileRegion
 from ciwrap.arrays.values import Labels as Labels
 from ciwrap.closing import Closing
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class VariableInfo:
+class VariableInfo(Shaped):
     """One variable of a file, before any of it is read.
 
     dtype: array-protocol string with byte order as stored ("<f4", ">i8", "|b1", "|S12"), or "<bf2".
@@ -67,22 +66,6 @@ class VariableInfo:
     fault: str | None = None
     device: HeldOnDevice | None = None
     labels: Labels = ()
-
-    @property
-    def signature(self) -> Signature:
-        return Signature(self.dtype, tuple(self.shape), self.labels)
-
-    @property
-    def element_count(self) -> int:
-        return math.prod(self.shape)
-
-    @property
-    def item_bytes(self) -> int:
-        return storage_dtype(self.dtype).itemsize
-
-    @property
-    def byte_count(self) -> int:
-        return self.element_count * self.item_bytes
 
 
 class Source(Closing):
@@ -146,7 +129,6 @@ class SourceValues(Values):
         self._info = info
         self.dtype = info.dtype
         self.shape = info.shape
-        self.item_bytes = info.item_bytes
         self.labels = info.labels
 
     @property

@@ -18,10 +18,10 @@ from ciwrap.errors import (
 )
 from ciwrap.model import VariableId
 from ciwrap.patterns import PathMatch, PathPattern
-from ciwrap.readers.registry import is_known_suffix, is_output_folder, knows_suffix, reader_for
+from ciwrap.readers.registry import is_known_suffix, is_output_folder, reader_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ciwrap.readers.base import Reader, Source, VariableInfo
 
@@ -228,12 +228,12 @@ class _Search:
         if (self._root / text).is_dir() and not is_store:
             base = "" if text == "." else f"{text}/"
             names = self._kept(base, self._root / text, "the folder holds no files")
-            self._take(names, lambda name: self._in_folder(base, name))
+            self._take([(name, self._in_folder(base, name)) for name in names])
         elif (self._root / text).exists():
             reader_for(
                 self._root / text, self._format_name
             )  # asked for by name, so it must be known
-            self._take([text], self._from_layout)
+            self._take([(text, self._from_layout(text))])
         else:
             pattern = PathPattern(text)
             if pattern.is_literal:
@@ -243,7 +243,7 @@ class _Search:
             names = [n for n in self._kept(base, self._root / base, nothing) if pattern.match(n)]
             if not names:
                 raise OutputMissingError(nothing, file=self._root, remedy=_REMEDY)
-            self._take(names, lambda name: self._by_pattern(pattern, name))
+            self._take([(name, self._by_pattern(pattern, name)) for name in names])
 
     def _kept(self, base: str, folder: Path, nothing: str) -> list[str]:
         """Files below the folder, relative to root, that are not excluded."""
@@ -252,26 +252,28 @@ class _Search:
                 f"there is no such folder, so {nothing}", file=folder, remedy=_REMEDY
             )
         names = [base + name for name in _walk(folder, self._format_name)]
-        kept = [name for name in names if not any(one.match(name) for one in self._excluded)]
-        self._left_out.update(set(names) - set(kept))
-        if not kept:
+        if self._excluded:
+            left_out = {name for name in names if any(one.match(name) for one in self._excluded)}
+            self._left_out |= left_out
+            names = [name for name in names if name not in left_out]
+        if not names:
             raise OutputMissingError(nothing, file=folder, remedy=_REMEDY)
-        return kept
+        return names
 
-    def _take(self, names: list[str], locate: Callable[[str], _Place | None]) -> None:
+    def _take(self, places: list[tuple[str, _Place | None]]) -> None:
+        """Takes files by their names relative to root; None: no layout fits the name."""
         found = []
         companions: set[Path] = set()
-        for name in names:
+        for name, place in places:
             path = self._root / name
-            is_known = self._format_name is not None or knows_suffix(path)
+            is_known = self._format_name is not None or is_known_suffix(path.suffix)
             reader = reader_for(path, self._format_name) if is_known else None
             if reader is not None:
                 companions.update(reader.companions(path))
-            found.append((name, path, reader))
-        for name, path, reader in found:
+            found.append((path, place, reader))
+        for path, place, reader in found:
             if path in companions or path in self._files:
                 continue
-            place = locate(name)
             if place is None or reader is None:
                 self._unmatched[path] = None
                 continue

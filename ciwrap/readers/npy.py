@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import CorruptFileError
 from ciwrap.model.formats import OWN_FORMATS
-from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo
+from ciwrap.readers.base import Reader, Source, VariableInfo
 from ciwrap.readers.files import InputFile
 from ciwrap.readers.npy_array import NpyArray
-from ciwrap.readers.npy_format import read_header
+from ciwrap.readers.npy_format import MAX_HEAD_BYTES, read_header
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,33 +45,21 @@ class NpySource(Source):
         self.path = path
         self._file = InputFile(path)
         with closed_on_error(self.close):
-            self._open(name)
+            head = self._file.read_at(0, min(MAX_HEAD_BYTES, self._file.byte_count))
+            header = read_header(io.BytesIO(head).read, name=name, file=path)
+            expected = header.data_offset + header.data_bytes
+            if self._file.byte_count != expected:
+                raise self._other_size(expected)
+        self._array = NpyArray(header, self._file.read_at, header.data_offset)
+        self.variables = self._array.infos(path, header.data_offset)
 
-    def _open(self, name: str) -> None:
-        position = 0
-
-        def take(count: int) -> bytes:
-            nonlocal position
-            data = self._file.read_some(position, count)
-            position += len(data)
-            return data
-
-        header = read_header(take, name=name, file=self.path)
-        expected = header.data_offset + header.data_bytes
-        if self._file.byte_count != expected:
-            what = "is truncated" if self._file.byte_count < expected else "has bytes left over"
-            raise CorruptFileError(
-                f"{what}: it has {self._file.byte_count} bytes, its header says {expected}",
-                file=self.path,
-                remedy="write it again",
-            )
-        self._array = NpyArray(
-            header, lambda offset, count: self._file.read_at(header.data_offset + offset, count)
+    def _other_size(self, expected: int) -> CorruptFileError:
+        what = "is truncated" if self._file.byte_count < expected else "has bytes left over"
+        return CorruptFileError(
+            f"{what}: it has {self._file.byte_count} bytes, its header says {expected}",
+            file=self.path,
+            remedy="write it again",
         )
-        region = None
-        if header.is_plain and not header.fortran_order:
-            region = FileRegion(str(self.path), header.data_offset, header.data_bytes)
-        self.variables = self._array.infos(region)
 
     def read(self, name: str, first_element: int, count: int) -> NDArray[Any]:
         info = self.checked_range(name, first_element, count)

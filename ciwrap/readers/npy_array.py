@@ -13,6 +13,7 @@ from ciwrap.readers.fortran import FortranOrder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -20,22 +21,32 @@ if TYPE_CHECKING:
 
 
 class NpyArray:
-    """Reads elements of the array's variables. read_at(offset, count) gives bytes of the data."""
+    """Reads elements of the array's variables. read_at(offset, count) gives bytes of what holds the
+    data, which begin at `start` there.
+    """
 
-    def __init__(self, header: NpyHeader, read_at: Callable[[int, int], bytes | bytearray]) -> None:
+    def __init__(
+        self, header: NpyHeader, read_at: Callable[[int, int], bytes | bytearray], start: int = 0
+    ) -> None:
         self._header = header
         self._read_at = read_at
-        self._fortran = (
-            FortranOrder(header.shape, header.stored_dtype, read_at)
-            if header.fortran_order
-            else None
-        )
+        self._start = start
+        self._fortran = None
+        if header.fortran_order:
+            self._fortran = FortranOrder(
+                header.shape,
+                header.stored_dtype,
+                lambda offset, count: read_at(start + offset, count),
+            )
 
-    def infos(self, region: FileRegion | None) -> tuple[VariableInfo, ...]:
-        """One per field; the region is that of the whole array."""
+    def infos(self, path: Path, start: int | None) -> tuple[VariableInfo, ...]:
+        """One per field. start: where the array's bytes begin in the file; None if it is packed."""
+        header, region = self._header, None
+        if start is not None and header.dtype.names is None and not header.fortran_order:
+            region = FileRegion(str(path), start, header.data_bytes)
         return tuple(
-            VariableInfo(field.name, field.dtype, (*self._header.shape, *field.inner_shape), region)
-            for field in self._header.fields
+            VariableInfo(field.name, field.dtype, (*header.shape, *field.inner_shape), region)
+            for field in header.fields
         )
 
     def read(self, field_number: int, first: int, count: int) -> NDArray[Any]:
@@ -46,13 +57,11 @@ class NpyArray:
             return np.empty(0, dtype=field.dtype)
         record, within = divmod(first, per_record)
         record_count = (within + count + per_record - 1) // per_record
-        records = self._records(record, record_count)
+        if self._fortran is not None:
+            records = self._fortran.read(record, record_count)
+        else:
+            item = self._header.dtype.itemsize
+            data = self._read_at(self._start + record * item, record_count * item)
+            records = np.frombuffer(data, self._header.stored_dtype)
         values: NDArray[Any] = extract(records, self._header.dtype, field)
         return values[within : within + count]
-
-    def _records(self, first: int, count: int) -> NDArray[Any]:
-        if self._fortran is not None:
-            return self._fortran.read(first, count)
-        item = self._header.dtype.itemsize
-        data = self._read_at(first * item, count * item)
-        return np.frombuffer(data, self._header.stored_dtype)

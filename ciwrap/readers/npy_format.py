@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # NumPy's own limit for text that goes through the Python parser.
 MAX_HEADER_BYTES = 10_000
+# With what stands before that text: magic bytes, version, and the length of the text.
+MAX_HEAD_BYTES = len(MAGIC_PREFIX) + 2 + 4 + MAX_HEADER_BYTES
 MAX_DIMENSIONS = 32
 # A length written by Python 2.
 _LONG = re.compile(r"(?<=\d)L(?=\s*[,)])")
@@ -37,22 +39,14 @@ class NpyHeader:
     fields: tuple[Field, ...]
 
     @property
-    def element_count(self) -> int:
-        return math.prod(self.shape)
-
-    @property
     def data_bytes(self) -> int:
-        return self.element_count * self.dtype.itemsize
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the elements are plain values and not records."""
-        return self.dtype.names is None
+        return math.prod(self.shape) * self.dtype.itemsize
 
     @property
     def stored_dtype(self) -> np.dtype[Any]:
-        """What elements are moved about as: records as plain bytes."""
-        return self.dtype if self.is_plain else np.dtype((np.void, self.dtype.itemsize))
+        """What elements are moved about as: plain values as they are, records as plain bytes."""
+        is_record = self.dtype.names is not None
+        return np.dtype((np.void, self.dtype.itemsize)) if is_record else self.dtype
 
 
 def read_header(

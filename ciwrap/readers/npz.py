@@ -16,7 +16,7 @@ from ciwrap.errors import (
     UnsupportedFormatError,
 )
 from ciwrap.model.formats import OWN_FORMATS
-from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo, reading
+from ciwrap.readers.base import Reader, Source, VariableInfo, reading
 from ciwrap.readers.files import InputFile
 from ciwrap.readers.npy_array import NpyArray
 from ciwrap.readers.npy_format import NpyHeader, read_header
@@ -166,13 +166,8 @@ class _Member:
         if self._stored_at is not None:
             self._check_sum(self._stored_at)
         self.array = NpyArray(self.header, self._read_at)
-        region = None
-        is_in_order = self.header.is_plain and not self.header.fortran_order
-        if self._stored_at is not None and is_in_order:
-            region = FileRegion(
-                str(file.path), self._stored_at + self.header.data_offset, self.header.data_bytes
-            )
-        self.infos = self.array.infos(region)
+        begin = None if self._stored_at is None else self._stored_at + self.header.data_offset
+        self.infos = self.array.infos(file.path, begin)
 
     def _data_offset(self) -> int:
         """Where a stored member's bytes begin in the file."""

@@ -56,13 +56,11 @@ def reader_for(path: Path, format_name: str | None = None) -> Reader:
     )
 
 
-def knows_suffix(path: Path) -> bool:
-    """Whether some reader opens files of this suffix. Raises ReaderPluginError for a broken one."""
-    return is_known_suffix(path.suffix)
-
-
 def is_known_suffix(suffix: str) -> bool:
-    """The same for a suffix with its dot, or ''."""
+    """Whether some reader opens files of this suffix (with its dot, or '').
+
+    Raises ReaderPluginError for a broken one.
+    """
     if suffix.lower() in _OWN_SUFFIXES:
         return True
     try:
@@ -77,7 +75,7 @@ def is_output_folder(path: Path, format_name: str | None = None) -> bool:
 
     Raises as `reader_for` does, but not for a suffix that no reader knows.
     """
-    if format_name is None and not (path.suffix and knows_suffix(path)):
+    if format_name is None and not (path.suffix and is_known_suffix(path.suffix)):
         return False
     return path.is_dir() and reader_for(path, format_name).is_output(path)
 

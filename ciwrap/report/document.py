@@ -158,7 +158,7 @@ def to_document(result: RunResult, *, exit_code: int | None = None) -> dict[str,
         "schema_version": SCHEMA_VERSION,
         "kind": body.pop("kind"),
         "verdict": body.pop("verdict"),
-        "exit_code": int(result.exit_code if exit_code is None else exit_code),
+        "exit_code": int(result.verdict.exit_code if exit_code is None else exit_code),
         "verdict_counts": {
             verdict.value: count for verdict, count in result.verdict_counts.items()
         },

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from ciwrap.details import Pattern
 from ciwrap.model import Divergence, DivergenceKind, MessageLevel, Verdict
+from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.text import (
     grouped_number,
-    grouped_plural,
     index_text,
     plural,
     safe_name,

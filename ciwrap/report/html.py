@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from ciwrap.model import MessageLevel, Verdict
+from ciwrap.model.coverage import grouped_plural
 from ciwrap.report import findings
 from ciwrap.report.cards import card_of
 from ciwrap.report.environment import Environment, differing_keys, environments_of
@@ -24,7 +25,6 @@ from ciwrap.report.paths import portable
 from ciwrap.report.text import (
     bytes_text,
     capital,
-    grouped_plural,
     safe_name,
     safe_text,
     seconds_text,

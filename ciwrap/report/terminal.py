@@ -20,6 +20,7 @@ from ciwrap.report.text import (
 )
 from ciwrap.report.timelines import divergence_lines, timeline_lines
 from ciwrap.report.wording import (
+    command_ending,
     detail_lines,
     evidence_words,
     headline,
@@ -35,10 +36,11 @@ if TYPE_CHECKING:
     from ciwrap.model import CommandOutcome, Message
 
 DEFAULT_MOST_VARIABLES = 8
-_STYLES = {
-    Verdict.MATCH: "bold green",
-    Verdict.DIFFER: "bold red",
-    Verdict.NOT_COMPARABLE: "bold magenta",
+# The word of each verdict, and its style.
+_WORDS = {
+    Verdict.MATCH: ("match", "bold green"),
+    Verdict.DIFFER: ("DIFFER", "bold red"),
+    Verdict.NOT_COMPARABLE: ("NOT COMPARABLE", "bold magenta"),
 }
 _LEVEL_STYLES = {
     MessageLevel.ERROR: "bold magenta",
@@ -83,7 +85,8 @@ def render(
         if result.kind != "compare":
             console.print(_check_head(check))
         _render_check(check, console, limit, verbose)
-    _render_hint(result, console)
+    if result.verdict is not Verdict.MATCH:
+        _render_hint(result, console)
     if verbose:
         console.print(Text(f"took {seconds_text(result.seconds)}", style="dim"))
 
@@ -97,17 +100,12 @@ def _render_hint(result: RunResult, console: Console) -> None:
         console.print(Text(f"  {hint}", style="dim"))
 
 
-def _word(verdict: Verdict) -> str:
-    return verdict.words.upper() if verdict is not Verdict.MATCH else verdict.words
-
-
 def _title(result: RunResult) -> Text:
-    counts = result.verdict_counts
-    total = sum(counts.values())
+    total = sum(len(check.variables) for check in result.checks)
     text = Text()
-    text.append(_word(result.verdict), style=_STYLES[result.verdict])
-    coverage = result.coverage
+    text.append(*_WORDS[result.verdict])
     if result.verdict is Verdict.MATCH:
+        coverage = result.coverage
         if coverage.left_out:
             text.append(f", but {left_out_words(coverage, result.kind)}", style="bold")
         every = "all " if total > 1 and coverage.is_whole else ""
@@ -115,6 +113,7 @@ def _title(result: RunResult) -> Text:
     elif not total:
         text.append(f"  {plural(len(result.checks), 'check')}")
     else:
+        counts = result.verdict_counts
         said = [
             f"{counts[verdict]} {verdict.words}"
             for verdict in Verdict.worst_first()
@@ -126,7 +125,7 @@ def _title(result: RunResult) -> Text:
 
 def _check_head(check: CheckResult) -> Text:
     head = Text("  ")
-    head.append(_word(check.verdict), style=_STYLES[check.verdict])
+    head.append(*_WORDS[check.verdict])
     head.append(f"  {safe_name(check.name)}")
     if check.golden_path is not None:
         head.append(f"  ({safe_text(check.golden_path)})", style="dim")
@@ -138,18 +137,11 @@ def _render_check(check: CheckResult, console: Console, limit: int | None, verbo
         _render_command(check.command, console)
     for message in check.messages:
         render_message(message, console, indent=4)
-    ordered = worst_first(check.variables)
-    bad = [variable for variable in ordered if variable.verdict is not Verdict.MATCH]
-    good = [variable for variable in ordered if variable.verdict is Verdict.MATCH]
-    groups = _grouped(bad)
-    shown = groups if limit is None else groups[:limit]
-    for group in shown:
-        _render_variable(group, console, verbose)
-    rest = len(bad) - sum(len(group) for group in shown)
-    if rest:
-        console.print(Text(f"    ... and {rest} more (--verbose or --json show all)"))
+    good = [variable for variable in check.variables if variable.verdict is Verdict.MATCH]
+    if len(good) < len(check.variables):
+        _render_unmatched(check, console, limit, verbose)
     if verbose:
-        for variable in good:
+        for variable in worst_first(good):
             _render_variable([variable], console, verbose)
     elif good:
         console.print(_matches_line(good))
@@ -157,10 +149,27 @@ def _render_check(check: CheckResult, console: Console, limit: int | None, verbo
     if verbose and check.left_out_variables:
         names = ", ".join(safe_name(one.text) for one in check.left_out_variables)
         console.print(Text(f"      left out: {names}", style="dim"))
-    _render_first_divergence(check, console)
-    _render_timelines(check, console)
+    if check.verdict is not Verdict.MATCH:
+        _render_first_divergence(check, console)
+    if check.history is not None:
+        for number, text in enumerate(timeline_lines(check.history)):
+            console.print(Text(f"{'      ' if number else '    '}{text}"))
     if verbose:
         _render_costs(check, console)
+
+
+def _render_unmatched(
+    check: CheckResult, console: Console, limit: int | None, verbose: bool
+) -> None:
+    """The variables that do not match, the worst first, and how many more there are."""
+    bad = [one for one in worst_first(check.variables) if one.verdict is not Verdict.MATCH]
+    groups = _grouped(bad)
+    shown = groups if limit is None else groups[:limit]
+    for group in shown:
+        _render_variable(group, console, verbose)
+    rest = len(bad) - sum(len(group) for group in shown)
+    if rest:
+        console.print(Text(f"    ... and {rest} more (--verbose or --json show all)"))
 
 
 def _matches_line(good: list[VariableResult]) -> Text:
@@ -170,12 +179,14 @@ def _matches_line(good: list[VariableResult]) -> Text:
     if kinds:
         said = [kind if len(kinds) == 1 else f"{kinds[kind]} {kind}" for kind in sorted(kinds)]
         text.append(f" [{', '.join(said)}]")
-    moved = [(share, variable) for variable in good if (share := used_share(variable)) is not None]
-    if moved:
-        share, variable = max(moved, key=lambda pair: pair[0])
-        text.append(used_words(share))
-        if share and len(good) > 1:
-            text.append(f" (by {safe_name(variable.id.text)})")
+    most, mover = None, None
+    for variable in good:
+        share = used_share(variable)
+        if share is not None and (most is None or share > most):
+            most, mover = share, variable
+    text.append(used_words(most))
+    if most and mover is not None and len(good) > 1:
+        text.append(f" (by {safe_name(mover.id.text)})")
     return text
 
 
@@ -193,7 +204,7 @@ def _grouped(variables: list[VariableResult]) -> list[list[VariableResult]]:
 def _render_variable(group: list[VariableResult], console: Console, verbose: bool) -> None:
     variable = group[0]
     line = Text("    ")
-    line.append(_word(variable.verdict), style=_STYLES[variable.verdict])
+    line.append(*_WORDS[variable.verdict])
     line.append("  ")
     names = group if verbose else group[:_MOST_NAMES]
     line.append(", ".join(safe_name(one.id.text) for one in names), style="bold")
@@ -232,12 +243,6 @@ def _render_first_divergence(check: CheckResult, console: Console) -> None:
         console.print(line)
 
 
-def _render_timelines(check: CheckResult, console: Console) -> None:
-    if check.history is not None:
-        for number, text in enumerate(timeline_lines(check.history)):
-            console.print(Text(f"{'      ' if number else '    '}{text}"))
-
-
 def _render_costs(check: CheckResult, console: Console) -> None:
     parts = [f"took {seconds_text(check.seconds)}"]
     if check.bytes_read is not None:
@@ -265,12 +270,7 @@ def render_message(message: Message, console: Console, *, indent: int) -> None:
 def _render_command(command: CommandOutcome, console: Console) -> None:
     if command.exit_code == 0 and not command.timed_out:
         return
-    if command.timed_out:
-        ending = f"ran out of time after {seconds_text(command.seconds)}"
-    elif command.exit_code is None:
-        ending = "could not be run"
-    else:
-        ending = f"ended with exit code {command.exit_code}"
+    ending = command_ending(command)
     console.print(Text(f"    command {safe_name(command.command)!r} {ending}"))
     for line in command.output_tail.splitlines()[-_TAIL_LINES:]:
         console.print(Text(f"      | {safe_text(line)}", style="dim"))

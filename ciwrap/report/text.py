@@ -42,11 +42,6 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def grouped_plural(count: int, noun: str) -> str:
-    """`1 variable`, `2,000 variables`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def capital(text: str) -> str:
     """As the beginning of a sentence."""
     return text[:1].upper() + text[1:]

@@ -8,8 +8,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ciwrap.model import Evidence, Verdict
+from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.text import (
-    grouped_plural,
     index_text,
     percent_text,
     plural,

@@ -159,8 +159,10 @@ def _for_variant(project: Project, looked: PendingChange, variant: str) -> Pendi
             " of machine"
         )
     change = _change(looked.stored, project.goldens.at(place), place, None)
-    root = change.old.root
-    base = structs.replace(looked.base, base_root=root, kind="changed" if root else "new")
+    is_there = change.old.golden is not None or change.old.problem is not None
+    base = structs.replace(
+        looked.base, base_root=change.old.root, kind="changed" if is_there else "new"
+    )
     return replace(looked, place=place, base=base, change=change)
 
 

@@ -36,7 +36,7 @@ from ciwrap.golden.manifest import (
     rows_of,
 )
 from ciwrap.golden.places import Place, check_matches
-from ciwrap.golden.store import GoldenStores
+from ciwrap.golden.store import GoldenStore, GoldenStores
 from ciwrap.golden.work_folder import WORK_DIR, keep_out_of_git
 from ciwrap.review.pending_index import (
     INDEX_NAME,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from ciwrap import _core
     from ciwrap.arrays.values import Labels
-    from ciwrap.golden.store import GoldenStore, StoredGolden
+    from ciwrap.golden.store import StoredGolden
     from ciwrap.model import VariableId
 
 PENDING_DIR = f"{WORK_DIR}/pending"
@@ -106,7 +106,7 @@ class PendingGoldens:
         self._stores.close()
 
     def contains(self, place: Place) -> bool:
-        return paths.manifest_path(place.under(self.folder), place.name).exists()
+        return self.store(place).manifest_path(place.name).exists()
 
     def write(
         self,
@@ -143,8 +143,7 @@ class PendingGoldens:
         return stored
 
     def result_path(self, place: Place) -> Path:
-        folder = place.under(self.folder)
-        return folder / f"{paths.escape_name(place.name)}{RESULT_SUFFIX}"
+        return self.folder / place.folder / f"{paths.escape_name(place.name)}{RESULT_SUFFIX}"
 
     def read_result(self, place: Place) -> Any:
         """The document of the comparison; None if it is not there, or is no JSON."""
@@ -288,7 +287,7 @@ def _pending_golden(folder: str, path: Path, manifest: Manifest) -> PendingGolde
     binary = path.with_name(path.name.removesuffix(paths.MANIFEST_SUFFIX) + paths.BINARY_SUFFIX)
     if manifest.pending is None:
         raise DocumentError("does not say what it was made from")
-    if not manifest.check or paths.binary_path(path.parent, manifest.check) != binary:
+    if not manifest.check or GoldenStore(path.parent).path(manifest.check) != binary:
         raise DocumentError(f"is of check {manifest.check!r}, and lies in another's place")
     return PendingGolden(Place(folder, manifest.check), binary, manifest, manifest.pending)
 

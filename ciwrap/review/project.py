@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import UsageError
+from ciwrap.golden.places import Place
 
 if TYPE_CHECKING:
     from ciwrap.config import Check, Config
@@ -41,7 +42,7 @@ class Project:
     @property
     def store(self) -> GoldenStore:
         """The goldens of the configuration's checks."""
-        return self.goldens.top
+        return self.goldens.at(Place("", ""))
 
     @property
     def golden_dir_text(self) -> str:

@@ -13,7 +13,8 @@ import pytest
 from command_line import call, call_apart
 
 from ciwrap.compare.check import check_outputs
-from ciwrap.config import CONFIG_NAME, load_config
+from ciwrap.config import CONFIG_NAME
+from ciwrap.config.loading import load_config
 from ciwrap.demo.simulation import Settings, run_simulation
 from ciwrap.demo.story import CHECK, copy_project, run_demo
 from ciwrap.golden.store import GoldenStore

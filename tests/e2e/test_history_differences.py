@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,30 @@ def test_first_divergence_and_timelines(
     shown = capsys.readouterr().out
     assert "first divergence: iter 10 / rank 1 / x [2, 3]: " in shown
     assert "..#" in shown
+
+
+def test_data_are_looked_at_twice_only_for_a_document(
+    tmp_path: Path, runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is printed shows no samples and maps, for which a document takes a second look."""
+    a, b = runs
+    change(path_of(b, 10, 1, "x"), (2, 3), by=4 * ATOL)
+    capture(tmp_path, a, f"--atol={ATOL}")
+    capture(tmp_path, b, f"--atol={ATOL}")
+    capsys.readouterr()
+    target = tmp_path / "result.json"
+    told, read = [], []
+    for more in ((), ("--json", str(target)), ()):
+        assert run_cli(["compare", str(a), str(b), "--verbose", *more]) == 1
+        lines = capsys.readouterr().out.splitlines()
+        (costs,) = (line for line in lines if ", read " in line)
+        read.append(costs.partition(", read ")[2].partition(",")[0])
+        told.append([line for line in lines if not line.lstrip().startswith("took ")])
+    assert told[0] == told[1] == told[2]
+    assert read[0] == read[2] != read[1]
+    variables = json.loads(target.read_text())["checks"][0]["variables"]
+    (differing,) = (one for one in variables if one["verdict"] == "differ")
+    assert differing["details"]["worst_elements"]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciwrap.errors import UsageError
-from ciwrap.golden.paths import binary_path
 from ciwrap.golden.places import Place, TestPlace, check_matches
+from ciwrap.golden.store import GoldenStores
 
 if TYPE_CHECKING:
     from plugin.conftest import Suite
@@ -47,7 +47,7 @@ def test_a_place_tells_its_check(test: TestPlace) -> None:
 def test_no_two_checks_share_a_file(one: TestPlace, other: TestPlace) -> None:
     def path(test: TestPlace) -> tuple[str, str]:
         place = test.place
-        return place.folder, str(binary_path(place.under(Path("golden")), place.name))
+        return place.folder, str(GoldenStores(Path("golden")).at(place).path(place.name))
 
     if one != other:
         assert path(one) != path(other)

@@ -36,7 +36,7 @@ LONG = os.environ.get("CIWRAP_LONG") == "1"
 ATOL = 1e-3
 CONFIG = f"version: 1\ndefaults: {{atol: {ATOL}, evidence: data}}\nchecks:\n  c: {{outputs: out}}\n"
 MATCH, DIFFER, NOT_COMPARABLE = 0, 1, 3
-COMMANDS = ("accept", "check --pending", "accept --pending", "check", "reject --all")
+COMMANDS = ("accept", "check --pending", "accept --pending") * 3 + ("check", "reject --all")
 # What is added to a value: within the bound, beyond it, and neither.
 MOVES = {"within": 0.3 * ATOL, "beyond": 5 * ATOL, "nan": np.nan, "inf": np.inf}
 CHANGES = ("none", "within", "beyond", "as accepted", "another shape", "one less", "nan", "inf")
@@ -223,5 +223,5 @@ def arrays_of(golden: StoredGolden) -> Arrays:
 
 TestGoldens = Goldens.TestCase
 TestGoldens.settings = settings(
-    max_examples=200 if LONG else 20, stateful_step_count=50 if LONG else 15, deadline=None
+    max_examples=200 if LONG else 30, stateful_step_count=50 if LONG else 20, deadline=None
 )

@@ -13,9 +13,8 @@ import pytest
 import yaml
 from unit.config_texts import FULL, ROOT, check_with, load
 
-from ciwrap import config
-from ciwrap.config import find_config, json_schema, load_config
-from ciwrap.config.loading import READER_GROUP
+from ciwrap.config.editor_schema import json_schema
+from ciwrap.config.loading import READER_GROUP, find_config, load_config
 from ciwrap.config.schema import OPTIONS
 from ciwrap.errors import ConfigError, ConfigMissingError
 from ciwrap.model import ErrorBound, EvidencePolicy, VariableId
@@ -140,8 +139,9 @@ def test_schema_file_is_current() -> None:
 
 
 def test_the_schema_can_be_asked_for_again() -> None:
-    """Not even the module that makes it takes its name in the package."""
-    assert config.json_schema() == config.json_schema()
+    first = json_schema()
+    first.clear()
+    assert "properties" in json_schema()
 
 
 def test_schema_accepts_what_loads() -> None:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import yaml
 
-from ciwrap.config import make_starter
 from ciwrap.config.loading import load_text
-from ciwrap.config.starter import FoundFile, FoundVariable
+from ciwrap.config.starter import FoundFile, FoundVariable, make_starter
 from ciwrap.model import VariableId
 from ciwrap.readers import find_outputs, variables_of
 from ciwrap.readers.survey import MAX_FILES, survey

@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciwrap.golden.paths import (
-    binary_path,
     escape_name,
-    manifest_path,
     stored_stems,
     unescape_name,
 )
+from ciwrap.golden.store import GoldenStore
 
 names = st.text(min_size=1, max_size=60)
 
@@ -33,9 +32,10 @@ def test_two_names_never_share_a_file(one: str, other: str) -> None:
 
 @given(names)
 def test_a_name_stays_in_its_folder(name: str) -> None:
-    path = binary_path(Path("golden"), name)
+    store = GoldenStore("golden")
+    path = store.path(name)
     assert path.parent == Path("golden")
-    assert len(manifest_path(Path("golden"), name).name) < 250
+    assert len(store.manifest_path(name).name) < 250
     assert path.name.isascii()
     assert not path.name.startswith(".")
 
@@ -72,9 +72,9 @@ def test_an_empty_name_is_refused() -> None:
 
 
 def test_stems_of_halves_and_wholes(tmp_path: Path) -> None:
-    manifest_path(tmp_path, "a").touch()
-    binary_path(tmp_path, "a").touch()
-    binary_path(tmp_path, "b").touch()
+    store = GoldenStore(tmp_path)
+    for path in (store.manifest_path("a"), store.path("a"), store.path("b")):
+        path.touch()
     (tmp_path / "c.golden.next").touch()
     (tmp_path / ".ciwrap.lock").touch()
     assert stored_stems(tmp_path) == ["a", "b"]

@@ -151,7 +151,7 @@ def test_first_divergence_is_the_earliest_in_the_history() -> None:
         Verdict.DIFFER: 2,
         Verdict.NOT_COMPARABLE: 0,
     }
-    assert run.exit_code == 1
+    assert run.verdict.exit_code == 1
 
 
 @pytest.mark.parametrize("kind", ["missing", "extra", "not_comparable"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ciwrap.config import CommandSettings
-from ciwrap.config.loading import load, load_runs, load_text
+from ciwrap.config.loading import load_config, load_runs, load_text
 from ciwrap.config.placeholders import RunPlace, placeholders_in
 from ciwrap.errors import ConfigError, UsageError
 from ciwrap.repeat.plan import find_factors, make_plan
@@ -90,7 +90,7 @@ def test_what_a_configuration_says_of_a_run(tmp_path: Path) -> None:
     assert other is not None
     assert other.words == "other 77"
     assert (config.placeholders, config.output_placeholders) == ({"run", "seed"}, {"run"})
-    single = load(path)
+    single = load_config(path)
     assert single.check("a").outputs == ("out_1/iter_{iteration:d}/{name}.npy",)
     assert single.command is not None
     assert single.command.env == {"SEED": "1"}

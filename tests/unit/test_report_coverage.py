@@ -209,7 +209,7 @@ def test_no_output_claims_more_than_was_compared(output: str, case: str) -> None
         assert "elements" in claim[0], claim
         # The other check has compared all of its elements; the masked variable has not.
         assert not is_masked or output in ("page", "terminal"), claim
-    assert run.exit_code == 0
+    assert run.verdict.exit_code == 0
 
 
 @pytest.mark.parametrize("output", OUTPUTS)

@@ -75,3 +75,45 @@ def test_exactly_the_leaves_that_do_not_match(
         patch.setattr(stage_one, "_READ_ALL_UP_TO", most)
         found = suspects(tmp_path_factory.mktemp("trees"), *trees)
     assert found == sorted(wanted)
+
+
+@pytest.mark.parametrize("leaf", [0, 5, 16, 300, 1023])
+@pytest.mark.parametrize("side", [0, 1])
+def test_one_leaf_among_equal_ones_is_found_and_few_are_read(
+    leaf: int, side: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All nodes of a level are equal but one: who looks at a wrong one sees nothing."""
+    arrays = [np.zeros(1024 * PER_CHUNK, dtype=np.float32) for _ in range(2)]
+    arrays[side][leaf * PER_CHUNK] = 1
+    parameters = _core.TreeParameters("<f4", atol=0.25, chunk_bytes=CHUNK_BYTES, arity=4)
+    trees = [_core.build_tree(parameters, array) for array in arrays]
+    read: list[tuple[int, int]] = []
+    real = CaptureFile.read
+
+    def noted(self: CaptureFile, offset: int, size: int) -> bytes:
+        read.append((offset, size))
+        return real(self, offset, size)
+
+    monkeypatch.setattr(stage_one, "_READ_ALL_UP_TO", 0)
+    monkeypatch.setattr(CaptureFile, "read", noted)
+    assert suspects(tmp_path, trees[0], trees[1]) == [leaf]
+    # Of each tree the levels above the leaves, and the leaf with the three beside it.
+    upper = 1 + 4 + 16 + 64 + 256
+    assert [size for _, size in read] == [16 * upper, 16 * upper, 16 * 4, 16 * 4]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "stretches"),
+    [
+        ([], []),
+        ([3], [(3, 4)]),
+        ([3, 4, 259, 516], [(3, 260), (516, 517)]),
+        ([3, 260], [(3, 4), (260, 261)]),
+        (range(250), [(0, 1000)]),
+        (range(249), [(0, 249)]),
+    ],
+)
+def test_neighbouring_leaves_are_read_in_one_go(
+    nodes: list[int], stretches: list[tuple[int, int]]
+) -> None:
+    assert stage_one._stretches(np.array(nodes, dtype=np.int64), 1000) == stretches

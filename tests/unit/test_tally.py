@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ciwrap.arrays.values import Signature
 from ciwrap.catalog.rules import Rules
 from ciwrap.compare.law import begun
 from ciwrap.compare.outcome import Outcome
-from ciwrap.compare.tally import GOLDEN, check_result
+from ciwrap.compare.tally import (
+    GOLDEN,
+    MOST_DETAILED_NAMES,
+    RUNS,
+    DetailKeeper,
+    check_result,
+)
 from ciwrap.errors import CorruptFileError
 from ciwrap.model import (
     CheckResult,
+    Details,
     MessageLevel,
     StrictVariables,
     VariableId,
@@ -96,3 +105,114 @@ def test_an_error_is_not_comparable_whatever_matches() -> None:
     told = result(NONE, found)
     assert told.verdict is Verdict.NOT_COMPARABLE
     assert "that could be read" in told.messages[-1].text
+
+
+def test_what_is_told_besides() -> None:
+    found = outcome(missing=True, extra=True)
+    found.notes = ["twice", "twice", "once"]
+    found.unused = ["it is damaged", "it is damaged"]
+    found.errors = [CorruptFileError("is cut off", file="a.npy")]
+    found.engine, found.capture_bytes_read, found.data_bytes_read = "pread", 3, 5
+    rules = Rules(
+        lambda *_: VariableSettings(), lambda _: False, strict_variables=StrictVariables.NONE
+    )
+    told = check_result("c", found, rules, RUNS, messages=["first of all"])
+    assert [(message.level.value, message.text) for message in told.messages] == [
+        ("warning", "first of all"),
+        ("warning", "twice"),
+        ("warning", "once"),
+        ("warning", "a capture is not used: it is damaged"),
+        ("error", "a.npy: is cut off"),
+        (
+            "warning",
+            "old: is on the first side only that could be read; write it in both runs",
+        ),
+        ("warning", "new: is on the second side only; write it in both runs"),
+    ]
+    assert [message.variable for message in told.messages[-2:]] == ["old", "new"]
+    assert (told.name, told.engine, told.bytes_read) == ("c", "pread", 8)
+
+
+def test_variables_on_one_side_have_the_reason_and_the_remedy() -> None:
+    told = result(BOTH, outcome(missing=True, extra=True))
+    assert {one.name: one.reason for one in told.variables if one.reason} == {
+        "new": f"{GOLDEN.extra[0]}; {GOLDEN.extra[1]}",
+        "old": f"{GOLDEN.missing[0]}; {GOLDEN.missing[1]}",
+    }
+    assert told.messages == ()
+
+
+def test_nothing_compared_says_so() -> None:
+    (message,) = result(NONE, Outcome()).messages
+    assert (message.level, message.text) == (
+        MessageLevel.ERROR,
+        "nothing was compared: no variable is on both sides and not ignored",
+    )
+
+
+def test_results_are_in_the_order_of_checkpoints_and_names() -> None:
+    found = Outcome(
+        results=[
+            replace(MATCHING, name=name, iteration=iteration)
+            for name, iteration in (("b", 2), ("a", 2), ("b", 1))
+        ]
+    )
+    names = [(one.iteration, one.name) for one in result(BOTH, found).variables]
+    assert names == [(1, "b"), (2, "a"), (2, "b")]
+
+
+# --- samples and maps
+
+DETAILS = Details()
+
+
+def worse(share: float | None, count: int | None, at_most: int | None = None) -> VariableResult:
+    return VariableResult(
+        "x",
+        Verdict.DIFFER,
+        max_bound_share=share,
+        differing_count=count,
+        differing_count_at_most=at_most,
+        details=DETAILS,
+    )
+
+
+@pytest.mark.parametrize(
+    ("results", "kept"),
+    [
+        ([worse(1, 1)], [0]),
+        ([worse(1, 1), worse(1, 1)], [0]),
+        ([worse(1, 1), worse(2, 1)], [0, 1]),
+        ([worse(1, 1), worse(1, 2)], [0, 1]),
+        ([worse(2, 1), worse(1, 9)], [0]),
+        ([worse(1, 1), worse(2, 1), worse(3, 1)], [0, 2]),
+        ([worse(1, 1), worse(3, 1), worse(2, 1)], [0, 1]),
+        ([worse(1, 1), worse(2, 1), worse(2, 1)], [0, 1]),
+        ([worse(None, None, 1), worse(None, None, 2)], [0, 1]),
+        ([worse(None, None), worse(None, 1)], [0, 1]),
+        ([worse(None, None), worse(0.5, None)], [0, 1]),
+        ([worse(None, 2, 9), worse(None, 3, 3)], [0, 1]),
+        ([worse(None, 1), worse(None, None)], [0]),
+        ([worse(0.5, 1), worse(None, 2)], [0]),
+    ],
+)
+def test_the_first_and_the_worst_keep_their_details(
+    results: list[VariableResult], kept: list[int]
+) -> None:
+    keeper = DetailKeeper([])
+    for one in results:
+        keeper.add(one)
+    assert [at for at, one in enumerate(keeper.results) if one.details is not None] == kept
+    assert [replace(one, details=DETAILS) for one in keeper.results] == results
+
+
+def test_so_many_variables_keep_details() -> None:
+    plain = replace(worse(1, 1), details=None)
+    keeper = DetailKeeper([plain])
+    keeper.add(plain)
+    for number in range(MOST_DETAILED_NAMES + 2):
+        keeper.add(replace(worse(1, 1), name=f"n{number}"))
+    keeper.add(replace(worse(2, 1), name="n0"))
+    keeper.add(replace(worse(2, 1), name="another"))
+    kept = [one.name for one in keeper.results if one.details is not None]
+    assert kept == [*(f"n{number}" for number in range(MOST_DETAILED_NAMES)), "n0"]

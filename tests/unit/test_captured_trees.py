@@ -1,0 +1,340 @@
+"""Which trees of a capture may be used: those made with what is asked for now, and no others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from msgspec import structs
+
+from ciwrap import _core
+from ciwrap.captures.capture import CaptureOptions, capture_run
+from ciwrap.captures.capture_trees import Against, TreeMaker, with_bound_of
+from ciwrap.captures.checkpoint import comparable_trees, fitting
+from ciwrap.captures.container import CaptureFile, Section
+from ciwrap.captures.index import CapturedVariable, FineIdentity, MadeWith, StoredTree
+from ciwrap.captures.index_codec import read_checkpoint, read_index
+from ciwrap.captures.side import open_side
+from ciwrap.catalog.rules import Rules
+from ciwrap.compare.histories import compare_histories
+from ciwrap.errors import UsageError
+from ciwrap.model import ErrorBound, VariableId, VariableSettings, Verdict
+from ciwrap.progress import NO_PROGRESS
+from ciwrap.readers.layout import find_in
+from ciwrap.trees.build import Resources
+
+if TYPE_CHECKING:
+    from ciwrap.model import CheckResult
+
+X = VariableId("x")
+ASKED = VariableSettings(bound=ErrorBound(1e-3))
+WIDE = VariableSettings(bound=ErrorBound(2.0))
+LAYOUT = "iter_{iteration:d}/{name}.npy"
+
+
+def made_with(settings: VariableSettings, residue_levels: int = 1) -> MadeWith:
+    return MadeWith.of(
+        _core.TreeParameters(
+            "<f8",
+            atol=settings.bound.atol,
+            rtol=settings.bound.rtol,
+            residue_levels=residue_levels,
+            chunk_bytes=64,
+            equal_nan=settings.equal_nan,
+            fill_values=settings.fill_values,
+        )
+    )
+
+
+def tree(settings: VariableSettings, residue_levels: int = 1, **more: Any) -> StoredTree:
+    return StoredTree(
+        made_with(settings, residue_levels), b"r" * 16, Section(0, 16, b"c" * 16), **more
+    )
+
+
+def fine(settings: VariableSettings, root: bytes = b"r" * 16) -> StoredTree:
+    one = tree(settings, 15, residues=Section(16, 4, b"d" * 16))
+    return structs.replace(one, root=root)
+
+
+def captured(**trees: StoredTree | None) -> CapturedVariable:
+    return CapturedVariable(X, "<f8", (8,), **trees)
+
+
+OTHERWISE = {
+    "atol": WIDE,
+    "rtol": replace(ASKED, bound=ErrorBound(1e-3, 1e-3)),
+    "NaN": replace(ASKED, equal_nan=False),
+    "fill values": replace(ASKED, fill_values=(0.0,)),
+}
+
+
+def test_trees_of_the_bound_that_is_asked_for_are_used() -> None:
+    both = captured(plain=tree(ASKED), fine=fine(ASKED))
+    assert fitting(both, ASKED, X) is both
+    plain = captured(plain=tree(ASKED))
+    assert fitting(plain, ASKED, X) is plain
+
+
+@pytest.mark.parametrize("made", OTHERWISE.values(), ids=OTHERWISE)
+def test_trees_of_another_bound_are_not_used(made: VariableSettings) -> None:
+    assert fitting(captured(plain=tree(made)), ASKED, X) is None
+    assert fitting(captured(plain=tree(made), fine=fine(ASKED)), ASKED, X) is None
+    assert fitting(captured(fine=fine(ASKED)), ASKED, X) is None
+    assert fitting(None, ASKED, X) is None
+
+
+@pytest.mark.parametrize("made", OTHERWISE.values(), ids=OTHERWISE)
+def test_a_tree_with_residues_of_another_bound_is_left_out(made: VariableSettings) -> None:
+    plain = tree(ASKED)
+    found = fitting(captured(plain=plain, fine=fine(made)), ASKED, X)
+    assert found == captured(plain=plain)
+
+
+def test_a_bound_that_the_variable_cannot_have_names_it() -> None:
+    text = StoredTree(
+        MadeWith.of(_core.TreeParameters("|S4")), b"r" * 16, Section(0, 16, b"c" * 16)
+    )
+    with pytest.raises(UsageError) as caught:
+        fitting(captured(plain=text), replace(ASKED, fill_values=(1.0,)), X)
+    assert caught.value.variable == "x"
+
+
+def test_a_relative_tree_is_held_against_its_own_reference_alone() -> None:
+    ours, plain = fine(ASKED), tree(ASKED)
+    identity = ours.identity
+    assert identity is not None
+    relative = tree(ASKED, 15, against=identity)
+    mine = captured(plain=plain, fine=ours)
+    assert comparable_trees(mine, captured(plain=plain, relative=relative)) == (ours, relative)
+    others = {
+        "another tree": tree(ASKED, 15, against=FineIdentity(b"x" * 16)),
+        "none": tree(ASKED, 15),
+        "another bound": tree(WIDE, 15, against=identity),
+    }
+    for one in others.values():
+        found = comparable_trees(mine, captured(plain=plain, relative=one))
+        assert found == (plain, plain)
+    assert comparable_trees(captured(plain=plain), captured(plain=plain, relative=relative)) == (
+        plain,
+        plain,
+    )
+
+
+def test_plain_trees_are_compared_if_both_are_of_one_bound() -> None:
+    one = captured(plain=tree(ASKED))
+    assert comparable_trees(one, captured(plain=tree(WIDE))) is None
+    assert comparable_trees(one, captured()) is None
+    assert comparable_trees(captured(), one) is None
+
+
+def rules(settings: VariableSettings) -> Rules:
+    return Rules(lambda *_: settings, lambda _: False, bounds_are_given=True)
+
+
+def capture(run: Path, settings: VariableSettings = ASKED, *, against: Path | None = None) -> Path:
+    target = run / ".ciwrap.tree"
+    found = find_in(run, layout=LAYOUT, exclude=(".ciwrap.tree*",))
+    options = CaptureOptions(
+        chunk_bytes=None if against else 64,
+        residues=against is None,
+        against=against,
+        settle_seconds=0,
+    )
+    capture_run(run, found, target, rules(settings), options)
+    return target
+
+
+def compare(one: Path, other: Path) -> CheckResult:
+    sides = [
+        open_side(run, find_in(run, layout=LAYOUT, exclude=(".ciwrap.tree*",)))
+        for run in (one, other)
+    ]
+    try:
+        return compare_histories("c", *sides, rules(ASKED), golden_path="a", source_path="b")
+    finally:
+        for side in sides:
+            side.close()
+
+
+@pytest.mark.parametrize("is_hostile", [False, True])
+def test_a_capture_that_lies_about_its_bound_hides_nothing(
+    is_hostile: bool, tmp_path: Path
+) -> None:
+    """Its plain trees are of the bound that is asked for; those with residues are of a wider one,
+    within which the runs are equal.
+    """
+    for run, value in (("a", 0.0), ("b", 1.0)):
+        path = tmp_path / run / "iter_1" / "x.npy"
+        path.parent.mkdir(parents=True)
+        np.save(path, np.full(40, value))
+    honest = TreeMaker._parameters
+
+    def wide(self: TreeMaker, dtype: str, settings: Any, levels: int, *more: Any) -> Any:
+        return honest(self, dtype, WIDE if levels > 1 else settings, levels, *more)
+
+    with mock.patch.object(TreeMaker, "_parameters", wide if is_hostile else honest):
+        golden = capture(tmp_path / "a")
+        capture(tmp_path / "b", against=golden)
+    result = compare(tmp_path / "a", tmp_path / "b")
+    assert (result.verdict, result.variables[0].differing_count) == (Verdict.DIFFER, 40)
+
+
+# --- an earlier capture's trees: whether they are those that would be made now
+
+
+def maker(settings: VariableSettings = ASKED, **more: Any) -> TreeMaker:
+    known: dict[str, Any] = {"chunk_bytes": 64, "residues": False, "against": None, **more}
+    is_ignored = known.pop("is_ignored", False)
+    are_given = known.pop("bounds_are_given", True)
+    return TreeMaker(
+        Path("run"),
+        Rules(lambda *_: settings, lambda _: is_ignored, bounds_are_given=are_given),
+        resources=Resources(backend="serial"),
+        progress=NO_PROGRESS,
+        **known,
+    )
+
+
+class Reference:
+    """Stands for another run's capture: of each variable it holds one tree with residues."""
+
+    chunk_bytes = 64
+
+    def __init__(self, one: StoredTree | None) -> None:
+        self._one = one
+
+    def fine(self, identity: VariableId) -> StoredTree | None:
+        return self._one
+
+
+@pytest.mark.parametrize("residues", [False, True])
+def test_trees_that_would_be_made_again_are_kept(residues: bool) -> None:
+    both = captured(plain=tree(ASKED), fine=fine(ASKED))
+    assert maker(residues=residues).is_as_asked(both)
+    plain = captured(plain=tree(ASKED))
+    assert maker(residues=residues).is_as_asked(plain) is not residues
+    # What is compared exactly has no residues.
+    exact = VariableSettings(bound=ErrorBound())
+    assert maker(exact, residues=residues).is_as_asked(captured(plain=tree(exact)))
+
+
+@pytest.mark.parametrize("made", OTHERWISE.values(), ids=OTHERWISE)
+def test_trees_of_another_bound_are_made_anew(made: VariableSettings) -> None:
+    assert not maker().is_as_asked(captured(plain=tree(made)))
+    mixed = captured(plain=tree(ASKED), fine=fine(made))
+    assert not maker(residues=True).is_as_asked(mixed)
+    assert maker(residues=False).is_as_asked(mixed)
+
+
+def test_trees_with_few_residues_are_kept_too() -> None:
+    few = replace(ASKED, residue_levels=3)
+    held = captured(plain=tree(ASKED), fine=tree(few, 3, residues=Section(16, 4, b"d" * 16)))
+    assert maker(few, residues=True).is_as_asked(held)
+    assert not maker(ASKED, residues=True).is_as_asked(held)
+    assert not maker(few, residues=True).is_as_asked(captured(plain=tree(ASKED)))
+
+
+def test_what_needs_trees_and_has_none_is_captured_anew() -> None:
+    assert not maker().is_as_asked(captured())
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{"is_ignored": True}, {"settings": replace(ASKED, mask="land")}],
+    ids=["ignored", "mask"],
+)
+def test_what_needs_no_trees_is_as_asked(how: dict[str, Any]) -> None:
+    assert maker(**how).is_as_asked(captured())
+    assert maker(**how).is_as_asked(captured(plain=tree(WIDE)))
+
+
+def test_trees_against_another_reference_are_made_anew() -> None:
+    reference = fine(ASKED)
+    again = maker(against=Reference(reference))
+    made = captured(plain=tree(ASKED), relative=tree(ASKED, 15, against=reference.identity))
+    assert again.is_as_asked(made)
+    assert not again.is_as_asked(captured(plain=tree(ASKED)))
+    other = tree(ASKED, 15, against=fine(ASKED, root=b"o" * 16).identity)
+    assert not again.is_as_asked(captured(plain=tree(ASKED), relative=other))
+    # The reference does not hold the variable.
+    assert maker(against=Reference(None)).is_as_asked(captured(plain=tree(ASKED)))
+
+
+# --- what a capture against another run takes over from it
+
+
+def write(run: Path, value: float = 0.0, *, dtype: str = "<f8", name: str = "x") -> Path:
+    path = run / "iter_1" / f"{name}.npy"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.save(path, np.full(40, value, dtype))
+    return run
+
+
+def test_the_bound_of_the_other_run_is_taken_over(tmp_path: Path) -> None:
+    made = replace(ASKED, equal_nan=False, fill_values=(-1.0,))
+    golden = capture(write(tmp_path / "a"), made)
+    with CaptureFile(golden) as file:
+        reference = Against(file)
+    assert reference.chunk_bytes == 64
+    mine = replace(WIDE, residue_levels=7, mask="land")
+    taken = replace(mine, bound=ErrorBound(1e-3), equal_nan=False, fill_values=(-1.0,))
+    assert reference.with_bound(mine, VariableId("x", 1)) == taken
+    # Another checkpoint has the bound that the variable has elsewhere.
+    assert reference.with_bound(mine, VariableId("x", 2)) == taken
+    assert reference.with_bound(mine, VariableId("y", 1)) == mine
+    assert reference.fine(VariableId("x", 2)) is None
+    for are_given, wanted in ((True, mine), (False, taken)):
+        made_now = maker(mine, chunk_bytes=None, against=reference, bounds_are_given=are_given)
+        assert made_now._settings_of(VariableId("x", 1), "<f8") == wanted
+    without = captured(fine=fine(ASKED))
+    assert with_bound_of(mine, without) is mine
+
+
+def test_chunks_are_as_large_as_the_other_runs(tmp_path: Path) -> None:
+    golden = capture(write(tmp_path / "a"))
+    options = {"residues": False, "against": golden, "settle_seconds": 0}
+    run = write(tmp_path / "b")
+    found = find_in(run, layout=LAYOUT)
+    with pytest.raises(UsageError, match="--chunk-bytes 128"):
+        capture_run(run, found, run / "t", rules(ASKED), CaptureOptions(chunk_bytes=128, **options))
+    capture_run(run, found, run / "t", rules(ASKED), CaptureOptions(chunk_bytes=64, **options))
+    assert variables_of(run / "t")["x"].relative is not None
+
+
+def test_another_bound_than_the_other_runs_is_refused(tmp_path: Path) -> None:
+    golden = capture(write(tmp_path / "a"))
+    with pytest.raises(UsageError, match="was captured with") as caught:
+        capture(write(tmp_path / "b"), WIDE, against=golden)
+    assert caught.value.variable == "iter 1 / x"
+
+
+@pytest.mark.parametrize("other", [{"dtype": "<f4"}, {"name": "y"}], ids=["dtype", "name"])
+def test_what_cannot_be_held_against_the_other_run_has_its_own_tree(
+    other: dict[str, str], tmp_path: Path
+) -> None:
+    golden = capture(write(tmp_path / "a"))
+    target = capture(write(tmp_path / "b", **other), against=golden)  # type: ignore[arg-type]
+    (one,) = variables_of(target).values()
+    assert (one.plain is None, one.relative) == (False, None)
+
+
+def test_what_is_not_captured_says_why(tmp_path: Path) -> None:
+    run = write(tmp_path / "a")
+    write(run, name="mask", dtype="|b1")
+    masked = capture(run, replace(ASKED, mask="mask"))
+    assert str(variables_of(masked)["x"].reason).startswith("it is compared in a way that trees")
+    assert variables_of(masked)["x"].plain is None
+
+
+def variables_of(path: Path) -> dict[str, CapturedVariable]:
+    with CaptureFile(path) as file:
+        return {
+            one.identity.name: one
+            for directory in read_index(file).checkpoints.values()
+            for one in read_checkpoint(file, directory).variables
+        }

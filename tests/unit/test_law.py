@@ -1,0 +1,264 @@
+"""The law of every verdict: errors, what has only begun, what does not fit, who is compared."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from result_fields import said
+
+from ciwrap.arrays.values import ArrayValues, Signature
+from ciwrap.catalog.rules import Rules
+from ciwrap.compare.fit import GOLDEN, RUNS, in_dtype, refuse_misfit, refuse_other_labels
+from ciwrap.compare.law import begun, failed_check, message_of, not_comparable, refuse_mistakes
+from ciwrap.compare.outcome import Outcome
+from ciwrap.compare.pairing import Nothing, pair_up
+from ciwrap.errors import (
+    CorruptFileError,
+    DtypeMismatchError,
+    LabelMismatchError,
+    ShapeMismatchError,
+    UsageError,
+)
+from ciwrap.model import (
+    CheckResult,
+    ErrorBound,
+    Evidence,
+    Message,
+    MessageLevel,
+    VariableId,
+    VariableResult,
+    VariableSettings,
+    Verdict,
+)
+
+X = VariableId("x", 3, 1)
+BOUND = ErrorBound(1e-3)
+ERROR = CorruptFileError("is cut off", file="a.npy", variable="x", remedy="write it anew")
+MISTAKE = UsageError("no such option")
+
+
+# --- errors
+
+
+def test_a_users_mistake_is_never_a_result() -> None:
+    result = begun(X, None, None)
+    with pytest.raises(UsageError):
+        refuse_mistakes(MISTAKE)
+    with pytest.raises(UsageError):
+        not_comparable(result, MISTAKE)
+    with pytest.raises(UsageError):
+        failed_check("c", MISTAKE)
+    refuse_mistakes(ERROR)
+
+
+def test_whatever_else_goes_wrong_is_not_comparable() -> None:
+    before = VariableResult("x", Verdict.DIFFER, differing_count=7, element_count=9)
+    assert not_comparable(before, ERROR) == VariableResult(
+        "x",
+        Verdict.NOT_COMPARABLE,
+        reason="a.npy: is cut off; write it anew",
+        element_count=9,
+    )
+    plain = CorruptFileError("is\ncut off")
+    assert not_comparable(before, plain).reason == "is cut off"
+    assert failed_check("c", ERROR, "golden/c.golden") == CheckResult(
+        "c",
+        Verdict.NOT_COMPARABLE,
+        messages=(message_of(ERROR),),
+        golden_path="golden/c.golden",
+    )
+
+
+def test_an_error_as_a_message() -> None:
+    wanted = Message(
+        MessageLevel.ERROR, str(ERROR), slug="corrupt-file", file="a.npy", variable="x"
+    )
+    assert message_of(ERROR) == wanted
+    assert message_of(ERROR, MessageLevel.NOTE) == replace(wanted, level=MessageLevel.NOTE)
+
+
+# --- before anything was compared
+
+
+def test_what_has_only_begun_is_not_comparable() -> None:
+    labels = (("units", "m"),)
+    new = Signature("<f8", (2, 3), labels)
+    settings = VariableSettings(mask="land", period=(1.0,))
+    result = begun(
+        X,
+        new,
+        new,
+        bound=BOUND,
+        evidence=Evidence.TREE,
+        settings=settings,
+        source_path="a.npy",
+        aligned_by="id",
+        golden_root="00",
+    )
+    assert said(result) == {
+        "name": "x",
+        "verdict": Verdict.NOT_COMPARABLE,
+        "iteration": 3,
+        "rank": 1,
+        "evidence": Evidence.TREE,
+        "reason": "it was not compared",
+        "dtype": "<f8",
+        "shape": (2, 3),
+        "labels": labels,
+        "bound": BOUND,
+        "mask": "land",
+        "period": (1.0,),
+        "source_path": "a.npy",
+        "aligned_by": "id",
+        "golden_root": "00",
+        "byte_count": 48,
+    }
+    plain = begun(X, new, new, settings=VariableSettings())
+    assert (plain.mask, plain.period) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("reference", "named"),
+    [
+        (Signature("<f4", (2, 3)), {"golden_dtype": "<f4"}),
+        (Signature("<f8", (6,)), {"golden_shape": (6,)}),
+        (Signature("<f8", (2, 3), (("units", "m"),)), {"golden_labels": (("units", "m"),)}),
+    ],
+)
+def test_the_reference_is_named_where_it_is_another(
+    reference: Signature, named: dict[str, Any]
+) -> None:
+    new = Signature("<f8", (2, 3))
+    common = {"name": "x", "verdict": Verdict.NOT_COMPARABLE, "iteration": 3, "rank": 1}
+    common["reason"] = "it was not compared"
+    ours = {"dtype": "<f8", "shape": (2, 3), "byte_count": 48}
+    assert said(begun(X, reference, new)) == {**common, **ours, **named}
+    assert said(begun(X, None, new)) == {**common, **ours}
+    alone = {"golden_dtype": reference.dtype, "golden_shape": reference.shape}
+    if reference.labels:
+        alone["golden_labels"] = reference.labels
+    assert said(begun(X, reference, None)) == {**common, **alone}
+
+
+def test_a_side_of_nothing_holds_nothing() -> None:
+    assert not Nothing().identities
+    with pytest.raises(KeyError):
+        Nothing().signature(X)
+    with pytest.raises(KeyError):
+        Nothing().path_of(X)
+
+
+def test_outcomes_add_up_field_by_field() -> None:
+    def one(number: int) -> Outcome:
+        name = f"n{number}"
+        result = VariableResult(name, Verdict.DIFFER)
+        identity = VariableId(name)
+        return Outcome(
+            results=[result],
+            missing=[result],
+            extra=[result],
+            ignored=[identity],
+            left_out=[identity],
+            errors=[CorruptFileError(name)],
+            notes=[name],
+            stale=[(name, (1, 2), name)],
+            unused=[name],
+            lost=[((1, 2), name)],
+            by_mpi_rank=[number],
+            capture_bytes_read=number,
+            data_bytes_read=10 * number,
+            engine=name,
+        )
+
+    total, first, second = one(1), one(1), one(2)
+    total.add(second)
+    for name in asdict(first):
+        mine, other, both = (getattr(outcome, name) for outcome in (first, second, total))
+        if name == "engine":
+            assert both == "n2"
+        elif name == "errors":
+            assert [error.message for error in both] == ["n1", "n2"]
+        else:
+            assert both == mine + other, name
+    total.add(Outcome())
+    assert total.engine == "n2"
+
+
+# --- what does not fit
+
+
+def test_shapes_that_do_not_fit() -> None:
+    square, line, number = (Signature("<f8", shape) for shape in ((2, 3), (6,), ()))
+    refuse_misfit(square, square, RUNS, is_strict=True)
+    refuse_misfit(square, line, RUNS, is_strict=False)
+    with pytest.raises(ShapeMismatchError, match=r"^shape 2x3 on one side, 6 on the other$"):
+        refuse_misfit(square, line, RUNS, is_strict=True)
+    with pytest.raises(ShapeMismatchError) as caught:
+        refuse_misfit(number, square, GOLDEN, is_strict=False)
+    assert str(caught.value) == (
+        "shape 2x3, but the golden has () (a single number); if that is right, accept the new"
+        " outputs"
+    )
+
+
+def test_labels_that_do_not_fit() -> None:
+    ours = (("dims", "x y"), ("units", "m"))
+    refuse_other_labels(ours, ours, RUNS)
+    for theirs, text in (
+        ((), "dimension names 'x y' on one side, none on the other"),
+        ((("dims", "x y"),), "label 'units': 'm' on one side, none on the other"),
+        ((("dims", "x y"), ("units", "s")), "label 'units': 'm' on one side, 's' on the other"),
+        ((*ours, ("long", "a")), "label 'long': none on one side, 'a' on the other"),
+    ):
+        with pytest.raises(LabelMismatchError) as caught:
+            refuse_other_labels(ours, theirs, RUNS)
+        assert str(caught.value) == text
+
+
+def test_dtypes_that_do_not_fit() -> None:
+    values = ArrayValues(np.zeros(3, "<u2"), "<bf2")
+    with pytest.raises(DtypeMismatchError) as caught:
+        in_dtype(values, "<f4", GOLDEN, is_strict=True)
+    assert str(caught.value) == (
+        "dtype bfloat16 (<bf2), but the golden has float32 (<f4); if that is right, accept the"
+        " new outputs"
+    )
+    assert in_dtype(values, "<bf2", GOLDEN, is_strict=True) is values
+    assert in_dtype(values, "<f4", GOLDEN, is_strict=False).dtype == "<f4"
+
+
+# --- who is compared
+
+
+class Held:
+    """A side that holds variables of one number each."""
+
+    def __init__(self, *names: str) -> None:
+        self.identities = {VariableId(name) for name in names}
+
+    def signature(self, identity: VariableId) -> Signature:
+        assert identity in self.identities
+        return Signature("<f8", (1,), (("units", identity.name),))
+
+    def path_of(self, identity: VariableId) -> str:
+        assert identity in self.identities
+        return f"{identity.name}.npy"
+
+
+def test_who_is_compared_with_whom() -> None:
+    ignored = {VariableId("i"), VariableId("j"), VariableId("k")}
+    rules = Rules(lambda *_: VariableSettings(), ignored.__contains__)
+    outcome = Outcome()
+    both = pair_up(
+        outcome, rules, Held("b", "a", "gone", "i", "j"), Held("a", "b", "new", "j", "k")
+    )
+    assert [one.name for one in both] == ["a", "b"]
+    assert [one.name for one in outcome.ignored] == ["i", "j", "k"]
+    assert [one.name for one in outcome.left_out] == ["i", "j"]
+    gone, new = VariableId("gone"), VariableId("new")
+    assert outcome.missing == [begun(gone, Held("gone").signature(gone), None)]
+    assert outcome.extra == [begun(new, None, Held("new").signature(new), source_path="new.npy")]
+    assert outcome.results == []
