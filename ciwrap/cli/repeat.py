@@ -105,6 +105,7 @@ def command(
     failed or could not be compared.
     """
     from ciwrap.cli.load_project import load_project
+    from ciwrap.model import Message, MessageLevel
     from ciwrap.repeat.plan import find_factors, make_plan
     from ciwrap.repeat.repeat import HowToRepeat, repeat_command
     from ciwrap.repeat.result import make_result
@@ -141,7 +142,12 @@ def command(
     )
     found = repeat_command(_config_of(project), plan, how)
     result = make_result(
-        found.measurers, found.runs, plan=plan, reference=reference, is_checked=is_checked
+        found.measurers,
+        found.runs,
+        plan=plan,
+        reference=reference,
+        is_checked=is_checked,
+        messages=[Message(MessageLevel.WARNING, text) for text in found.notes],
     )
     code = _finish(session, result, started)
     if write_bounds:
@@ -178,8 +184,6 @@ def _existing_runs(
     *,
     is_checked: bool,
 ) -> RepeatResult:
-    from ciwrap.cli.rules import RuleOptions
-    from ciwrap.model import SettingsLayer
     from ciwrap.repeat.existing import existing_runs, measure_existing
     from ciwrap.repeat.repeat import HowToRepeat
     from ciwrap.repeat.result import make_result
@@ -196,7 +200,6 @@ def _existing_runs(
     found = measure_existing(
         paths,
         () if project is None else project.checks,
-        RuleOptions(SettingsLayer(), None, None, None, None, (), ()).make_rules(),
         how,
     )
     return make_result(

@@ -82,7 +82,8 @@ golden_dir: golden
 
 defaults:
   # A value v passes if |v - golden| <= atol + rtol * |golden|. 0 asks for equal numbers, which is
-  # right for deterministic programs; others need a bound above their noise.
+  # right for deterministic programs; others need a bound above their noise, which
+  # `ciwrap repeat --write-bounds` measures.
   atol: 0
   # rtol: 1e-9
   # ulps: 4                # instead of atol and rtol: so many floating-point numbers apart

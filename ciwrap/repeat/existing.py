@@ -7,8 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ciwrap.catalog.rules import Rules
 from ciwrap.compare.check import outputs_of
 from ciwrap.errors import NotComparableError, OutputMissingError, UsageError
+from ciwrap.model import VariableSettings
 from ciwrap.model.repeat_result import RepeatedRun
 from ciwrap.readers.layout import find_in
 from ciwrap.repeat.measure import Measurer, RunOutputs
@@ -18,7 +20,6 @@ from ciwrap.repeat.summary import names_that_vary
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ciwrap.catalog.rules import Rules
     from ciwrap.config import Check
     from ciwrap.readers.layout import FoundOutputs
     from ciwrap.repeat.repeat import HowToRepeat
@@ -60,9 +61,10 @@ def _natural(text: str) -> list[tuple[int, str]]:
 
 
 def measure_existing(
-    paths: Sequence[Path], checks: Sequence[Check], plain: Rules, how: HowToRepeat
+    paths: Sequence[Path], checks: Sequence[Check], how: HowToRepeat
 ) -> Repetition:
-    """Measures these runs. checks: none where there is no configuration; then `plain` rules hold.
+    """Measures these runs. checks: none where there is no configuration; then numbers have to be
+    equal.
 
     A run is found as the check's outputs in it, or as all of its files. Raises UsageError, and
     NotComparableError if the first run gives nothing to compare with.
@@ -70,7 +72,7 @@ def measure_existing(
     sources: list[Check | None] = [*checks] or [None]
     found = Repetition(
         measurers=[
-            Measurer(NO_CHECK, plain, resources=how.resources)
+            Measurer(NO_CHECK, _plain_rules(), resources=how.resources)
             if check is None
             else measurer_of(check, how)
             for check in sources
@@ -90,6 +92,11 @@ def measure_existing(
     for measurer in found.measurers:
         measurer.look_for_zeros(names_that_vary(measurer.measured))
     return found
+
+
+def _plain_rules() -> Rules:
+    settings = VariableSettings()
+    return Rules(lambda identity, dtype: settings, lambda identity: False)  # noqa: ARG005
 
 
 def _measure(measurer: Measurer, number: int, path: Path, check: Check | None) -> str | None:

@@ -2,7 +2,7 @@
 
 Before the first run the outputs that are there are set aside; after each run what it wrote is moved
 to a folder of its own. At the end what was set aside is put back, by the next call if this one was
-killed.
+killed. Whatever has come in its place by then is moved away, not deleted: it may be newer.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ciwrap.config import Check
 
 _ASIDE = "before"
+_FOUND = "found"
 
 
 class RunFolders:
@@ -40,6 +41,8 @@ class RunFolders:
         self._root = root
         self._keeps = keeps
         self.folder = root / WORK_DIR / "repeat"
+        self.notes: list[str] = []  # what to tell of an earlier call that was killed
+        self._begun: list[Check] = []  # whose outputs, if there are any, are of a run under way
         # Folders that were not there before the first run, and what was in those that were.
         self._made: set[Path] = set()
         self._known: dict[Path, set[Path]] = {}
@@ -50,7 +53,7 @@ class RunFolders:
         self.folder.mkdir(exist_ok=True)
         self._lock.__enter__()
         try:
-            self._put_back()
+            self._recover()
             self._drop_all()
         except BaseException:
             self._lock.__exit__(None, None, None)
@@ -64,6 +67,11 @@ class RunFolders:
         trace: TracebackType | None,
     ) -> None:
         try:
+            for check in self._begun:
+                for path in _files_of(check):
+                    _remove(path)
+                    self._clear_above(path, check)
+                self._clear_new(check)
             self._put_back()
             if not self._keeps:
                 self._drop_all()
@@ -92,6 +100,7 @@ class RunFolders:
                 else:
                     _move(path, target)
                 self._clear_above(path, check)
+        self._begun += checks
 
     def take(self, number: int, checks: Sequence[Check]) -> list[Check]:
         """Moves what a run has written to its own folder; the checks as they are found there."""
@@ -102,6 +111,7 @@ class RunFolders:
             self._clear_above(path, check)
         for check in checks:
             self._clear_new(check)
+        self._begun = [check for check in self._begun if check not in checks]
         return [replace(check, root=self.run_folder(number)) for check in checks]
 
     def run_folder(self, number: int) -> Path:
@@ -146,13 +156,34 @@ class RunFolders:
             if base in self._made:
                 _is_removed(base)
 
+    def _recover(self) -> None:
+        """Puts back what a call that was killed had set aside."""
+        aside = self._set_aside()
+        in_its_place = [path for path in aside if (self._root / path).exists()]
+        for path in in_its_place:
+            target = self.folder / _FOUND / path
+            _remove(target)
+            _move(self._root / path, target)
+        self._put_back()
+        if aside:
+            moved = f"; what had come in its place is in {self.folder / _FOUND}"
+            self.notes.append(
+                "an earlier call was killed, and the outputs that it had set aside are back"
+                + (moved if in_its_place else "")
+            )
+
     def _put_back(self) -> None:
         aside = self.folder / _ASIDE
-        for path in sorted(p for p in aside.rglob("*") if not p.is_dir() or p.is_symlink()):
-            target = self._root / path.relative_to(aside)
-            _remove(target)
-            _move(path, target)
+        for path in self._set_aside():
+            _remove(self._root / path)
+            _move(aside / path, self._root / path)
         shutil.rmtree(aside, ignore_errors=True)
+
+    def _set_aside(self) -> list[Path]:
+        """The files that are set aside, relative to the project."""
+        aside = self.folder / _ASIDE
+        files = (path for path in aside.rglob("*") if not path.is_dir() or path.is_symlink())
+        return sorted(path.relative_to(aside) for path in files)
 
 
 def _bases(check: Check) -> Iterator[Path]:

@@ -37,10 +37,11 @@ _LEAST_SECONDS = 60.0
 
 @dataclass(slots=True)
 class Repetition:
-    """All runs, and what was measured of each check."""
+    """All runs, and what was measured of each check. notes: what to tell besides."""
 
     runs: list[RepeatedRun] = field(default_factory=list)
     measurers: list[Measurer] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class _Repeater:
         self._plan = plan
         self._how = how
         self._folders = folders
-        self._found = Repetition()
+        self._found = Repetition(notes=folders.notes)
 
     def run_all(self) -> Repetition:
         runs, step = self._plan.runs, self._how.concurrent

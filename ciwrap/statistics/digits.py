@@ -42,7 +42,7 @@ def bits_of_spread(
     confidence: float = CONFIDENCE,
 ) -> NDArray[np.float64]:
     """As `normal_bits`, from the standard deviation of z over the runs (with runs - 1)."""
-    stats = scipy("stats", "the significant digits of normal differences")
+    stats = scipy("stats", "the number of significant digits")
     quantile = float(stats.chi2.ppf((1 - confidence) / 2, runs - 1))
     lost = 0.5 * math.log2((runs - 1) / quantile)
     lost += math.log2(float(stats.norm.ppf((probability + 1) / 2)))

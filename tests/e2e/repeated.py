@@ -46,7 +46,7 @@ def with_program(
 
 def runs_made(project: Project) -> int:
     path = project.folder / "count"
-    return int(path.read_text()) if path.exists() else 0
+    return int(path.read_text() or 0) if path.exists() else 0  # it may be about to be written
 
 
 def files_in(folder: Path) -> list[str]:

@@ -241,19 +241,72 @@ def test_what_lay_there_before_is_back_afterwards(project: Project) -> None:
     assert files_in(project.folder / ".ciwrap") == [".gitignore"]
 
 
-def test_a_killed_repeat_is_mended_by_the_next_one(project: Project) -> None:
-    with_program(project, f"{NOISY}\nif run == 2: time.sleep(600)")
-    project.save("x", np.arange(3.0))
-    process = project.begin("repeat", "-n", "4")
+def kill_in_run(project: Project, run: int, number: int) -> int:
+    """Starts a repeat and sends it a signal once that run is under way; the exit code."""
+    process = project.begin("repeat", "-n", "6")
     deadline = time.monotonic() + 60
-    while runs_made(project) < 2:
+    while runs_made(project) < run:
         assert time.monotonic() < deadline
-        time.sleep(0.05)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    assert not (project.folder / "out/x.npy").exists() or runs_made(project) == 2
+        time.sleep(0.02)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    return process.returncode
+
+
+def test_a_killed_repeat_is_mended_by_the_next_one(project: Project) -> None:
+    with_program(project, f"{NOISY}\nif run == 2: time.sleep(5)")
+    project.save("x", np.arange(3.0))
+    assert kill_in_run(project, 2, signal.SIGKILL) == -signal.SIGKILL
+    time.sleep(6)  # the program is not killed with us, and writes on
     outcome = project.run("repeat", "-n", "3")
     assert outcome.code == 0, outcome
+    assert "an earlier call was killed, and the outputs that it had set aside are back" in texts(
+        outcome
+    )
+    assert np.load(project.folder / "out/x.npy").tolist() == [0, 1, 2]
+    again = project.run("repeat", "-n", "3")
+    assert "killed" not in texts(again)
+
+
+def test_what_came_in_the_place_of_a_killed_one_is_kept(project: Project) -> None:
+    """Killed, then the program is run by hand, then repeated: nothing of the three is lost."""
+    with_program(project, f"{NOISY}\nif run == 2: time.sleep(5)")
+    project.save("x", np.arange(3.0))
+    kill_in_run(project, 2, signal.SIGKILL)
+    time.sleep(5)  # the orphan ends
+    project.save("x", np.arange(4.0))
+    outcome = project.run("repeat", "-n", "3")
+    assert outcome.code == 0, outcome
+    assert "what had come in its place is in .ciwrap/repeat/found" in texts(outcome)
+    assert np.load(project.folder / "out/x.npy").tolist() == [0, 1, 2]
+    assert np.load(project.folder / ".ciwrap/repeat/found/out/x.npy").tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("run", [1, 2, 3, 5])
+def test_killed_over_and_over_it_loses_nothing(project: Project, run: int) -> None:
+    with_program(project, f"{NOISY}\ntime.sleep(0.2)")
+    before = {"x": np.arange(3.0), "old": np.arange(5.0)}
+    for name, values in before.items():
+        project.save(name, values)
+    for number in (signal.SIGKILL, signal.SIGINT, signal.SIGKILL):
+        (project.folder / "count").unlink(missing_ok=True)
+        kill_in_run(project, run, number)
+        time.sleep(1)  # an orphan ends
+    outcome = project.run("repeat", "-n", "2")
+    assert outcome.code == 0, outcome
+    for name, values in before.items():
+        assert np.load(project.folder / f"out/{name}.npy").tolist() == values.tolist()
+
+
+def test_an_interrupted_run_leaves_nothing_of_its_own(project: Project) -> None:
+    with_program(
+        project,
+        f'{NOISY}\nif run == 2:\n    os.mkdir("out/half")\n'
+        '    np.save("out/half/done.npy", x)\n    time.sleep(600)',
+    )
+    project.save("x", np.arange(3.0))
+    assert kill_in_run(project, 2, signal.SIGINT) == 130
+    assert files_in(project.folder / "out") == ["x.npy"]
     assert np.load(project.folder / "out/x.npy").tolist() == [0, 1, 2]
 
 
@@ -513,3 +566,19 @@ def test_kinds_of_values_that_no_bound_is_for(project: Project) -> None:
     assert "words: how far it varies is unknown: no numbers" in outcome.out
     assert variable(outcome, "counts")["suggested_bound"]["atol"] == 5
     assert "counts: {atol: 5}" in (project.folder / "ciwrap.yaml").read_text()
+
+
+def test_without_scipy_all_is_said_but_the_normal_digits(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("scipy")
+    with_program(project, NOISY)
+    found = variable(project.run("repeat", "-n", "4"))
+    assert found["normal_digits"] > 5
+    for name in [name for name in sys.modules if name.partition(".")[0] == "scipy"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    without = variable(project.run("repeat", "-n", "4"))
+    assert "normal_digits" not in without
+    assert without["common_digits"] > 5
+    assert without["suggested_bound"] is not None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 import pytest
 import significantdigits as oracle
 
+from ciwrap.errors import NotAvailableError
 from ciwrap.statistics.digits import (
     cadna_digits,
     common_bits,
@@ -83,3 +85,13 @@ def test_what_is_all_noise_has_none() -> None:
 def test_one_run_says_nothing() -> None:
     with pytest.raises(ValueError, match="at least 2"):
         normal_bits(np.zeros((1, 2)))
+
+
+def test_scipy_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.stats", None)
+    with pytest.raises(NotAvailableError) as caught:
+        normal_bits(np.ones((3, 2)))
+    assert str(caught.value) == (
+        "the number of significant digits needs SciPy, which is not installed;"
+        " pip install 'ciwrap[stats]'"
+    )

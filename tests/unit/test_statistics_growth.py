@@ -34,9 +34,15 @@ def logistic_runs(seed: int) -> np.ndarray:
     return np.stack(found, axis=1)
 
 
-def lorenz_runs(forcing: float, seed: int, *, steps: int, every: int) -> np.ndarray:
-    """Lorenz-96 with 40 variables, fourth order Runge-Kutta, steps of 0.01; after 20 time units."""
-    generator = np.random.default_rng(seed)
+def lorenz_runs(
+    forcing: float, starts: int, *, steps: int, size: float, before: int = 2000
+) -> np.ndarray:
+    """Lorenz-96 with 40 variables, fourth order Runge-Kutta, steps of 0.01.
+
+    before: steps until the runs part. size: of the perturbations that tell them apart. Shape
+    (starts, runs, checkpoints, variables), a checkpoint each 0.2 time units. Seeds 0, 1, ...
+    """
+    generators = [np.random.default_rng(seed) for seed in range(starts)]
 
     def rate(x: np.ndarray) -> np.ndarray:
         return (np.roll(x, -1, -1) - np.roll(x, 2, -1)) * np.roll(x, 1, -1) - x + forcing
@@ -47,16 +53,17 @@ def lorenz_runs(forcing: float, seed: int, *, steps: int, every: int) -> np.ndar
         three = rate(x + 0.005 * two)
         return x + 0.01 / 6 * (one + 2 * two + 2 * three + rate(x + 0.01 * three))
 
-    x = forcing + generator.normal(size=40)
-    for _ in range(2000):
+    x = np.stack([forcing + one.normal(size=40) for one in generators])
+    for _ in range(before):
         x = step(x)
-    runs = x + 1e-10 * generator.normal(size=(RUNS, 40))
+    noise = np.stack([one.normal(size=(RUNS, 40)) for one in generators])
+    runs = x[:, None] + size * noise
     found = [runs]
     for number in range(1, steps + 1):
         runs = step(runs)
-        if number % every == 0:
+        if number % 20 == 0:
             found.append(runs)
-    return np.stack(found, axis=1)
+    return np.stack(found, axis=2)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -76,22 +83,22 @@ def test_the_horizon_of_the_logistic_map_is_where_differences_reach_the_bound() 
 
 
 def test_the_rate_of_lorenz_96_is_that_of_the_literature() -> None:
-    """1.7 for 40 variables and a forcing of 8; the mean over 10 starts, seeds 0 to 9."""
-    rates = []
-    for seed in range(10):
-        found = classified(lorenz_runs(8.0, seed, steps=1200, every=20), every=0.2)
-        assert found.kind == "growing"
-        rates.append(found.rate)
-    assert 1.5 <= np.mean(rates) <= 2.0
+    """1.7 for 40 variables and a forcing of 8. Single starts tell from 1.29 to 2.35; the mean over
+    20 of them, seeds 0 to 19, is 1.68.
+    """
+    found = [classified(one, 0.2) for one in lorenz_runs(8.0, 20, steps=2400, size=1e-14)]
+    assert {one.kind for one in found} == {"growing"}
+    assert 1.5 <= np.mean([one.rate for one in found]) <= 2.0
 
 
 @pytest.mark.parametrize("forcing", [4.0, 0.5])
-@pytest.mark.parametrize("seed", range(3))
-def test_calm_lorenz_96_is_not_chaotic(forcing: float, seed: int) -> None:
-    found = classified(lorenz_runs(forcing, seed, steps=1200, every=20), every=0.2)
-    assert found.kind != "growing"
-    assert found.rate is None
-    assert found.horizon(1e-6) is None
+def test_calm_lorenz_96_is_not_chaotic(forcing: float) -> None:
+    """After 200 time units: earlier, differences still do grow on the way to the calm orbit."""
+    for one in lorenz_runs(forcing, 10, steps=1200, size=1e-10, before=20_000):
+        found = classified(one, 0.2)
+        assert found.kind != "growing"
+        assert found.rate is None
+        assert found.horizon(1e-6) is None
 
 
 @pytest.mark.parametrize("seed", range(10))
