@@ -20,7 +20,8 @@ set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O3 -g")
 # ciwrap_configure_target(<target>): language level, warnings, arithmetic, visibility, sanitizers.
 function(ciwrap_configure_target target)
     target_compile_features(${target} PUBLIC cxx_std_20)
-    target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/csrc)
+    target_include_directories(${target} PUBLIC
+        ${PROJECT_SOURCE_DIR}/csrc ${PROJECT_SOURCE_DIR}/csrc/include)
     # Sections of their own, so that the linker can leave out what nobody calls.
     target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections
         ${CIWRAP_FP_FLAGS} ${CIWRAP_WARNING_FLAGS} $<$<BOOL:${CIWRAP_WARNINGS_AS_ERRORS}>:-Werror>)

@@ -27,7 +27,9 @@ function(_ciwrap_kokkos_prefix version out)
     if("Cuda" IN_LIST CIWRAP_BACKENDS)
         set(toolkit ";${CUDAToolkit_ROOT}")
     endif()
-    string(SHA256 key "${CMAKE_CXX_COMPILER};${CMAKE_CXX_COMPILER_ID};${CMAKE_CXX_COMPILER_VERSION};\
+    # The file behind it: c++ and g++ are often one compiler, which need not build Kokkos twice.
+    file(REAL_PATH "${CMAKE_CXX_COMPILER}" compiler)
+    string(SHA256 key "${compiler};${CMAKE_CXX_COMPILER_ID};${CMAKE_CXX_COMPILER_VERSION};\
 ${CMAKE_SYSTEM_PROCESSOR};${CIWRAP_BACKENDS};${CIWRAP_KOKKOS_OPTIONS};recipe 1${toolkit}")
     string(SUBSTRING ${key} 0 12 key)
     set(${out} "${CIWRAP_CACHE_DIR}/kokkos-${version}-${key}" PARENT_SCOPE)

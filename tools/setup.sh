@@ -27,6 +27,27 @@ end_of_checks() {
     fi
 }
 
+# beside NAME COMMAND...: a check that runs beside those that follow, until join_beside. For work
+# that the machine has room for while pip or a type checker keeps one core busy.
+beside() {
+    beside_name=$1
+    set -m # a process group of its own, so that it can be ended as a whole
+    (
+        set +e
+        try "$@" >"$logs/beside.txt" 2>&1
+        exit "$failed"
+    ) &
+    beside_pid=$!
+    set +m
+    trap 'kill -- -"$beside_pid" 2>/dev/null' EXIT
+}
+
+join_beside() {
+    wait "$beside_pid" || failed_checks+=("$beside_name")
+    trap - EXIT
+    cat "$logs/beside.txt"
+}
+
 # Sets `failed` instead of returning a status: called in a condition, bash would ignore set -e in
 # everything that the stage runs.
 try() {
@@ -90,21 +111,32 @@ system_packages() {
     has_header liburing.h || echo "no liburing (liburing-dev): only the pread engine is built"
 }
 
-# private_venv EXTRAS: build tools and dependencies; again only when pyproject.toml has changed.
-private_venv() {
-    local extras=$1 stamp
+# build_tools: a virtual environment with what compiling takes; again only when pyproject.toml has
+# changed.
+build_tools() {
     [ -x "$venv/bin/python" ] || "${PYTHON:-python3}" -m venv "$venv"
     export PATH=$venv/bin:$PATH PIP_DISABLE_PIP_VERSION_CHECK=1
-    stamp=$venv/.ciwrap-$extras-$(sha256sum <pyproject.toml | cut -c1-16)
+    local stamp tools=('scikit-build-core>=0.10' 'pybind11>=3')
+    stamp=$(stamp_of build)
     if [ -f "$stamp" ]; then return; fi
-    local tools=('scikit-build-core>=0.10' 'pybind11>=3')
     cmake_is_usable || tools+=(cmake)
     command -v ninja >/dev/null || tools+=(ninja)
     "$venv/bin/python" -m pip install --quiet "${tools[@]}"
+    touch "$stamp"
+}
+
+# private_venv EXTRAS: build tools and dependencies; again only when pyproject.toml has changed.
+private_venv() {
+    local extras=$1 stamp
+    build_tools
+    stamp=$(stamp_of "$extras")
+    if [ -f "$stamp" ]; then return; fi
     "$venv/bin/python" tools/list-dependencies "$extras" >"$venv/requirements.txt"
     "$venv/bin/python" -m pip install --quiet --requirement "$venv/requirements.txt"
     touch "$stamp"
 }
+
+stamp_of() { echo "$venv/.ciwrap-$1-$(sha256sum <pyproject.toml | cut -c1-16)"; }
 
 cmake_is_usable() {
     local version

@@ -177,7 +177,11 @@ class _Run:
             return
         settings = self._settings_of(identity, ours, theirs)
         result = replace(
-            result, bound=settings.bound, mask=settings.mask, period=settings.period or None
+            result,
+            bound=settings.bound,
+            mask=settings.mask,
+            period=settings.period or None,
+            has_fill_values=bool(settings.fill_values),
         )
         try:
             refuse_other_labels(signature.labels, other.labels, RUNS)

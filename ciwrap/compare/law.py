@@ -57,6 +57,7 @@ def begun(
         bound=bound,
         mask=None if settings is None else settings.mask,
         period=None if settings is None else settings.period or None,
+        has_fill_values=settings is not None and bool(settings.fill_values),
         source_path=source_path,
         aligned_by=aligned_by,
         golden_root=golden_root,

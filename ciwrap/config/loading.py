@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ciwrap.config.nodes import Document, Location, parse_document, read_document
 from ciwrap.config.placeholders import RunPlace, placeholders_in
 from ciwrap.config.scalars import plain_value
-from ciwrap.config.schema import CONFIG, OPTIONS, OWN_FORMATS
+from ciwrap.config.schema import CONFIG, OPTIONS
 from ciwrap.config.settings import (
     Check,
     CommandSettings,
@@ -19,6 +19,7 @@ from ciwrap.config.settings import (
 )
 from ciwrap.errors import ConfigError, ConfigMissingError
 from ciwrap.model import SETTINGS, SettingsLayer, Strictness
+from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.model.forms import FormError, nearest
 from ciwrap.patterns import PathPattern
 

@@ -30,11 +30,6 @@ from ciwrap.model.forms import DUPLICATES, FLAG, TEXT, FormError, one_of, whole
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-OWN_FORMATS = ("npy", "npz", "raw", "text", "hdf5", "netcdf", "zarr",
-    "parquet", "safetensors", "dcd", "gromacs", "fits", "vtk",
-    "adios2", "veloc",
-)  # fmt: skip
-
 
 def _exclude_ulps(values: Mapping[str, Any]) -> None:
     for name in ("atol", "rtol"):

@@ -16,13 +16,14 @@ class Coverage:
     """Counts of what was compared and of what was not. Two of them add up. The names are in the
     result that it is made of.
 
-    compared_elements: of the compared variables, without those that are masked or filled.
+    compared_elements: of the compared variables, without those that are masked.
     not_comparable: variables that both sides hold, and that could not be compared. missing: on the
     golden side only. extra: on the new side only. ignored: what `ignore` names, on either side.
     left_out: what the golden side holds and the configuration left out; each of them is also
     counted under ignored or missing. let_go: how many of those no `ignore` names; they are gone
     from the new side while strict variables are off.
-    masked_unknown: compared variables that have a mask of unknown extent. excluded_files: what
+    masked_unknown: compared variables that have a mask of unknown extent. filled: compared
+    variables that have fill values, which are not compared as numbers. excluded_files: what
     `exclude` names. attributes: checks of files whose attributes were not compared.
     """
 
@@ -36,9 +37,8 @@ class Coverage:
     let_go: int = 0
     masked_elements: int = 0
     masked_unknown: int = 0
-    filled_elements: int = 0
+    filled: int = 0
     excluded_files: int = 0
-    hidden_links: int = 0
     attributes: int = 0
 
     def __add__(self, other: Coverage) -> Coverage:
@@ -53,8 +53,7 @@ class Coverage:
         return not any(
             (
                 *(self.not_comparable, self.missing, self.extra, self.ignored, self.left_out),
-                *(self.masked_elements, self.masked_unknown),
-                *(self.excluded_files, self.hidden_links),
+                *(self.masked_elements, self.masked_unknown, self.filled, self.excluded_files),
             )
         )
 
@@ -82,9 +81,8 @@ class Coverage:
             (self.ignored, "variable", "by ignore"),
             (self.masked_elements, "element", "masked"),
             (self.masked_unknown, "variable", "in part by a mask"),
-            (self.filled_elements, "element", "with fill values"),
+            (self.filled, "variable", "in part by fill values"),
             (self.excluded_files, "file", "by exclude"),
-            (self.hidden_links, "link", "not followed"),
         )
         parts = [f"{_counted(count, noun)} {why}" for count, noun, why in counted if count]
         return (*parts, "attributes") if self.attributes else tuple(parts)
@@ -92,7 +90,7 @@ class Coverage:
 
 def coverage_of(check: CheckResult) -> Coverage:
     """What one check covers; the only place where it is counted."""
-    variables = masked_variables = elements = masked = filled = 0
+    variables = elements = masked = masked_variables = filled = 0
     lost = []
     for one in check.variables:
         if one.verdict is Verdict.NOT_COMPARABLE:
@@ -101,7 +99,7 @@ def coverage_of(check: CheckResult) -> Coverage:
         variables += 1
         elements += one.element_count or 0
         masked += one.masked_count or 0
-        filled += one.filled_count or 0
+        filled += one.has_fill_values
         masked_variables += one.mask is not None and one.masked_count is None
     one_sided = {*check.missing_variables, *check.extra_variables}
     left_out = set(check.left_out_variables)
@@ -110,7 +108,7 @@ def coverage_of(check: CheckResult) -> Coverage:
         left_out |= set(check.missing_variables).difference(one.id for one in check.variables)
     return Coverage(
         compared_variables=variables,
-        compared_elements=elements - masked - filled,
+        compared_elements=elements - masked,
         not_comparable=sum(one.id not in one_sided for one in lost),
         missing=len(check.missing_variables),
         extra=len(check.extra_variables),
@@ -119,9 +117,8 @@ def coverage_of(check: CheckResult) -> Coverage:
         let_go=len(left_out.difference(check.ignored_variables)),
         masked_elements=masked,
         masked_unknown=masked_variables,
-        filled_elements=filled,
+        filled=filled,
         excluded_files=check.excluded_files,
-        hidden_links=len(check.hidden_links),
         attributes=int(check.attributes == "none"),
     )
 

@@ -77,7 +77,7 @@ class CheckResult:
     ignored_variables: all that `ignore` names, on either side. left_out_variables: those that the
     golden side holds and the configuration left out, by `ignore`, or because they are gone from the
     run while strict variables are off. excluded_files: how many files `exclude` took out.
-    hidden_links: links inside files that were not followed. attributes: "none" where files have
+    attributes: "none" where files have
     attributes and they were not compared.
 
     Raises ValueError for a match that is none: nothing compared, or a variable that does not match.
@@ -93,7 +93,6 @@ class CheckResult:
     ignored_variables: tuple[VariableId, ...] = ()
     left_out_variables: tuple[VariableId, ...] = ()
     excluded_files: int = 0
-    hidden_links: tuple[str, ...] = ()
     attributes: str | None = None
     messages: tuple[Message, ...] = ()
     golden_root: str | None = None

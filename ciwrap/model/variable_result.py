@@ -86,11 +86,11 @@ class VariableResult:
     hexadecimal. byte_count: of the variable.
 
     element_count: of the variable. masked_count: elements that the mask took out of the comparison.
-    filled_count: elements that hold a fill value on both sides, and so were not compared as
-    numbers. differing_count: elements beyond the bound; None if only suspect chunks are known, then
-    the truth lies between the next two. differing_count_at_most: the elements of all suspect
-    chunks. first_index: of the first differing element, in the variable's own dimensions.
-    first_differences: the first few differing elements.
+    has_fill_values: whether elements that hold a fill value on both sides were not compared as
+    numbers; how many is not counted. differing_count: elements beyond the bound; None if only
+    suspect chunks are known, then the truth lies between the next two. differing_count_at_most: the
+    elements of all suspect chunks. first_index: of the first differing element, in the variable's
+    own dimensions. first_differences: the first few differing elements.
 
     chunk_count: leaves of the tree. suspect_chunks: leaves whose digests differ. suspect_ranges:
     the first few ranges of neighbouring ones. suspect_range_count: all of them.
@@ -139,7 +139,7 @@ class VariableResult:
 
     element_count: int | None = None
     masked_count: int | None = None
-    filled_count: int | None = None
+    has_fill_values: bool = False
     differing_count: int | None = None
     differing_count_at_least: int | None = None
     differing_count_at_most: int | None = None

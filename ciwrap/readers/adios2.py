@@ -21,6 +21,7 @@ from ciwrap.errors import (
     OutputMissingError,
     StillWrittenError,
 )
+from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.apart import SourceApart, bytes_below
 from ciwrap.readers.attributes import add_attributes
 from ciwrap.readers.base import Source, reading
@@ -56,7 +57,7 @@ class Adios2Reader(HistoryReader):
     """
 
     name: ClassVar[str] = "adios2"
-    suffixes: ClassVar[tuple[str, ...]] = (".bp", ".bp4", ".bp5")
+    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["adios2"].suffixes
     is_folder: ClassVar[bool] = True
 
     def is_output(self, path: Path) -> bool:

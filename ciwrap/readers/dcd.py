@@ -13,6 +13,7 @@ import numpy as np
 
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import CorruptFileError, UnsupportedFormatError
+from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo, as_elements
 from ciwrap.readers.entries import Entry, EntrySource, Listing
 from ciwrap.readers.files import InputFile
@@ -34,7 +35,7 @@ class DcdReader(Reader):
     """
 
     name: ClassVar[str] = "dcd"
-    suffixes: ClassVar[tuple[str, ...]] = (".dcd",)
+    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["dcd"].suffixes
 
     def open(
         self,

@@ -9,6 +9,7 @@ import numpy as np
 
 from ciwrap.arrays.dtypes import extract, fields_of
 from ciwrap.errors import CorruptFileError
+from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.attributes import AttributeRule
 from ciwrap.readers.base import FileRegion, Reader, Source, reading
 from ciwrap.readers.boxes import FlatReader
@@ -38,7 +39,7 @@ class FitsReader(Reader):
     """
 
     name: ClassVar[str] = "fits"
-    suffixes: ClassVar[tuple[str, ...]] = (".fits", ".fit", ".fts")
+    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["fits"].suffixes
     option_names: ClassVar[tuple[str, ...]] = ("attributes",)
 
     def open(

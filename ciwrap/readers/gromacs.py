@@ -8,6 +8,7 @@ import numpy as np
 
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import CorruptFileError, UnsupportedFormatError
+from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.apart import SourceApart, bytes_below
 from ciwrap.readers.base import Reader, Source
 from ciwrap.readers.entries import EntrySource, Listing, guarded
@@ -32,7 +33,7 @@ class GromacsReader(Reader):
     """
 
     name: ClassVar[str] = "gromacs"
-    suffixes: ClassVar[tuple[str, ...]] = (".trr", ".xtc")
+    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["gromacs"].suffixes
 
     def open(
         self,

@@ -8,6 +8,7 @@ import numpy as np
 
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import FileLimitError
+from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.apart import look_first
 from ciwrap.readers.attributes import add_attributes
 from ciwrap.readers.entries import EntrySource, Listing, guarded
@@ -37,7 +38,7 @@ class Hdf5Reader(HistoryReader):
     """
 
     name: ClassVar[str] = "hdf5"
-    suffixes: ClassVar[tuple[str, ...]] = (".h5", ".hdf5", ".he5", ".hdf")
+    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["hdf5"].suffixes
 
     def open_history(self, path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:
         check_is_file(path)

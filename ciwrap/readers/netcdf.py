@@ -8,6 +8,7 @@ import numpy as np
 
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import ConfigError, CorruptFileError, UnsupportedFormatError
+from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.apart import look_first
 from ciwrap.readers.attributes import add_attributes
 from ciwrap.readers.boxes import FlatReader, box_reader
@@ -41,7 +42,7 @@ class NetcdfReader(HistoryReader):
     """
 
     name: ClassVar[str] = "netcdf"
-    suffixes: ClassVar[tuple[str, ...]] = (".nc", ".nc4", ".cdf", ".netcdf")
+    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["netcdf"].suffixes
 
     def open_history(self, path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:
         check_is_file(path)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import CorruptFileError
+from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo
 from ciwrap.readers.files import InputFile
 from ciwrap.readers.npy_array import NpyArray
@@ -22,7 +23,7 @@ class NpyReader(Reader):
     """One array per file, named after the file; a record array gives one variable per field."""
 
     name: ClassVar[str] = "npy"
-    suffixes: ClassVar[tuple[str, ...]] = (".npy",)
+    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["npy"].suffixes
     names_inside: ClassVar[bool] = False
 
     def open(

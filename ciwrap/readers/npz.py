@@ -15,6 +15,7 @@ from ciwrap.errors import (
     FileLimitError,
     UnsupportedFormatError,
 )
+from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo, reading
 from ciwrap.readers.files import InputFile
 from ciwrap.readers.npy_array import NpyArray
@@ -38,7 +39,7 @@ class NpzReader(Reader):
     """The arrays of an archive, named as in it; record arrays give one variable per field."""
 
     name: ClassVar[str] = "npz"
-    suffixes: ClassVar[tuple[str, ...]] = (".npz",)
+    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["npz"].suffixes
 
     def open(
         self,

@@ -9,6 +9,7 @@ import numpy as np
 
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import CorruptFileError
+from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.base import Reader, Source
 from ciwrap.readers.entries import MAX_TEXTS, EntrySource, Listing, guarded
 from ciwrap.readers.files import check_is_file
@@ -27,7 +28,7 @@ class ParquetReader(Reader):
     """
 
     name: ClassVar[str] = "parquet"
-    suffixes: ClassVar[tuple[str, ...]] = (".parquet", ".pq")
+    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["parquet"].suffixes
 
     def open(
         self,

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import json
+import codecs
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.arrays.dtypes import parse_dtype, storage_dtype
 from ciwrap.closing import closed_on_error
+from ciwrap.documents import DocumentError
+from ciwrap.documents.load_json import load_json
+from ciwrap.documents.load_yaml import load_yaml
 from ciwrap.errors import CiwrapError, ConfigError, CorruptFileError
+from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo, as_elements
 from ciwrap.readers.files import InputFile
 
@@ -30,7 +34,7 @@ class RawReader(Reader):
     """
 
     name: ClassVar[str] = "raw"
-    suffixes: ClassVar[tuple[str, ...]] = (".bin", ".raw")
+    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["raw"].suffixes
     names_inside: ClassVar[bool] = False
     option_names: ClassVar[tuple[str, ...]] = ("dtype", "shape", "offset", "byte_order")
 
@@ -138,22 +142,13 @@ def _read_sidecar(path: Path) -> dict[str, Any]:
     if len(data) > _MAX_SIDECAR_BYTES:
         raise CorruptFileError("is too large for a description", file=path)
     try:
-        text = data.decode("utf-8-sig")
-        value = json.loads(text) if path.suffix == ".json" else _parse_yaml(text)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"cannot be parsed: {error}", file=path) from error
+        load = load_json if path.suffix == ".json" else load_yaml
+        value = load(data.removeprefix(codecs.BOM_UTF8))
+    except DocumentError as error:
+        raise ConfigError(f"is no description: {error}", file=path) from error
     if not isinstance(value, dict):
         raise ConfigError("must hold a mapping with dtype and shape", file=path)
-    return {str(key): item for key, item in value.items()}
-
-
-def _parse_yaml(text: str) -> Any:
-    import yaml
-
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from error
+    return value
 
 
 def _shown(value: Any) -> str:

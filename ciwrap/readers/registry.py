@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import ReaderPluginError, UnknownReaderError, one_line
+from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.base import Reader
 
 if TYPE_CHECKING:
@@ -22,33 +23,7 @@ if TYPE_CHECKING:
 
 ENTRY_POINT_GROUP = "ciwrap.readers"
 
-# name: (where the class is, suffixes), so that a suffix can be looked up without importing
-# anything.
-OWN_READERS = {
-    "npy": ("ciwrap.readers.npy:NpyReader", (".npy",)),
-    "npz": ("ciwrap.readers.npz:NpzReader", (".npz",)),
-    "raw": ("ciwrap.readers.raw:RawReader", (".bin", ".raw")),
-    "text": ("ciwrap.readers.text:TextReader", (".csv", ".tsv", ".txt", ".dat")),
-    "hdf5": ("ciwrap.readers.hdf5:Hdf5Reader", (".h5", ".hdf5", ".he5", ".hdf")),
-    "netcdf": ("ciwrap.readers.netcdf:NetcdfReader", (".nc", ".nc4", ".cdf", ".netcdf")),
-    "zarr": ("ciwrap.readers.zarr_store:ZarrReader", (".zarr",)),
-    "parquet": ("ciwrap.readers.parquet:ParquetReader", (".parquet", ".pq")),
-    "safetensors": ("ciwrap.readers.safetensors:SafetensorsReader", (".safetensors",)),
-    "dcd": ("ciwrap.readers.dcd:DcdReader", (".dcd",)),
-    "gromacs": ("ciwrap.readers.gromacs:GromacsReader", (".trr", ".xtc")),
-    "fits": ("ciwrap.readers.fits:FitsReader", (".fits", ".fit", ".fts")),
-    "vtk": (
-        "ciwrap.readers.vtk:VtkReader",
-        (
-            *(".vtk", ".vti", ".vtp", ".vtr", ".vts", ".vtu"),
-            *(".pvti", ".pvtp", ".pvtr", ".pvts", ".pvtu", ".xdmf", ".xmf", ".vtm", ".pvd"),
-        ),
-    ),
-    "adios2": ("ciwrap.readers.adios2:Adios2Reader", (".bp", ".bp4", ".bp5")),
-    "veloc": ("ciwrap.readers.veloc:VelocReader", (".veloc",)),
-}
-
-_OWN_SUFFIXES = {suffix: name for name, (_, known) in OWN_READERS.items() for suffix in known}
+_OWN_SUFFIXES = {suffix: name for name, one in OWN_FORMATS.items() for suffix in one.suffixes}
 
 
 def reader_for(path: Path, format_name: str | None = None) -> Reader:
@@ -109,7 +84,7 @@ def is_output_folder(path: Path, format_name: str | None = None) -> bool:
 
 def reader_named(name: str, *, file: str | os.PathLike[str] | None = None) -> Reader:
     """The reader of that name; raises as `reader_for` does."""
-    if name in OWN_READERS:
+    if name in OWN_FORMATS:
         return _own_reader(name)
     entry = _entry_points().get(name)
     if entry is None:
@@ -126,12 +101,12 @@ def reader_named(name: str, *, file: str | os.PathLike[str] | None = None) -> Re
 
 def reader_names() -> list[str]:
     """Names of all readers, ours first; nothing is imported for it."""
-    return [*OWN_READERS, *_entry_points()]
+    return [*OWN_FORMATS, *_entry_points()]
 
 
 @cache
 def _own_reader(name: str) -> Reader:
-    module, _, attribute = OWN_READERS[name][0].partition(":")
+    module, _, attribute = OWN_FORMATS[name].reader.partition(":")
     reader = getattr(import_module(module), attribute)()
     assert isinstance(reader, Reader)
     return reader
@@ -140,7 +115,7 @@ def _own_reader(name: str) -> Reader:
 @cache
 def _entry_points() -> dict[str, EntryPoint]:
     found = {entry.name: entry for entry in metadata.entry_points(group=ENTRY_POINT_GROUP)}
-    return {name: found[name] for name in sorted(found) if name not in OWN_READERS}
+    return {name: found[name] for name in sorted(found) if name not in OWN_FORMATS}
 
 
 _loaded: dict[str, Reader] = {}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ciwrap.arrays.dtypes import storage_dtype
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import CorruptFileError, FileLimitError
+from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo
 from ciwrap.readers.entries import Entry, EntrySource, Listing
 from ciwrap.readers.files import InputFile
@@ -29,7 +30,7 @@ class SafetensorsReader(Reader):
     """Every tensor is a variable; each lies in one stretch of the file."""
 
     name: ClassVar[str] = "safetensors"
-    suffixes: ClassVar[tuple[str, ...]] = (".safetensors",)
+    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["safetensors"].suffixes
 
     def open(
         self,

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import CiwrapError
-from ciwrap.readers.registry import OWN_READERS, is_output_folder, reader_for
+from ciwrap.model.formats import OWN_FORMATS
+from ciwrap.readers.registry import is_output_folder, reader_for
 
 if TYPE_CHECKING:
     from ciwrap.readers.base import VariableInfo
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 MAX_FILES = 2000
 MAX_TEXT_BYTES = 64 << 20
 _SKIPPED_FOLDERS = {"__pycache__", "node_modules", "site-packages", "venv", "env", "dist"}
-_SUFFIXES = {suffix for _, suffixes in OWN_READERS.values() for suffix in suffixes}
-_TEXT_SUFFIXES = set(OWN_READERS["text"][1])
+_SUFFIXES = {suffix for one in OWN_FORMATS.values() for suffix in one.suffixes}
+_TEXT_SUFFIXES = set(OWN_FORMATS["text"].suffixes)
 
 
 @dataclass(frozen=True, slots=True)

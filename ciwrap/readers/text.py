@@ -9,6 +9,7 @@ import numpy as np
 
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import ConfigError, CorruptFileError, DuplicateVariableError
+from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.base import Reader, Source, VariableInfo, as_elements, reading
 from ciwrap.readers.files import InputFile
 from ciwrap.readers.text_cells import (
@@ -51,7 +52,7 @@ class TextReader(Reader):
     """
 
     name: ClassVar[str] = "text"
-    suffixes: ClassVar[tuple[str, ...]] = (".csv", ".tsv", ".txt", ".dat")
+    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["text"].suffixes
     option_names: ClassVar[tuple[str, ...]] = (
         "delimiter",
         "header",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ciwrap.arrays.dtypes import parse_dtype, storage_dtype
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import CiwrapError, ConfigError, CorruptFileError, FileLimitError
+from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo
 from ciwrap.readers.entries import MAX_VARIABLES, Entry, EntrySource, Listing
 from ciwrap.readers.files import InputFile
@@ -28,7 +29,7 @@ class VelocReader(Reader):
     """
 
     name: ClassVar[str] = "veloc"
-    suffixes: ClassVar[tuple[str, ...]] = (".veloc",)
+    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["veloc"].suffixes
     option_names: ClassVar[tuple[str, ...]] = ("regions",)
 
     def open(

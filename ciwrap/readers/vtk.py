@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ciwrap.errors import ConfigError, CorruptFileError
+from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.apart import SourceApart, bytes_below
 from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import InputFile, check_is_file
 from ciwrap.readers.history import OPTION_NAMES, HistoryReader
 from ciwrap.readers.vtk_files import open_data
-from ciwrap.readers.vtk_library import READERS, VtkLibrary
+from ciwrap.readers.vtk_library import VtkLibrary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +45,7 @@ class VtkReader(HistoryReader):
     """
 
     name: ClassVar[str] = "vtk"
-    suffixes: ClassVar[tuple[str, ...]] = (*READERS, ".vtm", ".pvd")
+    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["vtk"].suffixes
     option_names: ClassVar[tuple[str, ...]] = OPTION_NAMES
 
     def open_history(

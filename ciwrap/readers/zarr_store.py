@@ -17,6 +17,7 @@ from ciwrap.errors import (
     OutputMissingError,
     UnreadableFileError,
 )
+from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.attributes import add_attributes
 from ciwrap.readers.base import FileRegion, Source, reading
 from ciwrap.readers.boxes import FlatReader, box_reader
@@ -49,7 +50,7 @@ class ZarrReader(HistoryReader):
     """
 
     name: ClassVar[str] = "zarr"
-    suffixes: ClassVar[tuple[str, ...]] = (".zarr",)
+    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["zarr"].suffixes
     is_folder: ClassVar[bool] = True
 
     def is_output(self, path: Path) -> bool:

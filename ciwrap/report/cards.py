@@ -233,8 +233,8 @@ def _facts(result: VariableResult) -> Iterator[tuple[str, str]]:
     if result.mask:
         extent = "" if result.masked_count is None else f": {result.masked_count:,} elements"
         yield "mask", f"{safe_name(result.mask)}{extent} not compared"
-    if result.filled_count:
-        yield "fill values", f"{result.filled_count:,} elements on both sides"
+    if result.has_fill_values:
+        yield "fill values", "elements that hold one on both sides are not compared"
     if result.source_path:
         yield "file", safe_name(result.source_path)
 

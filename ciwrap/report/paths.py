@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 _ABSOLUTE = re.compile(r"(?<![\w/.:~$\u2026-])/(?:[^\s/'\"`:;,()\[\]<>|]+/)+[^\s'\"`:;,()\[\]<>|]*")
 _PATH_FIELDS = ("golden_path", "source_path", "file", "working_dir")
 _TEXT_FIELDS = ("text", "reason", "command", "output_tail", "name")
-_TEXT_TUPLES = ("hidden_links",)
 # What everybody has, and nobody hides.
 _PUBLIC = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/etc/", "/dev/", "/proc/")
 
@@ -62,8 +61,6 @@ def _rewritten(item: Any, shorten: Callable[..., str]) -> Any:
             new: Any = shorten(value, is_path=True)
         elif isinstance(value, str) and one.name in _TEXT_FIELDS:
             new = shorten(value, is_path=False)
-        elif one.name in _TEXT_TUPLES:
-            new = tuple(shorten(part, is_path=False) for part in value)
         elif isinstance(value, tuple) and value and isinstance(value[0], _NESTED):
             new = tuple(_rewritten(part, shorten) for part in value)
         elif is_dataclass(value) and isinstance(value, _NESTED):

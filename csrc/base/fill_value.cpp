@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/error.hpp"
+#include "ciwrap/error.hpp"
 
 namespace ciwrap {
 namespace {

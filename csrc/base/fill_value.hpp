@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/scalar_type.hpp"
+#include "ciwrap/scalar_type.hpp"
 
 namespace ciwrap {
 

@@ -1,4 +1,4 @@
-#include "base/leaf_set.hpp"
+#include "ciwrap/leaf_set.hpp"
 
 #include <bit>
 

@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
-#include "base/host_device.hpp"
-#include "base/scalar_type.hpp"
-#include "base/tree_parameters.hpp"
+#include "ciwrap/host_device.hpp"
+#include "ciwrap/parameters.hpp"
+#include "ciwrap/scalar_type.hpp"
 
 namespace ciwrap {
 

@@ -1,9 +1,9 @@
-#include "base/tree_shape.hpp"
+#include "ciwrap/tree_shape.hpp"
 
 #include <algorithm>
 #include <string>
 
-#include "base/error.hpp"
+#include "ciwrap/error.hpp"
 
 namespace ciwrap {
 

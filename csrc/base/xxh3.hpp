@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <span>
 
-#include "base/digest.hpp"
+#include "ciwrap/digest.hpp"
 
 namespace ciwrap {
 

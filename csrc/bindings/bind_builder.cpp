@@ -2,9 +2,9 @@
 #include <optional>
 #include <vector>
 
-#include "base/error.hpp"
 #include "bindings/py_device.hpp"
 #include "bindings/py_tree.hpp"
+#include "ciwrap/error.hpp"
 
 namespace py = pybind11;
 

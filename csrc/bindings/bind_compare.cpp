@@ -4,8 +4,7 @@
 
 #include "bindings/py_device.hpp"
 #include "bindings/py_tree.hpp"
-#include "core/deciders.hpp"
-#include "core/element_compare.hpp"
+#include "ciwrap/compare.hpp"
 
 namespace py = pybind11;
 

@@ -4,9 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
+#include "base/quantize_plan.hpp"
 #include "bindings/py_tree.hpp"
-#include "format/golden_file.hpp"
+#include "ciwrap/error.hpp"
+#include "ciwrap/golden.hpp"
 
 namespace py = pybind11;
 

@@ -3,11 +3,11 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/error.hpp"
 #include "base/fill_value.hpp"
 #include "base/quantize_plan.hpp"
 #include "bindings/py_tree.hpp"
-#include "core/deciders.hpp"
+#include "ciwrap/compare.hpp"
+#include "ciwrap/error.hpp"
 
 namespace py = pybind11;
 

@@ -1,7 +1,7 @@
 // What this build and machine can do: backends, I/O engines, CPU levels, versions.
 #include "base/xxh3.hpp"
 #include "bindings/py_tree.hpp"
-#include "format/golden_file.hpp"
+#include "ciwrap/golden.hpp"
 #include "io/read_engine.hpp"
 #include "kernels/executor.hpp"
 

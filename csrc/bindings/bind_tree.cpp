@@ -3,9 +3,8 @@
 #include <cstring>
 #include <optional>
 
-#include "base/error.hpp"
 #include "bindings/py_tree.hpp"
-#include "core/tree_diff.hpp"
+#include "ciwrap/error.hpp"
 #include "kernels/executor.hpp"
 #include "kernels/packed_residues.hpp"
 

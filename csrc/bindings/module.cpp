@@ -2,8 +2,8 @@
 
 #include <string_view>
 
-#include "base/error.hpp"
 #include "bindings/py_tree.hpp"
+#include "ciwrap/error.hpp"
 
 namespace {
 

@@ -13,9 +13,9 @@
 #include <span>
 #include <vector>
 
-#include "base/error.hpp"
-#include "base/merkle_tree.hpp"
-#include "core/tree_builder.hpp"
+#include "ciwrap/error.hpp"
+#include "ciwrap/merkle_tree.hpp"
+#include "ciwrap/tree.hpp"
 
 namespace ciwrap {
 

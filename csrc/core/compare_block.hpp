@@ -5,7 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/element_compare.hpp"
+#include "base/quantize_plan.hpp"
+#include "ciwrap/compare.hpp"
 
 namespace ciwrap {
 

@@ -2,9 +2,9 @@
 #include <bit>
 #include <cstring>
 
-#include "base/error.hpp"
+#include "ciwrap/compare.hpp"
+#include "ciwrap/error.hpp"
 #include "core/compare_block.hpp"
-#include "core/element_compare.hpp"
 #include "kernels/floating_point_mode.hpp"
 
 namespace ciwrap {

@@ -1,10 +1,10 @@
-#include "core/deciders.hpp"
+#include "ciwrap/compare.hpp"
 
 #include <algorithm>
 #include <string>
 
-#include "base/error.hpp"
 #include "base/quantize_plan.hpp"
+#include "ciwrap/error.hpp"
 
 namespace ciwrap {
 namespace {

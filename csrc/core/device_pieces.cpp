@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/error.hpp"
+#include "ciwrap/error.hpp"
 #include "core/compare_block.hpp"
-#include "core/element_compare.hpp"
+#include "core/piece_comparer.hpp"
 #include "core/piece_tallies.hpp"
 
 namespace ciwrap {
@@ -55,8 +55,8 @@ const std::uint8_t* at(std::span<const std::byte> bytes, std::uint64_t offset) {
 
 }  // namespace
 
-void ElementComparer::update_device(const ComparedSide& golden, const ComparedSide& value,
-                                    std::uint64_t first_element, std::uint64_t element_count) {
+void PieceComparer::update_device(const ComparedSide& golden, const ComparedSide& value,
+                                  std::uint64_t first_element, std::uint64_t element_count) {
     if (!is_device(backend_)) {
         throw Error(ErrorCode::invalid_argument,
                     "arrays on a device cannot be compared by a host backend");

@@ -1,4 +1,4 @@
-#include "core/element_compare.hpp"
+#include "core/piece_comparer.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "base/error.hpp"
+#include "ciwrap/error.hpp"
 #include "core/compare_block.hpp"
 #include "core/piece_tallies.hpp"
 
@@ -63,8 +63,8 @@ void Comparison::append(const Comparison& later, std::size_t max_indices) {
     differing_leaves.insert(later.differing_leaves);
 }
 
-ElementComparer::ElementComparer(TreeParameters parameters, std::size_t max_indices,
-                                 Execution execution, Interrupt interrupt)
+PieceComparer::PieceComparer(TreeParameters parameters, std::size_t max_indices,
+                             Execution execution, Interrupt interrupt)
     : parameters_(std::move(parameters)),
       plan_(make_plan(parameters_)),
       type_(parameters_.data_type()),
@@ -74,21 +74,21 @@ ElementComparer::ElementComparer(TreeParameters parameters, std::size_t max_indi
       is_on_device_(is_device(backend_) && has_compare_kernel(parameters_, type_)),
       interrupt_(std::move(interrupt)) {}
 
-DeviceComparer& ElementComparer::device() {
+DeviceComparer& PieceComparer::device() {
     if (!device_)
         device_ = make_device_comparer(backend_);
     return *device_;
 }
 
-void ElementComparer::begin_piece(std::uint64_t first_element, std::uint64_t count) {
+void PieceComparer::begin_piece(std::uint64_t first_element, std::uint64_t count) {
     if (first_element < next_element_) {
         throw Error(ErrorCode::invalid_argument, "pieces to compare must come in ascending order");
     }
     next_element_ = first_element + count;
 }
 
-void ElementComparer::update(std::span<const std::byte> golden, std::span<const std::byte> value,
-                             std::uint64_t first_element) {
+void PieceComparer::update(std::span<const std::byte> golden, std::span<const std::byte> value,
+                           std::uint64_t first_element) {
     const std::uint64_t element_bytes = type_.element_bytes();
     if (golden.size() != value.size() || golden.size() % element_bytes != 0) {
         throw Error(ErrorCode::invalid_argument,
@@ -103,17 +103,17 @@ void ElementComparer::update(std::span<const std::byte> golden, std::span<const 
                   nullptr);
 }
 
-void ElementComparer::update(std::span<const std::byte> golden, std::span<const std::byte> value,
-                             std::uint64_t first_element, const PieceTallies& made) {
+void PieceComparer::update(std::span<const std::byte> golden, std::span<const std::byte> value,
+                           std::uint64_t first_element, const PieceTallies& made) {
     const std::uint64_t count = golden.size() / type_.element_bytes();
     begin_piece(first_element, count);
     compare_piece(reinterpret_cast<const std::uint8_t*>(golden.data()),
                   reinterpret_cast<const std::uint8_t*>(value.data()), first_element, count, &made);
 }
 
-void ElementComparer::compare_piece(const std::uint8_t* golden, const std::uint8_t* value,
-                                    std::uint64_t first_element, std::uint64_t count,
-                                    const PieceTallies* made) {
+void PieceComparer::compare_piece(const std::uint8_t* golden, const std::uint8_t* value,
+                                  std::uint64_t first_element, std::uint64_t count,
+                                  const PieceTallies* made) {
     const std::uint64_t element_bytes = type_.element_bytes();
     // Elements that are brought over one after the other leave nothing to do side by side.
     const Execution execution = golden == nullptr ? Execution{} : execution_;
@@ -141,6 +141,28 @@ void ElementComparer::compare_piece(const std::uint8_t* golden, const std::uint8
         if (interrupt_)
             interrupt_();
     }
+}
+
+ElementComparer::ElementComparer(const TreeParameters& parameters, std::size_t max_indices,
+                                 const Execution& execution, Interrupt interrupt)
+    : comparer_(std::make_unique<PieceComparer>(parameters, max_indices, execution,
+                                                std::move(interrupt))) {}
+ElementComparer::~ElementComparer() = default;
+ElementComparer::ElementComparer(ElementComparer&& other) noexcept = default;
+ElementComparer& ElementComparer::operator=(ElementComparer&& other) noexcept = default;
+
+void ElementComparer::update(std::span<const std::byte> golden, std::span<const std::byte> value,
+                             std::uint64_t first_element) {
+    comparer_->update(golden, value, first_element);
+}
+
+void ElementComparer::update_device(const ComparedSide& golden, const ComparedSide& value,
+                                    std::uint64_t first_element, std::uint64_t element_count) {
+    comparer_->update_device(golden, value, first_element, element_count);
+}
+
+const Comparison& ElementComparer::result() const {
+    return comparer_->result();
 }
 
 }  // namespace ciwrap

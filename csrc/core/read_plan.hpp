@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "core/piece_comparer.hpp"
 #include "core/stream_compare.hpp"
 #include "io/stored_range.hpp"
 
@@ -25,10 +26,10 @@ struct JobUnderWay {
     std::size_t number;
     StreamJob job;
     StreamOutcome outcome;
-    std::unique_ptr<const JobFiles> files;      // until it is done
-    std::unique_ptr<ElementComparer> comparer;  // once there is something to compare
-    std::size_t open_pieces = 0;                // planned, and not compared yet
-    bool is_planned = false;                    // there will be no more pieces
+    std::unique_ptr<const JobFiles> files;    // until it is done
+    std::unique_ptr<PieceComparer> comparer;  // once there is something to compare
+    std::size_t open_pieces = 0;              // planned, and not compared yet
+    bool is_planned = false;                  // there will be no more pieces
 };
 
 // A stretch of a job's arrays, in both runs.

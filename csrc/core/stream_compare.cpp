@@ -250,8 +250,8 @@ class Streamer {
             return;
         const TreeParameters& parameters = job.job.parameters;
         if (!job.comparer) {
-            job.comparer = std::make_unique<ElementComparer>(parameters, options_.max_indices,
-                                                             execution_, interrupt_);
+            job.comparer = std::make_unique<PieceComparer>(parameters, options_.max_indices,
+                                                           execution_, interrupt_);
         }
         const std::size_t element_bytes =
             static_cast<std::size_t>(parameters.data_type().element_bytes());
@@ -291,8 +291,8 @@ class Streamer {
             std::max<std::size_t>(1, listed_bytes / element_bytes) * element_bytes;
         for (std::size_t at = 0; at < piece.length; at += step) {
             const std::size_t length = std::min(step, piece.length - at);
-            ElementComparer all(piece.job->job.parameters, length / element_bytes, execution_,
-                                interrupt_);
+            PieceComparer all(piece.job->job.parameters, length / element_bytes, execution_,
+                              interrupt_);
             const std::uint64_t first = (piece.from + at) / element_bytes;
             all.update({piece.golden + at, length}, {piece.value + at, length}, first);
             const std::vector<std::int64_t>& indices = all.result().indices;

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
-#include "base/tree_parameters.hpp"
-#include "core/element_compare.hpp"
+#include "ciwrap/compare.hpp"
+#include "ciwrap/error.hpp"
+#include "ciwrap/parameters.hpp"
 #include "io/read_engine.hpp"
 #include "io/stored_range.hpp"
 #include "kernels/executor.hpp"

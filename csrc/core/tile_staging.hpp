@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "base/quantize_plan.hpp"
-#include "base/scalar_type.hpp"
-#include "base/tree_parameters.hpp"
+#include "ciwrap/parameters.hpp"
+#include "ciwrap/scalar_type.hpp"
 #include "kernels/compare_floats.hpp"
 
 namespace ciwrap {

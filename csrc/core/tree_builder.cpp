@@ -1,9 +1,12 @@
-#include "core/tree_builder.hpp"
+#include "ciwrap/tree.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-#include "base/error.hpp"
+#include "base/quantize_plan.hpp"
+#include "ciwrap/error.hpp"
+#include "kernels/device_hasher.hpp"
+#include "kernels/executor.hpp"
 
 namespace ciwrap {
 namespace {
@@ -31,9 +34,38 @@ bool same_codes(const TreeParameters& a, const TreeParameters& b) {
     return a.values() == in_order;
 }
 
-TreeBuilder::TreeBuilder(TreeParameters parameters, std::uint64_t scalar_count,
-                         std::shared_ptr<const MerkleTree> golden, Execution execution,
-                         Interrupt interrupt)
+struct TreeBuilder::Impl {
+    Impl(const TreeParameters& parameters, std::uint64_t scalar_count,
+         std::shared_ptr<const MerkleTree> golden, const Execution& execution, Interrupt interrupt);
+
+    void update(std::span<const std::byte> data);
+    void update_device(const DeviceArray& array);
+    std::shared_ptr<const MerkleTree> finish();
+
+    void hash(std::span<const std::byte> chunks);
+    ChunkBatch batch_at(std::uint64_t leaf, std::uint64_t scalar_count);
+    std::uint64_t* device_histogram();
+
+    MerkleTree tree_;
+    QuantizePlan plan_;
+    TreeShape shape_;
+    std::shared_ptr<const MerkleTree> golden_;
+    Execution execution_;
+    std::unique_ptr<DeviceHasher> device_;  // null: the host's kernels
+    Interrupt interrupt_;
+    std::vector<std::byte> pending_;  // the beginning of a chunk whose end has not come yet
+    std::uint64_t chunk_bytes_;
+    std::uint64_t total_bytes_;
+    std::uint64_t received_bytes_ = 0;
+    std::uint64_t next_leaf_ = 0;
+    std::vector<std::vector<std::uint64_t>> histograms_;  // one per worker
+    std::optional<Drift> drift_;
+    bool finished_ = false;
+};
+
+TreeBuilder::Impl::Impl(const TreeParameters& parameters, std::uint64_t scalar_count,
+                        std::shared_ptr<const MerkleTree> golden, const Execution& execution,
+                        Interrupt interrupt)
     : plan_(make_plan(parameters)),
       shape_(parameters.leaf_count(scalar_count), parameters.arity()),
       golden_(std::move(golden)),
@@ -58,7 +90,7 @@ TreeBuilder::TreeBuilder(TreeParameters parameters, std::uint64_t scalar_count,
     }
     if (is_device(execution_.backend))
         device_ = make_device_hasher(execution_.backend);
-    tree_.parameters = std::move(parameters);
+    tree_.parameters = parameters;
     tree_.scalar_count = scalar_count;
     tree_.digests.resize(shape_.node_count());
     const bool against = golden_ && plan_.has_residues();
@@ -73,7 +105,7 @@ TreeBuilder::TreeBuilder(TreeParameters parameters, std::uint64_t scalar_count,
 }
 
 // Leaves from `leaf` on and what belongs to them; the data are the caller's to fill in.
-ChunkBatch TreeBuilder::batch_at(std::uint64_t leaf, std::uint64_t scalar_count) {
+ChunkBatch TreeBuilder::Impl::batch_at(std::uint64_t leaf, std::uint64_t scalar_count) {
     const std::uint64_t leaf_offset = shape_.offset(shape_.level_count() - 1);
     const std::uint64_t residue_stride = plan_.residue_bytes(plan_.chunk_scalars);
     ChunkBatch batch;
@@ -90,11 +122,11 @@ ChunkBatch TreeBuilder::batch_at(std::uint64_t leaf, std::uint64_t scalar_count)
     return batch;
 }
 
-std::uint64_t* TreeBuilder::device_histogram() {
+std::uint64_t* TreeBuilder::Impl::device_histogram() {
     return drift_ ? histograms_.front().data() : nullptr;
 }
 
-void TreeBuilder::hash(std::span<const std::byte> chunks) {
+void TreeBuilder::Impl::hash(std::span<const std::byte> chunks) {
     ChunkBatch batch = batch_at(next_leaf_, chunks.size() / plan_.scalar_bytes);
     batch.data = reinterpret_cast<const std::uint8_t*>(chunks.data());
     const std::uint64_t count =
@@ -116,7 +148,7 @@ void TreeBuilder::hash(std::span<const std::byte> chunks) {
     next_leaf_ += count;
 }
 
-void TreeBuilder::update(std::span<const std::byte> data) {
+void TreeBuilder::Impl::update(std::span<const std::byte> data) {
     if (data.size() > total_bytes_ - received_bytes_) {
         throw Error(ErrorCode::invalid_argument,
                     "more data than the array has (" + std::to_string(total_bytes_) + " bytes)");
@@ -145,7 +177,7 @@ void TreeBuilder::update(std::span<const std::byte> data) {
     pending_.insert(pending_.end(), data.begin(), data.end());
 }
 
-void TreeBuilder::update_device(const DeviceArray& array) {
+void TreeBuilder::Impl::update_device(const DeviceArray& array) {
     if (!device_) {
         throw Error(ErrorCode::invalid_argument,
                     "an array on a device cannot be hashed by a host backend");
@@ -173,7 +205,7 @@ void TreeBuilder::update_device(const DeviceArray& array) {
     device_->finish();
 }
 
-std::shared_ptr<const MerkleTree> TreeBuilder::finish() {
+std::shared_ptr<const MerkleTree> TreeBuilder::Impl::finish() {
     if (finished_)
         throw Error(ErrorCode::invalid_argument, "the tree is finished already");
     if (received_bytes_ != total_bytes_) {
@@ -201,6 +233,31 @@ std::shared_ptr<const MerkleTree> TreeBuilder::finish() {
         drift_->max_share = drift_->max_level / (plan_.half + 1.0);
     }
     return std::make_shared<const MerkleTree>(std::move(tree_));
+}
+
+TreeBuilder::TreeBuilder(const TreeParameters& parameters, std::uint64_t scalar_count,
+                         std::shared_ptr<const MerkleTree> golden, const Execution& execution,
+                         Interrupt interrupt)
+    : impl_(std::make_unique<Impl>(parameters, scalar_count, std::move(golden), execution,
+                                   std::move(interrupt))) {}
+TreeBuilder::~TreeBuilder() = default;
+TreeBuilder::TreeBuilder(TreeBuilder&& other) noexcept = default;
+TreeBuilder& TreeBuilder::operator=(TreeBuilder&& other) noexcept = default;
+
+void TreeBuilder::update(std::span<const std::byte> data) {
+    impl_->update(data);
+}
+
+void TreeBuilder::update_device(const DeviceArray& array) {
+    impl_->update_device(array);
+}
+
+std::shared_ptr<const MerkleTree> TreeBuilder::finish() {
+    return impl_->finish();
+}
+
+const std::optional<Drift>& TreeBuilder::drift() const {
+    return impl_->drift_;
 }
 
 void build_upper_levels(const TreeShape& shape, const Execution& execution,

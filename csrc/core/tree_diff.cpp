@@ -1,10 +1,10 @@
-#include "core/tree_diff.hpp"
+#include "kernels/executor.hpp"
 
 #include <algorithm>
 #include <numeric>
 
-#include "base/error.hpp"
-#include "core/tree_builder.hpp"
+#include "ciwrap/error.hpp"
+#include "ciwrap/tree.hpp"
 
 namespace ciwrap {
 namespace {

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "core/tree_builder.hpp"
+#include "ciwrap/tree.hpp"
 #include "io/slab_reader.hpp"
 
 namespace ciwrap {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "format/golden_file.hpp"
+#include "ciwrap/golden.hpp"
 
 namespace ciwrap {
 

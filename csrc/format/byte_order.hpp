@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/digest.hpp"
+#include "ciwrap/digest.hpp"
 
 namespace ciwrap {
 

@@ -5,10 +5,10 @@
 #include <tuple>
 #include <utility>
 
-#include "base/error.hpp"
 #include "base/quantize_plan.hpp"
-#include "base/tree_shape.hpp"
 #include "base/xxh3.hpp"
+#include "ciwrap/error.hpp"
+#include "ciwrap/tree_shape.hpp"
 #include "format/byte_order.hpp"
 #include "format/text_rules.hpp"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "format/golden_file.hpp"
+#include "ciwrap/golden.hpp"
 #include "format/golden_layout.hpp"
 
 namespace ciwrap {

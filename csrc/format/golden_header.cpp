@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <string>
 
-#include "base/error.hpp"
+#include "ciwrap/error.hpp"
 #include "format/byte_order.hpp"
 #include "format/golden_directory.hpp"
 #include "format/text_rules.hpp"

@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <system_error>
 
-#include "base/error.hpp"
+#include "ciwrap/error.hpp"
+#include "ciwrap/golden.hpp"
 #include "format/golden_directory.hpp"
-#include "format/golden_file.hpp"
 #include "format/text_rules.hpp"
 
 namespace ciwrap {

@@ -1,9 +1,9 @@
 #include <algorithm>
 
-#include "base/error.hpp"
+#include "ciwrap/error.hpp"
+#include "ciwrap/golden.hpp"
 #include "format/block_codec.hpp"
 #include "format/golden_directory.hpp"
-#include "format/golden_file.hpp"
 #include "format/golden_tree.hpp"
 #include "format/text_rules.hpp"
 

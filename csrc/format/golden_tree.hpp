@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "base/merkle_tree.hpp"
+#include "ciwrap/merkle_tree.hpp"
 
 namespace ciwrap {
 

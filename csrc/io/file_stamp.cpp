@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <system_error>
 
-#include "base/error.hpp"
+#include "ciwrap/error.hpp"
 
 namespace ciwrap {
 namespace {

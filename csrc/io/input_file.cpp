@@ -10,7 +10,7 @@
 #include <system_error>
 #include <utility>
 
-#include "base/error.hpp"
+#include "ciwrap/error.hpp"
 
 namespace ciwrap {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <variant>
 
-#include "base/error.hpp"
+#include "ciwrap/error.hpp"
 #include "io/pread_reader.hpp"
 #include "io/read_queue.hpp"
 #include "io/uring_reader.hpp"

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "base/error.hpp"
+#include "ciwrap/error.hpp"
 #include "io/read_engine.hpp"
 
 namespace ciwrap {

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "base/error.hpp"
+#include "ciwrap/error.hpp"
 #include "io/read_engine.hpp"
 #include "io/stored_range.hpp"
 

@@ -5,11 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ciwrap/share_bins.hpp"
+
 namespace ciwrap {
 
 inline constexpr std::size_t compare_tile = 32;  // scalars
 inline constexpr std::size_t compare_tiles_per_block = 512;
-inline constexpr std::size_t share_bins = 34;
 
 struct FloatComparison {
     const std::uint8_t* golden = nullptr;  // may be unaligned

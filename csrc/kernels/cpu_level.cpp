@@ -3,8 +3,8 @@
 #include <iterator>
 #include <span>
 
-#include "base/error.hpp"
 #include "base/xxh3.hpp"
+#include "ciwrap/error.hpp"
 #include "kernels/executor.hpp"
 
 namespace ciwrap {

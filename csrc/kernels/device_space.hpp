@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
+#include "ciwrap/error.hpp"
 #include "kernels/device_array.hpp"
 
 namespace ciwrap::device {

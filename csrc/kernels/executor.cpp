@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "base/error.hpp"
+#include "ciwrap/error.hpp"
 
 namespace ciwrap {
 namespace {

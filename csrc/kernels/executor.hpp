@@ -12,17 +12,10 @@
 #include <type_traits>
 #include <vector>
 
+#include "ciwrap/execution.hpp"
 #include "kernels/level_kernels.hpp"
 
 namespace ciwrap {
-
-// `portable` runs the device source on the host, one thread: a check that needs no device, far too
-// slow for use.
-enum class Backend : std::uint8_t { serial, openmp, cuda, portable };
-
-constexpr bool is_device(Backend backend) {
-    return backend >= Backend::cuda;
-}
 
 struct BackendReport {
     std::string name;
@@ -34,16 +27,6 @@ struct BackendReport {
 // Every backend this project knows; those not built in say so.
 std::vector<BackendReport> backend_report();
 std::string kokkos_version();
-
-struct Execution {
-    Backend backend = Backend::serial;
-    int workers = 1;
-};
-
-// backend: "auto" (a host backend), "serial", "openmp", "cuda" or "portable"; threads: 0 for all
-// there are. Throws Error: `invalid_argument` for an unknown name or a negative count,
-// `not_available` for a backend that this build or machine does not have.
-Execution resolve_execution(const std::string& backend, int threads);
 
 // Calls work(context, worker) once per worker, worker = 0 .. workers - 1, at the same time where it
 // can. `work` must not throw. Safe from several threads and after fork.

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/digest.hpp"
 #include "base/quantize_plan.hpp"
+#include "ciwrap/digest.hpp"
 #include "kernels/compare_floats.hpp"
 
 namespace ciwrap {

@@ -3,7 +3,7 @@
 // set).
 #pragma once
 
-#include "base/host_device.hpp"
+#include "ciwrap/host_device.hpp"
 
 #if defined(CIWRAP_CPU_LEVEL)
 #define CIWRAP_JOIN_(a, b) a##b

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/digest.hpp"
+#include "ciwrap/digest.hpp"
 #include "kernels/level_namespace.hpp"
 
 #if defined(CIWRAP_CPU_LEVEL) && (defined(__AVX2__) || defined(__AVX512F__))

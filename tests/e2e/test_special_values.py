@@ -109,6 +109,7 @@ def test_fill_values_of_two_precisions(case: Any) -> None:
     it.save("b", "ssh.npy", values)
     found = it.compare(1)["ssh"]
     assert (found["differing_count"], found["missing_mismatch_count"]) == (1, 1)
+    assert found["has_fill_values"]
 
 
 def test_mixed_precision_is_only_taken_when_asked_for(case: Any) -> None:

@@ -21,8 +21,8 @@
 #include <map>
 #include <string>
 
-#include "base/error.hpp"
-#include "format/golden_file.hpp"
+#include "ciwrap/error.hpp"
+#include "ciwrap/golden.hpp"
 #include "golden_map.hpp"
 #include "golden_mutations.hpp"
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "format/golden_file.hpp"
+#include "ciwrap/golden.hpp"
 #include "golden_map.hpp"
 
 namespace ciwrap::fuzz {

@@ -11,10 +11,10 @@
 #include <fstream>
 #include <string>
 
-#include "base/error.hpp"
 #include "base/quantize_plan.hpp"
 #include "base/xxh3.hpp"
-#include "format/golden_file.hpp"
+#include "ciwrap/error.hpp"
+#include "ciwrap/golden.hpp"
 
 namespace ciwrap {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
-#include "format/golden_file.hpp"
+#include "ciwrap/error.hpp"
+#include "ciwrap/golden.hpp"
 
 namespace ciwrap {
 namespace {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
+#include "ciwrap/error.hpp"
 #include "io/read_engine.hpp"
 
 namespace ciwrap::testing {

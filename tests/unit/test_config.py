@@ -16,9 +16,10 @@ from unit.config_texts import FULL, ROOT, check_with, load
 from ciwrap import config
 from ciwrap.config import find_config, json_schema, load_config
 from ciwrap.config.loading import READER_GROUP
-from ciwrap.config.schema import OPTIONS, OWN_FORMATS
+from ciwrap.config.schema import OPTIONS
 from ciwrap.errors import ConfigError, ConfigMissingError
 from ciwrap.model import ErrorBound, EvidencePolicy, VariableId
+from ciwrap.model.formats import OWN_FORMATS
 
 SCHEMA_FILE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "ciwrap.schema.json"
 
@@ -165,9 +166,8 @@ def test_attributes_are_all_none_or_some(text: str, wanted: object) -> None:
 
 
 def test_options_are_those_of_the_readers() -> None:
-    from ciwrap.readers.registry import ENTRY_POINT_GROUP, OWN_READERS, reader_named
+    from ciwrap.readers.registry import ENTRY_POINT_GROUP, reader_named
 
     assert ENTRY_POINT_GROUP == READER_GROUP
-    assert set(OWN_READERS) == set(OWN_FORMATS)
-    names = {option for name in OWN_READERS for option in reader_named(name).option_names}
+    names = {option for name in OWN_FORMATS for option in reader_named(name).option_names}
     assert names == set(OPTIONS.keys)

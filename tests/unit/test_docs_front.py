@@ -23,9 +23,10 @@ from ciwrap.config.schema import (
     STRICT,
 )
 from ciwrap.model import ErrorBound, VariableId
-from ciwrap.readers.registry import OWN_READERS
+from ciwrap.model.formats import OWN_FORMATS
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
 CONFIGURATION = (DOCS / "reference/configuration.md").read_text(encoding="utf-8")
 HOW_TO = (DOCS / "how-to/write-a-reader.md").read_text(encoding="utf-8")
 
@@ -61,8 +62,8 @@ def test_every_key_is_documented() -> None:
     documented = set(re.findall(r"`([a-z_]+)`", CONFIGURATION))
     for section in (CONFIG, CHECK, BOUND, RUN, REPEAT, FACTOR, LEVEL, STRICT, OPTIONS):
         assert set(section.keys) <= documented, section.name
-    for name, (_, suffixes) in OWN_READERS.items():
-        assert f"| `{name}` | {' '.join(suffixes)} |" in CONFIGURATION
+    for name, own in OWN_FORMATS.items():
+        assert f"| `{name}` | {' '.join(own.suffixes)} |" in CONFIGURATION
 
 
 def modules_of_the_how_to() -> dict[str, str]:
@@ -121,3 +122,26 @@ def test_the_entry_point_of_the_how_to_is_of_our_group() -> None:
     from ciwrap.readers.registry import ENTRY_POINT_GROUP
 
     assert f'[project.entry-points."{ENTRY_POINT_GROUP}"]' in blocks(HOW_TO, "toml")[0]
+
+
+def test_files_to_touch_are_there() -> None:
+    """What CONTRIBUTING tells somebody to touch who adds something."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = text.split("## To add something, touch these")[1].split("\n## ")[0]
+    named = [word for word in re.findall(r"`([\w./{},-]+)`", table) if "/" in word]
+    files = [file for word in named for file in _unfolded(word)]
+    missing = [
+        file
+        for file in files
+        if not any((ROOT / folder / file).exists() for folder in (".", "ciwrap", "csrc"))
+    ]
+    assert not missing
+    assert len(files) > 40
+
+
+def _unfolded(word: str) -> list[str]:
+    before, brace, rest = word.partition("{")
+    if not brace:
+        return [word]
+    inner, _, after = rest.partition("}")
+    return [f"{before}{one}{after}" for one in inner.split(",")]

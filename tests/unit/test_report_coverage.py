@@ -30,7 +30,6 @@ from ciwrap.report.figures import histogram_of
 from ciwrap.report.html import render_html
 from ciwrap.report.junit import render_junit
 from ciwrap.report.markdown import render_markdown
-from ciwrap.report.paths import relative_to
 from ciwrap.report.sarif import render_sarif
 from ciwrap.report.terminal import make_console, render
 
@@ -63,7 +62,7 @@ def test_each_reason_has_a_part_of_the_line() -> None:
         "c",
         Verdict.NOT_COMPARABLE,
         (
-            match("x", mask="land", masked_count=40, filled_count=7),
+            match("x", mask="land", masked_count=40, has_fill_values=True),
             match("y", mask="land"),
             lost("bad"),
             lost("gone"),
@@ -74,14 +73,13 @@ def test_each_reason_has_a_part_of_the_line() -> None:
         ignored_variables=ids("i", "j", "k"),
         left_out_variables=ids("i"),
         excluded_files=2,
-        hidden_links=("/a",),
         attributes="none",
     )
     assert check.coverage.text == (
-        "compared 2 variables, 1,953 elements; not compared: 1 variable not comparable,"
+        "compared 2 variables, 1,960 elements; not compared: 1 variable not comparable,"
         " 1 variable missing, 1 variable extra, 3 variables by ignore, 40 elements masked,"
-        " 1 variable in part by a mask, 7 elements with fill values, 2 files by exclude,"
-        " 1 link not followed, attributes"
+        " 1 variable in part by a mask, 1 variable in part by fill values, 2 files by exclude,"
+        " attributes"
     )
     assert (check.coverage.left_out, check.coverage.let_go) == (1, 0)
 
@@ -190,9 +188,9 @@ PARTIAL: dict[str, tuple[CheckResult, str]] = {
         CheckResult("c", Verdict.MATCH, (match(),), excluded_files=1),
         "1 file by exclude",
     ),
-    "links": (
-        CheckResult("c", Verdict.MATCH, (match(),), hidden_links=("/a",)),
-        "1 link not followed",
+    "fill values": (
+        CheckResult("c", Verdict.MATCH, (match(has_fill_values=True),)),
+        "1 variable in part by fill values",
     ),
 }
 # Sentences that are true only if every number was compared.
@@ -314,9 +312,3 @@ def test_masked_elements_did_not_stay_where_they_were() -> None:
     assert figure is not None
     assert ": 2</title>" in figure.image
     assert ": 10</title>" not in figure.image
-
-
-def test_links_name_no_folder_of_the_machine() -> None:
-    check = CheckResult("c", Verdict.MATCH, (match(),), hidden_links=("/home/me/run/a.h5: /x",))
-    run = relative_to(RunResult(Verdict.MATCH, (check,)), Path("/home/me"))
-    assert run.checks[0].hidden_links == ("run/a.h5: /x",)

@@ -78,7 +78,7 @@ def full_result() -> RunResult:
         byte_count=160,
         element_count=20,
         masked_count=4,
-        filled_count=1,
+        has_fill_values=True,
         differing_count=2,
         first_index=(0, 3),
         first_differences=(
@@ -150,7 +150,6 @@ def full_result() -> RunResult:
         ignored_variables=(VariableId("t", 0),),
         left_out_variables=(VariableId("t", 0),),
         excluded_files=2,
-        hidden_links=("/other/file.h5",),
         attributes="none",
         messages=(Message(MessageLevel.ERROR, "bad", "corrupt-file", "a.npy", "y"),),
         golden_root="0" * 32,

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/host_device.hpp"
+#include "ciwrap/host_device.hpp"
 
 namespace ciwrap {
 

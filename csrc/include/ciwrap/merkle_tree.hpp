@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/digest.hpp"
-#include "base/tree_parameters.hpp"
-#include "base/tree_shape.hpp"
-#include "base/uninitialized_bytes.hpp"
+#include "ciwrap/digest.hpp"
+#include "ciwrap/parameters.hpp"
+#include "ciwrap/tree_shape.hpp"
+#include "ciwrap/uninitialized_bytes.hpp"
 
 namespace ciwrap {
 

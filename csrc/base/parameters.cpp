@@ -1,11 +1,11 @@
-#include "base/tree_parameters.hpp"
+#include "ciwrap/parameters.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
 
-#include "base/error.hpp"
+#include "ciwrap/error.hpp"
 
 namespace ciwrap {
 namespace {

@@ -1,19 +1,16 @@
-// Builds the Merkle tree of an array from a stream of its bytes.
+// Merkle trees of arrays: built from a stream of their bytes, and compared.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
-#include "base/merkle_tree.hpp"
-#include "base/quantize_plan.hpp"
-#include "kernels/device_hasher.hpp"
-#include "kernels/executor.hpp"
+#include "ciwrap/device_array.hpp"
+#include "ciwrap/execution.hpp"
+#include "ciwrap/merkle_tree.hpp"
 
 namespace ciwrap {
 
@@ -27,9 +24,6 @@ struct Drift {
     std::vector<std::uint8_t> leaf_max_level;  // no_match_level where the leaf differs
 };
 
-// Called now and then during long work, from the calling thread; throws to stop it.
-using Interrupt = std::function<void()>;
-
 // Two sets of parameters that give the same codes for the same numbers: equal but for byte order.
 bool same_codes(const TreeParameters& a, const TreeParameters& b);
 
@@ -38,9 +32,12 @@ class TreeBuilder {
   public:
     // golden, if given, is what the run is compared with: same parameters (but for byte order) and
     // size, else Error(invalid_argument).
-    TreeBuilder(TreeParameters parameters, std::uint64_t scalar_count,
-                std::shared_ptr<const MerkleTree> golden, Execution execution,
+    TreeBuilder(const TreeParameters& parameters, std::uint64_t scalar_count,
+                std::shared_ptr<const MerkleTree> golden, const Execution& execution,
                 Interrupt interrupt = {});
+    ~TreeBuilder();
+    TreeBuilder(TreeBuilder&& other) noexcept;
+    TreeBuilder& operator=(TreeBuilder&& other) noexcept;
 
     // The next bytes, split anywhere. Error(invalid_argument) beyond scalar_count.
     void update(std::span<const std::byte> data);
@@ -54,29 +51,26 @@ class TreeBuilder {
     std::shared_ptr<const MerkleTree> finish();
 
     // After finish(), if golden has residues.
-    const std::optional<Drift>& drift() const { return drift_; }
+    const std::optional<Drift>& drift() const;
 
   private:
-    void hash(std::span<const std::byte> chunks);
-    ChunkBatch batch_at(std::uint64_t leaf, std::uint64_t scalar_count);
-    std::uint64_t* device_histogram();
-
-    MerkleTree tree_;
-    QuantizePlan plan_;
-    TreeShape shape_;
-    std::shared_ptr<const MerkleTree> golden_;
-    Execution execution_;
-    std::unique_ptr<DeviceHasher> device_;  // null: the host's kernels
-    Interrupt interrupt_;
-    std::vector<std::byte> pending_;  // the beginning of a chunk whose end has not come yet
-    std::uint64_t chunk_bytes_;
-    std::uint64_t total_bytes_;
-    std::uint64_t received_bytes_ = 0;
-    std::uint64_t next_leaf_ = 0;
-    std::vector<std::vector<std::uint64_t>> histograms_;  // one per worker
-    std::optional<Drift> drift_;
-    bool finished_ = false;
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
 };
+
+// Indices of the leaves that do not match, ascending. Breadth-first and level by level from
+// start_level (0: the root; beyond the leaves: the leaves; negative: the first level with more
+// nodes than there are workers), each level's nodes in parallel; equal digests prune what is below
+// them. Throws Error(invalid_argument) if parameters (but for byte order) or sizes differ, or if
+// each tree has residues of its own: equal cells are then up to k fine steps apart, which is no
+// match.
+std::vector<std::uint64_t> diff_trees(const MerkleTree& golden, const MerkleTree& other,
+                                      std::int64_t start_level, const Execution& execution);
+
+// The same for leaves alone: positions where the two do not match. Throws Error(invalid_argument)
+// if they are not equally many.
+std::vector<std::uint64_t> diff_leaves(std::span<const Digest> golden,
+                                       std::span<const Digest> other);
 
 // Fills the levels above the leaves.
 void build_upper_levels(const TreeShape& shape, const Execution& execution,

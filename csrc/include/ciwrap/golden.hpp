@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "base/digest.hpp"
-#include "base/merkle_tree.hpp"
-#include "base/uninitialized_bytes.hpp"
+#include "ciwrap/digest.hpp"
+#include "ciwrap/merkle_tree.hpp"
+#include "ciwrap/uninitialized_bytes.hpp"
 
 namespace ciwrap {
 

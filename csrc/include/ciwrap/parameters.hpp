@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/scalar_type.hpp"
+#include "ciwrap/scalar_type.hpp"
 
 namespace ciwrap {
 

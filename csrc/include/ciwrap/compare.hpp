@@ -9,13 +9,11 @@
 #include <span>
 #include <vector>
 
-#include "base/leaf_set.hpp"
-#include "base/quantize_plan.hpp"
-#include "base/tree_parameters.hpp"
-#include "core/tree_builder.hpp"
-#include "kernels/compare_floats.hpp"
-#include "kernels/device_compare.hpp"
-#include "kernels/executor.hpp"
+#include "ciwrap/device_array.hpp"
+#include "ciwrap/execution.hpp"
+#include "ciwrap/leaf_set.hpp"
+#include "ciwrap/parameters.hpp"
+#include "ciwrap/share_bins.hpp"
 
 namespace ciwrap {
 
@@ -47,8 +45,6 @@ struct Comparison {
     void append(const Comparison& later, std::size_t max_indices);
 };
 
-class PieceTallies;
-
 // One side of a piece: its bytes on the host, or the elements of an array on a device that the
 // piece is (as many, counted from the piece's first_element).
 struct ComparedSide {
@@ -56,7 +52,9 @@ struct ComparedSide {
     const DeviceArray* array = nullptr;
 };
 
-// Compares two streams of elements. The verdict on every element is exact (exact_bound.hpp). Not
+class PieceComparer;
+
+// Compares two streams of elements. The verdict on every element is exact, without rounding. Not
 // thread safe.
 //
 // With a device backend, float32, float64 and complex numbers of them under absolute and relative
@@ -64,43 +62,27 @@ struct ComparedSide {
 // result is the same to the bit.
 class ElementComparer {
   public:
-    ElementComparer(TreeParameters parameters, std::size_t max_indices, Execution execution,
-                    Interrupt interrupt = {});
+    ElementComparer(const TreeParameters& parameters, std::size_t max_indices,
+                    const Execution& execution, Interrupt interrupt = {});
+    ~ElementComparer();
+    ElementComparer(ElementComparer&& other) noexcept;
+    ElementComparer& operator=(ElementComparer&& other) noexcept;
 
     // Equally long pieces of whole elements, both in the byte order of `parameters`. Pieces in
     // ascending order, gaps allowed. Error(invalid_argument) otherwise.
     void update(std::span<const std::byte> golden, std::span<const std::byte> value,
                 std::uint64_t first_element);
 
-    // The same for a piece that a device has been over already.
-    void update(std::span<const std::byte> golden, std::span<const std::byte> value,
-                std::uint64_t first_element, const PieceTallies& made);
-
     // The same for pieces of which at least one lies on the device of the backend. What has no
     // kernel there is brought over, a few MiB at a time. Error(invalid_argument) for a host
-    // backend; not_available as require_here.
+    // backend; not_available if an array is on another device.
     void update_device(const ComparedSide& golden, const ComparedSide& value,
                        std::uint64_t first_element, std::uint64_t element_count);
 
-    const Comparison& result() const { return result_; }
+    const Comparison& result() const;
 
   private:
-    void begin_piece(std::uint64_t first_element, std::uint64_t count);
-    void compare_piece(const std::uint8_t* golden, const std::uint8_t* value,
-                       std::uint64_t first_element, std::uint64_t count, const PieceTallies* made);
-    DeviceComparer& device();
-
-    TreeParameters parameters_;
-    QuantizePlan plan_;
-    DataType type_;
-    std::size_t max_indices_;
-    Execution execution_;  // of a host
-    Backend backend_;
-    bool is_on_device_;
-    std::unique_ptr<DeviceComparer> device_;  // made when it is needed
-    Interrupt interrupt_;
-    std::uint64_t next_element_ = 0;
-    Comparison result_;
+    std::unique_ptr<PieceComparer> comparer_;
 };
 
 // How far two elements are apart; all empty where that has no meaning: bytes and texts, and a NaN,
@@ -116,5 +98,24 @@ struct ElementDifference {
 std::vector<ElementDifference> compare_each(const TreeParameters& parameters,
                                             std::span<const std::byte> golden,
                                             std::span<const std::byte> value);
+
+// Two decide whether a chunk differs: its digests, and its elements. Where both have looked,
+// neither may contradict the other; a contradiction is a fault of ours and must never become a
+// verdict.
+
+// Whether a chunk whose digests differ surely holds a differing element: where codes decide
+// exactly, that is for a bound of zero, for integers, booleans, bytes and text without one, and for
+// bounds in steps whose residues tell every step apart. Everywhere else such a chunk may be a false
+// alarm. With residues: of a tree that was made against the other.
+bool suspect_is_proof(const TreeParameters& parameters);
+
+// Throws Error(internal) if
+// - an element differs in a chunk that is not among the suspects, whose digests agree, or
+// - no element differs in a suspect that was compared, though suspect_is_proof(parameters).
+// suspects: chunks whose digests differ. compared: those whose elements were compared; none: all.
+// Both ascending.
+void check_deciders(const TreeParameters& parameters, const Comparison& comparison,
+                    std::span<const std::int64_t> suspects,
+                    std::optional<std::span<const std::int64_t>> compared);
 
 }  // namespace ciwrap

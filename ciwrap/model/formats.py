@@ -1,0 +1,42 @@
+"""The file formats that ciwrap reads by itself, each stated once.
+
+Nothing is imported to look a format up: the configuration knows the names, the search for outputs
+the suffixes, and `readers.registry` loads a reader when a file asks for it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class OwnFormat(NamedTuple):
+    """reader: where its class is, MODULE:CLASS. suffixes: lower case, with the dot."""
+
+    reader: str
+    suffixes: tuple[str, ...]
+
+
+# By the name that `format:` in ciwrap.yaml gives. The order is that of messages and documents.
+OWN_FORMATS = {
+    "npy": OwnFormat("ciwrap.readers.npy:NpyReader", (".npy",)),
+    "npz": OwnFormat("ciwrap.readers.npz:NpzReader", (".npz",)),
+    "raw": OwnFormat("ciwrap.readers.raw:RawReader", (".bin", ".raw")),
+    "text": OwnFormat("ciwrap.readers.text:TextReader", (".csv", ".tsv", ".txt", ".dat")),
+    "hdf5": OwnFormat("ciwrap.readers.hdf5:Hdf5Reader", (".h5", ".hdf5", ".he5", ".hdf")),
+    "netcdf": OwnFormat("ciwrap.readers.netcdf:NetcdfReader", (".nc", ".nc4", ".cdf", ".netcdf")),
+    "zarr": OwnFormat("ciwrap.readers.zarr_store:ZarrReader", (".zarr",)),
+    "parquet": OwnFormat("ciwrap.readers.parquet:ParquetReader", (".parquet", ".pq")),
+    "safetensors": OwnFormat("ciwrap.readers.safetensors:SafetensorsReader", (".safetensors",)),
+    "dcd": OwnFormat("ciwrap.readers.dcd:DcdReader", (".dcd",)),
+    "gromacs": OwnFormat("ciwrap.readers.gromacs:GromacsReader", (".trr", ".xtc")),
+    "fits": OwnFormat("ciwrap.readers.fits:FitsReader", (".fits", ".fit", ".fts")),
+    "vtk": OwnFormat(
+        "ciwrap.readers.vtk:VtkReader",
+        (
+            *(".vtk", ".vti", ".vtp", ".vtr", ".vts", ".vtu"),
+            *(".pvti", ".pvtp", ".pvtr", ".pvts", ".pvtu", ".xdmf", ".xmf", ".vtm", ".pvd"),
+        ),
+    ),
+    "adios2": OwnFormat("ciwrap.readers.adios2:Adios2Reader", (".bp", ".bp4", ".bp5")),
+    "veloc": OwnFormat("ciwrap.readers.veloc:VelocReader", (".veloc",)),
+}

@@ -1,0 +1,13 @@
+# Public headers include one another and the standard library alone, and do not name Kokkos.
+file(GLOB headers "${FOLDER}/*.hpp")
+if(NOT headers)
+    message(FATAL_ERROR "no headers in ${FOLDER}")
+endif()
+foreach(header IN LISTS headers)
+    file(STRINGS "${header}" foreign REGEX "^ *# *include \"")
+    list(FILTER foreign EXCLUDE REGEX "\"ciwrap/")
+    file(STRINGS "${header}" kokkos REGEX "[Kk][Oo][Kk][Kk][Oo][Ss]")
+    if(foreign OR kokkos)
+        message(FATAL_ERROR "${header}: ${foreign} ${kokkos}")
+    endif()
+endforeach()
