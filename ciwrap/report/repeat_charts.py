@@ -1,0 +1,190 @@
+"""Charts of repeated runs: which runs are equal, how differences develop, how long runs took."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ciwrap.report.svg import (
+    WIDTH,
+    Frame,
+    axes,
+    chart,
+    element,
+    join,
+    line,
+    number,
+    power_label,
+    text,
+)
+from ciwrap.report.text import safe_name, seconds_text, short_number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from markupsafe import Markup
+
+    from ciwrap.model.repeat_result import RepeatedRun, RepeatedVariable
+
+_HUES = 6  # classes 1 to 6 have a colour of their own, later ones repeat them
+_MOST_RUNS = 60
+_NAME_WIDTH = 168.0
+_ROW = 22.0
+
+
+def class_map(variables: Sequence[RepeatedVariable], runs: Sequence[RepeatedRun]) -> Markup:
+    """Variables by runs. Runs with the same number in a row are equal to the bit there."""
+    runs = runs[:_MOST_RUNS]
+    cell = max(11.0, min(34.0, (760 - _NAME_WIDTH) / max(1, len(runs))))
+    height = 30 + len(variables) * _ROW
+    parts = [
+        text(_NAME_WIDTH + (j + 0.5) * cell, 16, run.number)
+        for j, run in enumerate(runs)
+        if len(runs) <= 30 or run.number % 5 == 0
+    ]
+    for i, variable in enumerate(variables):
+        y = 24 + i * _ROW
+        parts.append(text(_NAME_WIDTH - 8, y + 15, safe_name(variable.name, 24), "end", "lb"))
+        for j, (run, which) in enumerate(zip(runs, variable.classes, strict=False)):
+            parts.append(_class_cell(_NAME_WIDTH + j * cell, y, cell, which, run.number))
+    label = "Which runs have equal results, for each variable"
+    return chart(label, join(parts), width=_NAME_WIDTH + len(runs) * cell + 4, height=height)
+
+
+def _class_cell(x: float, y: float, width: float, which: int, run: int) -> Markup:
+    said = f"run {run}: no result" if which == 0 else f"run {run}: result {which}"
+    hue = "k0" if which == 0 else f"k{(which - 1) % _HUES + 1}"
+    box = element(
+        "rect",
+        element("title", said),
+        x=x,
+        y=y,
+        width=width - 1.5,
+        height=_ROW - 1.5,
+        rx=2,
+        class_=hue,
+    )
+    words = "\u2013" if which == 0 else which
+    label = text(x + (width - 1.5) / 2, y + 15, words, class_="kt") if width >= 15 else None
+    return box if label is None else box + label
+
+
+def spread_curve(variable: RepeatedVariable) -> Markup:
+    """The largest and the typical difference of each iteration, with the bounds drawn in."""
+    frame = Frame()
+    points = [one for one in variable.by_iteration if one.iteration is not None]
+    steps = [one.iteration for one in points if one.iteration is not None]
+    first, last = steps[0], steps[-1]
+    levels = dict(_levels(variable))
+    sizes = [one.max_abs for one in points] + [one.typical for one in points]
+    logs = [math.log10(size) for size in (*sizes, *levels.values()) if size and 0 < size < math.inf]
+    low, high = math.floor(min(logs)), math.ceil(max(logs))
+    high = max(high, low + 1)
+
+    def x_of(iteration: float) -> float:
+        part = (iteration - first) / (last - first) if last > first else 0.5
+        return frame.x(0.03 + 0.94 * part)
+
+    def y_of(size: float) -> float:
+        if size <= 0:
+            return frame.bottom
+        return frame.y(0.1 + 0.86 * (math.log10(size) - low) / (high - low))
+
+    parts = _ruled(frame, low, high, y_of, has_zero=0.0 in sizes)
+    taken: list[float] = []
+    for words, size in levels.items():
+        y = y_of(size)
+        parts.append(line(frame.left, y, frame.right, y, "bd" if words == "bound" else "sg"))
+        above = y - 4 if all(abs(y - 4 - other) > 11 for other in taken) else y + 12
+        taken.append(above)
+        class_ = "bl" if words == "bound" else "sl"
+        parts.append(text(frame.right - 2, above, words, "end", class_))
+    if variable.compare_until is not None and first <= variable.compare_until <= last:
+        x = x_of(variable.compare_until)
+        parts.append(line(x, frame.top, x, frame.bottom, "hz"))
+        side = "end" if x > (frame.left + frame.right) / 2 else "start"
+        shift = -5 if side == "end" else 5
+        parts.append(text(x + shift, frame.top + 8, "compare up to here", side, "sl"))
+    for name, class_ in (("typical", "lt"), ("max_abs", "cv")):
+        known = [(x_of(one.iteration or 0), getattr(one, name)) for one in points]
+        drawn = [(x, y_of(size)) for x, size in known if size is not None and size < math.inf]
+        if len(drawn) > 1:
+            path = "M" + "L".join(f"{number(x)} {number(y)}" for x, y in drawn)
+            parts.append(element("path", d=path, class_=class_))
+    for one in points:
+        if one.max_abs is not None and one.max_abs < math.inf:
+            said = f"iteration {one.iteration}: up to {short_number(one.max_abs)}"
+            dot = element("title", f"{said}, {one.distinct_results} different results")
+            parts.append(
+                element(
+                    "circle", dot, cx=x_of(one.iteration or 0), cy=y_of(one.max_abs), r=2.6,
+                    class_="mi",
+                )
+            )  # fmt: skip
+    parts += [text(x_of(step), frame.bottom + 15, step) for step in _some(steps)]
+    parts.append(axes(frame, "iteration", "|difference| between runs"))
+    name = safe_name(variable.name, 60)
+    return chart(f"Differences of {name} between runs, by iteration", join(parts))
+
+
+def _levels(variable: RepeatedVariable) -> list[tuple[str, float]]:
+    """Heights worth a line: the configured bound, the suggested one, a tenth of the spread."""
+    found: list[tuple[str, float]] = []
+    present, suggested = variable.present_bound, variable.suggested_bound
+    if present is not None and present.atol and not present.rtol:
+        found.append(("bound", present.atol))
+    if suggested is not None and suggested.atol:
+        found.append(("suggested", suggested.atol))
+    if variable.growth_rate is not None and variable.spread:
+        found.append(("a tenth of the spread", variable.spread / 10))
+    return found
+
+
+def _ruled(
+    frame: Frame, low: int, high: int, y_of: Callable[[float], float], *, has_zero: bool
+) -> list[Markup]:
+    step = max(1, math.ceil((high - low) / 5))
+    parts = []
+    for exponent in range(high - (high - low) // step * step, high + 1, step):
+        y = y_of(10.0**exponent)
+        parts.append(line(frame.left, y, frame.right, y, "gr"))
+        parts.append(text(frame.left - 6, y + 4, power_label(exponent), "end"))
+    if has_zero:
+        parts.append(text(frame.left - 6, frame.bottom + 3, "0", "end"))
+    return parts
+
+
+def time_dots(runs: Sequence[RepeatedRun]) -> Markup:
+    """The time of each run, in the order in which they ran, and their median."""
+    frame = Frame()
+    timed = [(run.number, run.seconds) for run in runs if run.seconds is not None]
+    seconds = sorted(time for _, time in timed)
+    low, high = 0.0, seconds[-1] * 1.08 or 1.0
+    median = (seconds[(len(seconds) - 1) // 2] + seconds[len(seconds) // 2]) / 2
+
+    def y_of(value: float) -> float:
+        return frame.y((value - low) / (high - low))
+
+    first, last = timed[0][0], timed[-1][0]
+    parts = []
+    for part in (0.0, 0.25, 0.5, 0.75, 1.0):
+        value = part * seconds[-1]
+        y = y_of(value)
+        parts.append(line(frame.left, y, frame.right, y, "gr"))
+        parts.append(text(frame.left - 6, y + 4, seconds_text(value), "end"))
+    y = y_of(median)
+    parts.append(line(frame.left, y, frame.right, y, "sg"))
+    parts.append(text(frame.right - 2, y - 4, f"median {seconds_text(median)}", "end", "sl"))
+    for run, time in timed:
+        x = frame.x(0.04 + 0.92 * ((run - first) / (last - first) if last > first else 0.5))
+        title = element("title", f"run {run}: {seconds_text(time)}")
+        parts.append(element("circle", title, cx=x, cy=y_of(time), r=3.4, class_="mi"))
+        if run in _some([number for number, _ in timed]):
+            parts.append(text(x, frame.bottom + 15, run))
+    parts.append(axes(frame, "run", ""))
+    return chart("Time of each run, in the order in which they ran", join(parts), width=WIDTH)
+
+
+def _some(values: Sequence[int], most: int = 7) -> list[int]:
+    """Values at even steps, the first among them."""
+    return list(values[:: max(1, math.ceil((len(values) - 1) / (most - 1)))])
