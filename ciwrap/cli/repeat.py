@@ -44,7 +44,10 @@ _MOST_IN_FULL = 4
     help="Compare runs with the first one, or with the golden.",
 )
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), help="Of the order, and of {seed}.")
-@click.option("--dry-run", is_flag=True, help="Show which runs would be made.")
+@click.option("--write-bounds", is_flag=True, help="Write the suggested bounds to ciwrap.yaml.")
+@click.option(
+    "--dry-run", is_flag=True, help="Show the runs; with --write-bounds, the bounds; write nothing."
+)
 @click.option("--keep", is_flag=True, help="Keep what each run wrote, in .ciwrap/repeat/run_N.")
 @click.option("--check", "is_checked", is_flag=True, help="Exit with 1 if a bound does not hold.")
 @config_options
@@ -59,6 +62,7 @@ def command(
     factor_names: tuple[str, ...],
     reference: str | None,
     seed: int | None,
+    write_bounds: bool,
     dry_run: bool,
     keep: bool,
     is_checked: bool,
@@ -91,7 +95,7 @@ def command(
         _design(settings, len(factors)),
         randbelow(1 << 31) if seed is None else seed,
     )
-    if dry_run:
+    if dry_run and not write_bounds:
         return _show_plan(session, plan)
     how = HowToRepeat(
         names=tuple(check.name for check in project.checks),
@@ -105,7 +109,39 @@ def command(
     result = make_result(
         found.measurers, found.runs, plan=plan, reference=reference, is_checked=is_checked
     )
-    return _finish(session, project, result, started)
+    code = _finish(session, project, result, started)
+    if write_bounds:
+        _write_bounds(session, project, result, is_dry=dry_run)
+    return code
+
+
+def _write_bounds(
+    session: Session, project: Project, result: RepeatResult, *, is_dry: bool
+) -> None:
+    """Shows what the suggested bounds change in ciwrap.yaml, then writes it.
+
+    Raises ConfigError, WriteFailedError, and UsageError if a run was not compared.
+    """
+    from ciwrap.cli.load_project import near
+    from ciwrap.repeat.write_bounds import changed_config
+    from ciwrap.report.document import write_text
+    from ciwrap.report.text import safe_text
+
+    path = project.own_config.path
+    change = changed_config(result, path)
+    console = session.console
+    if change is None:
+        console.print("no bound is to be written: none is suggested, or they fit already")
+        return
+    for line in change.diff:
+        console.print(safe_text(line))
+    if is_dry:
+        console.print("dry run: nothing was written")
+        return
+    write_text(change.text, str(path), "the configuration")
+    console.print(f"written to {safe_text(near(path))}")
+    if any(project.store.path(check.name).exists() for check in project.checks):
+        console.print("goldens keep the bounds they were made with: ciwrap accept")
 
 
 def _design(settings: RepeatSettings, factors: int) -> Design:

@@ -141,6 +141,7 @@ def _check(
         config_path=document.path,
         line=document.line_of(location),
         duplicates=section["duplicates"] or "error",
+        until_iteration=section["until_iteration"],
     )
 
 

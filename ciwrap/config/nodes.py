@@ -84,6 +84,11 @@ def read_document(path: Path) -> Document:
     Raises ConfigMissingError if there is none, ConfigError if it cannot be read, is no UTF-8 or no
     YAML, has a key twice, or is unreasonably large.
     """
+    return parse_document(read_text(path), path)
+
+
+def read_text(path: Path) -> str:
+    """The text of a YAML file, its line breaks as they are. Raises as `read_document` does."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -96,11 +101,10 @@ def read_document(path: Path) -> Document:
     if len(data) > MAX_BYTES:
         raise ConfigError("is larger than 4 MiB", file=path)
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ConfigError("is not UTF-8 text", file=path, line=line) from None
-    return parse_document(text, path)
 
 
 def parse_document(text: str, path: Path) -> Document:

@@ -160,6 +160,9 @@ _CHECK_KEYS = {
     "options": Key(ANY_MAPPING, "options of the reader"),
     "run": Key(RUN, "a command of this check's own"),
     "ignore": Key(TEXTS, "variables to leave out, as names or globs", ()),
+    "until_iteration": Key(
+        whole(0, 1 << 53), "the last iteration to compare; later ones count as ignored"
+    ),
     "duplicates": Key(
         DUPLICATES, "which counts of what was written twice: an error, the first, the last"
     ),

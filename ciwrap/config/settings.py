@@ -110,7 +110,8 @@ class Check:
 
     outputs and exclude are relative to `root`, the configuration's folder. layers: defaults and the
     check's own keys. duplicates: which counts of a variable, or of a row's id, that is there twice:
-    "error", "first" or "last". line: where the check begins in the configuration, for messages.
+    "error", "first" or "last". until_iteration: the last one to compare. line: where the check
+    begins in the configuration, for messages.
     """
 
     name: str
@@ -128,6 +129,7 @@ class Check:
     config_path: Path | None = None
     line: int | None = None
     duplicates: str = "error"
+    until_iteration: int | None = None
 
     @property
     def aligns_rows(self) -> bool:
@@ -142,6 +144,9 @@ class Check:
         )
 
     def is_ignored(self, variable: VariableId) -> bool:
+        until, iteration = self.until_iteration, variable.iteration
+        if until is not None and iteration is not None and iteration > until:
+            return True
         return any(name_matches(pattern, variable) for pattern in self.ignore)
 
     def matching_rules(self, variable: VariableId) -> list[VariableRule]:

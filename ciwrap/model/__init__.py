@@ -17,6 +17,7 @@ from ciwrap.model.rules import (
 from ciwrap.model.strictness import STRICT_KEYS, Strictness, StrictVariables
 from ciwrap.model.variable_result import ChunkRange, Details, DifferingElement, VariableResult
 from ciwrap.model.variable_settings import (
+    BOUND_PARTS,
     NO_ALIGNMENT,
     SETTINGS,
     SettingArguments,
@@ -27,6 +28,7 @@ from ciwrap.model.verdict import Verdict
 
 __all__ = [
     # what is asked
+    "BOUND_PARTS",
     "NO_ALIGNMENT",
     "SETTINGS",
     "STRICT_KEYS",

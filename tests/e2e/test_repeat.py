@@ -336,3 +336,41 @@ def test_the_demonstration_with_one_thread_is_equal(project: Project) -> None:
     assert {one["kind"] for one in outcome.document["variables"]} == {"equal"}
     assert "28 %" in outcome.out
     assert texts(outcome).count("28 %") == 1
+
+
+def test_bounds_are_shown_and_then_written(project: Project) -> None:
+    with_program(project, NOISY)
+    text = (project.folder / "ciwrap.yaml").read_text()
+    dry = project.run("repeat", "-n", "10", "--write-bounds", "--dry-run")
+    assert dry.code == 0, dry
+    assert (project.folder / "ciwrap.yaml").read_text() == text
+    assert "# 3 x largest of 9 differences, 20" in dry.out
+    outcome = project.run("repeat", "-n", "10", "--write-bounds")
+    assert outcome.code == 0, outcome
+    assert (project.folder / "ciwrap.yaml").read_text() != text
+    with_bounds = (project.folder / "ciwrap.yaml").read_text()
+    again = project.run("repeat", "-n", "10", "--write-bounds")
+    assert "no bound is to be written" in again.out
+    assert (project.folder / "ciwrap.yaml").read_text() == with_bounds
+
+
+def test_written_bounds_pass_honest_runs_and_catch_a_defect(project: Project) -> None:
+    """From nothing to a configuration that passes further runs and fails at 3 times the bound."""
+    program = f"x = x + float(os.environ.get('DEFECT', '0')) * (np.arange(500) == 400)\n{NOISY}"
+    with_program(project, program)
+    suggested = project.run("repeat", "-n", "10", "--write-bounds")
+    found = variable(suggested)["suggested_bound"]
+    bound = found.get("atol") or 2 * found["rtol"]
+    assert project.run("run").code == 3  # there is no golden yet
+    project.accept()
+    assert [project.run("run").code for _ in range(10)] == [0] * 10
+    assert project.run("run", DEFECT=repr(3 * bound)).code == 1
+
+
+def test_no_bound_is_written_if_a_run_failed(project: Project) -> None:
+    with_program(project, f"if run == 4: sys.exit(1)\n{NOISY}")
+    text = (project.folder / "ciwrap.yaml").read_text()
+    outcome = project.run("repeat", "-n", "10", "--write-bounds")
+    assert outcome.code == 2
+    assert "no bound was written" in outcome.err
+    assert (project.folder / "ciwrap.yaml").read_text() == text

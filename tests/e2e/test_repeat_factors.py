@@ -1,0 +1,162 @@
+"""`ciwrap repeat --vary`: exactly the factors that change a variable are found."""
+
+from __future__ import annotations
+
+import os
+import platform
+from typing import TYPE_CHECKING
+
+import pytest
+from e2e.repeated import runs_made, with_program
+
+if TYPE_CHECKING:
+    from e2e.cli_project import Outcome, Project
+
+# Eigenvalues depend on how BLAS adds up; a sum over a set on the order in which that is walked,
+# which for texts is the hash seed's; a product and a pairwise sum on neither.
+NUMERICS = """\
+matrix = np.random.default_rng(36).normal(size=(400, 400))
+values = np.random.default_rng(37).normal(size=2000)
+np.save("out/eigenvalues.npy", np.linalg.eigvalsh(matrix + matrix.T))
+words = {repr(value) for value in values.tolist()}
+np.save("out/set_sum.npy", np.array([sum(map(float, words))]))
+np.save("out/product.npy", np.array([np.prod(1 + values[:100] / 100)]))
+np.save("out/pairwise_sum.npy", np.array([np.sum(values)]))
+"""
+
+
+def changing(outcome: Outcome) -> dict[str, set[str]]:
+    """The factors that change each variable, by its name."""
+    found: dict[str, set[str]] = {}
+    for one in outcome.document["factors"]:
+        names = found.setdefault(one["variable"], set())
+        if one["changes"]:
+            names.add(one["name"])
+    return found
+
+
+@pytest.mark.skipif(
+    platform.machine() != "x86_64" or len(os.sched_getaffinity(0)) < 2,
+    reason="OpenBLAS has these kernels on x86-64 only, and two threads on two cores only",
+)
+def test_exactly_the_right_factors_are_found(project: Project) -> None:
+    with_program(project, NUMERICS)
+    outcome = project.run(
+        "repeat",
+        *("--vary", "OPENBLAS_NUM_THREADS=1,2"),
+        *("--vary", "OPENBLAS_CORETYPE=Prescott,Nehalem"),
+        *("--vary", "hash-seed"),
+        *("--seed", "36"),
+        OPENBLAS_NUM_THREADS="1",
+    )
+    assert outcome.code == 0, outcome
+    assert runs_made(project) == 16
+    assert changing(outcome) == {
+        "eigenvalues": {"OPENBLAS_NUM_THREADS", "OPENBLAS_CORETYPE"},
+        "set_sum": {"hash-seed"},
+        "product": set(),
+        "pairwise_sum": set(),
+    }
+
+
+SWITCHES = """\
+level = sum(1e-9 * 2**n for n in range(5) if os.environ.get(f"S{n}") == "1" and n in (1, 3))
+np.save("out/x.npy", x + level)
+np.save("out/y.npy", x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("design", "runs"), [("full", 64), ("fractional", 32), ("one-at-a-time", 12)]
+)
+def test_every_design_finds_them(project: Project, design: str, runs: int) -> None:
+    factors = "".join(
+        f"    f{n}: {{off: {{env: {{S{n}: 0}}}}, on: {{env: {{S{n}: 1}}}}}}\n" for n in range(5)
+    )
+    with_program(
+        project, SWITCHES, more=f"repeat:\n  runs: 4\n  design: {design}\n  factors:\n{factors}"
+    )
+    names = [word for n in range(5) for word in ("--vary", f"f{n}")]
+    plan = project.run("repeat", *names, "--dry-run", json_too=False)
+    assert f"{runs} runs, in this order" in plan.out
+    if runs > 12:  # the larger plans are those of the unit tests
+        return
+    outcome = project.run("repeat", *names)
+    assert outcome.code == 0, outcome
+    assert changing(outcome) == {"x": {"f1", "f3"}, "y": set()}
+    sizes = {one["name"]: one.get("max_abs") for one in outcome.document["factors"]
+             if one["variable"] == "x"}  # fmt: skip
+    assert sizes["f1"] == pytest.approx(2e-9, rel=1e-6)
+    assert sizes["f3"] == pytest.approx(8e-9, rel=1e-6)
+
+
+def test_a_factor_may_have_a_command_of_its_own(project: Project) -> None:
+    with_program(
+        project,
+        'np.save("out/x.npy", x + (1e-9 if sys.argv[1:] == ["other"] else 0))',
+        more="repeat:\n  factors:\n"
+        "    build: {on: {command: python program.py other}}\n"
+        "    quiet: {on: {env: {NOTHING: 1}}}\n",
+    )
+    outcome = project.run("repeat", "-n", "8", "--vary", "build", "--vary", "quiet")
+    assert outcome.code == 0, outcome
+    assert changing(outcome) == {"x": {"build"}}
+    assert "changes x: " in outcome.out
+    assert "does not change x" in outcome.out
+
+
+def test_the_order_is_random_within_blocks_and_can_be_had_again(project: Project) -> None:
+    with_program(project, 'np.save("out/x.npy", x)')
+    words = ("repeat", "-n", "16", "--vary", "A=0,1", "--vary", "B=0,1", "--dry-run")
+    one, again, other = (
+        project.run(*words, "--seed", seed, json_too=False).out for seed in ("1", "1", "2")
+    )
+    assert one == again
+    assert one != other
+    lines = [line.split("  ", 2)[2] for line in one.splitlines()[1:]]
+    assert lines[0] == "A=off B=off"
+    for block in range(4):
+        assert len(set(lines[4 * block : 4 * block + 4])) == 4
+
+
+def test_noise_that_a_factor_makes_larger(project: Project) -> None:
+    """Twenty runs a cell, ten times the noise with LOUD on; the noise is seeded by the run."""
+    with_program(
+        project,
+        "size = 1e-9 * (10 if os.environ['LOUD'] == '1' else 1)\n"
+        'np.save("out/x.npy", x[:1] + size * noise.normal(size=1))',
+    )
+    outcome = project.run("repeat", "-n", "40", "--vary", "LOUD=0,1", "--seed", "7")
+    assert outcome.code == 0, outcome
+    (found,) = outcome.document["factors"]
+    assert "changes" not in found
+    assert found["repeat_differing"] == found["repeat_pairs"] > 0
+    assert found["p"] <= 0.05
+    assert found["spread_effect"] > 1
+    assert "it spreads more with it on" in outcome.out
+
+
+def test_no_effect_is_said_with_the_power_to_find_one(project: Project) -> None:
+    with_program(project, 'np.save("out/x.npy", x[:1] + 1e-9 * noise.normal(size=1))')
+    outcome = project.run("repeat", "-n", "12", "--vary", "QUIET=0,1", "--seed", "7")
+    (found,) = outcome.document["factors"]
+    assert found["p"] > 0.05
+    assert 0 < found["power"] < 1
+    assert "no effect on the spread found" in outcome.out
+    assert "a five-fold spread in one cell would have been found in" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--vary", "thread"), "did you mean 'threads'?"),
+        (("--vary", "something"), "or write VARIABLE=OFF,ON"),
+        (("--vary", "X=1"), "there is no factor 'X=1'"),
+    ],
+)
+def test_an_unknown_factor(project: Project, arguments: tuple[str, ...], words: str) -> None:
+    with_program(project, 'np.save("out/x.npy", x)')
+    outcome = project.run("repeat", *arguments)
+    assert outcome.code == 2
+    assert words in outcome.err
+    assert runs_made(project) == 0

@@ -1,0 +1,83 @@
+"""`ciwrap repeat` of programs that write a history: chaos is told from noise."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from e2e.repeated import with_program
+
+if TYPE_CHECKING:
+    from e2e.cli_project import Outcome, Project
+
+HISTORY = """\
+def write(iteration, values):
+    folder = pathlib.Path(f"out/iter_{iteration:04d}")
+    folder.mkdir()
+    np.save(folder / "x.npy", values)
+"""
+LOGISTIC = f"""{HISTORY}
+values = np.random.default_rng(1).uniform(0.1, 0.9, 200) + 1e-14 * noise.normal(size=200)
+for iteration in range(61):
+    if iteration % 2 == 0:
+        write(iteration, values)
+    values = 4 * values * (1 - values)
+"""
+WALK = f"""{HISTORY}
+values = np.linspace(1, 2, 200)
+for iteration in range(0, 61, 2):
+    write(iteration, values)
+    values = values + 1e-9 * noise.normal(size=200)
+"""
+
+
+def variable(outcome: Outcome) -> Any:
+    (found,) = outcome.document["variables"]
+    return found
+
+
+def test_a_chaotic_program_grows_at_its_rate(project: Project) -> None:
+    with_program(project, LOGISTIC, check="outputs: out, atol: 1e-6")
+    outcome = project.run("repeat", "-n", "6")
+    assert outcome.code == 0, outcome
+    found = variable(outcome)
+    assert found["kind"] == "growing"
+    assert found["growth_rate"] == pytest.approx(math.log(2), rel=0.03)
+    reached = next(one["iteration"] for one in found["by_iteration"] if one["typical"] > 1e-6)
+    assert abs(found["horizon"] - reached) <= 3
+    assert found["horizon"] < found["spread_horizon"]
+    assert f"compare up to iteration {found['compare_until']}" in outcome.out
+    assert found["suggested_bound"]["until_iteration"] == found["compare_until"]
+
+
+def test_the_suggested_iteration_can_be_configured_and_then_holds(project: Project) -> None:
+    with_program(project, LOGISTIC)
+    suggested = variable(project.run("repeat", "-n", "10", "--write-bounds"))
+    until = suggested["compare_until"]
+    text = (project.folder / "ciwrap.yaml").read_text()
+    assert f"until_iteration: {until}" in text
+    later = project.run("repeat", "-n", "6", "--check")
+    assert later.code == 0, later
+    assert max(one["iteration"] for one in variable(later)["by_iteration"]) == until
+
+
+def test_a_random_walk_is_noise(project: Project) -> None:
+    with_program(project, WALK)
+    outcome = project.run("repeat", "-n", "6")
+    assert variable(outcome)["kind"] == "noise"
+    assert "growth_rate" not in variable(outcome)
+    assert "nothing grows" in outcome.out
+
+
+def test_the_first_iteration_that_varies_is_named(project: Project) -> None:
+    with_program(
+        project,
+        f"{HISTORY}\nfor iteration in (10, 20, 30):\n"
+        "    write(iteration, x + (1e-9 * run if iteration > 10 else 0))\n",
+    )
+    outcome = project.run("repeat", "-n", "4")
+    found = variable(outcome)
+    assert found["first_iteration"] == 20
+    assert [one["distinct_results"] for one in found["by_iteration"]] == [1, 4, 4]
+    assert "4 different results from iteration 20 on" in outcome.out
