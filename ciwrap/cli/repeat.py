@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from ciwrap.cli.options import config_options, json_option, resource_options, verbose_option
+from ciwrap.cli.options import (
+    config_options,
+    json_option,
+    report_option,
+    resource_options,
+    verbose_option,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,6 +58,7 @@ _MOST_IN_FULL = 4
 @click.option("--check", "is_checked", is_flag=True, help="Exit with 1 if a bound does not hold.")
 @config_options
 @json_option
+@report_option
 @verbose_option
 @resource_options
 @click.pass_obj
@@ -193,6 +200,7 @@ def _finish(session: Session, project: Project, result: RepeatResult, started: f
 
     from ciwrap.environment import describe_environment
     from ciwrap.report.document import repeat_document
+    from ciwrap.report.outputs import write_repeat_report
     from ciwrap.report.repeat_terminal import render_repeat
 
     result = replace(
@@ -204,5 +212,7 @@ def _finish(session: Session, project: Project, result: RepeatResult, started: f
     )
     if session.json_target is not None:
         session.emit_document(repeat_document(result))
+    if session.report_target is not None:
+        write_repeat_report(session.report_target, result)
     render_repeat(result, session.console, verbose=session.verbose)
     return result.exit_code

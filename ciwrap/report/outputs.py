@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import os
 
     from ciwrap.model import RunResult
+    from ciwrap.model.repeat_result import RepeatResult
 
 
 def write_report(path: str | os.PathLike[str], run: RunResult) -> None:
@@ -17,6 +18,13 @@ def write_report(path: str | os.PathLike[str], run: RunResult) -> None:
     from ciwrap.report.html import render_html
 
     write_text(render_html(run), str(path), "the report")
+
+
+def write_repeat_report(path: str | os.PathLike[str], result: RepeatResult) -> None:
+    """Writes the page of repeated runs; see `write_report`."""
+    from ciwrap.report.repeat_page import render_repeat_html
+
+    write_text(render_repeat_html(result), str(path), "the report")
 
 
 def write_markdown(path: str | os.PathLike[str], run: RunResult) -> None:

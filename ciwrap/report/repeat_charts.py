@@ -75,9 +75,13 @@ def spread_curve(variable: RepeatedVariable) -> Markup:
     points = [one for one in variable.by_iteration if one.iteration is not None]
     steps = [one.iteration for one in points if one.iteration is not None]
     first, last = steps[0], steps[-1]
-    levels = dict(_levels(variable))
+    levels = sorted(_levels(variable), key=lambda level: -level[1])
     sizes = [one.max_abs for one in points] + [one.typical for one in points]
-    logs = [math.log10(size) for size in (*sizes, *levels.values()) if size and 0 < size < math.inf]
+    logs = [
+        math.log10(size)
+        for size in (*sizes, *(size for _, size in levels))
+        if size and 0 < size < math.inf
+    ]
     low, high = math.floor(min(logs)), math.ceil(max(logs))
     high = max(high, low + 1)
 
@@ -91,20 +95,14 @@ def spread_curve(variable: RepeatedVariable) -> Markup:
         return frame.y(0.1 + 0.86 * (math.log10(size) - low) / (high - low))
 
     parts = _ruled(frame, low, high, y_of, has_zero=0.0 in sizes)
-    taken: list[float] = []
-    for words, size in levels.items():
-        y = y_of(size)
-        parts.append(line(frame.left, y, frame.right, y, "bd" if words == "bound" else "sg"))
-        above = y - 4 if all(abs(y - 4 - other) > 11 for other in taken) else y + 12
-        taken.append(above)
-        class_ = "bl" if words == "bound" else "sl"
-        parts.append(text(frame.right - 2, above, words, "end", class_))
+    parts += _level_lines(frame, [(words, y_of(size)) for words, size in levels], variable)
     if variable.compare_until is not None and first <= variable.compare_until <= last:
         x = x_of(variable.compare_until)
         parts.append(line(x, frame.top, x, frame.bottom, "hz"))
-        side = "end" if x > (frame.left + frame.right) / 2 else "start"
-        shift = -5 if side == "end" else 5
-        parts.append(text(x + shift, frame.top + 8, "compare up to here", side, "sl"))
+        is_right = x > (frame.left + frame.right) / 2
+        side, shift = ("end", -5) if is_right else ("start", 5)
+        words = f"compare up to {variable.compare_until}"
+        parts.append(text(x + shift, frame.bottom - 6, words, side, "lb"))
     for name, class_ in (("typical", "lt"), ("max_abs", "cv")):
         known = [(x_of(one.iteration or 0), getattr(one, name)) for one in points]
         drawn = [(x, y_of(size)) for x, size in known if size is not None and size < math.inf]
@@ -125,6 +123,24 @@ def spread_curve(variable: RepeatedVariable) -> Markup:
     parts.append(axes(frame, "iteration", "|difference| between runs"))
     name = safe_name(variable.name, 60)
     return chart(f"Differences of {name} between runs, by iteration", join(parts))
+
+
+def _level_lines(
+    frame: Frame, levels: list[tuple[str, float]], variable: RepeatedVariable
+) -> list[Markup]:
+    """Lines with their names, from the top down, where the curve leaves room for words."""
+    parts = []
+    # What grows is low on the left.
+    is_left = variable.growth_rate is not None
+    x, side = (frame.left + 4, "start") if is_left else (frame.right - 2, "end")
+    above = -math.inf
+    for words, y in levels:
+        is_bound = words == "bound"
+        parts.append(line(frame.left, y, frame.right, y, "bd" if is_bound else "sg"))
+        at = y - 4 if y - 4 - above > 12 else y + 12
+        above = at
+        parts.append(text(x, at, words, side, "bl" if is_bound else "sl"))
+    return parts
 
 
 def _levels(variable: RepeatedVariable) -> list[tuple[str, float]]:
@@ -171,7 +187,7 @@ def time_dots(runs: Sequence[RepeatedRun]) -> Markup:
         value = part * seconds[-1]
         y = y_of(value)
         parts.append(line(frame.left, y, frame.right, y, "gr"))
-        parts.append(text(frame.left - 6, y + 4, seconds_text(value), "end"))
+        parts.append(text(frame.left - 6, y + 4, seconds_text(value) if part else "0", "end"))
     y = y_of(median)
     parts.append(line(frame.left, y, frame.right, y, "sg"))
     parts.append(text(frame.right - 2, y - 4, f"median {seconds_text(median)}", "end", "sl"))

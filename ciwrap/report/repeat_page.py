@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from markupsafe import Markup
+
 from ciwrap.model.repeat_result import Behaviour
 from ciwrap.report.page import render_page, time_words
 from ciwrap.report.repeat_charts import class_map, spread_curve, time_dots
@@ -18,8 +20,6 @@ from ciwrap.report.text import capital, safe_name, seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from markupsafe import Markup
 
     from ciwrap.model.repeat_result import RepeatedRun, RepeatedVariable, RepeatResult
 
@@ -70,7 +70,7 @@ class RepeatPage:
     """All that the template shows."""
 
     title: str
-    lead: tuple[str, ...]
+    lead: Markup
     kind: str
     hue: str
     started: str
@@ -93,14 +93,14 @@ class RepeatPage:
 
 def render_repeat_html(result: RepeatResult) -> str:
     """The page of a result, self-contained as that of a comparison is."""
-    clauses = capital(result.headline).split("; ")
+    title, _, rest = result.headline.partition("; ")
     varying = [one for one in result.variables if one.kind is not Behaviour.EQUAL]
     shown = varying[:MOST_CARDS]
     page = RepeatPage(
-        title=clauses[0],
-        lead=tuple(f"{capital(clause)}." for clause in clauses[1:]),
+        title=capital(safe_name(title, 500)),
+        lead=_code(f"{rest}.") if rest else Markup(""),
         kind="repeat",
-        hue="not_comparable" if result.has_failed else "differ" if result.exit_code else "match",
+        hue=_hue(result),
         started=time_words(result.started_at),
         started_iso=safe_name(result.started_at, 40),
         commit=safe_name(result.environment.get("git_commit", ""), 20),
@@ -129,6 +129,24 @@ def render_repeat_html(result: RepeatResult) -> str:
         ),
     )
     return render_page("repeat.html.j2", page)
+
+
+def _hue(result: RepeatResult) -> str:
+    """The class that colours the head of the page. That something varies is no verdict."""
+    if result.has_failed:
+        return "not_comparable"
+    if result.exit_code:
+        return "differ"
+    return "vary" if any(one.varies for one in result.variables) else "match"
+
+
+def _code(sentence: str) -> Markup:
+    """What stands between backticks, as code."""
+    parts = safe_name(sentence, 1000).split("`")
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if number % 2 else part
+        for number, part in enumerate(parts)
+    )
 
 
 def _counts(result: RepeatResult) -> Iterator[tuple[str, int, str]]:

@@ -1,0 +1,122 @@
+"""The page of repeated runs: what it says is what the result holds, whatever names are like."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import pytest
+
+from ciwrap.model import ErrorBound, Message, MessageLevel
+from ciwrap.model.repeat_result import (
+    Behaviour,
+    BoundFit,
+    BoundSuggestion,
+    FactorFinding,
+    IterationSpread,
+    RepeatedRun,
+    RepeatedVariable,
+    RepeatResult,
+)
+from ciwrap.report.repeat_page import render_repeat_html
+
+EVIL = '<script>alert(1)</script>"><img src=x>'
+CLASSES = (1, 2, 1, 0)
+
+
+def runs() -> tuple[RepeatedRun, ...]:
+    good = [RepeatedRun(n, 10 * n, {"threads": "on"}, 0.5 + n / 10, 0) for n in (1, 2, 3)]
+    return (*good, RepeatedRun(4, 40, {}, 2.0, 1, problem="ended with 1", output_tail="boom <b>"))
+
+
+def variable(name: str = "x", kind: Behaviour = Behaviour.GROWING) -> RepeatedVariable:
+    steps = tuple(
+        IterationSpread(i, 2, size, size / 3)
+        for i, size in ((0, 0.0), (10, 1e-12), (20, 1e-6), (30, 3.0))
+    )
+    return RepeatedVariable(
+        "c", name, kind, CLASSES, 2, 10, 3.0, 2, (4,), 0.7, 1.0, 5.0, steps, 0.8, 22.0, 28.0, 25,
+        BoundSuggestion(0.02, 0.0, 3, 9, 0.95, 0.72, 7.0, 25), ErrorBound(1e-6), 3e6,
+        BoundFit.TOO_TIGHT, 0.2,
+    )  # fmt: skip
+
+
+def result(*variables: RepeatedVariable, headline: str = "1 of 1 variable varies; x grows") -> str:
+    return render_repeat_html(
+        RepeatResult(headline, 0, seed=7, runs=runs(), variables=variables, ciwrap_version="0.1.0")
+    )
+
+
+def charts(page: str) -> list[ET.Element]:
+    return [ET.fromstring(one) for one in re.findall(r'<svg [^>]*class="chart".*?</svg>', page)]
+
+
+def test_all_that_is_known_of_a_variable_is_there() -> None:
+    page = result(variable())
+    assert "<h1>" in page
+    assert "x grows." in page
+    assert "atol: 0.02 would hold (3 x largest of 9 differences" in page.replace("\u00d7", "x")
+    assert "is too tight (differences reach 3e6 times it)" in page
+    assert "ended with 1" in page
+    assert "boom &lt;b&gt;" in page
+    assert "with the seed 7" in page
+
+
+def test_equal_runs_have_one_number_in_the_map() -> None:
+    (drawn, *_) = charts(result(variable()))
+    said = [title.text for title in drawn.iter() if (title.text or "").startswith("run ")]
+    assert said == ["run 1: result 1", "run 2: result 2", "run 3: result 1", "run 4: no result"]
+
+
+def test_every_iteration_has_its_dot_and_every_bound_its_line() -> None:
+    drawn = charts(result(variable()))[1]
+    words = [one.text for one in drawn.iter() if one.text]
+    assert sum(word.startswith("iteration ") for word in words) == 4
+    assert {"bound", "suggested", "a tenth of the spread", "compare up to 25"} <= set(words)
+
+
+@pytest.mark.parametrize("kind", list(Behaviour))
+def test_each_behaviour_is_counted_under_its_own_word(kind: Behaviour) -> None:
+    page = result(replace(variable(kind=kind), reason="shapes differ"))
+    words = "not comparable" if kind is Behaviour.NOT_COMPARABLE else kind.value
+    assert re.search(rf"<b>1</b> {words}</li>", page)
+    assert ('class="card' in page) == (kind is not Behaviour.EQUAL)
+
+
+def test_nothing_varies() -> None:
+    equal = RepeatedVariable("c", "x", Behaviour.EQUAL, (1, 1, 1, 1), 1)
+    page = result(equal, headline="all 1 variable is equal to the bit in 4 runs")
+    assert '<body class="match">' in page
+    assert "All 1 variable is equal" in page
+    assert 'class="card' not in page
+
+
+def test_names_move_nothing() -> None:
+    finding = FactorFinding(EVIL, "c", EVIL, 4, 2, 4, 0, 0.5, 1e-3, changes=True)
+    page = render_repeat_html(
+        RepeatResult(
+            f"1 of 1 variable varies; {EVIL} grows",
+            3,
+            runs=(*runs(), RepeatedRun(5, 1, {EVIL: EVIL}, problem=EVIL, output_tail=EVIL)),
+            variables=(variable(EVIL), replace(variable(EVIL), reason=EVIL)),
+            factors=(finding,),
+            messages=(Message(MessageLevel.ERROR, EVIL),),
+            environment={EVIL: EVIL},
+            ciwrap_version="0.1.0",
+        )
+    )
+    assert "<script>alert" not in page
+    assert "<img" not in page
+    assert page.count("<script>") == 1
+    assert '<body class="not_comparable">' in page
+    for drawn in charts(page):
+        assert drawn.find("title") is not None
+
+
+def test_many_variables_and_runs_are_cut_and_counted() -> None:
+    many = tuple(variable(f"v{n}") for n in range(250))
+    page = result(*many)
+    assert "and 210 more variables" in page
+    assert "and 50 more variables" in page
+    assert len(page) < 3_000_000
