@@ -48,7 +48,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if LONG:
         return
     # Deselected, not skipped: a skip is a test that was asked for and could not run.
-    long = [item for item in items if "long" in item.keywords]
+    # Not its keywords: a folder that is called "long" is one, too.
+    long = [item for item in items if item.get_closest_marker("long") is not None]
     if long:
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if "long" not in item.keywords]

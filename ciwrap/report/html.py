@@ -5,13 +5,7 @@ Nothing is loaded from elsewhere; the page's own policy forbids it, and every sc
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import re
 from dataclasses import dataclass
-from datetime import datetime, timezone
-from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -21,6 +15,7 @@ from ciwrap.model.coverage import grouped_plural
 from ciwrap.report import findings
 from ciwrap.report.cards import card_of
 from ciwrap.report.environment import Environment, differing_keys, environments_of
+from ciwrap.report.page import render_page, templates, time_words
 from ciwrap.report.paths import portable
 from ciwrap.report.text import (
     bytes_text,
@@ -33,8 +28,6 @@ from ciwrap.report.view import Row, groups_of, row_of
 from ciwrap.report.wording import accept_command, command_ending, counted_evidence
 
 if TYPE_CHECKING:
-    import jinja2
-
     from ciwrap.model import CheckResult, CommandOutcome, RunResult
     from ciwrap.report.view import Group
 
@@ -48,7 +41,6 @@ FEW_ROWS = 40
 MOST_MESSAGES = 30
 _TAIL_CHARACTERS = 4000
 _MOST_LEFT_OUT = 8
-_BRACKETS = re.compile(r"\[[^\[\]]{1,60}\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +103,11 @@ class Page:
     checks: tuple[CheckView, ...]
     checks_left_out: str
     evidence_notes: tuple[str, ...]
-    style: Markup
-    style_hash: str
-    script: Markup
-    script_hash: str
+
+    @property
+    def hue(self) -> str:
+        """The class that colours the head of the page."""
+        return self.verdict.value
 
 
 def _matching_words(count: int) -> str:
@@ -129,7 +122,6 @@ def render_html(run: RunResult) -> str:
     cards, card_count, cards_left_out = _cards(groups, with_check=several)
     rows, matching_rows, rows_left_out = _rows(groups, card_count, with_check=several)
     messages = _messages(run)
-    style, script = asset("report.css"), asset("report.js")
     environments = environments_of(run)
     counts = run.verdict_counts
     coverage = run.coverage
@@ -171,12 +163,8 @@ def render_html(run: RunResult) -> str:
             else ""
         ),
         evidence_notes=_evidence_notes(run),
-        style=style,
-        style_hash=hash_of(style),
-        script=script,
-        script_hash=hash_of(script),
     )
-    return templates().get_template("report.html.j2").render(page=page)
+    return render_page("report.html.j2", page)
 
 
 def _cards(groups: list[Group], *, with_check: bool) -> tuple[Markup, int, str]:
@@ -327,49 +315,3 @@ def _evidence_notes(run: RunResult) -> tuple[str, ...]:
         " be a false alarm of values close to a cell's edge.",
     }
     return tuple(notes[kind] for kind in ("data", "residues", "tree") if kind in kinds)
-
-
-@cache
-def templates() -> jinja2.Environment:
-    """What pages are rendered with: everything that goes in is escaped."""
-    import jinja2
-
-    made = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_read),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters["nice"] = nice
-    return made
-
-
-def time_words(text: str) -> str:
-    """`21 November 2026, 12:33 UTC`; what is no ISO time stays as it is."""
-    try:
-        when = datetime.fromisoformat(text).astimezone(timezone.utc)
-    except ValueError:
-        return safe_name(text, 40)
-    return f"{when.day} {when:%B %Y, %H:%M} UTC"
-
-
-def nice(text: object) -> str:
-    """The text as it should break into lines: indices stay whole, a minus is no hyphen."""
-    whole = _BRACKETS.sub(lambda match: match[0].replace(" ", "\u00a0"), str(text))
-    return whole.replace("= -golden", "=\u00a0\u2212golden").replace(" x the", "\u00a0\u00d7 the")
-
-
-def _read(name: str) -> str:
-    return (resources.files("ciwrap.report") / "templates" / name).read_text(encoding="utf-8")
-
-
-@cache
-def asset(name: str) -> Markup:
-    """Our own style and script, the only texts that go into the page unescaped."""
-    return Markup(_read(name))
-
-
-def hash_of(text: Markup) -> str:
-    """What the page's policy names a style or a script by."""
-    return base64.b64encode(hashlib.sha256(str(text).encode()).digest()).decode("ascii")

@@ -22,7 +22,7 @@ def write_report(path: str | os.PathLike[str], run: RunResult) -> None:
 
 def write_repeat_report(path: str | os.PathLike[str], result: RepeatResult) -> None:
     """Writes the page of repeated runs; see `write_report`."""
-    from ciwrap.report.repeat_html import render_repeat_html
+    from ciwrap.report.repeat_page import render_repeat_html
 
     write_text(render_repeat_html(result), str(path), "the report")
 

@@ -1,4 +1,4 @@
-"""Charts of repeated runs: which results are equal, and how differences develop."""
+"""Charts of repeated runs: which runs are equal, how differences develop, how long runs took."""
 
 from __future__ import annotations
 
@@ -17,143 +17,190 @@ from ciwrap.report.svg import (
     power_label,
     text,
 )
-from ciwrap.report.text import safe_name, short_number
+from ciwrap.report.text import safe_name, seconds_text, short_number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from markupsafe import Markup
 
-    from ciwrap.model.repeat_result import RepeatedVariable
+    from ciwrap.model.repeat_result import RepeatedRun, RepeatedVariable
 
-MOST_ROWS = 60
-MOST_RUNS = 60
-_CELL = 20.0
-_NAMES = 150.0
-_NAME_CHARACTERS = 22
-_WIDE_LABELS = 66.0  # room for 10 to the -14th
-# Told apart by all kinds of colour vision; the number in a cell says the class without colour.
-_COLOURS = ("#88929f", "#3b82bd", "#d9850b", "#5e9e6e", "#a8439b", "#c8b400", "#7a5c3e", "#c23b3b")
+_HUES = 6  # classes 1 to 6 have a colour of their own, later ones repeat them
+_MOST_RUNS = 60
+_NAME_WIDTH = 168.0
+_ROW = 22.0
 
 
-def class_chart(variables: Sequence[RepeatedVariable]) -> Markup:
-    """A row for each variable, a column for each run; cells of one number are equal results."""
-    shown = variables[:MOST_ROWS]
-    runs = min(MOST_RUNS, max((len(one.classes) for one in shown), default=0))
+def class_map(variables: Sequence[RepeatedVariable], runs: Sequence[RepeatedRun]) -> Markup:
+    """Variables by runs. Runs with the same number in a row are equal to the bit there."""
+    runs = runs[:_MOST_RUNS]
+    cell = max(11.0, min(34.0, (760 - _NAME_WIDTH) / max(1, len(runs))))
+    height = 30 + len(variables) * _ROW
     parts = [
-        text(_NAMES + _CELL * (column + 0.5), 12, column + 1)
-        for column in range(runs)
-        if runs <= 20 or (column + 1) % 5 == 0
+        text(_NAME_WIDTH + (j + 0.5) * cell, 16, run.number)
+        for j, run in enumerate(runs)
+        if len(runs) <= 30 or run.number % 5 == 0
     ]
-    for row, one in enumerate(shown):
-        y = 20 + _CELL * row
-        parts.append(text(_NAMES - 6, y + 14, _cut(one.name), "end"))
-        parts += [
-            _cell(_NAMES + _CELL * column, y, label, one.name, column + 1)
-            for column, label in enumerate(one.classes[:runs])
-        ]
-    height = 24 + _CELL * len(shown)
-    return chart(
-        "results of each run by variable; equal numbers are equal results",
-        join(parts),
-        width=max(_NAMES + _CELL * runs + 6, WIDTH),
-        height=height,
+    for i, variable in enumerate(variables):
+        y = 24 + i * _ROW
+        parts.append(text(_NAME_WIDTH - 8, y + 15, safe_name(variable.name, 24), "end", "lb"))
+        for j, (run, which) in enumerate(zip(runs, variable.classes, strict=False)):
+            parts.append(_class_cell(_NAME_WIDTH + j * cell, y, cell, which, run.number))
+    label = "Which runs have equal results, for each variable"
+    return chart(label, join(parts), width=_NAME_WIDTH + len(runs) * cell + 4, height=height)
+
+
+def _class_cell(x: float, y: float, width: float, which: int, run: int) -> Markup:
+    said = f"run {run}: no result" if which == 0 else f"run {run}: result {which}"
+    hue = "k0" if which == 0 else f"k{(which - 1) % _HUES + 1}"
+    box = element(
+        "rect",
+        element("title", said),
+        x=x,
+        y=y,
+        width=width - 1.5,
+        height=_ROW - 1.5,
+        rx=2,
+        class_=hue,
     )
+    words = "\u2013" if which == 0 else which
+    label = text(x + (width - 1.5) / 2, y + 15, words, class_="kt") if width >= 15 else None
+    return box if label is None else box + label
 
 
-def _cell(x: float, y: float, label: int, name: str, run: int) -> Markup:
-    said = f"result {label}" if label else "no result"
-    title = element("title", f"{safe_name(name)}, run {run}: {said}")
-    size = _CELL - 2
-    shape = element("rect", title, x=x + 1, y=y + 1, width=size, height=size, rx=3,
-                    fill=_colour(label))  # fmt: skip
-    mark = str(label) if label else "\u2013"
-    digit = element("text", mark, x=x + _CELL / 2, y=y + 14, text_anchor="middle", class_="on-cell")
-    return join((shape, digit))
-
-
-def _colour(label: int) -> str:
-    return _COLOURS[0] if label == 0 else _COLOURS[1 + (label - 1) % (len(_COLOURS) - 1)]
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= _NAME_CHARACTERS else f"{name[: _NAME_CHARACTERS - 3]}..."
-
-
-def spread_chart(one: RepeatedVariable) -> Markup | None:
-    """The largest and the typical difference by iteration, with bound, spread and horizon; None
-    where there is no history to draw.
-    """
-    rows = [row for row in one.by_iteration if row.iteration is not None]
-    sizes = [
-        size
-        for row in rows
-        for size in (row.max_abs, row.typical)
-        if size is not None and _is_drawn(size)
+def spread_curve(variable: RepeatedVariable) -> Markup:
+    """The largest and the typical difference of each iteration, with the bounds drawn in."""
+    frame = Frame()
+    points = [one for one in variable.by_iteration if one.iteration is not None]
+    steps = [one.iteration for one in points if one.iteration is not None]
+    first, last = steps[0], steps[-1]
+    levels = sorted(_levels(variable), key=lambda level: -level[1])
+    sizes = [one.max_abs for one in points] + [one.typical for one in points]
+    logs = [
+        math.log10(size)
+        for size in (*sizes, *(size for _, size in levels))
+        if size and 0 < size < math.inf
     ]
-    if len(rows) < 2 or not sizes:
-        return None
-    levels = _levels(one)
-    low = math.floor(math.log10(min(sizes + [size for size, _ in levels])))
-    high = math.ceil(math.log10(max(sizes + [size for size, _ in levels])) + 1e-9)
-    frame = Frame(left=_WIDE_LABELS)
-    first, last = rows[0].iteration or 0, rows[-1].iteration or 1
+    low, high = math.floor(min(logs)), math.ceil(max(logs))
+    high = max(high, low + 1)
 
     def x_of(iteration: float) -> float:
-        return frame.x(0.04 + 0.92 * (iteration - first) / max(last - first, 1))
+        part = (iteration - first) / (last - first) if last > first else 0.5
+        return frame.x(0.03 + 0.94 * part)
 
     def y_of(size: float) -> float:
-        return frame.y(0.06 + 0.88 * (math.log10(size) - low) / max(high - low, 1))
+        if size <= 0:
+            return frame.bottom
+        return frame.y(0.1 + 0.86 * (math.log10(size) - low) / (high - low))
 
+    parts = _ruled(frame, low, high, y_of, has_zero=0.0 in sizes)
+    parts += _level_lines(frame, [(words, y_of(size)) for words, size in levels], variable)
+    if variable.compare_until is not None and first <= variable.compare_until <= last:
+        x = x_of(variable.compare_until)
+        parts.append(line(x, frame.top, x, frame.bottom, "hz"))
+        is_right = x > (frame.left + frame.right) / 2
+        side, shift = ("end", -5) if is_right else ("start", 5)
+        words = f"compare up to {variable.compare_until}"
+        parts.append(text(x + shift, frame.bottom - 6, words, side, "lb"))
+    for name, class_ in (("typical", "lt"), ("max_abs", "cv")):
+        known = [(x_of(one.iteration or 0), getattr(one, name)) for one in points]
+        drawn = [(x, y_of(size)) for x, size in known if size is not None and size < math.inf]
+        if len(drawn) > 1:
+            path = "M" + "L".join(f"{number(x)} {number(y)}" for x, y in drawn)
+            parts.append(element("path", d=path, class_=class_))
+    for one in points:
+        if one.max_abs is not None and one.max_abs < math.inf:
+            said = f"iteration {one.iteration}: up to {short_number(one.max_abs)}"
+            dot = element("title", f"{said}, {one.distinct_results} different results")
+            parts.append(
+                element(
+                    "circle", dot, cx=x_of(one.iteration or 0), cy=y_of(one.max_abs), r=2.6,
+                    class_="mi",
+                )
+            )  # fmt: skip
+    parts += [text(x_of(step), frame.bottom + 15, step) for step in _some(steps)]
+    parts.append(axes(frame, "iteration", "|difference| between runs"))
+    name = safe_name(variable.name, 60)
+    return chart(f"Differences of {name} between runs, by iteration", join(parts))
+
+
+def _level_lines(
+    frame: Frame, levels: list[tuple[str, float]], variable: RepeatedVariable
+) -> list[Markup]:
+    """Lines with their names, from the top down, where the curve leaves room for words."""
     parts = []
-    step = max(1, math.ceil((high - low) / 5))
-    for exponent in range(low, high + 1, step):
-        y = y_of(10.0**exponent)
-        parts.append(line(frame.left, y, frame.right, y, "gr"))
-        parts.append(text(frame.left - 6, y + 4, power_label(exponent), "end"))
-    for size, name in levels:
-        parts.append(line(frame.left, y_of(size), frame.right, y_of(size), "bd"))
-        parts.append(text(frame.right - 2, y_of(size) - 4, name, "end", "bl"))
-    if one.compare_until is not None:
-        x = x_of(one.compare_until)
-        parts.append(line(x, frame.top, x, frame.bottom, "bd"))
-        parts.append(text(x - 4, frame.bottom - 6, f"until {one.compare_until}", "end", "bl"))
-    for kind, drawn in (
-        ("largest", [(r.iteration or 0, r.max_abs) for r in rows if _is_drawn(r.max_abs)]),
-        ("typical", [(r.iteration or 0, r.typical) for r in rows if _is_drawn(r.typical)]),
-    ):
-        points = [(x_of(i), y_of(size or 1.0), i, size or 1.0) for i, size in drawn]
-        path = "M" + "L".join(f"{number(x)} {number(y)}" for x, y, *_ in points)
-        if len(points) > 1:
-            parts.append(element("path", d=path, class_="cv" if kind == "typical" else "ln"))
-        mark = "mi" if kind == "typical" else "mo"
-        for x, y, iteration, size in points:
-            said = element("title", f"iteration {iteration}: {kind} {short_number(size)}")
-            parts.append(element("circle", said, cx=x, cy=y, r=2.4, class_=mark))
-    parts += [
-        text(x_of(iteration), frame.bottom + 15, iteration)
-        for iteration in _ticks([row.iteration or 0 for row in rows])
-    ]
-    parts.append(axes(frame, "iteration", "|difference|"))
-    return chart(f"differences of {one.name} by iteration", join(parts))
+    # What grows is low on the left.
+    is_left = variable.growth_rate is not None
+    x, side = (frame.left + 4, "start") if is_left else (frame.right - 2, "end")
+    above = -math.inf
+    for words, y in levels:
+        is_bound = words == "bound"
+        parts.append(line(frame.left, y, frame.right, y, "bd" if is_bound else "sg"))
+        at = y - 4 if y - 4 - above > 12 else y + 12
+        above = at
+        parts.append(text(x, at, words, side, "bl" if is_bound else "sl"))
+    return parts
 
 
-def _levels(one: RepeatedVariable) -> list[tuple[float, str]]:
-    """The bound and the spread, as far as they are known."""
-    found = []
-    suggested = one.suggested_bound
-    if one.present_bound is not None and one.present_bound.atol:
-        found.append((one.present_bound.atol, "bound"))
-    elif suggested is not None and suggested.atol:
-        found.append((suggested.atol, "suggested bound"))
-    if _is_drawn(one.spread) and one.growth_rate is not None:
-        found.append((one.spread or 1.0, "spread"))
+def _levels(variable: RepeatedVariable) -> list[tuple[str, float]]:
+    """Heights worth a line: the configured bound, the suggested one, a tenth of the spread."""
+    found: list[tuple[str, float]] = []
+    present, suggested = variable.present_bound, variable.suggested_bound
+    if present is not None and present.atol and not present.rtol:
+        found.append(("bound", present.atol))
+    if suggested is not None and suggested.atol:
+        found.append(("suggested", suggested.atol))
+    if variable.growth_rate is not None and variable.spread:
+        found.append(("a tenth of the spread", variable.spread / 10))
     return found
 
 
-def _is_drawn(size: float | None) -> bool:
-    return size is not None and 0 < size < math.inf
+def _ruled(
+    frame: Frame, low: int, high: int, y_of: Callable[[float], float], *, has_zero: bool
+) -> list[Markup]:
+    step = max(1, math.ceil((high - low) / 5))
+    parts = []
+    for exponent in range(high - (high - low) // step * step, high + 1, step):
+        y = y_of(10.0**exponent)
+        parts.append(line(frame.left, y, frame.right, y, "gr"))
+        parts.append(text(frame.left - 6, y + 4, power_label(exponent), "end"))
+    if has_zero:
+        parts.append(text(frame.left - 6, frame.bottom + 3, "0", "end"))
+    return parts
 
 
-def _ticks(values: Sequence[int], most: int = 7) -> list[int]:
+def time_dots(runs: Sequence[RepeatedRun]) -> Markup:
+    """The time of each run, in the order in which they ran, and their median."""
+    frame = Frame()
+    timed = [(run.number, run.seconds) for run in runs if run.seconds is not None]
+    seconds = sorted(time for _, time in timed)
+    low, high = 0.0, seconds[-1] * 1.08 or 1.0
+    median = (seconds[(len(seconds) - 1) // 2] + seconds[len(seconds) // 2]) / 2
+
+    def y_of(value: float) -> float:
+        return frame.y((value - low) / (high - low))
+
+    first, last = timed[0][0], timed[-1][0]
+    parts = []
+    for part in (0.0, 0.25, 0.5, 0.75, 1.0):
+        value = part * seconds[-1]
+        y = y_of(value)
+        parts.append(line(frame.left, y, frame.right, y, "gr"))
+        parts.append(text(frame.left - 6, y + 4, seconds_text(value) if part else "0", "end"))
+    y = y_of(median)
+    parts.append(line(frame.left, y, frame.right, y, "sg"))
+    parts.append(text(frame.right - 2, y - 4, f"median {seconds_text(median)}", "end", "sl"))
+    for run, time in timed:
+        x = frame.x(0.04 + 0.92 * ((run - first) / (last - first) if last > first else 0.5))
+        title = element("title", f"run {run}: {seconds_text(time)}")
+        parts.append(element("circle", title, cx=x, cy=y_of(time), r=3.4, class_="mi"))
+        if run in _some([number for number, _ in timed]):
+            parts.append(text(x, frame.bottom + 15, run))
+    parts.append(axes(frame, "run", ""))
+    return chart("Time of each run, in the order in which they ran", join(parts), width=WIDTH)
+
+
+def _some(values: Sequence[int], most: int = 7) -> list[int]:
+    """Values at even steps, the first among them."""
     return list(values[:: max(1, math.ceil((len(values) - 1) / (most - 1)))])

@@ -147,7 +147,7 @@ def present_words(one: RepeatedVariable) -> str | None:
         return None
     if one.present_bound.is_exact:
         return "no bound is configured, so any difference fails"
-    share = "" if one.present_share is None else f" ({percent_text_over(one.present_share)} used)"
+    share = "" if one.present_share is None else f" ({_used_words(one.present_share)})"
     word = {
         BoundFit.FITS: "fits",
         BoundFit.TOO_TIGHT: "is too tight",
@@ -156,9 +156,10 @@ def present_words(one: RepeatedVariable) -> str | None:
     return f"the present bound {one.present_bound} {word}{share}"
 
 
-def percent_text_over(share: float) -> str:
-    """As `percent_text`, also beyond 100 %."""
-    return percent_text(share) if share <= 1 else f"{short_number(100 * share)} %"
+def _used_words(share: float) -> str:
+    if share <= 1:
+        return f"{percent_text(share)} used"
+    return f"differences reach {short_number(share)} times it"
 
 
 def suggestion_words(bound: BoundSuggestion) -> str:

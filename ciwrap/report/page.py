@@ -1,0 +1,76 @@
+"""What all pages share: layout, style, script, and a policy that forbids everything else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from datetime import datetime, timezone
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from ciwrap.report.text import safe_name
+
+if TYPE_CHECKING:
+    import jinja2
+
+_BRACKETS = re.compile(r"\[[^\[\]]{1,60}\]")
+
+
+def render_page(template: str, page: object) -> str:
+    """A page in the common layout. page: what the layout and the template ask for."""
+    style, script = _asset("report.css"), _asset("report.js")
+    assets = {
+        "style": style,
+        "style_hash": _hash(style),
+        "script": script,
+        "script_hash": _hash(script),
+    }
+    return templates().get_template(template).render(page=page, **assets)
+
+
+@cache
+def templates() -> jinja2.Environment:
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_read),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["nice"] = nice
+    return environment
+
+
+def time_words(text: str) -> str:
+    """`21 November 2026, 12:33 UTC`; what is no ISO time stays as it is."""
+    try:
+        when = datetime.fromisoformat(text).astimezone(timezone.utc)
+    except ValueError:
+        return safe_name(text, 40)
+    return f"{when.day} {when:%B %Y, %H:%M} UTC"
+
+
+def nice(text: object) -> str:
+    """The text as it should break into lines: indices stay whole, a minus is no hyphen."""
+    whole = _BRACKETS.sub(lambda match: match[0].replace(" ", "\u00a0"), str(text))
+    return whole.replace("= -golden", "=\u00a0\u2212golden").replace(" x the", "\u00a0\u00d7 the")
+
+
+def _read(name: str) -> str:
+    return (resources.files("ciwrap.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _asset(name: str) -> Markup:
+    """Our own style and script, the only texts that go into the page unescaped."""
+    return Markup(_read(name))
+
+
+def _hash(text: Markup) -> str:
+    return base64.b64encode(hashlib.sha256(str(text).encode()).digest()).decode("ascii")

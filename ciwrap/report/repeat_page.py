@@ -1,0 +1,218 @@
+"""The page of `ciwrap repeat`: what varies, by how much, why, and which bound would hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from ciwrap.model.repeat_result import Behaviour
+from ciwrap.report.page import render_page, time_words
+from ciwrap.report.paths import portable
+from ciwrap.report.repeat_charts import class_map, spread_curve, time_dots
+from ciwrap.report.repeat_words import (
+    factor_words,
+    present_words,
+    suggestion_words,
+    variable_words,
+)
+from ciwrap.report.text import capital, safe_name, seconds_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ciwrap.model.repeat_result import RepeatedRun, RepeatedVariable, RepeatResult
+
+MOST_CARDS = 40
+MOST_ROWS = 200
+MOST_RUNS = 1000
+_MOST_MESSAGES = 30
+_MOST_FACTORS = 400
+_TAIL_CHARACTERS = 2000
+KIND_WORDS = {
+    Behaviour.EQUAL: "equal",
+    Behaviour.NOISE: "noise",
+    Behaviour.GROWING: "growing",
+    Behaviour.UNRELATED: "unrelated",
+    Behaviour.NOT_COMPARABLE: "not comparable",
+}
+# The colours of verdicts, which people know from the other pages.
+KIND_CLASS = {
+    Behaviour.EQUAL: "match",
+    Behaviour.NOISE: "match",
+    Behaviour.GROWING: "differ",
+    Behaviour.UNRELATED: "differ",
+    Behaviour.NOT_COMPARABLE: "not_comparable",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class VariableCard:
+    name: str
+    kind: str
+    class_: str
+    say: str
+    bound: str
+    present: str
+    curve: Markup | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    number: int
+    seed: int
+    factors: str
+    seconds: str
+    ending: str
+    tail: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatPage:
+    """All that the template shows."""
+
+    title: str
+    lead: Markup
+    kind: str
+    hue: str
+    started: str
+    started_iso: str
+    commit: str
+    version: str
+    counts: tuple[tuple[str, int, str], ...]
+    messages: tuple[tuple[str, str, str], ...]
+    classes: Markup | None
+    classes_left_out: int
+    cards: tuple[VariableCard, ...]
+    cards_left_out: int
+    factors: tuple[tuple[str, tuple[str, ...]], ...]
+    times: Markup | None
+    runs: tuple[RunRow, ...]
+    runs_left_out: int
+    order: str
+    environment: tuple[tuple[str, str], ...]
+
+
+def render_repeat_html(result: RepeatResult) -> str:
+    """The page of a result, self-contained as that of a comparison is. Absolute paths are
+    shortened.
+    """
+    result = portable(result)
+    title, _, rest = result.headline.partition("; ")
+    varying = [one for one in result.variables if one.kind is not Behaviour.EQUAL]
+    shown = varying[:MOST_CARDS]
+    page = RepeatPage(
+        title=capital(safe_name(title, 500)),
+        lead=_code(f"{rest}.") if rest else Markup(""),
+        kind="repeat",
+        hue=_hue(result),
+        started=time_words(result.started_at),
+        started_iso=safe_name(result.started_at, 40),
+        commit=safe_name(result.environment.get("git_commit", ""), 20),
+        version=safe_name(result.ciwrap_version),
+        counts=tuple(_counts(result)),
+        messages=tuple(
+            (
+                message.level.value.capitalize(),
+                "not_comparable" if message in result.errors else "",
+                safe_name(message.text, 1000),
+            )
+            for message in result.messages[:_MOST_MESSAGES]
+        ),
+        classes=_classes(result),
+        classes_left_out=max(0, len(result.variables) - MOST_ROWS),
+        cards=tuple(_card(one, result) for one in shown),
+        cards_left_out=len(varying) - len(shown),
+        factors=tuple(_factors(result)),
+        times=_times(result),
+        runs=tuple(_run(run) for run in result.runs[:MOST_RUNS]),
+        runs_left_out=max(0, len(result.runs) - MOST_RUNS),
+        order=f"The order of the runs was drawn with the seed {result.seed}.",
+        environment=tuple(
+            (safe_name(key, 80), safe_name(value, 200))
+            for key, value in sorted(result.environment.items())
+        ),
+    )
+    return render_page("repeat.html.j2", page)
+
+
+def _hue(result: RepeatResult) -> str:
+    """The class that colours the head of the page. That something varies is no verdict."""
+    if result.has_failed:
+        return "not_comparable"
+    if result.exit_code:
+        return "differ"
+    return "vary" if any(one.varies for one in result.variables) else "match"
+
+
+def _code(sentence: str) -> Markup:
+    """What stands between backticks, as code."""
+    parts = safe_name(sentence, 1000).split("`")
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if number % 2 else part
+        for number, part in enumerate(parts)
+    )
+
+
+def _counts(result: RepeatResult) -> Iterator[tuple[str, int, str]]:
+    """Label, count and class of each."""
+    failed = sum(run.problem is not None for run in result.runs)
+    yield "runs" if len(result.runs) != 1 else "run", len(result.runs), ""
+    if failed:
+        yield "not compared", failed, "not_comparable"
+    for kind, words in KIND_WORDS.items():
+        count = sum(one.kind is kind for one in result.variables)
+        if count or kind is Behaviour.EQUAL:
+            yield words, count, KIND_CLASS[kind]
+
+
+def _card(one: RepeatedVariable, result: RepeatResult) -> VariableCard:
+    several = len({other.check for other in result.variables}) > 1
+    points = [p for p in one.by_iteration if p.iteration is not None and p.max_abs is not None]
+    has_curve = len(points) > 1 and any(p.max_abs for p in points)
+    bound = one.suggested_bound
+    return VariableCard(
+        name=safe_name(f"{one.check}: {one.name}" if several else one.name, 120),
+        kind=KIND_WORDS[one.kind],
+        class_=KIND_CLASS[one.kind],
+        say=f"{capital(', '.join(safe_name(word, 500) for word in variable_words(one)))}.",
+        bound="" if bound is None else f"{suggestion_words(bound)}.",
+        present=f"{capital(present_words(one) or '')}." if present_words(one) else "",
+        curve=spread_curve(one) if has_curve else None,
+    )
+
+
+def _factors(result: RepeatResult) -> Iterator[tuple[str, tuple[str, ...]]]:
+    findings = result.factors[:_MOST_FACTORS]
+    for name in dict.fromkeys(one.name for one in findings):
+        words = (factor_words(one) for one in findings if one.name == name)
+        yield safe_name(name, 80), tuple(capital(text) for text in words)
+
+
+def _classes(result: RepeatResult) -> Markup | None:
+    """The map of equal results, what varies first."""
+    ordered = sorted(result.variables, key=lambda one: one.kind is Behaviour.EQUAL)[:MOST_ROWS]
+    has_any = any(one.classes for one in ordered)
+    return class_map(ordered, result.runs) if result.runs and has_any else None
+
+
+def _times(result: RepeatResult) -> Markup | None:
+    timed = [run for run in result.runs if run.seconds is not None]
+    return time_dots(timed) if len(timed) > 2 else None
+
+
+def _run(run: RepeatedRun) -> RunRow:
+    return RunRow(
+        number=run.number,
+        seed=run.seed,
+        factors=", ".join(f"{safe_name(k, 40)} {safe_name(v, 40)}" for k, v in run.factors.items()),
+        seconds="" if run.seconds is None else seconds_text(run.seconds),
+        ending=safe_name(run.problem, 500) if run.problem else "compared",
+        tail=_tail(run) if run.problem else "",
+    )
+
+
+def _tail(run: RepeatedRun) -> str:
+    lines = run.output_tail[-_TAIL_CHARACTERS:].splitlines()
+    return "\n".join(safe_name(text, 500) for text in lines)
