@@ -52,7 +52,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     long = [item for item in items if item.get_closest_marker("long") is not None]
     if long:
         config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if "long" not in item.keywords]
+        items[:] = [item for item in items if item.get_closest_marker("long") is None]
 
 
 @pytest.fixture(scope="session")

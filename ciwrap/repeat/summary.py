@@ -35,8 +35,10 @@ _WIDE_SHARE = 1e-3
 _USEFUL_SHARE = 1e-3
 # Kinds of dtypes that can have a bound, and those that can have a relative one.
 _BOUNDED, _RELATIVE = frozenset("fciu"), frozenset("fc")
-# So many roundings may add up before a difference must have another cause.
+# So many roundings may add up before a difference must have another cause, and what is below this
+# share of the values is taken for noise: a conserved quantity hardly spreads at all.
 _ROUNDINGS = 1e4
+_LEAST_SHARE = 1e-6
 _EPSILONS = {
     "f2": 2.0**-10, "bf2": 2.0**-7, "f4": 2.0**-23, "c8": 2.0**-23, "f8": 2.0**-52, "c16": 2.0**-52,
 }  # fmt: skip
@@ -233,7 +235,7 @@ def _rounding(named: _Named, spread: Spread | None) -> float:
     """What rounding can come to: values that hardly spread may differ by more than they do."""
     magnitude = None if spread is None else spread.magnitude
     epsilons = [_EPSILONS.get(dtype[1:], 0.0) for dtype in named.dtypes]
-    return _ROUNDINGS * max(epsilons, default=0.0) * (magnitude or 0.0)
+    return max(_ROUNDINGS * max(epsilons, default=0.0), _LEAST_SHARE) * (magnitude or 0.0)
 
 
 def _compare_until(rows: Sequence[IterationSpread], growth: Growth, deviation: float) -> int | None:

@@ -187,7 +187,7 @@ def _factors(result: RepeatResult) -> Iterator[tuple[str, tuple[str, ...]]]:
     findings = result.factors[:_MOST_FACTORS]
     for name in dict.fromkeys(one.name for one in findings):
         words = (factor_words(one) for one in findings if one.name == name)
-        yield safe_name(name, 80), tuple(capital(text) for text in words)
+        yield safe_name(name, 80), tuple(words)
 
 
 def _classes(result: RepeatResult) -> Markup | None:

@@ -167,7 +167,7 @@ def test_a_random_seed_left_open(project: Project) -> None:
     assert "is a random seed left open?" in outcome.out
 
 
-@pytest.mark.parametrize(("dtype", "size"), [("f4", 1e-6), ("f8", 1e-14)])
+@pytest.mark.parametrize(("dtype", "size"), [("f4", 1e-6), ("f8", 1e-14), ("f8", 1e-9)])
 def test_noise_of_values_that_hardly_spread_is_no_seed(
     project: Project, dtype: str, size: float
 ) -> None:
