@@ -317,7 +317,7 @@ class VariableExtraError(NotComparableError, ValueError):
 
 
 class DuplicateVariableError(NotComparableError, ValueError):
-    """The same (iteration, rank, name) twice."""
+    """A variable stands twice in the outputs: same iteration, rank and name."""
 
     slug = "duplicate-variable"
 

@@ -73,7 +73,7 @@ def widen_bfloat16(elements: NDArray[Any]) -> NDArray[np.float32]:
 def convert_exactly(
     elements: NDArray[Any], from_dtype: str, to_dtype: str, first_element: int = 0
 ) -> NDArray[Any]:
-    """The same numbers in `to_dtype`. Raises DtypeMismatchError if there is one it cannot hold."""
+    """Converts numbers to `to_dtype`. Raises DtypeMismatchError for one that it cannot hold."""
     plain = widen_bfloat16(elements) if is_bfloat16(from_dtype) else elements
     target = np.dtype(np.float32) if is_bfloat16(to_dtype) else np.dtype(to_dtype)
     kinds = (plain.dtype.kind, target.kind)

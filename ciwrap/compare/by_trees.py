@@ -155,7 +155,7 @@ class ByTrees:
             self._data.take_answers()
 
     def finish(self, fail: Fail) -> None:
-        """The same for all that is open."""
+        """Descends in all trees that are still open."""
         while self._open or self._fetched:
             self.descend(fail)
 

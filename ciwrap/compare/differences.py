@@ -95,7 +95,7 @@ class DifferenceList:
         new: Values,
         circle: Circle | None = None,
     ) -> None:
-        """Whatever differs between two variables that no stream went through.
+        """Lists what differs between two variables that no stream went through.
 
         circle: for a variable with a period, whose own values are listed all the same.
         """

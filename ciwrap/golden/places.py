@@ -38,7 +38,7 @@ class Place:
         return unescape_name(last[1:]) if last.startswith(VARIANT_MARK) else None
 
     def for_variant(self, variant: str | None) -> Place:
-        """The same check's place for another kind of machine, or for every one."""
+        """Returns the check's place for another kind of machine; None: for every one."""
         folder = PurePosixPath(self.folder)
         if self.variant is not None:
             folder = folder.parent

@@ -76,7 +76,8 @@ class CheckResult:
     attributes: "none" where files have
     attributes and they were not compared.
 
-    Raises ValueError for a match that is none: nothing compared, or a variable that does not match.
+    Raises ValueError if the verdict is a match, but nothing was compared or a variable does not
+    match.
     """
 
     name: str

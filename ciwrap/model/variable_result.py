@@ -112,8 +112,8 @@ class VariableResult:
     elements have in common, where it is that simple. pattern_value: of a constant offset or factor.
     details: samples and small maps, for the variables that matter most.
 
-    Raises ValueError for a match that is none: a match has 0 differing elements and at least one
-    that was compared (unless there is none at all), and what is not comparable has a reason.
+    Raises ValueError if the verdict is a match, but elements differ or none of those that are there
+    was compared; and if it is not comparable without a reason.
     """
 
     name: str

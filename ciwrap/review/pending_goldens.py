@@ -189,7 +189,7 @@ class PendingGoldens:
         return sorted(goldens, key=lambda one: one.place), faults
 
     def all(self) -> list[PendingGolden]:
-        """All pending goldens. Raises CorruptGoldenError for a file that is none."""
+        """Returns all pending goldens. Raises CorruptGoldenError for a damaged one."""
         goldens, faults = self.found()
         if faults:
             raise faults[0]

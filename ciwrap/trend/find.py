@@ -71,7 +71,9 @@ def _share_series(found: Collected) -> tuple[ShareSeries, ...]:
 
 
 def _shares_of_today(series: ShareSeries) -> list[float]:
-    """Those against today's golden and bound; how far beyond the bound is no matter of a slope."""
+    """Returns the shares against today's golden and bound, cut off far beyond the bound: how far is
+    no matter of a slope.
+    """
     return [min(point.share, _FAR) for point in series.points[-series.since :]]
 
 
