@@ -79,7 +79,7 @@ def test_sections_run_and_keep_their_promises(tmp_path: Path) -> None:
     assert [row["machine"] for row in busy] == ["idle"] * 3 + ["one busy process"] * 3
     assert all(row["times_sleeping"] > 0 and row["max_seconds"] > 0 for row in busy)
     assert {row["times_sleeping"] for row in busy if row["case"] == "threads that sleep"} == {1.0}
-    assert markdown.read_text().count("## ") == 4
+    assert markdown.read_text().count("## ") == 5
 
 
 def test_unknown_sections_are_refused(tmp_path: Path) -> None:

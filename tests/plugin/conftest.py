@@ -160,6 +160,7 @@ def changed(suite: Suite, changed_before: Path) -> Suite:
         return suite
     write(suite)
     suite.git("init", "-q")
+    (suite.root / ".gitignore").write_text("__pycache__/\n")
     suite.run("--ciwrap-update=new").assert_outcomes(passed=2)
     suite.git("add", ".")
     suite.git("commit", "-qm", "first")
