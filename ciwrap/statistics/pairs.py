@@ -47,7 +47,8 @@ class PairedComparison:
     with the given confidence; None with too few pairs for one. margin: the smallest change that
     matters. smallest_detectable: the smallest change that these pairs would have shown; None with
     too few pairs. more_pairs: how many further ones would probably settle it; None where the
-    verdict is settled, or where the change is so near the margin that no number of pairs will.
+    verdict is settled, or where no reasonable number will, because the change is near the margin or
+    the times vary too much.
     """
 
     pairs: int

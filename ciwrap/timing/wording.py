@@ -49,6 +49,11 @@ def explanation(found: PairedComparison) -> list[str]:
 
 def _what_would_help(found: PairedComparison) -> str:
     if found.more_pairs is None:
+        if (found.smallest_detectable or 0.0) > found.margin:
+            return (
+                "the times vary too much for more pairs to settle it: a quieter machine, longer"
+                " runs or a wider --margin would"
+            )
         return "the change is about as large as the margin, so more pairs will hardly settle it"
     more = text.plural(found.more_pairs, "more pair")
     return f"about {more} would settle it (--pairs {found.pairs + found.more_pairs})"

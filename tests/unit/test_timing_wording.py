@@ -42,12 +42,21 @@ def test_no_change() -> None:
 
 @pytest.mark.parametrize(
     ("more", "words"),
-    [(24, "about 24 more pairs would settle it (--pairs 34)"), (None, "hardly settle")],
+    [
+        (24, "about 24 more pairs would settle it (--pairs 34)"),
+        (None, "about as large as the margin"),
+    ],
 )
 def test_not_enough_to_tell(more: int | None, words: str) -> None:
-    found = comparison("inconclusive", lower=-0.1, upper=0.2, more_pairs=more)
+    found = comparison("inconclusive", lower=0.03, upper=0.062, more_pairs=more)
     assert headline(found).startswith("inconclusive: ")
     assert words in explanation(found)[-1]
+
+
+def test_times_that_vary_too_much_are_not_blamed_on_the_margin() -> None:
+    noisy = {"change": 0.3, "lower": -0.3, "upper": 1.43, "smallest_detectable": 0.86}
+    found = comparison("inconclusive", **noisy)
+    assert explanation(found)[-1].startswith("the times vary too much for more pairs to settle it")
 
 
 @pytest.mark.parametrize(
