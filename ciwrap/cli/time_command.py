@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ciwrap.cli.options import json_option, markdown_option
+from ciwrap.cli.options import json_option, markdown_option, report_option
 from ciwrap.cli.section_options import section_options
 from ciwrap.config.schema import TIMING
 from ciwrap.errors import UsageError
@@ -51,6 +51,7 @@ _USUAL_CONFIDENCE = 0.95
 @click.option("--config", "config_path", type=click.Path(), help="The configuration, if any.")
 @markdown_option
 @json_option
+@report_option
 @click.pass_obj
 def command(
     session: Session,
@@ -77,7 +78,9 @@ def command(
     """
     from ciwrap.cli.load_project import load_config_if_any
     from ciwrap.interrupts import ends_are_interrupts
+    from ciwrap.report.document import write_text
     from ciwrap.timing.summary import timing_summary
+    from ciwrap.timing.timing_page import render_timing_html
 
     session.kind = "timing"
     config = load_config_if_any(config_path)
@@ -87,6 +90,8 @@ def command(
         found = _measure(session, sides, settings, seed, concurrent)
     session.emit_record(found)
     session.emit_summary(timing_summary(found))
+    if session.report_target is not None:
+        write_text(render_timing_html(found), session.report_target, "the report")
     _print(session, found)
     return found.exit_code
 

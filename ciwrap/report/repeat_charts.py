@@ -15,6 +15,7 @@ from ciwrap.report.svg import (
     line,
     number,
     power_label,
+    round_ticks,
     text,
 )
 from ciwrap.report.text import safe_name, seconds_text, short_number
@@ -175,19 +176,18 @@ def time_dots(runs: Sequence[RepeatedRun]) -> Markup:
     frame = Frame()
     timed = [(run.number, run.seconds) for run in runs if run.seconds is not None]
     seconds = sorted(time for _, time in timed)
-    low, high = 0.0, seconds[-1] * 1.08 or 1.0
+    high = seconds[-1] * 1.08 or 1.0
     median = (seconds[(len(seconds) - 1) // 2] + seconds[len(seconds) // 2]) / 2
 
     def y_of(value: float) -> float:
-        return frame.y((value - low) / (high - low))
+        return frame.y(value / high)
 
     first, last = timed[0][0], timed[-1][0]
     parts = []
-    for part in (0.0, 0.25, 0.5, 0.75, 1.0):
-        value = part * seconds[-1]
-        y = y_of(value)
+    for tick in round_ticks(0.0, high):
+        y = y_of(tick)
         parts.append(line(frame.left, y, frame.right, y, "gr"))
-        parts.append(text(frame.left - 6, y + 4, seconds_text(value) if part else "0", "end"))
+        parts.append(text(frame.left - 6, y + 4, f"{tick:g} s" if tick else "0", "end"))
     y = y_of(median)
     parts.append(line(frame.left, y, frame.right, y, "sg"))
     parts.append(text(frame.right - 2, y - 4, f"median {seconds_text(median)}", "end", "sl"))

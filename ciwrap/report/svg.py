@@ -6,6 +6,7 @@ Every text that goes in is escaped; numbers are written with three digits after 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -101,6 +102,14 @@ def power_label(exponent: int) -> Markup:
     if -2 <= exponent < 0:
         return Markup(number(10.0**exponent))
     return Markup(f"10{str(exponent).translate(_SUPERSCRIPTS)}")
+
+
+def round_ticks(low: float, high: float) -> list[float]:
+    """Round numbers from low to high, six or so."""
+    step = 10.0 ** math.floor(math.log10((high - low) / 3))
+    step *= next(m for m in (1, 2, 5, 10) if (high - low) / (m * step) <= 7)
+    first = math.ceil(low / step)
+    return [round(n * step, 10) for n in range(first, math.floor(high / step) + 1)]
 
 
 _SUPERSCRIPTS = str.maketrans(

@@ -1,0 +1,90 @@
+"""Charts of a timing: the change with its interval beside the margin, and the times themselves."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ciwrap.report.svg import Frame, axes, chart, element, join, line, number, round_ticks, text
+from ciwrap.timing.wording import seconds_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from markupsafe import Markup
+
+    from ciwrap.statistics.pairs import PairedComparison
+    from ciwrap.timing.document import TimedSide
+
+_HEIGHT = 132.0
+_MOST_DOTS = 400
+
+
+def change_plot(found: PairedComparison) -> Markup:
+    """The change of B against A in percent: the estimate, its interval, the margin as a band."""
+    frame = Frame(left=20, right=440, top=12, bottom=_HEIGHT - 44)
+    ends = [found.change, found.margin, -found.margin, 0.0]
+    ends += [end for end in (found.lower, found.upper) if end is not None and math.isfinite(end)]
+    # A change is at least -1; far ones are cut off, and the arrow says so.
+    low, high = max(min(ends), -1.0), min(max(ends), 4.0)
+    room = (high - low) * 0.08 or 0.01
+    low, high = low - room, high + room
+
+    def x_of(change: float) -> float:
+        return frame.x((min(max(change, low), high) - low) / (high - low))
+
+    middle = (frame.top + frame.bottom) / 2
+    left, right = x_of(-found.margin), x_of(found.margin)
+    parts = [
+        element(
+            "rect",
+            element("title", f"changes below {100 * found.margin:.3g} % do not count"),
+            x=left, y=frame.top, width=right - left, height=frame.bottom - frame.top, class_="mg",
+        ),
+        line(x_of(0), frame.top, x_of(0), frame.bottom, "ax"),
+    ]  # fmt: skip
+    if found.lower is not None and found.upper is not None:
+        parts.append(line(x_of(found.lower), middle, x_of(found.upper), middle, "iv"))
+        parts += [
+            line(x_of(end), middle - 7, x_of(end), middle + 7, "iv")
+            for end in (found.lower, found.upper)
+        ]
+    said = element("title", f"the estimate: {100 * found.change:+.3g} %")
+    parts.append(element("circle", said, cx=x_of(found.change), cy=middle, r=5, class_="mo"))
+    parts += [
+        text(x_of(tick), frame.bottom + 15, f"{100 * tick:+g} %" if tick else "0")
+        for tick in round_ticks(low, high)
+    ]
+    parts.append(axes(frame, "B takes less time  \u2190  change  \u2192  B takes more time", ""))
+    return chart("The change of B against A", join(parts), height=_HEIGHT)
+
+
+def times_plot(sides: Sequence[TimedSide]) -> Markup:
+    """The time of each run of both sides, pair by pair in the order in which they ran."""
+    frame = Frame()
+    most = max(max(side.seconds) for side in sides) * 1.08
+    pairs = min(len(sides[0].seconds), _MOST_DOTS)
+    parts = []
+    for tick in round_ticks(0.0, most):
+        y = frame.y(tick / most)
+        parts.append(line(frame.left, y, frame.right, y, "gr"))
+        parts.append(text(frame.left - 6, y + 4, seconds_text(tick) if tick else "0", "end"))
+    for side in sides:
+        is_a = side.name == "A"
+        shift = -3.0 if is_a else 3.0
+        for pair, seconds in enumerate(side.seconds[:pairs]):
+            x = frame.x(0.05 + 0.9 * (pair / (pairs - 1) if pairs > 1 else 0.5)) + shift
+            y = frame.y(seconds / most)
+            said = element("title", f"pair {pair + 1}, {side.name}: {seconds_text(seconds)}")
+            # Shapes of their own, not colours alone.
+            if is_a:
+                parts.append(element("circle", said, cx=x, cy=y, r=3.6, class_="mi"))
+            else:
+                shape = f"M{number(x)} {number(y - 5)}l4.6 8h-9.2z"
+                parts.append(element("path", said, d=shape, class_="mo"))
+    step = max(1, math.ceil((pairs - 1) / 6))
+    for pair in range(0, pairs, step):
+        x = frame.x(0.05 + 0.9 * (pair / (pairs - 1) if pairs > 1 else 0.5))
+        parts.append(text(x, frame.bottom + 15, pair + 1))
+    parts.append(axes(frame, "pair", ""))
+    return chart("The time of each run, pair by pair", join(parts))

@@ -1,0 +1,73 @@
+"""The page of `ciwrap time`: the verdict, the change with its interval, and the times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ciwrap.report.page import render_page, time_words
+from ciwrap.report.text import capital, plural, safe_name
+from ciwrap.statistics.pairs import TimingVerdict
+from ciwrap.timing import wording
+from ciwrap.timing.charts import change_plot, times_plot
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from ciwrap.timing.document import TimingDocument
+
+
+@dataclass(frozen=True, slots=True)
+class TimingPage:
+    """All that the template shows."""
+
+    title: str
+    lead: tuple[str, ...]
+    kind: str
+    hue: str
+    started: str
+    started_iso: str
+    commit: str
+    version: str
+    pairs: str
+    change: Markup
+    times: Markup
+    sides: tuple[str, ...]
+    figures: tuple[tuple[str, str, str], ...]
+    notes: tuple[str, ...]
+    environment: tuple[tuple[str, str], ...]
+
+
+def render_timing_html(document: TimingDocument) -> str:
+    """The page of a timing, self-contained as that of a comparison is."""
+    found = document.comparison
+    page = TimingPage(
+        title=capital(wording.headline(found)),
+        lead=tuple(f"{capital(text)}." for text in wording.explanation(found)),
+        kind="time",
+        hue=_hue(document),
+        started=time_words(document.started_at),
+        started_iso=safe_name(document.started_at, 40),
+        commit=safe_name(document.environment.get("git_commit", ""), 20),
+        version=safe_name(document.ciwrap_version),
+        pairs=plural(found.pairs, "pair"),
+        change=change_plot(found),
+        times=times_plot(document.sides),
+        sides=tuple(safe_name(wording.side_text(side), 1000) for side in document.sides),
+        figures=tuple(wording.table_of(document)),
+        notes=tuple(f"{capital(safe_name(note, 1000))}." for note in wording.notes(document)),
+        environment=tuple(
+            (safe_name(key, 80), safe_name(value, 200))
+            for key, value in sorted(document.environment.items())
+        ),
+    )
+    return render_page("timing.html.j2", page)
+
+
+def _hue(document: TimingDocument) -> str:
+    """The class that colours the head of the page."""
+    verdict = document.comparison.verdict
+    if verdict is TimingVerdict.INCONCLUSIVE:
+        return "vary"
+    is_slower = verdict is TimingVerdict.CHANGED and document.comparison.change > 0
+    return "differ" if is_slower else "match"

@@ -1,0 +1,84 @@
+"""The page of a timing: the verdict, and charts that show what was measured."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from typing import Any
+
+import pytest
+
+from ciwrap.statistics.pairs import compare_pairs
+from ciwrap.statistics.spread import spread_of
+from ciwrap.timing.document import TimedSide, TimingDocument
+from ciwrap.timing.timing_page import render_timing_html
+
+pytest.importorskip("scipy", reason="SciPy is not installed")
+A = (1.0, 1.1, 0.9, 1.05, 0.95, 1.02, 0.98, 1.03)
+EVIL = '<script>alert(1)</script>"><img src=x>'
+
+
+def page(b: tuple[float, ...], **more: Any) -> str:
+    sides = tuple(
+        TimedSide(name=name, command=EVIL, seconds=times, spread=spread_of(times, seed=1))
+        for name, times in (("A", A[: len(b)]), ("B", b))
+    )
+    facts: dict[str, Any] = {
+        "schema_version": 1, "kind": "timing", "exit_code": 0,
+        "comparison": compare_pairs(A[: len(b)], b, margin=0.05, confidence=0.95),
+        "sides": sides, "order": ("A",) * len(b), "seed": 7, "warm_up": 1, "reserve_core": False,
+        "gate": False, "environment": {EVIL: EVIL}, "ciwrap_version": "0.1.0",
+        "started_at": "2026-11-22T07:00:00Z", "seconds": 9.0,
+    }  # fmt: skip
+    return render_timing_html(TimingDocument(**{**facts, **more}))
+
+
+def charts(text: str) -> list[ET.Element]:
+    return [ET.fromstring(one) for one in re.findall(r'<svg [^>]*class="chart".*?</svg>', text)]
+
+
+@pytest.mark.parametrize(
+    ("factor", "hue", "words"),
+    [
+        (1.5, "differ", "Changed: B takes 50 % more time than A"),
+        (0.5, "match", "Changed: B takes 50 % less time than A"),
+        (1.0, "match", "Not changed"),
+    ],
+)
+def test_the_verdict_colours_the_head(factor: float, hue: str, words: str) -> None:
+    text = page(tuple(factor * one for one in A))
+    assert f'<body class="{hue}">' in text
+    assert words in text
+
+
+def test_an_open_question_has_no_verdicts_colour() -> None:
+    text = page(tuple(one * (2 if n % 2 else 0.6) for n, one in enumerate(A)))
+    assert '<body class="vary">' in text
+    assert "Inconclusive" in text
+
+
+def test_every_run_is_drawn_and_labels_differ() -> None:
+    drawn = charts(page(tuple(1.5 * one for one in A)))[1]
+    said = [one.text or "" for one in drawn.iter()]
+    assert sum(text.startswith("pair ") for text in said) == 2 * len(A)
+    axis = [one.text for one in drawn.iter("text") if one.get("text-anchor") == "end"]
+    assert len(axis) == len(set(axis)) >= 3
+
+
+def test_the_interval_is_drawn_where_there_is_one() -> None:
+    with_it, without = (charts(page(b))[0] for b in (tuple(1.5 * one for one in A), (1.5, 1.6)))
+    lines = [sum(one.get("class") == "iv" for one in each.iter()) for each in (with_it, without)]
+    assert lines == [3, 0]
+
+
+def test_a_change_far_out_stays_on_the_page() -> None:
+    drawn = charts(page(tuple(900 * one for one in A)))[0]
+    (dot,) = (one for one in drawn.iter("circle"))
+    assert float(dot.get("cx", "nan")) <= 460
+
+
+def test_names_move_nothing() -> None:
+    text = page(A)
+    assert "<script>alert" not in text
+    assert "<img" not in text
+    assert text.count("<script>") == 1
