@@ -61,15 +61,14 @@ _CONFIG = "checks:\n  mesh:\n    outputs: [x.npy]\n    atol: 1e-6\n"
 class Case:
     """A command line of `python`, run in `folder`; what it prints or writes may be its own time.
 
-    before: a command line that is run first, each time, and not measured. exit_code: of the
-    command. told: the command tells its seconds itself, on stdout or in the file of this name.
+    before: a command line that is run first, each time, and not measured. told: the command tells
+    its seconds itself, on stdout or in the file of this name.
     """
 
     name: str
     folder: Path
     words: tuple[str, ...]
     before: tuple[str, ...] = ()
-    exit_code: int = 0
     told: str | None = None
 
 
@@ -186,7 +185,7 @@ def _run(case: Case, version: Path) -> tuple[float, float]:
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     seconds = perf_counter() - started
-    if child.returncode != case.exit_code:
+    if child.returncode != 0:
         sys.exit(f"{' '.join(case.words)} ended with {child.returncode}:\n{said.decode()}")
     if case.told is None:
         return seconds, usage.ru_utime + usage.ru_stime

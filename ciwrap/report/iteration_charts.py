@@ -18,6 +18,7 @@ from ciwrap.report.svg import (
     line,
     number,
     power_label,
+    some_of,
     text,
 )
 from ciwrap.report.text import short_number
@@ -84,7 +85,7 @@ def growth_curve(points: Sequence[Point], label: str) -> Markup:
     parts += [_mark(x_of(p.iteration), y_of(p.share), p) for p in points]
     parts += [
         text(x_of(iteration), frame.bottom + 15, iteration)
-        for iteration in _some([p.iteration for p in points], 7)
+        for iteration in some_of([p.iteration for p in points], 7)
     ]
     parts.append(axes(frame, "iteration", "largest |difference| / bound"))
     return chart(label, join(parts))
@@ -102,12 +103,6 @@ def _mark(x: float, y: float, point: Point) -> Markup:
         shape = f"M{number(x)} {number(y - 5)}l4.6 8h-9.2z"
         return element("path", title, d=shape, class_="mo" if point.share is not None else "mu")
     return element("circle", title, cx=x, cy=y, r=2.6, class_="mi")
-
-
-def _some(values: Sequence[int], most: int) -> list[int]:
-    """Values at even steps, the first among them, so that one can count on."""
-    distinct = sorted(set(values))
-    return distinct[:: max(1, math.ceil((len(distinct) - 1) / max(most - 1, 1)))]
 
 
 # Of a cell of the timeline: a class of the share, or one of these.
@@ -170,12 +165,12 @@ def timeline(
             )
         )
     label_width = max(7 * max(map(len, iterations)) + 10, 24)
-    for j in _some(range(columns), max(2, min(9, int(columns * cell_width / label_width)))):
+    for j in some_of(range(columns), max(2, min(9, int(columns * cell_width / label_width)))):
         x = left + (j + 0.5) * cell_width
         parts.append(text(x, 8 + rows * cell_height + 14, iterations[j]))
     parts += [
         text(left - 6, 8 + (i + 0.5) * cell_height + 4, ranks[i], "end")
-        for i in _some(range(rows), 8)
+        for i in some_of(range(rows), 8)
     ]
     parts.append(
         text(left + columns * cell_width / 2, 8 + rows * cell_height + 32, "iteration", class_="lb")

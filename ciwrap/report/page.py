@@ -15,6 +15,8 @@ from markupsafe import Markup
 from ciwrap.report.text import safe_name
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import jinja2
 
 _BRACKETS = re.compile(r"\[[^\[\]]{1,60}\]")
@@ -45,6 +47,13 @@ def templates() -> jinja2.Environment:
     )
     environment.filters["nice"] = nice
     return environment
+
+
+def environment_rows(environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Facts of a machine by name, for a table of two columns."""
+    return tuple(
+        (safe_name(key, 80), safe_name(value, 200)) for key, value in sorted(environment.items())
+    )
 
 
 def time_words(text: str) -> str:

@@ -16,6 +16,7 @@ from ciwrap.report.svg import (
     number,
     power_label,
     round_ticks,
+    some_of,
     text,
 )
 from ciwrap.report.text import safe_name, seconds_text, short_number
@@ -120,7 +121,7 @@ def spread_curve(variable: RepeatedVariable) -> Markup:
                     class_="mi",
                 )
             )  # fmt: skip
-    parts += [text(x_of(step), frame.bottom + 15, step) for step in _some(steps)]
+    parts += [text(x_of(step), frame.bottom + 15, step) for step in some_of(steps)]
     parts.append(axes(frame, "iteration", "|difference| between runs"))
     name = safe_name(variable.name, 60)
     return chart(f"Differences of {name} between runs, by iteration", join(parts))
@@ -191,16 +192,12 @@ def time_dots(runs: Sequence[RepeatedRun]) -> Markup:
     y = y_of(median)
     parts.append(line(frame.left, y, frame.right, y, "sg"))
     parts.append(text(frame.right - 2, y - 4, f"median {seconds_text(median)}", "end", "sl"))
+    labelled = some_of([run for run, _ in timed])
     for run, time in timed:
         x = frame.x(0.04 + 0.92 * ((run - first) / (last - first) if last > first else 0.5))
         title = element("title", f"run {run}: {seconds_text(time)}")
         parts.append(element("circle", title, cx=x, cy=y_of(time), r=3.4, class_="mi"))
-        if run in _some([number for number, _ in timed]):
+        if run in labelled:
             parts.append(text(x, frame.bottom + 15, run))
     parts.append(axes(frame, "run", ""))
     return chart("Time of each run, in the order in which they ran", join(parts), width=WIDTH)
-
-
-def _some(values: Sequence[int], most: int = 7) -> list[int]:
-    """Values at even steps, the first among them."""
-    return list(values[:: max(1, math.ceil((len(values) - 1) / (most - 1)))])

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from ciwrap.model import MessageLevel
 from ciwrap.model.repeat_result import Behaviour
-from ciwrap.report.page import render_page, time_words
+from ciwrap.report.page import environment_rows, render_page, time_words
 from ciwrap.report.paths import portable
 from ciwrap.report.repeat_charts import class_map, spread_curve, time_dots
 from ciwrap.report.repeat_words import (
@@ -115,7 +116,7 @@ def render_repeat_html(result: RepeatResult) -> str:
         messages=tuple(
             (
                 message.level.value.capitalize(),
-                "not_comparable" if message in result.errors else "",
+                "not_comparable" if message.level is MessageLevel.ERROR else "",
                 safe_name(message.text, 1000),
             )
             for message in result.messages[:_MOST_MESSAGES]
@@ -129,10 +130,7 @@ def render_repeat_html(result: RepeatResult) -> str:
         runs=tuple(_run(run) for run in result.runs[:MOST_RUNS]),
         runs_left_out=max(0, len(result.runs) - MOST_RUNS),
         order=f"The order of the runs was drawn with the seed {result.seed}.",
-        environment=tuple(
-            (safe_name(key, 80), safe_name(value, 200))
-            for key, value in sorted(result.environment.items())
-        ),
+        environment=environment_rows(result.environment),
     )
     return render_page("repeat.html.j2", page)
 

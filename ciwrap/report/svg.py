@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 from ciwrap.report.text import safe_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 WIDTH, HEIGHT = 460, 210
 NARROW = 348
@@ -102,6 +102,12 @@ def power_label(exponent: int) -> Markup:
     if -2 <= exponent < 0:
         return Markup(number(10.0**exponent))
     return Markup(f"10{str(exponent).translate(_SUPERSCRIPTS)}")
+
+
+def some_of(values: Sequence[int], most: int = 7) -> list[int]:
+    """Values at even steps, the first among them, so that one can count on."""
+    distinct = sorted(set(values))
+    return distinct[:: max(1, math.ceil((len(distinct) - 1) / max(most - 1, 1)))]
 
 
 def round_ticks(low: float, high: float) -> list[float]:

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
-from ciwrap.report.svg import Frame, axes, chart, element, join, line, number, round_ticks, text
+from ciwrap.report.svg import (
+    Frame,
+    axes,
+    chart,
+    element,
+    join,
+    line,
+    number,
+    round_ticks,
+    some_of,
+    text,
+)
 from ciwrap.timing.wording import seconds_text
 
 if TYPE_CHECKING:
@@ -24,14 +34,12 @@ def change_plot(found: PairedComparison) -> Markup:
     """The change of B against A in percent: the estimate, its interval, the margin as a band."""
     frame = Frame(left=20, right=440, top=12, bottom=_HEIGHT - 44)
     ends = [found.change, found.margin, -found.margin, 0.0]
-    ends += [end for end in (found.lower, found.upper) if end is not None and math.isfinite(end)]
-    # A change is at least -1; far ones are cut off, and the arrow says so.
-    low, high = max(min(ends), -1.0), min(max(ends), 4.0)
-    room = (high - low) * 0.08 or 0.01
-    low, high = low - room, high + room
+    ends += [end for end in (found.lower, found.upper) if end is not None]
+    room = (max(ends) - min(ends)) * 0.08
+    low, high = min(ends) - room, max(ends) + room
 
     def x_of(change: float) -> float:
-        return frame.x((min(max(change, low), high) - low) / (high - low))
+        return frame.x((change - low) / (high - low))
 
     middle = (frame.top + frame.bottom) / 2
     left, right = x_of(-found.margin), x_of(found.margin)
@@ -69,11 +77,15 @@ def times_plot(sides: Sequence[TimedSide]) -> Markup:
         y = frame.y(tick / most)
         parts.append(line(frame.left, y, frame.right, y, "gr"))
         parts.append(text(frame.left - 6, y + 4, seconds_text(tick) if tick else "0", "end"))
+
+    def x_of(pair: int) -> float:
+        return frame.x(0.05 + 0.9 * (pair / (pairs - 1) if pairs > 1 else 0.5))
+
     for side in sides:
         is_a = side.name == "A"
         shift = -3.0 if is_a else 3.0
         for pair, seconds in enumerate(side.seconds[:pairs]):
-            x = frame.x(0.05 + 0.9 * (pair / (pairs - 1) if pairs > 1 else 0.5)) + shift
+            x = x_of(pair) + shift
             y = frame.y(seconds / most)
             said = element("title", f"pair {pair + 1}, {side.name}: {seconds_text(seconds)}")
             # Shapes of their own, not colours alone.
@@ -82,9 +94,6 @@ def times_plot(sides: Sequence[TimedSide]) -> Markup:
             else:
                 shape = f"M{number(x)} {number(y - 5)}l4.6 8h-9.2z"
                 parts.append(element("path", said, d=shape, class_="mo"))
-    step = max(1, math.ceil((pairs - 1) / 6))
-    for pair in range(0, pairs, step):
-        x = frame.x(0.05 + 0.9 * (pair / (pairs - 1) if pairs > 1 else 0.5))
-        parts.append(text(x, frame.bottom + 15, pair + 1))
+    parts += [text(x_of(pair), frame.bottom + 15, pair + 1) for pair in some_of(range(pairs))]
     parts.append(axes(frame, "pair", ""))
     return chart("The time of each run, pair by pair", join(parts))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ciwrap.report.page import render_page, time_words
+from ciwrap.report.page import environment_rows, render_page, time_words
 from ciwrap.report.text import capital, plural, safe_name
 from ciwrap.statistics.pairs import TimingVerdict
 from ciwrap.timing import wording
@@ -56,10 +56,7 @@ def render_timing_html(document: TimingDocument) -> str:
         sides=tuple(safe_name(wording.side_text(side), 1000) for side in document.sides),
         figures=tuple(wording.table_of(document)),
         notes=tuple(f"{capital(safe_name(note, 1000))}." for note in wording.notes(document)),
-        environment=tuple(
-            (safe_name(key, 80), safe_name(value, 200))
-            for key, value in sorted(document.environment.items())
-        ),
+        environment=environment_rows(document.environment),
     )
     return render_page("timing.html.j2", page)
 
