@@ -32,6 +32,20 @@ class FileRegion:
 
 
 Labels = tuple[tuple[str, str], ...]
+# The label of a text that is compared token by token; its bytes are no elements by themselves.
+TEXT_LABEL = ("compared", "token by token")
+
+
+@dataclass(frozen=True, slots=True)
+class TextRules:
+    """What is left out when a text is compared token by token.
+
+    ignore: names of sets of words and numbers (`_core.ignored_text_sets`). ignore_lines: whole
+    lines; `*` stands for any text.
+    """
+
+    ignore: tuple[str, ...] = ()
+    ignore_lines: tuple[str, ...] = ()
 
 
 class Shaped:
@@ -57,6 +71,11 @@ class Shaped:
     @property
     def byte_count(self) -> int:
         return self.element_count * self.item_bytes
+
+    @property
+    def is_text(self) -> bool:
+        """Whether this is a text that is compared token by token."""
+        return TEXT_LABEL in self.labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +119,11 @@ class Values(Shaped, ABC):
     def masked_count(self) -> int:
         """How many elements a mask has taken out."""
         return 0
+
+    @property
+    def text(self) -> TextRules | None:
+        """How the bytes are compared if they are a text; None if they are elements."""
+        return None
 
     @property
     def region(self) -> FileRegion | None:

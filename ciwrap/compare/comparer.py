@@ -186,6 +186,7 @@ class _Run:
         try:
             refuse_other_labels(signature.labels, other.labels, RUNS)
             is_plain = settings.has_own_trees and not ours.is_aligned(identity)
+            is_plain &= not signature.is_text
             if is_plain and signature == other and math.prod(other.shape) > 0:
                 self._trees.compare(Pair(result, settings, ours, theirs))
             else:
@@ -230,7 +231,11 @@ class _Run:
         self._outcome.results.append(result)
         if result.verdict is not Verdict.NOT_COMPARABLE:
             self._work.data_bytes_read += golden.byte_count + new.byte_count
-        if result.verdict is Verdict.DIFFER and self._differences is not None:
+        if result.text is not None and self._differences is not None:
+            self._outcome.notes.append(
+                f"--list holds no numbers of texts; the result says where {identity.text} differs"
+            )
+        elif result.verdict is Verdict.DIFFER and self._differences is not None:
             golden, new, settings = in_one_dtype(golden, new, settings)
             circle = None
             if settings.period:

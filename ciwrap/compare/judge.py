@@ -27,9 +27,11 @@ from ciwrap.compare.fit import (
     in_one_dtype,
     refuse_empty,
     refuse_misfit,
+    refuse_other_labels,
 )
 from ciwrap.compare.law import begun, not_comparable
 from ciwrap.compare.parts import read_each, suspect_pieces
+from ciwrap.compare.texts import check_golden_text, compare_texts
 from ciwrap.compare.work import Work
 from ciwrap.errors import (
     CiwrapError,
@@ -85,6 +87,9 @@ def compare_values(
         aligned_by=aligned_by,
     )
     try:
+        if reference.is_text or new.is_text:
+            refuse_other_labels(reference.labels, new.labels, RUNS)
+            return compare_texts(work or Work(), result, reference, new, settings)
         if reference.signature != new.signature:
             refuse_misfit(reference.signature, new.signature, RUNS, is_strict=settings.strict_shape)
         if settings.mask is not None:
@@ -125,6 +130,12 @@ def check_golden(
         golden_root=golden.tree.root.hex(),
     )
     try:
+        if new.is_text or reference.is_text:
+            refuse_other_labels(reference.labels, new.labels, GOLDEN)
+            in_dtype(new, reference.dtype, GOLDEN, is_strict=True)
+            kept = None if golden.data is None else kept_values(golden)
+            plain = VariableSettings() if settings is None else settings
+            return check_golden_text(work, result, golden, kept, new, plain)
         if reference != new.signature:
             is_strict = settings is None or settings.strict_shape
             refuse_misfit(reference, new.signature, GOLDEN, is_strict=is_strict)

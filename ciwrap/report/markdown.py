@@ -12,7 +12,7 @@ from ciwrap.report.environment import differing_keys, environments_of
 from ciwrap.report.paths import portable
 from ciwrap.report.text import capital, grouped_number, percent_text, plural, safe_name
 from ciwrap.report.view import groups_of, where_words
-from ciwrap.report.wording import accept_command, headline
+from ciwrap.report.wording import accept_command, detail_lines, headline
 
 if TYPE_CHECKING:
     from ciwrap.model import RunResult
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 128 * 1024
 MOST_GROUPS = 50
 MOST_CHECKS = 50
+MOST_TEXTS = 10
 MOST_MESSAGES = 20
 _MARKS = {Verdict.MATCH: "\u2705", Verdict.DIFFER: "\u274c", Verdict.NOT_COMPARABLE: "\u26a0\ufe0f"}
 # Whatever Markdown or HTML could take for its own, a link or a mention.
@@ -60,6 +61,7 @@ def render_markdown(run: RunResult) -> str:
         names = ", ".join(escaped(key, 60) for key in keys[:12])
         lines += [f"The environment is not that of the golden: {names}.", ""]
     lines += _groups(run)
+    lines += _texts(run)
     lines += _checks(run)
     accept = accept_command(run)
     if accept:
@@ -118,6 +120,17 @@ def _group(group: Group) -> str:
     if group.check.name != group.name:
         name = f"{escaped(findings.check_title(group.check), 60)}: {name}"
     return f"| {_MARKS[group.verdict]} | {name} | {escaped(where, 200)} | {count} | {share} |"
+
+
+def _texts(run: RunResult) -> list[str]:
+    """Where texts differ, for the first of them."""
+    found = [one for check in run.checks for one in check.variables if one.text is not None]
+    rows = [
+        f"| {escaped(one.name, 60)} | {escaped(line.strip(), 300)} |"
+        for one in found[:MOST_TEXTS]
+        for line in detail_lines(one)
+    ]
+    return ["| text | where |", "|---|---|", *rows, ""] if rows else []
 
 
 def _checks(run: RunResult) -> list[str]:

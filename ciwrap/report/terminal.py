@@ -214,7 +214,7 @@ def _render_variable(group: list[VariableResult], console: Console, verbose: boo
         line.append(f" [{variable.evidence.value}]")
     line.append(f": {headline(variable)}")
     console.print(line)
-    for detail in detail_lines(variable):
+    for detail in detail_lines(variable, most_places=50 if verbose else 5):
         console.print(Text(f"      {detail}"))
     if not verbose:
         return

@@ -20,6 +20,8 @@ from ciwrap.report.text import (
     short_number,
 )
 
+from ciwrap.report.text_words import text_lines
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -70,6 +72,9 @@ def _match_sentence(variable: VariableResult) -> str:
 def elements_words(variable: VariableResult, counted: Callable[[int, str], str] = plural) -> str:
     """How many elements were compared: `10 elements`, `6 elements (4 more are masked)`."""
     total, masked = variable.element_count or 0, variable.masked_count
+    if variable.text is not None:
+        said = counted(total - (masked or 0), "number")
+        return f"{said} ({masked:,} more by ignore)" if masked else said
     if masked:
         verb = "is" if masked == 1 else "are"
         rest = counted(max(0, total - masked), "element")
@@ -170,8 +175,17 @@ def evidence_words(variable: VariableResult) -> str:
 GOLDEN_AND_NEW = ("golden", "new")
 
 
-def detail_lines(variable: VariableResult, sides: tuple[str, str] = GOLDEN_AND_NEW) -> list[str]:
-    """Where and how much, a line for each fact that is known; for variables that differ."""
+def detail_lines(
+    variable: VariableResult,
+    sides: tuple[str, str] = GOLDEN_AND_NEW,
+    *,
+    most_places: int = 5,
+) -> list[str]:
+    """Where and how much, a line for each fact that is known; for variables that differ, and for
+    texts of which lines have no partner.
+    """
+    if variable.text is not None:
+        return text_lines(variable, most_places, sides)
     if variable.verdict is not Verdict.DIFFER:
         return []
     lines = []
