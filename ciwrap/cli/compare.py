@@ -73,8 +73,10 @@ def command(
             f"{golden} is a {'folder' if is_folder[0] else 'file'}, {new} is not",
             remedy="give two files or two folders",
         )
+    note = None
     if not is_folder[0]:
         refuse_without_folders(history)
+        chosen, note = chosen.for_pair((ours, theirs))
     captures = (history["capture_a"], history["capture_b"])
     sides = [
         # Two single arrays are held against each other whatever their files are called.
@@ -100,7 +102,7 @@ def command(
             verdict=result.verdict,
             checks=(result,),
             kind=session.kind,
-            messages=_shared_files((golden, new), sides),
+            messages=(*_notes(note), *_shared_files((golden, new), sides)),
             seconds=time.monotonic() - started,
         ),
         Path.cwd(),
@@ -108,6 +110,12 @@ def command(
     if ending.exit is not None:
         ending.exit(code)
     return code
+
+
+def _notes(text: str | None) -> tuple[Message, ...]:
+    from ciwrap.model import Message, MessageLevel
+
+    return () if text is None else (Message(MessageLevel.NOTE, text),)
 
 
 def _shared_files(names: tuple[str, str], sides: Sequence[FoundOutputs]) -> tuple[Message, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,8 @@ class RuleOptions:
     format_name: str | None
     exclude: tuple[str, ...]
     ignore: tuple[str, ...]
+    ignore_tokens: tuple[str, ...]
+    ignore_lines: tuple[str, ...]
 
     @cached_property
     def check(self) -> Check | None:
@@ -89,6 +91,28 @@ class RuleOptions:
             bounds_are_given=check is not None or "bound" in self.layer.said,
         )
 
+    @property
+    def _options(self) -> dict[str, Any]:
+        """The reader's options, those of a text compared token by token among them."""
+        options = dict(self.check.options) if self.check else {}
+        for name, more in (("ignore", self.ignore_tokens), ("ignore_lines", self.ignore_lines)):
+            if more:
+                options[name] = (*options.get(name, ()), *more)
+        return options
+
+    def for_pair(self, paths: tuple[Path, Path]) -> tuple[RuleOptions, str | None]:
+        """The options for two files; if these are texts that no reader knows, they are compared
+        token by token, and a note says so.
+        """
+        from ciwrap.readers.tokens import is_unknown_text
+
+        is_open = self.format_name is None and (self.check is None or self.check.format is None)
+        if not is_open or not all(is_unknown_text(path) for path in paths):
+            return self, None
+        return replace(self, format_name="tokens"), (
+            "compared token by token, as texts that no reader knows; --format says otherwise"
+        )
+
     def outputs_of(
         self, path: Path, *, leave_out: tuple[str, ...] = (), name: str | None = None
     ) -> FoundOutputs:
@@ -100,7 +124,7 @@ class RuleOptions:
             path,
             layout=self.layout or (check.layout if check else None),
             format_name=self.format_name or (check.format if check else None),
-            options=check.options if check else None,
+            options=self._options,
             exclude=(*self.exclude, *(check.exclude if check else ()), *leave_out),
             name=name,
         )
@@ -122,6 +146,18 @@ def rule_options(function: Callable[..., int]) -> Callable[..., int]:
         return function(*arguments, chosen=chosen, **given)
 
     for decorate in (
+        click.option(
+            "--ignore-lines",
+            multiple=True,
+            metavar="PATTERN",
+            help="Leave lines of texts out; `*` stands for any text (format tokens).",
+        ),
+        click.option(
+            "--ignore-tokens",
+            multiple=True,
+            metavar="SET",
+            help="Leave dates, times, paths, hosts, pids or memory of texts out (format tokens).",
+        ),
         click.option("--ignore", multiple=True, metavar="PATTERN", help="Leave variables out."),
         click.option("--exclude", multiple=True, metavar="GLOB", help="Leave these files out."),
         click.option(

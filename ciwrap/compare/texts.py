@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -213,12 +214,12 @@ def _place(one: Mapping[str, Any]) -> TextPlace:
 
 def _decoded(data: bytes) -> str:
     """UTF-8, or Latin-1 where it is none; a character that was cut at the end is left out."""
-    for end in (len(data), -1, -2, -3):
-        try:
-            return data[:end].decode("utf-8")
-        except UnicodeDecodeError:
-            continue
-    return data.decode("latin-1")
+    try:
+        # What is cut off at the end is no fault of the text.
+        text, used = codecs.utf_8_decode(data, "strict", False)
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+    return text if used > len(data) - 4 else data.decode("latin-1")
 
 
 __all__ = ["check_golden_text", "compare_texts", "refuse_settings"]

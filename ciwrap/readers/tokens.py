@@ -11,9 +11,10 @@ from ciwrap.errors import CiwrapError, ConfigError, CorruptFileError
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo, as_elements
 from ciwrap.readers.files import InputFile
+from ciwrap.readers.registry import is_known_suffix
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -62,6 +63,20 @@ class TokensSource(Source):
 
     def close(self) -> None:
         self._file.close()
+
+
+def is_unknown_text(path: Path) -> bool:
+    """Whether no reader knows the file's suffix, and its beginning is a text.
+
+    Raises as `InputFile` does, and ReaderPluginError.
+    """
+    if not path.is_file() or is_known_suffix(path.suffix):
+        return False
+    file = InputFile(path)
+    try:
+        return b"\0" not in file.read_at(0, min(file.byte_count, SNIFFED_BYTES))
+    finally:
+        file.close()
 
 
 def _rules(options: Mapping[str, Any], path: Path) -> TextRules:

@@ -19,7 +19,6 @@ from ciwrap.report.text import (
     share_text,
     short_number,
 )
-
 from ciwrap.report.text_words import text_lines
 
 if TYPE_CHECKING:

@@ -47,12 +47,11 @@ py::list names_of(unsigned sets) {
 py::list number_rows(const std::vector<NumberGroup>& groups) {
     py::list rows;
     for (const NumberGroup& one : groups)
-        rows.append(py::dict("template"_a = py::bytes(one.line_template), "number"_a = one.number,
-                             "count"_a = one.count, "golden"_a = place_dict(one.golden),
-                             "new"_a = place_dict(one.value),
-                             "max_abs_difference"_a = one.max_abs_difference,
-                             "max_bound_share"_a = one.max_bound_share,
-                             "remedies"_a = names_of(one.remedies)));
+        rows.append(py::dict(
+            "template"_a = py::bytes(one.line_template), "number"_a = one.number,
+            "count"_a = one.count, "golden"_a = place_dict(one.golden),
+            "new"_a = place_dict(one.value), "max_abs_difference"_a = one.max_abs_difference,
+            "max_bound_share"_a = one.max_bound_share, "remedies"_a = names_of(one.remedies)));
     return rows;
 }
 
@@ -62,11 +61,10 @@ py::list line_rows(const std::vector<LineGroup>& groups) {
         return count > 0 ? py::object(place_dict(one)) : py::none();
     };
     for (const LineGroup& one : groups)
-        rows.append(py::dict("template"_a = py::bytes(one.line_template),
-                             "golden_count"_a = one.golden_count, "new_count"_a = one.value_count,
-                             "golden"_a = place(one.golden_count, one.golden),
-                             "new"_a = place(one.value_count, one.value),
-                             "remedies"_a = names_of(one.remedies)));
+        rows.append(py::dict(
+            "template"_a = py::bytes(one.line_template), "golden_count"_a = one.golden_count,
+            "new_count"_a = one.value_count, "golden"_a = place(one.golden_count, one.golden),
+            "new"_a = place(one.value_count, one.value), "remedies"_a = names_of(one.remedies)));
     return rows;
 }
 
@@ -78,20 +76,20 @@ py::dict side_dict(const TextSide& side) {
 }
 
 py::dict as_dict(const TextComparison& found) {
-    return py::dict(
-        "golden"_a = side_dict(found.golden), "new"_a = side_dict(found.value),
-        "pair_count"_a = found.pair_count, "number_count"_a = found.number_count,
-        "differing_count"_a = found.differing_count, "ignored_count"_a = found.ignored_count,
-        "ignored_line_numbers"_a = found.ignored_line_numbers,
-        "nan_mismatch_count"_a = found.nan_mismatch_count,
-        "inf_mismatch_count"_a = found.inf_mismatch_count,
-        "max_abs_difference"_a = found.max_abs_difference,
-        "max_rel_difference"_a = found.max_rel_difference,
-        "max_bound_share"_a = found.max_bound_share,
-        "number_groups"_a = number_rows(found.number_groups),
-        "number_group_count"_a = found.number_group_count,
-        "line_groups"_a = line_rows(found.line_groups),
-        "line_group_count"_a = found.line_group_count);
+    return py::dict("golden"_a = side_dict(found.golden), "new"_a = side_dict(found.value),
+                    "pair_count"_a = found.pair_count, "number_count"_a = found.number_count,
+                    "differing_count"_a = found.differing_count,
+                    "ignored_count"_a = found.ignored_count,
+                    "ignored_line_numbers"_a = found.ignored_line_numbers,
+                    "nan_mismatch_count"_a = found.nan_mismatch_count,
+                    "inf_mismatch_count"_a = found.inf_mismatch_count,
+                    "max_abs_difference"_a = found.max_abs_difference,
+                    "max_rel_difference"_a = found.max_rel_difference,
+                    "max_bound_share"_a = found.max_bound_share,
+                    "number_groups"_a = number_rows(found.number_groups),
+                    "number_group_count"_a = found.number_group_count,
+                    "line_groups"_a = line_rows(found.line_groups),
+                    "line_group_count"_a = found.line_group_count);
 }
 
 py::dict compare(const py::object& golden, const py::object& value, double atol, double rtol,

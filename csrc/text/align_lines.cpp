@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace ciwrap {
 namespace {
@@ -89,8 +90,7 @@ class Aligner {
 
     // Equal lines at either end belong together. ends: those at the end, the last one first.
     void take_equal_ends(Gap& gap, std::vector<LinePair>& ends) {
-        while (!gap.is_empty() &&
-               golden_[gap.golden_begin].near == value_[gap.value_begin].near &&
+        while (!gap.is_empty() && golden_[gap.golden_begin].near == value_[gap.value_begin].near &&
                golden_[gap.golden_begin].shape == value_[gap.value_begin].shape)
             pairs_.push_back({gap.golden_begin++, gap.value_begin++});
         while (!gap.is_empty() &&
@@ -119,7 +119,31 @@ class Aligner {
         between(rest, level + 1);
     }
 
-    void shortest_edit(Gap gap) {
+    // Lines of shapes that the other side has, too; the others have no partner in this gap.
+    static std::vector<std::size_t> shared_lines(Keys lines, std::size_t begin, std::size_t end,
+                                                 const std::unordered_set<std::uint64_t>& shapes) {
+        std::vector<std::size_t> kept;
+        for (std::size_t i = begin; i < end; ++i)
+            if (shapes.contains(lines[i].shape))
+                kept.push_back(i);
+        return kept;
+    }
+
+    static std::unordered_set<std::uint64_t> shapes_of(Keys lines, std::size_t begin,
+                                                       std::size_t end) {
+        std::unordered_set<std::uint64_t> shapes;
+        for (std::size_t i = begin; i < end; ++i)
+            shapes.insert(lines[i].shape);
+        return shapes;
+    }
+
+    void shortest_edit(const Gap& lines) {
+        ours_ = shared_lines(golden_, lines.golden_begin, lines.golden_end,
+                             shapes_of(value_, lines.value_begin, lines.value_end));
+        theirs_ = shared_lines(value_, lines.value_begin, lines.value_end,
+                               shapes_of(golden_, lines.golden_begin, lines.golden_end));
+        // From here on a gap counts these lines.
+        Gap gap{0, ours_.size(), 0, theirs_.size()};
         while (!gap.is_empty()) {
             const std::size_t before = gap.golden_begin + gap.value_begin;
             edit_part(gap);
@@ -144,7 +168,7 @@ class Aligner {
         const auto same = [&](std::ptrdiff_t x, std::ptrdiff_t y) {
             const auto i = static_cast<std::size_t>(is_swapped ? y : x) + gap.golden_begin;
             const auto j = static_cast<std::size_t>(is_swapped ? x : y) + gap.value_begin;
-            return golden_[i].shape == value_[j].shape;
+            return golden_[ours_[i]].shape == value_[theirs_[j]].shape;
         };
         const std::ptrdiff_t delta = m - n;
         const std::ptrdiff_t offset = most_skipped + 1;
@@ -192,8 +216,8 @@ class Aligner {
             for (std::ptrdiff_t i = run.length - 1; i >= 0; --i) {
                 const auto x = static_cast<std::size_t>(run.x + i);
                 const auto y = static_cast<std::size_t>(run.y + i);
-                pairs_.push_back({(is_swapped ? y : x) + gap.golden_begin,
-                                  (is_swapped ? x : y) + gap.value_begin});
+                pairs_.push_back({ours_[(is_swapped ? y : x) + gap.golden_begin],
+                                  theirs_[(is_swapped ? x : y) + gap.value_begin]});
             }
         }
         std::reverse(pairs_.begin() + static_cast<std::ptrdiff_t>(first), pairs_.end());
@@ -219,6 +243,9 @@ class Aligner {
     Keys golden_;
     Keys value_;
     std::vector<LinePair> pairs_;
+    // The lines that the search for the shortest edit is about.
+    std::vector<std::size_t> ours_;
+    std::vector<std::size_t> theirs_;
 };
 
 }  // namespace

@@ -25,9 +25,9 @@ bool is_one_of(std::string_view word, const std::array<std::string_view, count>&
 }
 
 constexpr std::array<std::string_view, 23> months{
-    "jan",  "feb",    "mar", "apr",    "may",       "jun",     "jul",      "aug",
-    "sep",  "oct",    "nov", "dec",    "january",   "february", "march",   "april",
-    "june", "july",   "august", "september", "october", "november", "december"};
+    "jan",  "feb",  "mar",    "apr",       "may",     "jun",      "jul",     "aug",
+    "sep",  "oct",  "nov",    "dec",       "january", "february", "march",   "april",
+    "june", "july", "august", "september", "october", "november", "december"};
 constexpr std::array<std::string_view, 14> weekdays{
     "mon",    "tue",     "wed",       "thu",      "fri",    "sat",      "sun",
     "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"};
@@ -35,11 +35,11 @@ constexpr std::array<std::string_view, 20> time_units{
     "s",  "sec", "secs", "second", "seconds", "ms", "msec", "millisecond", "milliseconds", "us",
     "ns", "min", "mins", "minute", "minutes", "h",  "hour", "hours",       "hrs",          "days"};
 constexpr std::array<std::string_view, 13> timing_words{
-    "cpu",      "wall",    "walltime", "wallclock", "elapsed", "timing", "timings",
-    "runtime",  "seconds", "cputime",  "clock",     "timer",   "timers"};
+    "cpu",     "wall",    "walltime", "wallclock", "elapsed", "timing", "timings",
+    "runtime", "seconds", "cputime",  "clock",     "timer",   "timers"};
 constexpr std::array<std::string_view, 18> memory_units{
-    "b",  "byte", "bytes", "kb",  "mb",  "gb",     "tb",     "kib",    "mib",
-    "gib", "tib", "kbyte", "mbyte", "gbyte", "kbytes", "mbytes", "gbytes", "kilobytes"};
+    "b",   "byte", "bytes", "kb",    "mb",    "gb",     "tb",     "kib",    "mib",
+    "gib", "tib",  "kbyte", "mbyte", "gbyte", "kbytes", "mbytes", "gbytes", "kilobytes"};
 constexpr std::array<std::string_view, 6> memory_words{"memory", "rss",  "vmpeak",
                                                        "vmrss",  "heap", "memusage"};
 constexpr std::array<std::string_view, 4> host_words{"host", "hostname", "node", "nodename"};
@@ -85,9 +85,7 @@ class Line {
         return text_.substr(pieces_[i].begin, pieces_[i].end - pieces_[i].begin);
     }
     std::string_view whole() const { return text_; }
-    bool is_word(std::size_t i) const {
-        return i < size() && pieces_[i].kind == Piece::Kind::word;
-    }
+    bool is_word(std::size_t i) const { return i < size() && pieces_[i].kind == Piece::Kind::word; }
     // Digits, between `least` and `most` of them.
     bool is_digits(std::size_t i, std::size_t least, std::size_t most) const {
         if (i >= size() || pieces_[i].kind != Piece::Kind::digits)
@@ -117,8 +115,8 @@ std::size_t numeric_date(const Line& line, std::size_t i) {
         return 0;
     if (i > 0 && line.is_joined(i) && line.is_mark(i - 1, "-/."))
         return 0;
-    if (!line.is_mark(i + 1, "-/.") || !line.is_digits(i + 2, 1, 2) ||
-        !line.is_joined(i + 2) || !line.is_mark(i + 3, "-/.") || !line.is_joined(i + 4) ||
+    if (!line.is_mark(i + 1, "-/.") || !line.is_digits(i + 2, 1, 2) || !line.is_joined(i + 2) ||
+        !line.is_mark(i + 3, "-/.") || !line.is_joined(i + 4) ||
         line.text(i + 1) != line.text(i + 3))
         return 0;
     const bool fits = year_first ? line.is_digits(i + 4, 1, 2)
@@ -169,8 +167,7 @@ std::size_t clock_time(const Line& line, std::size_t i) {
         i += 2;
     if (line.is_mark(i, ".,") && line.is_digits(i + 1, 1, 9) && line.is_joined(i + 1))
         i += 2;
-    constexpr std::array<std::string_view, 7> zones{"z",  "utc", "gmt", "cet",
-                                                    "cest", "am", "pm"};
+    constexpr std::array<std::string_view, 7> zones{"z", "utc", "gmt", "cet", "cest", "am", "pm"};
     if (line.is_word(i) && is_one_of(line.text(i), zones))
         return i + 1 - first;
     if (line.is_mark(i, "+-") && line.is_digits(i + 1, 2, 4) && line.is_joined(i + 1)) {

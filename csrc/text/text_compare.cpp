@@ -30,6 +30,13 @@ std::size_t common_prefix(std::string_view a, std::string_view b) {
     return at;
 }
 
+std::uint64_t count_lines(std::string_view text) {
+    std::uint64_t count = 0;
+    for (std::size_t at = 0; at < text.size(); ++count)
+        at = std::min(text.find('\n', at), text.size() - 1) + 1;
+    return count;
+}
+
 // A number cut to a few digits: what noise leaves as it is, but for numbers next to a border.
 std::uint64_t near_hash(std::uint64_t hash, std::string_view number) {
     std::size_t digits = 0;
@@ -59,10 +66,8 @@ LineKey key_of(std::string_view line, std::span<const LinePiece> ignored) {
         const Token token = tokens.next();
         if (token.kind == Token::Kind::end)
             return key;
-        const std::uint64_t next = static_cast<std::uint64_t>(token.kind) << 8 |
-                                   static_cast<unsigned char>(token.character);
-        key.shape = mixed(key.shape, next);
-        key.near = mixed(key.near, next);
+        key.shape = mixed(key.shape, token);
+        key.near = mixed(key.near, key.shape);
         if (token.kind == Token::Kind::number)
             key.near = near_hash(key.near, token.text);
     }
@@ -157,15 +162,14 @@ class TextComparer {
         const std::string_view ours = golden_.text();
         const std::string_view theirs = value_.text();
         std::size_t size = common_prefix(ours, theirs);
-        const bool is_all = size == ours.size() && size == theirs.size() && golden_.has_all() &&
-                            value_.has_all();
+        const bool is_all =
+            size == ours.size() && size == theirs.size() && golden_.has_all() && value_.has_all();
         if (!is_all)
             size = size == 0 ? 0 : ours.substr(0, size).rfind('\n') + 1;
         if (size == 0)
             return false;
         const std::string_view equal = ours.substr(0, size);
-        auto lines = static_cast<std::uint64_t>(std::count(equal.begin(), equal.end(), '\n'));
-        lines += equal.back() == '\n' ? 0 : 1;
+        const std::uint64_t lines = count_lines(equal);
         refuse_long_lines(equal);
         found_.number_count += count_numbers(equal);
         found_.pair_count += lines;
@@ -234,7 +238,9 @@ class TextComparer {
         LineFinding found;
         TokenReader ours(golden, pieces_.golden);
         TokenReader theirs(value, pieces_.value);
-        for (;;) {
+        for (bool may_skip = options_.ignored_sets == 0 && options_.bound.equal_nan;;) {
+            if (may_skip)
+                found.numbers += skip_equal(ours, theirs);
             const Token one = ours.next();
             const Token other = theirs.next();
             if (!one.is_like(other)) {
@@ -248,6 +254,20 @@ class TextComparer {
             else if (one.kind == Token::Kind::ignored)
                 found.ignored += count_numbers(one.text);
         }
+    }
+
+    // Skips what is equal in both lines, up to a blank; how many numbers there are in it.
+    static std::uint64_t skip_equal(TokenReader& ours, TokenReader& theirs) {
+        const std::string_view rest = ours.rest();
+        std::size_t size = common_prefix(rest, theirs.rest());
+        while (size > 0 && !is_blank(rest[size - 1]))
+            --size;
+        // The blank itself stays: what follows it begins anew.
+        if (size <= 1)
+            return 0;
+        ours.skip(size - 1);
+        theirs.skip(size - 1);
+        return count_numbers(rest.substr(0, size - 1));
     }
 
     void look_at_numbers(std::string_view golden, std::string_view value, LineFinding& found) {
@@ -446,8 +466,7 @@ class TextComparer {
 
     static NumberedLine line_of(const TextWindow& window, const LineIndex& index, std::size_t i) {
         const LineIndex::Line& line = index.lines[i];
-        return {window.text().substr(line.begin, line.end - line.begin),
-                window.line_number() + i};
+        return {window.text().substr(line.begin, line.end - line.begin), window.line_number() + i};
     }
 
     const TextOptions& options_;

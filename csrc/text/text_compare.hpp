@@ -17,8 +17,8 @@ namespace ciwrap {
 
 struct TextOptions {
     TextBound bound;
-    unsigned ignored_sets = 0;                // IgnoredSets
-    std::vector<std::string> ignored_lines;  // as LinePattern takes them
+    unsigned ignored_sets = 0;                        // IgnoredSets
+    std::vector<std::string> ignored_lines;           // as LinePattern takes them
     std::size_t window_bytes = std::size_t{8} << 20;  // in which the partner of a line is searched
     std::size_t most_groups = 200;
 };

@@ -1,6 +1,7 @@
 #include "text/text_notes.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "text/ignored_text.hpp"
 #include "text/text_window.hpp"
@@ -63,8 +64,7 @@ unsigned pairing_sets(const NumberedLine& golden, const NumberedLine& value, uns
 
 }  // namespace
 
-void IgnoredPieces::find(std::string_view golden_line, std::string_view value_line,
-                         unsigned sets) {
+void IgnoredPieces::find(std::string_view golden_line, std::string_view value_line, unsigned sets) {
     find_ignored(golden_line, sets, golden);
     find_ignored(value_line, sets, value);
 }
@@ -76,9 +76,23 @@ std::uint64_t shape_of(std::string_view line, std::span<const LinePiece> ignored
         const Token token = tokens.next();
         if (token.kind == Token::Kind::end)
             return hash;
-        hash = mixed(hash, static_cast<std::uint64_t>(token.kind) << 8 |
-                               static_cast<unsigned char>(token.character));
+        hash = mixed(hash, token);
     }
+}
+
+std::uint64_t mixed(std::uint64_t hash, const Token& token) {
+    hash = mixed(hash, static_cast<std::uint64_t>(token.kind) + 1);
+    if (token.kind != Token::Kind::word)
+        return hash;
+    std::string_view rest = token.text;
+    for (std::uint64_t part = 0; rest.size() >= sizeof part; rest.remove_prefix(sizeof part)) {
+        std::memcpy(&part, rest.data(), sizeof part);
+        hash = mixed(hash, part);
+    }
+    std::uint64_t last = rest.size();
+    for (const char c : rest)
+        last = last << 8 | static_cast<unsigned char>(c);
+    return mixed(hash, last);
 }
 
 void TextNotes::add_number(const NumberedLine& golden, const NumberedLine& value,

@@ -73,8 +73,7 @@ class TextNotes {
     void add_number(const NumberedLine& golden, const NumberedLine& value, std::uint64_t shape,
                     const DifferingNumber& number, const IgnoredPieces& ignored);
     // Lines without a partner, between the same two pairs: as many of either side as there are.
-    void add_lines(const std::vector<NumberedLine>& golden,
-                   const std::vector<NumberedLine>& value);
+    void add_lines(const std::vector<NumberedLine>& golden, const std::vector<NumberedLine>& value);
 
     // The groups that were kept, first ones first; and how many there were, as far as they were
     // told apart.
@@ -99,5 +98,8 @@ inline std::uint64_t mixed(std::uint64_t hash, std::uint64_t next) {
     hash = (hash ^ next) * 0x9e3779b97f4a7c15ULL;
     return hash ^ (hash >> 29);
 }
+
+// The hash with a token's part in the template mixed in.
+std::uint64_t mixed(std::uint64_t hash, const Token& token);
 
 }  // namespace ciwrap

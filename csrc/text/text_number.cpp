@@ -17,9 +17,9 @@ namespace {
 __extension__ using Wide = unsigned __int128;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr std::size_t safe_digits = 15;   // whole numbers of so many are doubles
-constexpr std::size_t most_digits = 38;   // and of so many fit into 128 bits
-constexpr long double slack = 1e-15L;     // of the bound, so that rounding hides nothing
+constexpr std::size_t safe_digits = 15;  // whole numbers of so many are doubles
+constexpr std::size_t most_digits = 38;  // and of so many fit into 128 bits
+constexpr long double slack = 1e-15L;    // of the bound, so that rounding hides nothing
 
 // Where the exponent without a letter begins; npos if there is none.
 std::size_t letterless_exponent(std::string_view text) {
@@ -102,14 +102,15 @@ bool within_whole(std::string_view golden, std::string_view value, const TextBou
         return false;
     const Wide a = read_wide(g);
     const Wide b = read_wide(v);
+    if (bound.rtol == 0.0 && !is_other_sign && bound.atol < 0x1p126)
+        return (a > b ? a - b : b - a) <= static_cast<Wide>(bound.atol);
     const auto distance = is_other_sign ? static_cast<long double>(a) + static_cast<long double>(b)
                                         : static_cast<long double>(a > b ? a - b : b - a);
     const long double allowed = bound.atol + bound.rtol * static_cast<long double>(a);
     return distance <= allowed * (1 - slack);
 }
 
-void note_difference(NumberComparison& found, double golden, double value,
-                     const TextBound& bound) {
+void note_difference(NumberComparison& found, double golden, double value, const TextBound& bound) {
     found.abs_difference = std::fabs(value - golden);
     if (golden != 0.0)
         found.rel_difference = found.abs_difference / std::fabs(golden);

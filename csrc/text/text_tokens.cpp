@@ -1,5 +1,6 @@
 #include "text/text_tokens.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace ciwrap {
@@ -102,7 +103,7 @@ const char* number_end(const char* at, const char* end, char before) {
         if (before == ')' || before == ']' || ++first == end)
             return at;
     }
-    if (is_letter(*first)) {
+    if (is_letter(*first) && before != '.') {
         const char* after = special_end(first, end);
         return after == first ? at : after;
     }
@@ -125,34 +126,155 @@ const char* number_end(const char* at, const char* end, char before) {
     return exponent_end(after, end, has_point);
 }
 
-std::uint64_t count_numbers(std::string_view text) {
-    std::uint64_t count = 0;
-    const char* at = text.data();
-    const char* end = at + text.size();
-    char before = ' ';
-    while (at < end) {
-        const char c = *at;
-        const std::uint8_t kind = kind_of(c);
-        // Nothing else begins a number.
-        if (kind == digit || kind == letter || c == '-' || c == '+' || c == '.') {
-            const char* after = number_end(at, end, before);
-            if (after != at) {
-                ++count;
-                before = after[-1] == '.' ? '.' : '0';
-                at = after;
-                continue;
-            }
-            if (kind >= digit) {
-                while (at < end && is_identifier(*at))
-                    ++at;
-                before = 'a';
-                continue;
-            }
+namespace {
+
+// Whether a number may begin with this character.
+bool may_begin(char c) {
+    return is_digit(c) || c == '-' || c == '+' || c == '.' || c == 'n' || c == 'N' || c == 'i' ||
+           c == 'I';
+}
+
+// Where the word that begins at `at` ends: at a blank, or where a number begins.
+const char* word_limit(const char* at, const char* end, char before) {
+    const char* const first = at;
+    while (at < end && !is_blank(*at)) {
+        if (at > first && may_begin(*at) && number_end(at, end, before) != at)
+            return at;
+        if (is_identifier(*at)) {
+            while (at < end && is_identifier(*at))
+                ++at;
+            before = 'a';
+        } else {
+            before = *at++;
         }
-        before = c;
-        ++at;
     }
-    return count;
+    return at;
+}
+
+// Numbers are counted by an automaton, a table look-up for each byte: what is equal to the byte on
+// both sides, which is most of a log, is read for this alone. A test holds it to `number_end`.
+enum State : std::uint8_t {
+    between,        // a number may begin
+    in_word,        // behind an identifier
+    in_whole,       // digits before a point
+    behind_point,   // the mantissa's point and what follows it
+    leading_point,  // a point that a number may begin with
+    other_point,    // a point that none begins with
+    exponent,       // behind its letter
+    exponent_sign,
+    exponent_digits,
+    bare_sign,  // 1.5-: an exponent without a letter, or the next number
+    bare_1,
+    bare_2,
+    bare_3,
+    special,  // a letter that nan or inf may begin with
+    state_count
+};
+
+enum Class : std::uint8_t {
+    c_other,
+    c_digit,
+    c_point,
+    c_sign,
+    c_e,
+    c_d,  // d and q: exponents behind a point alone
+    c_special,
+    c_letter,
+    class_count
+};
+
+struct Step {
+    std::uint8_t next;
+    std::int8_t count;
+};
+
+constexpr std::array<std::uint8_t, 256> make_classes() {
+    std::array<std::uint8_t, 256> classes{};
+    for (unsigned c = 0; c < 256; ++c)
+        classes[c] = kinds[c] == digit ? c_digit : kinds[c] == letter ? c_letter : c_other;
+    classes['.'] = c_point;
+    classes['+'] = classes['-'] = c_sign;
+    classes['e'] = classes['E'] = c_e;
+    for (const char c : {'d', 'D', 'q', 'Q'})
+        classes[static_cast<unsigned char>(c)] = c_d;
+    for (const char c : {'n', 'N', 'i', 'I'})
+        classes[static_cast<unsigned char>(c)] = c_special;
+    return classes;
+}
+
+using Row = std::array<Step, class_count>;
+
+constexpr std::array<Row, state_count> make_steps() {
+    std::array<Row, state_count> all{};
+    // Behind no identifier: a digit begins a number, and so does a point with a digit behind it.
+    const Row open{{{between, 0},
+                    {in_whole, 1},
+                    {leading_point, 0},
+                    {between, 0},
+                    {in_word, 0},
+                    {in_word, 0},
+                    {special, 0},
+                    {in_word, 0}}};
+    // Behind an identifier.
+    const Row closed{{{between, 0},
+                      {in_word, 0},
+                      {other_point, 0},
+                      {between, 0},
+                      {in_word, 0},
+                      {in_word, 0},
+                      {in_word, 0},
+                      {in_word, 0}}};
+    all[between] = all[leading_point] = all[other_point] = all[exponent_sign] = all[bare_sign] =
+        open;
+    all[in_word] = all[in_whole] = all[behind_point] = all[exponent] = all[exponent_digits] =
+        closed;
+    all[leading_point][c_digit] = {behind_point, 1};
+    all[leading_point][c_special] = all[other_point][c_special] = {in_word, 0};
+    all[in_whole][c_digit] = {in_whole, 0};
+    all[in_whole][c_point] = {behind_point, 0};
+    all[in_whole][c_e] = {exponent, 0};
+    all[behind_point][c_digit] = {behind_point, 0};
+    all[behind_point][c_sign] = {bare_sign, 0};
+    all[behind_point][c_e] = all[behind_point][c_d] = {exponent, 0};
+    all[exponent][c_digit] = all[exponent_sign][c_digit] =
+        all[exponent_digits][c_digit] = {exponent_digits, 0};
+    all[exponent][c_sign] = {exponent_sign, 0};
+    // Counted as the next number until it turns out to be an exponent of three digits.
+    all[bare_sign][c_digit] = {bare_1, 1};
+    all[bare_1] = all[bare_2] = all[bare_3] = all[in_whole];
+    all[bare_1][c_digit] = {bare_2, 0};
+    all[bare_2][c_digit] = {bare_3, 0};
+    all[bare_3][c_digit] = {in_whole, 0};
+    all[bare_3][c_other] = {between, -1};
+    all[bare_3][c_sign] = {between, -1};
+    return all;
+}
+
+constexpr std::array<std::uint8_t, 256> class_of = make_classes();
+constexpr std::array<Row, state_count> steps = make_steps();
+
+}  // namespace
+
+std::uint64_t count_numbers(std::string_view text) {
+    std::int64_t count = 0;
+    std::size_t state = between;
+    const char* at = text.data();
+    const char* const end = at + text.size();
+    while (at < end) {
+        const Step step = steps[state][class_of[static_cast<unsigned char>(*at)]];
+        count += step.count;
+        state = step.next;
+        ++at;
+        if (state == special) {
+            // A word that begins like nan or inf.
+            const char* after = special_end(at - 1, end);
+            count += after != at - 1 ? 1 : 0;
+            at = std::max(after, at);
+            state = in_word;
+        }
+    }
+    count -= state == bare_3 ? 1 : 0;
+    return static_cast<std::uint64_t>(count);
 }
 
 bool is_nan_word(std::string_view number) {
@@ -162,57 +284,47 @@ bool is_nan_word(std::string_view number) {
 }
 
 Token TokenReader::next() {
-    const bool followed = follows_character_;
-    const std::size_t start = at_;
     while (at_ < line_.size() && is_blank(line_[at_]))
         ++at_;
     if (at_ == line_.size())
         return {};
-    follows_character_ = false;
     if (next_ignored_ < ignored_.size() && ignored_[next_ignored_].begin <= at_) {
         const LinePiece piece = ignored_[next_ignored_++];
         at_ = piece.end;
-        return {Token::Kind::ignored, 0, line_.substr(piece.begin, piece.end - piece.begin)};
+        return {Token::Kind::ignored, line_.substr(piece.begin, piece.end - piece.begin)};
     }
-    // A number ends where something ignored begins.
+    // Words and numbers end where something ignored begins.
     const std::size_t limit =
         next_ignored_ < ignored_.size() ? ignored_[next_ignored_].begin : line_.size();
-    const char before = at_ == 0 ? ' ' : line_[at_ - 1];
-    const char* first = line_.data() + at_;
-    const char* after = number_end(first, line_.data() + limit, before);
-    if (after != first) {
-        const std::string_view text(first, static_cast<std::size_t>(after - first));
-        at_ += text.size();
-        return {Token::Kind::number, 0, text};
-    }
-    follows_character_ = true;
-    if (followed && at_ > start) {
-        // The blank between two words; the word's first character comes next.
-        follows_character_ = false;
-        return {Token::Kind::character, ' ', {}};
-    }
-    return {Token::Kind::character, line_[at_++], {}};
+    const char* const end = line_.data() + limit;
+    const char* const first = line_.data() + at_;
+    const char* at = first;
+    char before = at_ == 0 ? ' ' : line_[at_ - 1];
+    const char* after = number_end(at, end, before);
+    const Token::Kind kind = after == at ? Token::Kind::word : Token::Kind::number;
+    if (kind == Token::Kind::word)
+        after = word_limit(at, end, before);
+    const std::string_view text(first, static_cast<std::size_t>(after - first));
+    at_ += text.size();
+    return {kind, text};
 }
 
 std::string template_of(std::string_view line, std::span<const LinePiece> ignored,
                         std::size_t most_bytes) {
     std::string text;
     TokenReader tokens(line, ignored);
-    bool follows_mark = false;
     while (text.size() < most_bytes) {
         const Token token = tokens.next();
         if (token.kind == Token::Kind::end)
             return text;
-        const bool is_mark = token.kind != Token::Kind::character;
-        if ((is_mark || follows_mark) && !text.empty())
+        if (!text.empty())
             text += ' ';
         if (token.kind == Token::Kind::number)
             text += '#';
         else if (token.kind == Token::Kind::ignored)
             text += "...";
         else
-            text += token.character;
-        follows_mark = is_mark;
+            text += token.text.substr(0, most_bytes);
     }
     return text + "...";
 }

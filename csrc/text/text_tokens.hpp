@@ -36,19 +36,18 @@ std::uint64_t count_numbers(std::string_view text);
 bool is_nan_word(std::string_view number);
 
 struct Token {
-    enum class Kind : std::uint8_t { end, character, number, ignored };
+    enum class Kind : std::uint8_t { end, word, number, ignored };
     Kind kind = Kind::end;
-    char character = 0;      // of a word, or one blank between two of them
-    std::string_view text;  // of a number, or of what is ignored; a part of the line
+    std::string_view text{};  // a part of the line
 
     // Whether two tokens stand for the same in a line's template.
     bool is_like(const Token& other) const {
-        return kind == other.kind && character == other.character;
+        return kind == other.kind && (kind != Kind::word || text == other.text);
     }
 };
 
-// The tokens of one line. White space counts between two words alone, and there as one blank: a
-// number that got longer takes the blanks before it.
+// The tokens of one line. A word goes to the next blank or number, so white space counts between
+// two words alone: a number that got longer takes the blanks before it.
 class TokenReader {
   public:
     // ignored: ascending pieces that do not overlap. All is to outlive this.
@@ -57,12 +56,16 @@ class TokenReader {
 
     Token next();
 
+    // What is not read yet; and reading on behind so many bytes of it. To be used only where
+    // nothing is ignored, and between a blank and what goes before it.
+    std::string_view rest() const { return line_.substr(at_); }
+    void skip(std::size_t bytes) { at_ += bytes; }
+
   private:
     std::string_view line_;
     std::span<const LinePiece> ignored_;
     std::size_t at_ = 0;
     std::size_t next_ignored_ = 0;
-    bool follows_character_ = false;
 };
 
 // A line with `#` for its numbers and `...` for what is ignored, of at most so many bytes.

@@ -13,10 +13,15 @@ constexpr std::size_t slab_bytes = std::size_t{1} << 20;
 constexpr std::size_t piece_bytes = std::size_t{64} << 10;
 
 bool is_ascii(std::span<const std::byte> bytes) {
-    unsigned all = 0;
+    std::uint64_t all = 0;
+    std::uint64_t part = 0;
+    for (; bytes.size() >= sizeof part; bytes = bytes.subspan(sizeof part)) {
+        std::memcpy(&part, bytes.data(), sizeof part);
+        all |= part;
+    }
     for (const std::byte one : bytes)
-        all |= static_cast<unsigned>(one);
-    return all < 0x80;
+        all |= static_cast<std::uint64_t>(one);
+    return (all & 0x8080808080808080ULL) == 0;
 }
 
 // Bytes that follow a first byte of UTF-8; -1 for what is none.
@@ -65,7 +70,8 @@ void TextWindow::fill(std::size_t want) {
 
 void TextWindow::take(std::span<const std::byte> bytes) {
     if (std::memchr(bytes.data(), 0, bytes.size()) != nullptr)
-        throw Error(ErrorCode::corrupt_file, source_.name() + ": holds a NUL byte, so it is no text");
+        throw Error(ErrorCode::corrupt_file,
+                    source_.name() + ": holds a NUL byte, so it is no text");
     check_encoding(bytes);
     if (buffer_.size() - end_ < bytes.size()) {
         const std::size_t kept = end_ - begin_;
