@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ciwrap.compare.law import message_of, not_comparable
+from ciwrap.compare.texts import encoding_notes
 from ciwrap.errors import CiwrapError, VariableExtraError, VariableMissingError
 from ciwrap.model import (
     CheckResult,
@@ -71,7 +72,8 @@ def check_result(
     What could not be read makes the whole not comparable, and so does nothing compared at all.
     """
     unused = [f"a capture is not used: {text}" for text in dict.fromkeys(outcome.unused)]
-    warnings = (*messages, *dict.fromkeys(outcome.notes), *unused)
+    notes = dict.fromkeys([*outcome.notes, *encoding_notes(outcome.results)])
+    warnings = (*messages, *notes, *unused)
     told = [Message(MessageLevel.WARNING, text) for text in warnings]
     told += [message_of(error) for error in outcome.errors]
     results, left_out = list(outcome.results), set(outcome.left_out)
