@@ -34,13 +34,15 @@ class FileRegion:
 Labels = tuple[tuple[str, str], ...]
 # The label of a text that is compared token by token; its bytes are no elements by themselves.
 TEXT_LABEL = ("compared", "token by token")
+# What `ignore` may name, as the core has it (`_core.ignored_text_sets`).
+TEXT_SETS = ("dates", "times", "paths", "hosts", "pids", "memory")
 
 
 @dataclass(frozen=True, slots=True)
 class TextRules:
     """What is left out when a text is compared token by token.
 
-    ignore: names of sets of words and numbers (`_core.ignored_text_sets`). ignore_lines: whole
+    ignore: names of sets of words and numbers, of `TEXT_SETS`. ignore_lines: whole
     lines; `*` stands for any text.
     """
 

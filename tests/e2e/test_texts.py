@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
-from e2e.cli_project import Outcome, Project, validator
 from command_line import call
+from e2e.cli_project import Outcome, Project, validator
 
 GOLDEN = """\
  PROGRAM STARTED AT 2026-11-22 10:01:17 IN /home/anna/run
@@ -60,7 +60,9 @@ def test_two_logs_need_no_preparation(tmp_path: Path) -> None:
     found = _compare(tmp_path, GOLDEN.encode(), new.encode(), "--atol", "1e-7")
     assert found.code == 1
     assert "compared token by token" in found.out
-    assert '1 x "MD| CPU time per MD step [s] #" number 1, first at 4:31: 2.555 / 15.32' in found.out
+    assert (
+        '1 x "MD| CPU time per MD step [s] #" number 1, first at 4:31: 2.555 / 15.32' in found.out
+    )
     assert "looks like timings: ignore: [times]" in found.out
     text = found.variable("a")["text"]
     assert text["places"][0]["golden"] == {"line": 4, "column": 31, "text": "2.555"}
@@ -142,7 +144,7 @@ def test_a_golden_keeps_the_text(project: Project) -> None:
     _write(project, GOLDEN.replace("-17.164573910", "-17.164593910"))
     found = project.run("check")
     assert found.code == 1
-    place = found.variable("run")["text"]["places"][0]
+    place = found.variable("run.log")["text"]["places"][0]
     assert (place["golden"]["text"], place["new"]["text"]) == ("-17.164573910", "-17.164593910")
     assert project.run("accept", "--reason", "new").code == 0
     assert project.run("check").code == 0
@@ -155,7 +157,7 @@ def test_a_fingerprint_tells_equal_bytes_alone(project: Project) -> None:
     assert project.run("accept").code == 0
     found = project.run("check")
     assert found.code == 0
-    assert found.variable("run")["evidence"] == "tree"
+    assert found.variable("run.log")["evidence"] == "tree"
     _write(project, GOLDEN.replace("-17.164573910", "-17.164573911"))
     found = project.run("check")
     assert found.code == 3
@@ -177,7 +179,7 @@ def test_options_of_a_check(project: Project) -> None:
     _write(project, new.replace("well done", "done"))
     found = project.run("check")
     assert found.code == 0
-    assert found.variable("run")["text"]["ignored"] == 7
+    assert found.variable("run.log")["text"]["ignored"] == 7
 
 
 def test_pages_show_places(project: Project, tmp_path: Path) -> None:

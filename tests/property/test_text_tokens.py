@@ -11,10 +11,15 @@ from hypothesis import strategies as st
 from printed_log import edit, printed_log
 
 from ciwrap import _core
+from ciwrap.arrays.values import TEXT_SETS
 from ciwrap.errors import CiwrapError
 
 SEED = 20261122
 EDITED_LOGS = 1000
+
+
+def test_the_sets_are_those_of_the_core() -> None:
+    assert _core.ignored_text_sets == TEXT_SETS
 
 
 def _text(lines: list[str]) -> bytes:
@@ -87,7 +92,7 @@ def _exact(text: str) -> Fraction:
 
 @given(st.binary(max_size=3000), st.binary(max_size=3000), st.booleans())
 @settings(max_examples=300, deadline=None)
-def test_any_bytes_give_a_result_or_an_error(golden: bytes, new: bytes, all_sets: bool) -> None:  # noqa: FBT001
+def test_any_bytes_give_a_result_or_an_error(golden: bytes, new: bytes, all_sets: bool) -> None:
     ignore = _core.ignored_text_sets if all_sets else ()
     try:
         found = _core.compare_texts(golden, new, ignore=ignore)
