@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import random
 
 # Of our own, and plainer than the rule under test: numbers with a point, or whole ones, alone.
 _NUMBER = re.compile(r"(?<![\w.+-])[-+]?\d+(?:\.\d+(?:[eE][-+]\d+)?)?(?![\w.])")

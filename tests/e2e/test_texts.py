@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from command_line import call
 from e2e.cli_project import Outcome, Project, validator
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 GOLDEN = """\
  PROGRAM STARTED AT 2026-11-22 10:01:17 IN /home/anna/run
