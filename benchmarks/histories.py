@@ -91,7 +91,9 @@ def rules() -> Any:
     from ciwrap.model import ErrorBound, SettingsLayer
 
     layer = SettingsLayer({"bound": ErrorBound(ATOL)})
-    return RuleOptions(layer, None, None, None, None, exclude=(), ignore=()).make_rules()
+    return RuleOptions(
+        layer, None, None, None, None, exclude=(), ignore=(), ignore_tokens=(), ignore_lines=()
+    ).make_rules()
 
 
 def compare(first: Path, second: Path, captures: tuple[Path, Path] | None) -> CheckResult:
