@@ -151,13 +151,21 @@ def moved_words(moved: MovedElement) -> str:
     part = f" ({moved.part} part)" if moved.part else ""
     golden = safe_name(moved.golden_from or "a number")
     if moved.golden_to != moved.golden_from:
-        ends = (float(moved.golden_from or 0), float(moved.golden_to or 0))
-        golden = "between {} and {}".format(*map(short_number, ends))
+        golden = "between {} and {}".format(*_told_apart(moved.golden_from, moved.golden_to))
     how_far = "differs"
     if moved.share_from is not None and moved.share_to is not None:
         how_far = f"moved by {_interval_words(moved.share_from, moved.share_to)}"
     place = index_text(moved.index) if moved.index else "it"
     return f"{place}{part} {how_far} (golden {golden}, new {safe_name(moved.new)})"
+
+
+def _told_apart(least: str | None, greatest: str | None) -> tuple[str, str]:
+    """Two numbers with as few digits as tell them apart."""
+    for digits in range(3, 18):
+        texts = tuple(f"{float(text or 0):.{digits}g}" for text in (least, greatest))
+        if texts[0] != texts[1]:
+            return texts[0], texts[1]
+    return least or "", greatest or ""
 
 
 def _interval_words(least: float, greatest: float) -> str:
