@@ -141,7 +141,7 @@ def test_timing_in_pairs_is_right_as_often_as_promised(monkeypatch: pytest.Monke
 
 def test_moved_elements_are_found_and_none_wrongly(monkeypatch: pytest.MonkeyPatch) -> None:
     """A quick form of `python -m benchmarks --only solve`, with its seed."""
-    monkeypatch.syspath_prepend(str(REPOSITORY / "benchmarks"))
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     import solving
 
     rows = solving.run(trials=40)["rows"]
