@@ -213,7 +213,7 @@ std::string covered(const std::string& line, unsigned sets) {
     find_ignored(line, sets, pieces);
     std::string found;
     for (const LinePiece& one : pieces)
-        found += "[" + line.substr(one.begin, one.end - one.begin) + "]";
+        found.append("[").append(line, one.begin, one.end - one.begin).append("]");
     return found;
 }
 
