@@ -197,16 +197,14 @@ class _Finding:
 
     def _check_ends(self, found: str) -> None:
         """Looks at BAD, or at GOOD, where the answer rests on it and nobody has."""
-        from ciwrap.model import Verdict
-
         search = self._search
         if found not in self._results:
-            self._require(found, "BAD", Verdict.DIFFER)
+            self._require(found, "BAD", is_good=False)
         parents = search.repository.git("rev-parse", f"{found}^@").split()
         if search.good in parents and search.good not in self._results:
-            self._require(search.good, "GOOD", Verdict.MATCH)
+            self._require(search.good, "GOOD", is_good=True)
 
-    def _require(self, commit: str, name: str, wanted: object) -> None:
+    def _require(self, commit: str, name: str, *, is_good: bool) -> None:
         from ciwrap.model import Verdict
 
         self._search.look_at(commit)
@@ -215,14 +213,19 @@ class _Finding:
             raise NotComparableError(
                 f"{name} ({commit[:10]}) cannot be compared: {_reason(result)}"
             )
-        if result.verdict is not wanted:
+        if result.verdict.is_good is not is_good:
             raise UsageError(
                 f"{name} ({commit[:10]}) {_THIRD_PERSON[result.verdict]} the goldens that commits"
                 " are held against, so there is nothing to find between GOOD and BAD"
             )
 
 
-_THIRD_PERSON = {"match": "matches", "differ": "differs from"}
+_THIRD_PERSON = {
+    "match": "matches",
+    "differ": "differs from",
+    "consistent": "is consistent with",
+    "inconsistent": "is inconsistent with",
+}
 
 
 def _reason(result: RunResult) -> str:

@@ -154,6 +154,7 @@ def _check(
         line=document.line_of(location),
         duplicates=section["duplicates"] or "error",
         until_iteration=section["until_iteration"],
+        ensemble=tuple(map(place.filled, section["ensemble"] or ())),
     )
 
 

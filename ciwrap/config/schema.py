@@ -183,6 +183,11 @@ _CHECK_KEYS = {
     "until_iteration": Key(
         whole(0, 1 << 53), "the last iteration to compare; later ones count as ignored"
     ),
+    "ensemble": Key(
+        TEXTS,
+        "folders of runs, as globs; each holds these outputs of one run, and their statistics are"
+        " held against an ensemble",
+    ),
     "duplicates": Key(
         DUPLICATES, "which counts of what was written twice: an error, the first, the last"
     ),

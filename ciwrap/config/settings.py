@@ -130,8 +130,9 @@ class Check:
 
     outputs and exclude are relative to `root`, the configuration's folder. layers: defaults and the
     check's own keys. duplicates: which counts of a variable, or of a row's id, that is there twice:
-    "error", "first" or "last". until_iteration: the last one to compare. line: where the check
-    begins in the configuration, for messages.
+    "error", "first" or "last". until_iteration: the last one to compare. ensemble: globs of
+    folders, each of which holds these outputs of a run; the golden is then of their statistics.
+    line: where the check begins in the configuration, for messages.
     """
 
     name: str
@@ -150,6 +151,7 @@ class Check:
     line: int | None = None
     duplicates: str = "error"
     until_iteration: int | None = None
+    ensemble: tuple[str, ...] = ()
 
     def is_ignored(self, variable: VariableId) -> bool:
         until, iteration = self.until_iteration, variable.iteration
