@@ -23,6 +23,7 @@ from benchmarks import (
     busy_machine,
     demo_noise,
     element_comparison,
+    ensemble_commands,
     ensembles,
     false_alarms,
     golden_check,
@@ -33,6 +34,7 @@ from benchmarks import (
     repeated_runs,
     timing_pairs,
     tree_building,
+    written_bounds,
 )
 
 if TYPE_CHECKING:
@@ -104,6 +106,20 @@ def _sections(options: argparse.Namespace) -> dict[str, Section]:
             "Bounds that `ciwrap repeat` suggests, and further runs of the demonstration",
             lambda: repeated_runs.run(runs=10, further=8 if quick else 200),
             repeated_runs.table,
+        ),
+        "written-bounds": Section(
+            "Bounds that `ciwrap repeat --write-bounds` writes for real programs, and further runs",
+            lambda: written_bounds.run(
+                runs=10, further=3 if quick else 50, names=("mpi",) if quick else ()
+            ),
+            written_bounds.table,
+        ),
+        "ensemble-commands": Section(
+            "An ensemble of Lorenz-96 by commands alone, 24 features, tested at 1 %",
+            lambda: ensemble_commands.run(
+                trials=3 if quick else 200, changed_trials=1 if quick else 20
+            ),
+            ensemble_commands.table,
         ),
         "golden-sizes": Section(
             "Size of a golden file",
