@@ -18,7 +18,7 @@ from ciwrap.cli.options import (
     resource_options,
     verbose_option,
 )
-from ciwrap.errors import ConfigMissingError, UsageError
+from ciwrap.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,7 +104,7 @@ def command(
     Exit codes: 0 whatever varies; 1 with --check, if a bound does not hold; 2 usage; 3 if a run
     failed or could not be compared.
     """
-    from ciwrap.cli.load_project import load_project
+    from ciwrap.cli.load_project import load_project, load_project_if_any
     from ciwrap.model import Message, MessageLevel
     from ciwrap.repeat.plan import find_factors, make_plan
     from ciwrap.repeat.repeat import HowToRepeat, repeat_command
@@ -112,13 +112,10 @@ def command(
 
     started = time.monotonic()
     if run_globs:
-        project = _project_if_any(config_path, golden_dir, names)
         _refuse_beside_runs(count=count, vary=factor_names, seed=seed, keep=keep)
-        result = _existing_runs(session, project, run_globs, reference, is_checked=is_checked)
-        code = _finish(session, result, started)
-        if write_bounds:
-            _write_bounds(session, project, result, is_dry=dry_run)
-        return code
+        existing = load_project_if_any(config_path, golden_dir, names)
+        result = _existing_runs(session, existing, run_globs, reference, is_checked=is_checked)
+        return _finish(session, existing, result, started, write_bounds, is_dry=dry_run)
     project = load_project(config_path, golden_dir, names)
     settings = project.own_config.repeat
     reference = reference or settings.reference
@@ -149,24 +146,7 @@ def command(
         is_checked=is_checked,
         messages=[Message(MessageLevel.WARNING, text) for text in found.notes],
     )
-    code = _finish(session, result, started)
-    if write_bounds:
-        _write_bounds(session, project, result, is_dry=dry_run)
-    return code
-
-
-def _project_if_any(
-    config_path: str | None, golden_dir: str | None, names: tuple[str, ...]
-) -> Project | None:
-    """The project; None if there is no configuration, and nothing was asked of one."""
-    from ciwrap.cli.load_project import load_project
-
-    try:
-        return load_project(config_path, golden_dir, names)
-    except ConfigMissingError:
-        if config_path is not None or names:
-            raise
-        return None
+    return _finish(session, project, result, started, write_bounds, is_dry=dry_run)
 
 
 def _refuse_beside_runs(**given: object) -> None:
@@ -281,8 +261,16 @@ def _show_plan(session: Session, plan: Plan) -> int:
     return 0
 
 
-def _finish(session: Session, result: RepeatResult, started: float) -> int:
-    """Tells what was found, and returns the exit code."""
+def _finish(
+    session: Session,
+    project: Project | None,
+    result: RepeatResult,
+    started: float,
+    write_bounds: bool,
+    *,
+    is_dry: bool,
+) -> int:
+    """Tells what was found, writes bounds if asked for, and returns the exit code."""
     from importlib.metadata import version
 
     from ciwrap.environment import describe_environment
@@ -305,4 +293,6 @@ def _finish(session: Session, result: RepeatResult, started: float) -> int:
             write_repeat_report(session.report_target, portable)
     finally:
         render_repeat(result, session.console, verbose=session.verbose)
+    if write_bounds:
+        _write_bounds(session, project, result, is_dry=is_dry)
     return result.exit_code

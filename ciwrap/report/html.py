@@ -183,6 +183,12 @@ def render_html(run: RunResult) -> str:
     return render_page("report.html.j2", page)
 
 
+def cards_of(run: RunResult) -> tuple[Markup, str]:
+    """The cards of what does not match, and a word on those left out, for other pages."""
+    cards, _, left_out = _cards(groups_of(run), with_check=len(run.checks) > 1)
+    return cards, left_out
+
+
 def _cards(groups: list[Group], *, with_check: bool) -> tuple[Markup, int, str]:
     """The cards of what does not match, as many as fit; of a run that matches, a few."""
     template = templates().get_template("card.html.j2")
