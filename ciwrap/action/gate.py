@@ -21,8 +21,10 @@ _FAILS = {
 _WORDS = {
     "match": "every number that was compared is within its error bound",
     "consistent": "no number differs, and the statistics of the runs are those of the ensemble",
+    "done": "what was measured is in the job summary",
+    "slower": "side B takes longer than side A, by the margin or more",
     "inconsistent": "the statistics of the runs are not those of the ensemble",
-    "differ": "numbers moved beyond their error bounds",
+    "differ": "numbers are beyond their error bounds",
     "not-comparable": "something was not compared, which is never a match",
     "error": "ciwrap came to no result",
 }

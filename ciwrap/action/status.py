@@ -1,6 +1,6 @@
 """What the step says of a call, in one word."""
 
-NOT_COMPARABLE, ERROR = "not-comparable", "error"
-# The worse, the later.
-STATUSES = ("match", "consistent", "inconsistent", "differ", NOT_COMPARABLE, ERROR)
-GOOD = STATUSES[:2]
+DONE, NOT_COMPARABLE, ERROR = "done", "not-comparable", "error"
+# The worse, the later. `done` and `slower` are of the modes that judge no golden.
+STATUSES = ("match", DONE, "consistent", "inconsistent", "slower", "differ", NOT_COMPARABLE, ERROR)
+GOOD = STATUSES[:3]

@@ -14,6 +14,7 @@ import click
 from ciwrap.cli.options import (
     config_options,
     json_option,
+    markdown_option,
     report_option,
     resource_options,
     verbose_option,
@@ -74,6 +75,7 @@ _MOST_IN_FULL = 4
 @click.option("--check", "is_checked", is_flag=True, help="Exit with 1 if a bound does not hold.")
 @config_options
 @json_option
+@markdown_option
 @report_option
 @verbose_option
 @resource_options
@@ -277,6 +279,7 @@ def _finish(
     from ciwrap.report.document import repeat_document
     from ciwrap.report.outputs import write_repeat_report
     from ciwrap.report.paths import relative_to
+    from ciwrap.report.repeat_markdown import repeat_summary
     from ciwrap.report.repeat_terminal import render_repeat
 
     result = replace(
@@ -289,6 +292,7 @@ def _finish(
     portable = relative_to(result, Path.cwd())  # what leaves this machine names no folder of it
     try:
         session.emit_document(repeat_document(portable))
+        session.emit_summary(repeat_summary(portable))
         if session.report_target is not None:
             write_repeat_report(session.report_target, portable)
     finally:
