@@ -31,6 +31,7 @@ from benchmarks import (
     golden_writing,
     measure,
     pytest_plugin,
+    repeat_size,
     repeated_runs,
     timing_pairs,
     tree_building,
@@ -113,6 +114,13 @@ def _sections(options: argparse.Namespace) -> dict[str, Section]:
                 runs=10, further=3 if quick else 50, names=("mpi",) if quick else ()
             ),
             written_bounds.table,
+        ),
+        "repeat-size": Section(
+            "`ciwrap repeat` over large runs",
+            lambda: repeat_size.run(
+                data_bytes=(1 << 26) if quick else (1 << 30), runs=3 if quick else 10
+            ),
+            repeat_size.table,
         ),
         "ensemble-commands": Section(
             "An ensemble of Lorenz-96 by commands alone, 24 features, tested at 1 %",

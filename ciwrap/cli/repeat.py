@@ -61,6 +61,12 @@ _MOST_IN_FULL = 4
 )
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), help="Of the order, and of {seed}.")
 @click.option(
+    "--perturb",
+    "is_perturbed",
+    is_flag=True,
+    help="Change the input files that 'perturb' names by a hair, for each run but the first.",
+)
+@click.option(
     "--concurrent",
     type=click.IntRange(1, 256),
     default=1,
@@ -88,6 +94,7 @@ def command(
     factor_names: tuple[str, ...],
     reference: str | None,
     seed: int | None,
+    is_perturbed: bool,
     concurrent: int,
     write_bounds: bool,
     dry_run: bool,
@@ -114,13 +121,21 @@ def command(
 
     started = time.monotonic()
     if run_globs:
-        _refuse_beside_runs(count=count, vary=factor_names, seed=seed, keep=keep)
+        _refuse_beside_runs(
+            count=count, vary=factor_names, seed=seed, keep=keep, perturb=is_perturbed
+        )
         existing = load_project_if_any(config_path, golden_dir, names)
         result = _existing_runs(session, existing, run_globs, reference, is_checked=is_checked)
         return _finish(session, existing, result, started, write_bounds, is_dry=dry_run)
     project = load_project(config_path, golden_dir, names)
     settings = project.own_config.repeat
     reference = reference or settings.reference
+    if is_perturbed and settings.perturb is None:
+        raise UsageError(
+            "the configuration names no input files to perturb",
+            file=project.own_config.path,
+            remedy="give 'perturb' under 'repeat'",
+        )
     factors = find_factors(factor_names, settings.factors)
     plan = make_plan(
         count or settings.runs,
@@ -132,6 +147,7 @@ def command(
         return _show_plan(session, plan)
     how = HowToRepeat(
         names=tuple(check.name for check in project.checks),
+        perturb=settings.perturb if is_perturbed else None,
         keeps=keep,
         is_shown=session.verbose,
         concurrent=concurrent,

@@ -94,6 +94,16 @@ class FactorSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PerturbSettings:
+    """Which input files are perturbed for each run, as globs, and by how much; None for as much as
+    their type asks for.
+    """
+
+    files: tuple[str, ...]
+    relative: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RepeatSettings:
     """How `ciwrap repeat` runs the command. reference: "first" or "golden"; factors: all that
     `--vary` can name; design: as in `ciwrap.statistics.factors`, None: as their number asks.
@@ -103,6 +113,7 @@ class RepeatSettings:
     reference: str = "first"
     factors: tuple[FactorSettings, ...] = ()
     design: str | None = None
+    perturb: PerturbSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,95 @@
+"""`ciwrap repeat` over runs of a size: peak memory, and time beside what it cannot do without.
+
+Each run writes so many float64 with noise of its own into eight files. What it cannot do without is
+each run of the command, and one comparison of the run with the first (`ciwrap compare`).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+FILES = 8
+PROGRAM = f"""\
+import sys
+from pathlib import Path
+import numpy as np
+count, seed, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
+folder.mkdir(exist_ok=True)
+noise = np.random.default_rng(seed)
+step = 1 << 18
+for file in range({FILES}):
+    array = np.lib.format.open_memmap(folder / f"x{{file}}.npy", "w+", np.float64, (count,))
+    header = array.offset
+    del array
+    with open(folder / f"x{{file}}.npy", "r+b") as stream:
+        stream.seek(header)
+        for first in range(0, count, step):
+            size = min(step, count - first)
+            values = np.linspace(1, 2, size) + 1e-9 * noise.standard_normal(size)
+            stream.write(values.tobytes())
+"""
+
+
+def run(*, data_bytes: int, runs: int) -> dict[str, Any]:
+    """Times in seconds, memory in bytes."""
+    count = data_bytes // (8 * FILES)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "program.py").write_text(PROGRAM)
+        program = [sys.executable, "program.py", str(count)]
+        (folder / "ciwrap.yaml").write_text(
+            f"run: {' '.join(program)} {{seed}} out\nchecks:\n  big: {{outputs: out}}\n"
+        )
+        commands = [_timed(folder, [*program, str(seed), f"run_{seed}"])[0] for seed in (1, 2)]
+        ciwrap = [sys.executable, "-m", "ciwrap"]
+        compared, compare_peak = _timed(
+            folder, [*ciwrap, "compare", "run_1", "run_2", "--atol", "1e-7"]
+        )
+        for seed in (1, 2):
+            shutil.rmtree(folder / f"run_{seed}")
+        repeated, peak = _timed(folder, [*ciwrap, "repeat", "-n", str(runs)])
+    least = runs * (min(commands) + compared)
+    return {
+        "data_bytes": data_bytes,
+        "runs": runs,
+        "command_seconds": min(commands),
+        "compare_seconds": compared,
+        "compare_peak_bytes": compare_peak,
+        "repeat_seconds": repeated,
+        "repeat_peak_bytes": peak,
+        "ratio": repeated / least,
+    }
+
+
+def _timed(folder: Path, words: list[str]) -> tuple[float, int]:
+    """Seconds, and the largest resident size of the process or one of its children."""
+    started = time.monotonic()
+    process = subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(words)}: exit code {process.returncode}")
+    return time.monotonic() - started, used.ru_maxrss * 1024
+
+
+def table(result: dict[str, Any]) -> list[list[str]]:
+    size = f"{result['data_bytes'] / (1 << 30):.3g} GiB"
+    return [
+        ["runs", "each", "command", "one comparison", "repeat", "of N x both", "peak memory"],
+        [
+            str(result["runs"]),
+            size,
+            f"{result['command_seconds']:.1f} s",
+            f"{result['compare_seconds']:.1f} s",
+            f"{result['repeat_seconds']:.1f} s",
+            f"{result['ratio']:.2f}",
+            f"{result['repeat_peak_bytes'] / (1 << 20):.0f} MiB",
+        ],
+    ]
