@@ -1,7 +1,8 @@
 """`ciwrap repeat` over runs of a size: peak memory, and time beside what it cannot do without.
 
 Each run writes so many float64 with noise of its own into eight files. What it cannot do without is
-each run of the command, and one comparison of the run with the first (`ciwrap compare`).
+each run of the command, and one comparison of the run with the first (`ciwrap compare`). CPU
+seconds stand beside times, since they say more on a machine that does other things, too.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 FILES = 8
 PROGRAM = f"""\
@@ -47,49 +48,50 @@ def run(*, data_bytes: int, runs: int) -> dict[str, Any]:
         (folder / "ciwrap.yaml").write_text(
             f"run: {' '.join(program)} {{seed}} out\nchecks:\n  big: {{outputs: out}}\n"
         )
-        commands = [_timed(folder, [*program, str(seed), f"run_{seed}"])[0] for seed in (1, 2)]
+        commands = [_timed(folder, [*program, str(seed), f"run_{seed}"]) for seed in (1, 2)]
         ciwrap = [sys.executable, "-m", "ciwrap"]
-        compared, compare_peak = _timed(
-            folder, [*ciwrap, "compare", "run_1", "run_2", "--atol", "1e-7"]
-        )
+        compared = _timed(folder, [*ciwrap, "compare", "run_1", "run_2", "--atol", "1e-7"])
         for seed in (1, 2):
             shutil.rmtree(folder / f"run_{seed}")
-        repeated, peak = _timed(folder, [*ciwrap, "repeat", "-n", str(runs)])
-    least = runs * (min(commands) + compared)
+        repeated = _timed(folder, [*ciwrap, "repeat", "-n", str(runs)])
+    command = min(commands, key=lambda one: one.cpu)
     return {
         "data_bytes": data_bytes,
         "runs": runs,
-        "command_seconds": min(commands),
-        "compare_seconds": compared,
-        "compare_peak_bytes": compare_peak,
-        "repeat_seconds": repeated,
-        "repeat_peak_bytes": peak,
-        "ratio": repeated / least,
+        "command": command._asdict(),
+        "compare": compared._asdict(),
+        "repeat": repeated._asdict(),
+        "ratio": repeated.seconds / (runs * (command.seconds + compared.seconds)),
+        "cpu_ratio": repeated.cpu / (runs * (command.cpu + compared.cpu)),
     }
 
 
-def _timed(folder: Path, words: list[str]) -> tuple[float, int]:
-    """Seconds, and the largest resident size of the process or one of its children."""
+class Used(NamedTuple):
+    """Seconds, CPU seconds, and the largest resident size in bytes."""
+
+    seconds: float
+    cpu: float
+    peak: int
+
+
+def _timed(folder: Path, words: list[str]) -> Used:
+    """What a process and its children used; the size is that of the largest of them."""
     started = time.monotonic()
     process = subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise RuntimeError(f"{' '.join(words)}: exit code {process.returncode}")
-    return time.monotonic() - started, used.ru_maxrss * 1024
+    cpu = used.ru_utime + used.ru_stime
+    return Used(time.monotonic() - started, cpu, used.ru_maxrss * 1024)
 
 
 def table(result: dict[str, Any]) -> list[list[str]]:
     size = f"{result['data_bytes'] / (1 << 30):.3g} GiB"
-    return [
-        ["runs", "each", "command", "one comparison", "repeat", "of N x both", "peak memory"],
-        [
-            str(result["runs"]),
-            size,
-            f"{result['command_seconds']:.1f} s",
-            f"{result['compare_seconds']:.1f} s",
-            f"{result['repeat_seconds']:.1f} s",
-            f"{result['ratio']:.2f}",
-            f"{result['repeat_peak_bytes'] / (1 << 20):.0f} MiB",
-        ],
-    ]
+    rows = [["runs", "each", "command", "one comparison", "repeat", "of N x both", "peak memory"]]
+    peak = f"{result['repeat']['peak'] / (1 << 20):.0f} MiB"
+    parts = [result[name] for name in ("command", "compare", "repeat")]
+    for unit, key, ratio in (("s", "seconds", "ratio"), ("CPU s", "cpu", "cpu_ratio")):
+        times = [f"{part[key]:.1f} {unit}" for part in parts]
+        rows.append([str(result["runs"]), size, *times, f"{result[ratio]:.2f}", peak])
+    return rows

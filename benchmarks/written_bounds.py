@@ -40,7 +40,7 @@ PROGRAMS = (
     Program(
         "openmm",
         "openmm",
-        "{python} water_box.py run input out --threads 2 --steps 150 --overwrite",
+        "{python} water_box.py run input out --threads 2 --steps 90 --overwrite",
         "out",
         ("water_box.py", "prepare", "input"),
     ),
@@ -83,7 +83,11 @@ def _measure(program: Program, runs: int, further: int) -> dict[str, Any]:
             "headline": repeated["headline"],
             "config": (folder / "ciwrap.yaml").read_text(),
             "codes": codes,
-            "found": {one["name"]: _finds_defect(folder, one) for one in varying},
+            "found": {
+                one["name"]: _finds_defect(folder, one, files)
+                for one in varying
+                if (files := _files(folder, one))
+            },
         }
 
 
@@ -93,15 +97,21 @@ def _as_yaml(command: str, program: Program) -> str:
     )
 
 
-def _finds_defect(folder: Path, variable: dict[str, Any]) -> bool:
-    """Whether an element that is off by three bounds is found, in a run that is good otherwise."""
-    bound = variable["suggested_bound"]
-    until = bound.get("until_iteration")
-    files = [
+def _files(folder: Path, variable: dict[str, Any]) -> list[Path]:
+    """The .npy files of a variable, up to the iteration that its bound is for; none of a column of
+    a table.
+    """
+    until = variable["suggested_bound"].get("until_iteration")
+    return [
         path
         for path in sorted((folder / "out").glob(f"iter_*/*/{variable['name']}.npy"))
         if until is None or int(path.parents[1].name.removeprefix("iter_")) <= until
     ]
+
+
+def _finds_defect(folder: Path, variable: dict[str, Any], files: list[Path]) -> bool:
+    """Whether an element that is off by three bounds is found, in a run that is good otherwise."""
+    bound = variable["suggested_bound"]
     while ciwrap(folder, "run")[0]:
         pass
     array = np.load(files[-1])
