@@ -40,7 +40,7 @@ PROGRAMS = (
     Program(
         "openmm",
         "openmm",
-        "{python} water_box.py run input out --threads 2 --steps 90 --overwrite",
+        "{python} water_box.py run input out --threads 2 --steps 60 --overwrite",
         "out",
         ("water_box.py", "prepare", "input"),
     ),

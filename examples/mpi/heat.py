@@ -2,9 +2,9 @@
 
     mpiexec -n 3 python heat.py out
 
-Every tenth step the processes send their share of the heat to process 0, which adds up what comes
+Every fifth step the processes send their share of the heat to process 0, which adds up what comes
 in the order in which it comes, as many programs do. So no two runs are equal to the bit. Process R
-writes out/iter_NNNN/rank_R/{temperature,heat}.npy every 20 steps.
+writes out/iter_NNNN/rank_R/{temperature,heat}.npy every 10 steps.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from mpi4py import MPI
 
 CELLS = 2000  # of each process
-STEPS, SUM_EVERY, WRITE_EVERY = 100, 10, 20
+STEPS, SUM_EVERY, WRITE_EVERY = 30, 5, 10
 
 
 def total_in_order_of_arrival(comm: MPI.Comm, share: float) -> float:
