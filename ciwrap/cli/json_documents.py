@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from ciwrap.bisect.document import BisectDocument
-from ciwrap.ensemble.document import CaptureEnsembleDocument, EnsembleDocument
+from ciwrap.ensemble.document import CaptureEnsembleDocument
 from ciwrap.golden.manifest import Count, Root
 from ciwrap.golden.show import ShownVariable
 from ciwrap.model import RunResult
@@ -178,7 +178,6 @@ DOCUMENTS = (
     BisectDocument,
     TrendDocument,
     CaptureEnsembleDocument,
-    EnsembleDocument,
     RepeatResult,
 )
 

@@ -15,6 +15,7 @@ from ciwrap.config.settings import (
     Config,
     FactorSettings,
     LevelSettings,
+    PerturbSettings,
     RepeatSettings,
     TimingSettings,
     VariableRule,
@@ -154,6 +155,7 @@ def _check(
         line=document.line_of(location),
         duplicates=section["duplicates"] or "error",
         until_iteration=section["until_iteration"],
+        ensemble=tuple(map(place.filled, section["ensemble"] or ())),
     )
 
 
@@ -259,7 +261,10 @@ def _repeat(section: Mapping[str, Any], place: RunPlace) -> RepeatSettings:
         FactorSettings(name, _level(one["off"], place), _level(one["on"], place))
         for name, one in (section.get("factors") or {}).items()
     )
-    return RepeatSettings(factors=factors, **given)
+    perturb = section.get("perturb")
+    return RepeatSettings(
+        factors=factors, perturb=None if perturb is None else PerturbSettings(**perturb), **given
+    )
 
 
 def _level(section: Mapping[str, Any] | None, place: RunPlace) -> LevelSettings:

@@ -79,6 +79,17 @@ FACTOR = Section(
     },
 )
 
+PERTURB = Section(
+    "PerturbSection",
+    "Input files whose numbers `ciwrap repeat --perturb` changes by a hair for each run.",
+    {
+        "files": Key(TEXTS, "input files (.npy, HDF5, NetCDF-4), as globs", is_required=True),
+        "relative": Key(
+            STEP_SIZE, "by how much at most; default: 1e-14 for doubles, 1e-6 for shorter types"
+        ),
+    },
+)
+
 REPEAT = Section(
     "RepeatSection",
     "How `ciwrap repeat` runs the command.",
@@ -93,6 +104,7 @@ REPEAT = Section(
             "which combinations of factors are run: all (up to 4 factors), a fraction of resolution"
             " IV (5 to 8), or each factor alone",
         ),
+        "perturb": Key(PERTURB, "input files that `--perturb` changes by a hair"),
     },
 )
 
@@ -182,6 +194,11 @@ _CHECK_KEYS = {
     "ignore": Key(TEXTS, "variables to leave out, as names or globs", ()),
     "until_iteration": Key(
         whole(0, 1 << 53), "the last iteration to compare; later ones count as ignored"
+    ),
+    "ensemble": Key(
+        TEXTS,
+        "folders of runs, as globs; each holds these outputs of one run, and their statistics are"
+        " held against an ensemble",
     ),
     "duplicates": Key(
         DUPLICATES, "which counts of what was written twice: an error, the first, the last"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.catalog.rules import Rules
 from ciwrap.compare.check import outputs_of
+from ciwrap.compare.ensemble_runs import natural
 from ciwrap.errors import NotComparableError, OutputMissingError, UsageError
 from ciwrap.model import VariableSettings
 from ciwrap.model.repeat_result import RepeatedRun
@@ -33,9 +33,7 @@ def existing_runs(patterns: Sequence[str]) -> list[Path]:
     than two.
     """
     found = dict.fromkeys(
-        path
-        for pattern in patterns
-        for path in sorted(_matches(pattern), key=lambda path: _natural(str(path)))
+        path for pattern in patterns for path in sorted(_matches(pattern), key=natural)
     )
     if len(found) < _LEAST_RUNS:
         raise UsageError(
@@ -52,12 +50,6 @@ def _matches(pattern: str) -> list[Path]:
     root = Path(path.anchor) if path.is_absolute() else Path()
     relative = str(path.relative_to(path.anchor)) if path.is_absolute() else pattern
     return list(root.glob(relative))
-
-
-def _natural(text: str) -> list[tuple[int, str]]:
-    """By which numbers within a text count as numbers."""
-    parts = re.findall(r"\d+|\D+", text)
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
 
 def measure_existing(

@@ -34,8 +34,8 @@ def render_annotations(run: RunResult) -> str:
     warnings = _of_messages(portable_run, MessageLevel.WARNING)
     lines = [*_limited("error", errors), *_limited("warning", warnings)]
     said = []
-    if run.verdict is Verdict.MATCH:
-        said.append(f"{findings.title(run)}: {findings.match_sentence(portable_run)}")
+    if run.verdict.is_good:
+        said.append(f"{findings.title(run)}: {findings.lead(portable_run)[0]}")
     if not run.coverage.is_whole:
         said.append(f"{capital(run.coverage.text)}.")
     if said:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from ciwrap.details import Pattern
 from ciwrap.model import Divergence, DivergenceKind, MessageLevel, Verdict
 from ciwrap.model.coverage import grouped_plural
+from ciwrap.report.ensemble_words import ensemble_sentence, ensemble_title
 from ciwrap.report.text import (
+    capital,
     grouped_number,
     index_text,
     plural,
@@ -44,6 +46,8 @@ def title(run: RunResult) -> str:
         return match_title(run.coverage, run.kind)
     if run.verdict is Verdict.SUSPECT:
         return "Not cleared: numbers may be beyond their bounds"
+    if run.verdict.is_statistical:
+        return ensemble_title(run.checks)
     if run.verdict is Verdict.DIFFER:
         return "Numbers differ"
     if counts[Verdict.DIFFER]:
@@ -117,6 +121,10 @@ def _lead(run: RunResult) -> Iterator[str]:
             yield f"{counts[Verdict.NOT_COMPARABLE]:,} variables were not compared."
     elif run.verdict is Verdict.NOT_COMPARABLE:
         yield from _uncompared(run)
+    for check in run.checks:
+        if check.verdict.is_statistical and check.ensemble is not None:
+            name = f"{safe_name(check_title(check))}: " if len(run.checks) > 1 else ""
+            yield f"{capital(f'{name}{ensemble_sentence(check.ensemble)}')}."
 
 
 _ALONE = {DivergenceKind.DIFFER: "Difference", DivergenceKind.SUSPECT: "Suspect"}

@@ -42,6 +42,8 @@ _WORDS = {
     Verdict.SUSPECT: ("SUSPECT", "bold yellow"),
     Verdict.DIFFER: ("DIFFER", "bold red"),
     Verdict.NOT_COMPARABLE: ("NOT COMPARABLE", "bold magenta"),
+    Verdict.CONSISTENT: ("consistent", "bold green"),
+    Verdict.INCONSISTENT: ("INCONSISTENT", "bold red"),
 }
 _LEVEL_STYLES = {
     MessageLevel.ERROR: "bold magenta",
@@ -150,7 +152,7 @@ def _render_check(check: CheckResult, console: Console, limit: int | None, verbo
     if verbose and check.left_out_variables:
         names = ", ".join(safe_name(one.text) for one in check.left_out_variables)
         console.print(Text(f"      left out: {names}", style="dim"))
-    if check.verdict is not Verdict.MATCH:
+    if not check.verdict.is_good:
         _render_first_divergence(check, console)
     if check.history is not None:
         for number, text in enumerate(timeline_lines(check.history)):

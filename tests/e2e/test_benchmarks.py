@@ -161,6 +161,48 @@ def test_ensembles_are_told_apart_as_often_as_promised(monkeypatch: pytest.Monke
     assert len(ensembles.table(result)) == 2
 
 
+@pytest.mark.slow
+def test_bounds_written_for_an_mpi_program_hold_and_find_a_defect(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A quick form of `python -m benchmarks --only written-bounds`."""
+    pytest.importorskip("mpi4py", reason="mpi4py is not installed")
+    if not (Path(sys.executable).parent / "mpiexec").exists():
+        pytest.skip("no mpiexec beside this Python (pip install mpich)")
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks import written_bounds
+
+    result = written_bounds.run(runs=10, further=2, names=("mpi",))
+    (program,) = result["programs"]
+    assert program["codes"] == [0, 0]
+    assert program["found"]
+    assert all(program["found"].values()), program
+    assert "3 x largest of 9 differences" in program["config"]
+    assert len(written_bounds.table(result)) == 2
+
+
+@pytest.mark.slow
+def test_an_ensemble_by_commands_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quick form of `python -m benchmarks --only ensemble-commands`; its seeds are fixed."""
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks import ensemble_commands
+
+    result = ensemble_commands.run(trials=3, changed_trials=2)
+    assert result["honest"] == {"consistent": 3}
+    assert result["changed"] == {"inconsistent": 2}
+    assert len(ensemble_commands.table(result)) == 3
+
+
+def test_the_size_of_runs_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks import repeat_size
+
+    result = repeat_size.run(data_bytes=1 << 22, runs=3)
+    assert 0 < result["repeat"]["peak"] < 500 << 20
+    assert result["cpu_ratio"] > 0
+    assert len(repeat_size.table(result)) == 3
+
+
 def test_the_plugin_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(NO_OTHER_PLUGINS))

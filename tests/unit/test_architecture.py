@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "repository": {"errors", "interrupts"},
     "worktrees": {"errors", "golden", "repository"},
     "environment": {"errors", "repository", "_core"},
-    "bisect": {*TOOLS, "model", "config", "repository", "worktrees"},
+    "bisect": {*TOOLS, "model", "config", "report", "repository", "worktrees"},
     "details": set(),
     "timeline": {"details"},
     "model": {"errors", "details", "timeline"},
