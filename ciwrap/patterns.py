@@ -140,5 +140,14 @@ class PathPattern:
         return text.strip("/") if last == first else text.strip("/" + _TRIMMED)
 
 
+def file_glob(text: str, key: str) -> PathPattern:
+    """A glob that means files: of any folder, unless it names one; all below one that ends in '/'.
+
+    Raises ConfigError.
+    """
+    text = text + "**" if text.endswith("/") else text
+    return PathPattern(text, anywhere="/" not in text.removesuffix("/**"), key=key)
+
+
 def _number(found: re.Match[str], name: str) -> int:
     return int(found[name])

@@ -60,14 +60,11 @@ def command(
     """
     from ciwrap.cli.progress import progress_bar
     from ciwrap.model import RunResult
-    from ciwrap.readers.registry import is_output_folder
 
     rules = chosen.make_rules()
     started = time.monotonic()
     ours, theirs = Path(golden), Path(new)
-    is_folder = [
-        path.is_dir() and not is_output_folder(path, chosen.format_name) for path in (ours, theirs)
-    ]
+    is_folder = [path.is_dir() and not chosen.is_store(path) for path in (ours, theirs)]
     if ours.exists() and theirs.exists() and is_folder[0] != is_folder[1]:
         raise UsageError(
             f"{golden} is a {'folder' if is_folder[0] else 'file'}, {new} is not",
@@ -78,8 +75,10 @@ def command(
     captures = (history["capture_a"], history["capture_b"])
     sides = [
         # Two single arrays are held against each other whatever their files are called.
-        chosen.outputs_of(path, leave_out=own_files(path, *captures), name=ours.stem)
-        for path in (ours, theirs)
+        chosen.outputs_of(
+            path, beside=(other,), leave_out=own_files(path, *captures), name=ours.stem
+        )
+        for path, other in ((ours, theirs), (theirs, ours))
     ]
     with progress_bar() as progress:
         ending = compare_sides(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ciwrap.catalog.rules import Rules
     from ciwrap.config import Check
-    from ciwrap.readers.layout import FoundOutputs
+    from ciwrap.readers.output_file import FoundOutputs
 
 
 # The last one is the first to be added, and the last that help shows.
@@ -41,7 +41,8 @@ class RuleOptions:
     check_name: str | None
     config_path: str | None
     layout: str | None
-    format_name: str | None
+    format_texts: tuple[str, ...]
+    include: tuple[str, ...]
     exclude: tuple[str, ...]
     ignore: tuple[str, ...]
 
@@ -89,26 +90,70 @@ class RuleOptions:
             bounds_are_given=check is not None or "bound" in self.layer.said,
         )
 
+    @cached_property
+    def _reading(self) -> dict[str, Any]:
+        """How files are read, as `find_in` takes it. Raises UsageError and ConfigError."""
+        from ciwrap.model.formats import FormatRule
+
+        check, names, rules = self.check, [], []
+        for text in self.format_texts:
+            glob, sign, reader = text.rpartition("=")
+            if not sign:
+                names.append(reader)
+            elif glob and reader:
+                rules.append(FormatRule(glob, reader))
+            else:
+                raise UsageError(f"--format {text!r} lacks a part", remedy="write '*.e=netcdf'")
+        if len(names) > 1:
+            raise UsageError(
+                f"two formats for the same files: {names[0]} and {names[1]}",
+                remedy="say of which files each is: --format '*.e=netcdf'",
+            )
+        return {
+            "format_name": names[0] if names else (check.format if check else None),
+            "formats": (*rules, *(check.formats if check else ())),
+            "options": check.options if check else {},
+        }
+
+    def is_store(self, path: Path) -> bool:
+        """Whether a folder is one output, as a Zarr store is, and no run. Raises as `find_in`."""
+        from ciwrap.readers.choice import Choice
+
+        return Choice(**self._reading).is_store(path, path.name)
+
     def outputs_of(
-        self, path: Path, *, leave_out: tuple[str, ...] = (), name: str | None = None
+        self,
+        path: Path,
+        *,
+        beside: tuple[Path, ...] = (),
+        leave_out: tuple[str, ...] = (),
+        name: str | None = None,
     ) -> FoundOutputs:
-        """The outputs of a file or a run's folder. Raises as `find_in` does."""
-        from ciwrap.readers.layout import find_in
+        """The outputs of a file or a run's folder; a check's are counted from that folder. beside:
+        the runs that it is compared with. Raises as `find_in` does.
+        """
+        from ciwrap.readers.layout import find_in, outputs_within
 
         check = self.check
+        outputs: tuple[str, ...] = (".",)
+        exclude = self.exclude
+        if check is not None:
+            outputs, of_check = outputs_within((path, *beside), check.outputs, check.exclude)
+            exclude += of_check
         return find_in(
             path,
+            outputs=outputs,
             layout=self.layout or (check.layout if check else None),
-            format_name=self.format_name or (check.format if check else None),
-            options=check.options if check else None,
-            exclude=(*self.exclude, *(check.exclude if check else ()), *leave_out),
+            exclude=(*exclude, *leave_out),
+            include=self.include,
             name=name,
+            **self._reading,
         )
 
 
 def rule_options(function: Callable[..., int]) -> Callable[..., int]:
     """--atol and the other settings that are options, --check, --config, --layout, --format,
-    --exclude, --ignore.
+    --include, --exclude, --ignore.
 
     The command takes all of them as `chosen`.
     """
@@ -123,9 +168,25 @@ def rule_options(function: Callable[..., int]) -> Callable[..., int]:
 
     for decorate in (
         click.option("--ignore", multiple=True, metavar="PATTERN", help="Leave variables out."),
-        click.option("--exclude", multiple=True, metavar="GLOB", help="Leave these files out."),
         click.option(
-            "--format", "format_name", metavar="NAME", help="Reader, where the suffix tells none."
+            "--exclude",
+            multiple=True,
+            metavar="GLOB",
+            help="Leave these files out; may be repeated.",
+        ),
+        click.option(
+            "--include",
+            multiple=True,
+            metavar="GLOB",
+            help="Take these files alone; may be repeated.",
+        ),
+        click.option(
+            "--format",
+            "format_texts",
+            multiple=True,
+            metavar="[GLOB=]READER",
+            help="Reader of the files that GLOB means ('*.e=netcdf'), or of all others; may be"
+            " repeated, the first that fits counts.",
         ),
         click.option(
             "--layout", metavar="PATTERN", help="Where iteration and rank stand in the paths."

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from ciwrap.captures.checkpoint import Variables
 from ciwrap.captures.index import key_order
-from ciwrap.catalog.catalog import no_reader
 from ciwrap.compare.comparer import Comparer
 from ciwrap.compare.outcome import HistoryOptions, Outcome
 from ciwrap.compare.pairing import Nothing, pair_up
@@ -17,6 +16,7 @@ from ciwrap.compare.tally import RUNS, check_result
 from ciwrap.compare.timelines import history_facts
 from ciwrap.compare.work import Work
 from ciwrap.errors import NotComparableError, UsageError
+from ciwrap.model import Message, MessageLevel
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
@@ -162,7 +162,7 @@ def finish(name: str, outcome: Outcome, golden: Side, new: Side, rules: Rules) -
     """The check's result of all that was found."""
     messages = []
     for side in (golden, new):
-        outcome.errors += [no_reader(path) for path in side.found.unmatched]
+        outcome.errors += side.found.unread
         if side.fault is not None:
             messages.append(f"a capture is not used: {side.fault}")
         stale = [one for one in outcome.stale if one[0] == str(side.run)]
@@ -176,6 +176,9 @@ def finish(name: str, outcome: Outcome, golden: Side, new: Side, rules: Rules) -
         error = NotComparableError(f"was not compared: {reason}", variable=key_text(key))
         outcome.errors.append(error)
     check = check_result(name, outcome, rules, RUNS, messages=messages)
+    notes = [note for side in (golden, new) for note in side.found.notes]
+    told = [Message(MessageLevel.NOTE, text) for text in dict.fromkeys(notes)]
+    check = replace(check, messages=(*check.messages, *told))
     check = replace(check, excluded_files=sum(side.excluded_files for side in (golden, new)))
     if golden.is_single and not any(one.iteration is not None for one in check.variables):
         return check
