@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,10 +25,11 @@ from ciwrap.cli.rules import RuleOptions, rule_options
 from ciwrap.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from ciwrap.cli.session import Session
+    from ciwrap.compare.ending import Ending
     from ciwrap.model import Message
     from ciwrap.readers.layout import FoundOutputs
 
@@ -58,11 +60,28 @@ def command(
 
     Exit codes: 0 match, 1 differ, 2 usage, 3 could not compare.
     """
+    from ciwrap.compare.ending import ends_early
+
+    # The processes of an MPI job end each other in a way of their own.
+    is_alone = not history["mpi"] and history["mpi_launch"] is None
+    with ends_early() if is_alone else contextlib.nullcontext() as ending:
+        return _compare(session, golden, new, chosen, history, ending)
+
+
+def _compare(
+    session: Session,
+    golden: str,
+    new: str,
+    chosen: RuleOptions,
+    history: Mapping[str, Any],
+    told_to_end: Ending | None,
+) -> int:
     from ciwrap.cli.progress import progress_bar
+    from ciwrap.compare.ending import EndableProgress
     from ciwrap.model import RunResult
 
-    rules = chosen.make_rules()
     started = time.monotonic()
+    rules = chosen.make_rules()
     ours, theirs = Path(golden), Path(new)
     is_folder = [path.is_dir() and not chosen.is_store(path) for path in (ours, theirs)]
     if ours.exists() and theirs.exists() and is_folder[0] != is_folder[1]:
@@ -80,7 +99,8 @@ def command(
         )
         for path, other in ((ours, theirs), (theirs, ours))
     ]
-    with progress_bar() as progress:
+    with progress_bar() as bar:
+        progress = bar if told_to_end is None else EndableProgress(bar, told_to_end)
         ending = compare_sides(
             (ours, theirs),
             (sides[0], sides[1]),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.captures.checkpoint import Variables
 from ciwrap.captures.index import key_order
-from ciwrap.compare.comparer import Comparer
+from ciwrap.compare.comparer import Comparer, ended_words
 from ciwrap.compare.outcome import HistoryOptions, Outcome
 from ciwrap.compare.pairing import Nothing, pair_up
 from ciwrap.compare.tally import RUNS, check_result
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ciwrap.captures.side import Side
     from ciwrap.catalog.rules import Rules
     from ciwrap.compare.differences import DifferenceList
+    from ciwrap.errors import CiwrapError
     from ciwrap.model import CheckResult
     from ciwrap.progress import Progress
     from ciwrap.readers.layout import OutputFile
@@ -55,7 +56,8 @@ def compare_histories(
 ) -> CheckResult:
     """Compares two runs, or two files; raises UsageError, all else is in the result.
 
-    differences: takes every differing element; raises WriteFailedError then. spread: hands the
+    progress: an EndableProgress makes a partial result where a signal comes. differences: takes
+    every differing element; raises WriteFailedError then. spread: hands the
     checkpoints, biggest first, to several processes.
     """
     options = HistoryOptions() if options is None else options
@@ -84,7 +86,10 @@ def compare_histories(
             outcome = comparer.compare(shared)
         else:
             outcome = spread(biggest_first(golden, new), lambda key: comparer.compare([key]))
-        if len(shared) < len(keys):
+        if outcome.ended_by is not None:
+            one_sided_keys = {*keys}.difference(shared)
+            outcome.lost += [(key, ended_words(outcome.ended_by)) for key in one_sided_keys]
+        elif len(shared) < len(keys):
             outcome.add(one_sided(golden, new, rules, keys))
     finally:
         progress.end()
@@ -172,9 +177,14 @@ def finish(name: str, outcome: Outcome, golden: Side, new: Side, rules: Rules) -
                 f"{side.run}: captured checkpoints that are stale, and were read instead:"
                 f" {len(stale)} ({key_text(key)}: {reason})"
             )
-    for key, reason in sorted(outcome.lost, key=lambda one: key_order(one[0])):
-        error = NotComparableError(f"was not compared: {reason}", variable=key_text(key))
-        outcome.errors.append(error)
+    outcome.errors += _lost(outcome)
+    if outcome.ended_by is not None:
+        error = NotComparableError(
+            f"the comparison was ended by {outcome.ended_by} before all was compared; this is what"
+            " it had found",
+            remedy="compare again",
+        )
+        outcome.errors.insert(0, error)
     check = check_result(name, outcome, rules, RUNS, messages=messages)
     notes = [note for side in (golden, new) for note in side.found.notes]
     told = [Message(MessageLevel.NOTE, text) for text in dict.fromkeys(notes)]
@@ -183,6 +193,24 @@ def finish(name: str, outcome: Outcome, golden: Side, new: Side, rules: Rules) -
     if golden.is_single and not any(one.iteration is not None for one in check.variables):
         return check
     return replace(check, history=history_facts(check, outcome))
+
+
+def _lost(outcome: Outcome) -> list[CiwrapError]:
+    """An error for each reason for which checkpoints were not compared."""
+    by_reason: dict[str, list[CheckpointKey]] = {}
+    for key, reason in sorted(outcome.lost, key=lambda one: key_order(one[0])):
+        by_reason.setdefault(reason, []).append(key)
+    errors: list[CiwrapError] = []
+    for reason, keys in by_reason.items():
+        if len(keys) == 1:
+            error = NotComparableError(f"was not compared: {reason}", variable=key_text(keys[0]))
+        else:
+            error = NotComparableError(
+                f"{len(keys):,} checkpoints, from {key_text(keys[0])} to {key_text(keys[-1])}, were"
+                f" not compared: {reason}"
+            )
+        errors.append(error)
+    return errors
 
 
 def key_text(key: CheckpointKey) -> str:

@@ -48,6 +48,8 @@ class Outcome:
     capture_bytes_read: int = 0
     data_bytes_read: int = 0
     engine: str | None = None
+    # The signal that ended the comparison before all was compared.
+    ended_by: str | None = None
 
     def add(self, other: Outcome) -> None:
         """Takes in what another one holds.
@@ -69,3 +71,4 @@ class Outcome:
         self.capture_bytes_read += other.capture_bytes_read
         self.data_bytes_read += other.data_bytes_read
         self.engine = other.engine or self.engine
+        self.ended_by = other.ended_by or self.ended_by
