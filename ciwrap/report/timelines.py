@@ -40,6 +40,7 @@ _WORST = (
 )
 _MOST_MARKS = 60
 _MOST_LINES = 12
+_MOST_NAMES = 8
 
 
 def divergence_lines(check: CheckResult) -> Iterator[tuple[str, str, str]]:
@@ -53,6 +54,19 @@ def divergence_lines(check: CheckResult) -> Iterator[tuple[str, str, str]]:
         yield _divergence("first divergence", first)
     if numeric is not None and numeric != first:
         yield _divergence("first numeric divergence", numeric)
+
+
+def together_text(check: CheckResult) -> str:
+    """The other variables that do not match in the first divergence's iteration; '' if none do."""
+    first = check.first_divergence
+    if first is None or not check.is_history:
+        return ""
+    others = [name for name in check.first_names if name != first.variable.name]
+    if not others:
+        return ""
+    said = ", ".join(safe_name(name, 60) for name in others[:_MOST_NAMES])
+    more = f" and {len(others) - _MOST_NAMES} more" if len(others) > _MOST_NAMES else ""
+    return f"not matching in iteration {first.variable.iteration} either: {said}{more}"
 
 
 def _divergence(what: str, divergence: Divergence) -> tuple[str, str, str]:

@@ -168,6 +168,12 @@ def evidence_words(variable: VariableResult) -> str:
 
 # What the two sides of a comparison are called.
 GOLDEN_AND_NEW = ("golden", "new")
+A_AND_B = ("A", "B")
+
+
+def sides_of(kind: str) -> tuple[str, str]:
+    """What the sides of a result of this kind are called: two runs are A and B."""
+    return A_AND_B if kind == "compare" else GOLDEN_AND_NEW
 
 
 def detail_lines(variable: VariableResult, sides: tuple[str, str] = GOLDEN_AND_NEW) -> list[str]:
