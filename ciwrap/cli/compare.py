@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ from ciwrap.cli.rules import RuleOptions, rule_options
 from ciwrap.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from ciwrap.cli.session import Session
@@ -99,6 +100,8 @@ def _compare(
         )
         for path, other in ((ours, theirs), (theirs, ours))
     ]
+    offset = history["offset"]
+    sides = [sides[0].later(max(offset, 0)), sides[1].later(max(-offset, 0))]
     with progress_bar() as bar:
         progress = bar if told_to_end is None else EndableProgress(bar, told_to_end)
         ending = compare_sides(
@@ -119,7 +122,11 @@ def _compare(
             verdict=result.verdict,
             checks=(result,),
             kind=session.kind,
-            messages=_shared_files((golden, new), sides),
+            messages=(
+                *_shared_files((golden, new), sides),
+                *_other_processes(history),
+                *_offset_note(offset),
+            ),
             seconds=time.monotonic() - started,
         ),
         Path.cwd(),
@@ -127,6 +134,32 @@ def _compare(
     if ending.exit is not None:
         ending.exit(code)
     return code
+
+
+def _offset_note(offset: int) -> Iterator[Message]:
+    from ciwrap.model import Message, MessageLevel
+
+    if offset:
+        sign, named = ("+", "B's") if offset > 0 else ("-", "A's")
+        text = (
+            f"iteration i of A was compared with i {sign} {abs(offset)} of B; iterations are called"
+            f" by {named} numbers"
+        )
+        yield Message(MessageLevel.NOTE, text)
+
+
+def _other_processes(history: Mapping[str, Any]) -> Iterator[Message]:
+    """A warning where mpiexec started several of us, and each compares everything."""
+    from ciwrap.model import Message, MessageLevel
+
+    counts = [os.environ.get(name, "") for name in ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")]
+    count = max((int(text) for text in counts if text.isdecimal()), default=1)
+    if count > 1 and not history["mpi"] and history["mpi_launch"] is None:
+        text = (
+            f"this is one of {count} processes that mpiexec started, and each of them compares"
+            " everything; add --mpi to share the work"
+        )
+        yield Message(MessageLevel.WARNING, text)
 
 
 def _shared_files(names: tuple[str, str], sides: Sequence[FoundOutputs]) -> tuple[Message, ...]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ciwrap.catalog.rules import Rules
     from ciwrap.config import Check
+    from ciwrap.model.variable_settings import Setting
     from ciwrap.readers.output_file import FoundOutputs
 
 
@@ -31,6 +32,15 @@ def _read(context: click.Context, parameter: click.Parameter, value: str | None)
         return None if value is None else SETTINGS[parameter.name or ""].form.from_text(value)
     except FormError as error:
         raise click.BadParameter(error.message, context, parameter) from None
+
+
+def _looks(setting: Setting) -> dict[str, Any]:
+    """What click is told of a setting's option: a flag, or a value of a kind."""
+    kind = setting.form.schema.get("type")
+    if kind == "boolean":
+        return {"is_flag": True, "default": None}
+    metavar = "INTEGER" if kind == "integer" else "NAME" if kind == "string" else "FLOAT"
+    return {"metavar": metavar, "callback": _read}
 
 
 @dataclass(frozen=True)
@@ -62,6 +72,7 @@ class RuleOptions:
     def make_rules(self) -> Rules:
         from functools import cache
 
+        from ciwrap.catalog.rows import Arrangement
         from ciwrap.catalog.rules import Rules
         from ciwrap.compare.check import arrangement_of
         from ciwrap.config import fit_fill_values, name_matches
@@ -77,6 +88,16 @@ class RuleOptions:
         def settings_for(identity: VariableId, dtype: str) -> VariableSettings:
             return fitted(default if check is None else check.settings_for(identity), dtype)
 
+        def arrangement() -> Arrangement | None:
+            """As the check has it, with what the options say of all its variables."""
+            if self.layer.said.get("align_by") is None:
+                return None if check is None else arrangement_of(check)
+
+            def unfitted(identity: VariableId) -> VariableSettings:
+                return self.layer.over(default if check is None else check.settings_for(identity))
+
+            return Arrangement(unfitted, "error" if check is None else check.duplicates)
+
         def is_ignored(identity: VariableId) -> bool:
             if any(name_matches(pattern, identity) for pattern in self.ignore):
                 return True
@@ -86,7 +107,7 @@ class RuleOptions:
             settings_for,
             is_ignored,
             strict_variables=StrictVariables.BOTH if check is None else check.strict.variables,
-            arrangement=None if check is None else arrangement_of(check),
+            arrangement=arrangement(),
             bounds_are_given=check is not None or "bound" in self.layer.said,
         )
 
@@ -198,12 +219,7 @@ def rule_options(function: Callable[..., int]) -> Callable[..., int]:
             "--check", "check_name", metavar="NAME", help="Take bounds and layout of this check."
         ),
         *(
-            click.option(
-                f"--{one.name}",
-                metavar="INTEGER" if one.form.schema.get("type") == "integer" else "FLOAT",
-                callback=_read,
-                help=one.option,
-            )
+            click.option(f"--{one.name.replace('_', '-')}", **_looks(one), help=one.option)
             for one in _OPTIONS
         ),
     ):

@@ -257,7 +257,8 @@ class _Run:
                 parameters = circle.parameters
             else:
                 parameters = tree_parameters(golden.dtype, settings, variable=identity.text)
-            self._differences.add_values(identity, parameters, golden, new, circle)
+            ids = None if orders[0] is None else orders[0].ids
+            self._differences.add_values(identity, parameters, golden, new, circle, ids)
 
 
 def ended_words(signal_name: str) -> str:

@@ -34,11 +34,13 @@ class Ending:
 class EndableProgress:
     """Passes progress on, and raises EndedEarlyError at the first step after a signal has come.
 
+    It does so once only, for what has been found is put in order then.
     Steps are where nothing is left half done.
     """
 
     def __init__(self, progress: Progress, ending: Ending) -> None:
         self._progress = progress
+        self._has_raised = False
         self._ending = ending
 
     def begin(self, label: str, total_bytes: int | None) -> None:
@@ -48,7 +50,8 @@ class EndableProgress:
         self._progress.expect(total_bytes)
 
     def advance(self, byte_count: int) -> None:
-        if self._ending.signal_name is not None:
+        if self._ending.signal_name is not None and not self._has_raised:
+            self._has_raised = True
             raise EndedEarlyError(self._ending.signal_name)
         self._progress.advance(byte_count)
 

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 
 from ciwrap.captures.checkpoint import Variables
 from ciwrap.captures.index import key_order
+from ciwrap.compare.common import leave_out_uncommon
 from ciwrap.compare.comparer import Comparer, ended_words
+from ciwrap.compare.hints import hints
 from ciwrap.compare.outcome import HistoryOptions, Outcome
 from ciwrap.compare.pairing import Nothing, pair_up
 from ciwrap.compare.tally import RUNS, check_result
 from ciwrap.compare.timelines import history_facts
 from ciwrap.compare.work import Work
 from ciwrap.errors import NotComparableError, UsageError
-from ciwrap.model import Message, MessageLevel
+from ciwrap.model import Message, MessageLevel, Verdict
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
@@ -66,13 +68,12 @@ def compare_histories(
     # Rows that are aligned by an id, perhaps across ranks, are a matter of whole runs.
     is_paired = golden.groups.keys() == new.groups.keys() or not _grouped_in_other_ways(golden, new)
     if rules.arrangement is not None or not is_paired:
-        for unused, option in ((spread, "--mpi"), (differences, "--list")):
-            if unused is not None:
-                raise UsageError(
-                    "rows are aligned, or iterations stand in the paths of one run and in the files"
-                    " of the other",
-                    remedy=f"compare without {option}",
-                )
+        if spread is not None:
+            raise UsageError(
+                "rows are aligned, or iterations stand in the paths of one run and in the files"
+                " of the other",
+                remedy="compare without --mpi",
+            )
         for side in (golden, new):
             side.take_whole(rules.arrangement)
     keys = sorted({*golden.groups, *new.groups}, key=key_order)
@@ -93,6 +94,8 @@ def compare_histories(
             outcome.add(one_sided(golden, new, rules, keys))
     finally:
         progress.end()
+    if options.is_common:
+        outcome.notes += leave_out_uncommon(outcome)
     result = finish(name, outcome, golden, new, rules)
     return replace(
         result,
@@ -187,6 +190,8 @@ def finish(name: str, outcome: Outcome, golden: Side, new: Side, rules: Rules) -
         outcome.errors.insert(0, error)
     check = check_result(name, outcome, rules, RUNS, messages=messages)
     notes = [note for side in (golden, new) for note in side.found.notes]
+    if check.verdict is not Verdict.MATCH:
+        notes += hints(outcome, golden, new)
     told = [Message(MessageLevel.NOTE, text) for text in dict.fromkeys(notes)]
     check = replace(check, messages=(*check.messages, *told))
     check = replace(check, excluded_files=sum(side.excluded_files for side in (golden, new)))

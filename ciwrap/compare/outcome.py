@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class HistoryOptions:
     """memory_bytes: for the buffers of stage two. detail_bytes: of differing variables, what may be
-    read once more for the samples and maps that a report draws.
+    read once more for the samples and maps that a report draws. is_common: whether the iterations
+    that one run has and the other does not reach are left out.
     """
 
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     detail_bytes: int = 64 << 20
+    is_common: bool = False
 
 
 @dataclass(slots=True)

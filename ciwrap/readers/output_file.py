@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 from unicodedata import category
@@ -39,7 +39,8 @@ class ChosenBy(Enum):
 @dataclass(frozen=True, slots=True)
 class OutputFile:
     """One file to read. label: what its variables' names begin with; '' for nothing. chosen_by:
-    what says that this reader opens it. later: added to all iterations that path or file tell.
+    what says that this reader opens it. later: added to iterations that the
+    file tells.
     """
 
     path: Path
@@ -101,9 +102,9 @@ class OutputFile:
         name = info.name if info.called is None else info.called
         if self.reader.names_inside and self.label:
             name = f"{self.label}/{name}"
-        iteration = info.iteration if self.iteration is None else self.iteration
-        if iteration is not None:
-            iteration += self.later
+        iteration = self.iteration
+        if iteration is None and info.iteration is not None:
+            iteration = info.iteration + self.later
         return VariableId(name, iteration, info.rank if self.rank is None else self.rank)
 
 
@@ -136,6 +137,18 @@ class FoundOutputs:
     unmatched: tuple[Path, ...] = ()
     excluded: tuple[str, ...] = ()
     off_layout: frozenset[Path] = frozenset()
+
+    def later(self, count: int) -> FoundOutputs:
+        """The same files, every iteration greater by count."""
+        files = (
+            replace(
+                file,
+                iteration=None if file.iteration is None else file.iteration + count,
+                later=count,
+            )
+            for file in self.files
+        )
+        return replace(self, files=tuple(files))
 
     @property
     def unread(self) -> list[CiwrapError]:
