@@ -106,7 +106,7 @@ def test_a_closed_stream_is_no_place_for_the_next_file(here: Path) -> None:
     check_files(here, 1)
     assert (here / "list.csv").read_text(encoding="utf-8").splitlines() == [
         "iteration,rank,variable,index,golden,new,difference,id",
-        ",,x,1,1.0,2.0,1.0",
+        ",,x,1,1.0,2.0,1.0,",
     ]
 
 
