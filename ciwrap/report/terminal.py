@@ -87,7 +87,7 @@ def render(
     for check in sorted(result.checks, key=lambda item: -item.verdict.severity):
         if result.kind != "compare":
             console.print(_check_head(check))
-        _render_check(check, console, limit, verbose, sides_of(result.kind))
+        _render_check(check, console, limit, verbose, sides_of(check))
     if result.verdict is not Verdict.MATCH:
         _render_hint(result, console)
     if verbose:

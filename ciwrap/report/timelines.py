@@ -111,10 +111,26 @@ def timeline_lines(facts: HistoryFacts) -> Iterator[str]:
     for one in told[:_MOST_LINES]:
         line = f"{safe_name(one.name, 30):{width}}  {_marks(one)}"
         if one.trend is not None:
-            line += f"  {_WORDS[one.trend]}"
+            line += f"  {_trend_words(one)}"
         yield line
     if len(told) > _MOST_LINES:
         yield f"... and {len(told) - _MOST_LINES} more variables"
+
+
+def _trend_words(timeline: Timeline) -> str:
+    """`jumps between 30 and 600`: iterations may lie far apart."""
+    assert timeline.trend is not None
+    words = _WORDS[timeline.trend]
+    numbers = [point.iteration for point in timeline.points if point.iteration is not None]
+    beyond = [
+        point.iteration
+        for point in timeline.points
+        if point.state is PointState.BEYOND and point.iteration is not None
+    ]
+    before = [number for number in numbers if number < min(beyond, default=0)]
+    if timeline.trend is not Trend.JUMPS or not before:
+        return words
+    return f"{words} between {max(before)} and {min(beyond)}"
 
 
 def _marks(timeline: Timeline) -> str:

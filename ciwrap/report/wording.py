@@ -171,9 +171,9 @@ GOLDEN_AND_NEW = ("golden", "new")
 A_AND_B = ("A", "B")
 
 
-def sides_of(kind: str) -> tuple[str, str]:
-    """What the sides of a result of this kind are called: two runs are A and B."""
-    return A_AND_B if kind == "compare" else GOLDEN_AND_NEW
+def sides_of(check: CheckResult) -> tuple[str, str]:
+    """What the sides of a check are called: two runs are A and B."""
+    return GOLDEN_AND_NEW if check.source_path is None else A_AND_B
 
 
 def detail_lines(variable: VariableResult, sides: tuple[str, str] = GOLDEN_AND_NEW) -> list[str]:

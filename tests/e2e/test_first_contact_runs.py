@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from e2e.history_runs import ciwrap
-from e2e.test_first_contact import names, save, texts
+from e2e.test_first_contact import LAYOUT, names, save, texts
 
 from ciwrap.compare.comparer import _Run
 
@@ -257,3 +257,69 @@ def test_a_line_for_each_variable_the_first_to_diverge_first(
     assert not any("golden" in line for line in shown)
     ciwrap(tmp_path, "compare", *pair, "-v")
     assert "A 0.0, B 1.0" in capsys.readouterr().out
+
+
+def test_a_jump_is_told_with_the_iterations_it_lies_between(
+    tmp_path: Path, pair: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for side, run in enumerate(pair):
+        for i in (0, 30, 600):
+            save(run / f"iter_{i}/x.npy", np.arange(4.0) + (side and i == 600) * 7.0)
+    ciwrap(tmp_path, "compare", *pair, "--atol", 1e-6)
+    assert "jumps between 30 and 600" in capsys.readouterr().out
+
+
+def test_a_file_that_is_written_while_it_is_read_is_not_comparable(
+    tmp_path: Path, pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is written in place, once the first look at it is past."""
+    for run in pair:
+        save(run / "x.npy", np.ones(4000))
+        save(run / "iter_3/x.npy", np.ones(40))
+    finish = _Run.finish
+
+    def write_and_finish(self: Any) -> None:
+        finish(self)
+        with (pair[1] / "x.npy").open("r+b") as file:
+            file.seek(200)
+            file.write(bytes(800))
+
+    monkeypatch.setattr(_Run, "finish", write_and_finish)
+    code, document = ciwrap(tmp_path, "compare", *pair)
+    assert code == 3
+    found = {one["iteration"]: one for one in document["checks"][0]["variables"]}
+    assert found[3]["verdict"] == "match"
+    assert found[None]["verdict"] == "not_comparable"
+    assert "was written while it was being compared" in found[None]["reason"]
+
+
+def test_a_rule_for_one_variable_switches_nothing_off_for_others(
+    tmp_path: Path, pair: tuple[Path, Path]
+) -> None:
+    """No row is aligned, and no variable is called angle."""
+    write(pair[0], range(2))
+    write(pair[1], range(2), by=1.0)
+    config = tmp_path / "ciwrap.yaml"
+    config.write_text(
+        f'version: 1\nchecks:\n  c:\n    outputs: "{LAYOUT}"\n    atol: 1e-6\n'
+        "    variables: {angle: {atol: 1e-6, period: 1.0}}\n"
+    )
+    target = tmp_path / "list.csv"
+    options = ("--check", "c", "--config", config, "--list", target, "--verify-checksums")
+    code, _ = ciwrap(tmp_path, "compare", *pair, *options)
+    assert code == 1
+    assert len(target.read_text().splitlines()) == 41
+
+
+def test_two_runs_are_a_and_b_in_every_output(tmp_path: Path, pair: tuple[Path, Path]) -> None:
+    for side, run in enumerate(pair):
+        for i in range(3):
+            for name in ("u", "v"):
+                save(run / f"iter_{i}/{name}.npy", np.arange(40.0) + (side and i > 0) * 2.0)
+    report = tmp_path / "r.html"
+    ciwrap(tmp_path, "compare", *pair, "--report", report)
+    page = report.read_text()
+    assert "in each of them B = A + (2)" in page.replace("\xa0", " ")
+    assert "Not matching in iteration 1 either: v." in page
+    assert ">A</th>" in page
+    assert ">golden</th>" not in page.partition('id="environment"')[0]
