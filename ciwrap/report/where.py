@@ -25,11 +25,11 @@ def where_text(results: Sequence[VariableResult]) -> str:
         return ""
     iterations, hit = _iterations(results), _iterations(bad)
     ranks = sorted({one.rank for one in results if one.rank is not None})
-    ranks_at = {
-        iteration: frozenset(_ranks(one for one in bad if one.iteration == iteration))
-        for iteration in hit
-    }
-    if len(ranks) > 1 and len(set(ranks_at.values())) > 1:
+    ranks_at: dict[int, set[int]] = {iteration: set() for iteration in hit}
+    for one in bad:
+        if one.iteration is not None and one.rank is not None:
+            ranks_at[one.iteration].add(one.rank)
+    if len(ranks) > 1 and len(set(map(frozenset, ranks_at.values()))) > 1:
         return _growing(results, ranks_at, iterations, ranks)
     words = [_when(iterations, hit), _on_ranks(ranks, _ranks(bad)) if len(ranks) > 1 else ""]
     return ", ".join(word for word in words if word)
@@ -88,7 +88,7 @@ def _rank_list(ranks: Sequence[int]) -> str:
 
 def _growing(
     results: Sequence[VariableResult],
-    ranks_at: dict[int, frozenset[int]],
+    ranks_at: dict[int, set[int]],
     iterations: Sequence[int],
     ranks: Sequence[int],
 ) -> str:
@@ -103,7 +103,7 @@ def _growing(
     begun: set[int] = set()
     stages: list[tuple[int, list[int]]] = []
     for iteration in after:
-        now = ranks_at.get(iteration, frozenset())
+        now = ranks_at.get(iteration, set())
         if not begun & known_at.get(iteration, set()) <= now:
             # Some rank matches again: its beginning would say too much.
             everywhere = sorted(set().union(*ranks_at.values()))

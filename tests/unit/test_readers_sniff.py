@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.io import FortranFile
 
 from ciwrap.errors import UnsupportedFormatError
 from ciwrap.readers.layout import find_in
-from ciwrap.readers.sniff import formats_of
+from ciwrap.readers.sniff import formats_of, looks_like_fortran
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,6 +83,20 @@ def test_whatever_the_bytes_are_there_is_an_answer(
     path.write_bytes(data)
     known = [name for name, magic in MAGIC.items() if data[:4] == magic[:4]]
     assert known or formats_of(path) == ()
+
+
+@pytest.mark.parametrize("mark", ["<u4", ">u4"])
+def test_records_of_fortran_are_offered_and_not_assumed(tmp_path: Path, mark: str) -> None:
+    path = tmp_path / "state.unf"
+    with FortranFile(path, "w", header_dtype=mark) as file:
+        file.write_record(np.arange(5.0))
+        file.write_record(np.arange(2, dtype="i4"))
+    assert formats_of(path) == ()
+    assert looks_like_fortran(path)
+    (error,) = find_in(tmp_path).unread
+    assert "looks like records of unformatted Fortran" in str(error)
+    path.write_bytes(path.read_bytes()[:30])
+    assert not looks_like_fortran(path)
 
 
 def test_what_cannot_be_read_tells_none(tmp_path: Path) -> None:
