@@ -263,7 +263,7 @@ class _Run:
 
 def ended_words(signal_name: str) -> str:
     """Why something was not compared, if a signal ended the comparison."""
-    return f"the comparison was ended by {signal_name} before its turn came"
+    return f"{signal_name} ended the comparison first"
 
 
 def _windows(keys: Iterable[CheckpointKey]) -> Iterator[list[CheckpointKey]]:
