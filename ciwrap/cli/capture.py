@@ -186,6 +186,7 @@ def _document(report: CaptureReport, run: str, target: str) -> CaptureDocument:
 
 
 def _show(session: Session, report: CaptureReport, target: str) -> None:
+    from ciwrap.compare.grouped_errors import grouped_messages
     from ciwrap.report.text import bytes_text, plural, safe_text, seconds_text
 
     print_line = session.console.print
@@ -195,8 +196,8 @@ def _show(session: Session, report: CaptureReport, target: str) -> None:
     if report.dropped:
         said.append(f"{len(report.dropped)} dropped (their files are gone)")
     print_line(f"{', '.join(said)}: {plural(report.variable_count, 'variable')}")
-    for error in report.left_alone:
-        print_line(f"  NOT CAPTURED  {safe_text(str(error))}")
+    for message in grouped_messages(report.left_alone):
+        print_line(f"  NOT CAPTURED  {safe_text(message.text)}")
     for identity, reason in report.without_tree if session.verbose else ():
         print_line(f"  without a tree: {safe_text(identity.text)}: {safe_text(reason)}")
     print_line(

@@ -178,6 +178,17 @@ OPTIONS = Section(
     },
 )
 
+FORMAT_RULE = Section(
+    "FormatSection",
+    "The reader of some files.",
+    {
+        "format": Key(TEXT, "the reader", is_required=True),
+        "options": Key(ANY_MAPPING, "options of that reader, in place of those of the check"),
+    },
+    short=lambda value: {"format": value} if isinstance(value, str) else value,
+    short_schema=({"type": "string"},),
+)
+
 _CHECK_KEYS = {
     **_SETTINGS,
     "outputs": Key(
@@ -188,6 +199,11 @@ _CHECK_KEYS = {
     "exclude": Key(TEXTS, "files to leave out, as globs", ()),
     "layout": Key(TEXT, "where iteration, rank and name are in a path, if 'outputs' does not say"),
     "format": Key(TEXT, "the reader, if the suffix does not tell"),
+    "formats": Key(
+        MappingOf(FORMAT_RULE),
+        'readers of the files that a glob means, such as `"*.e": netcdf`; of several globs that'
+        " fit, the first counts",
+    ),
     # Foreign readers have options of their own; see `loading`.
     "options": Key(ANY_MAPPING, "options of the reader"),
     "run": Key(RUN, "a command of this check's own"),

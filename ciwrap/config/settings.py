@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from ciwrap.model.formats import FormatRule
+
 GLOB_CHARACTERS = frozenset("*?[")
 CONFIG_NAME = "ciwrap.yaml"
 DEFAULT_GOLDEN_DIR = "golden"
@@ -139,7 +141,8 @@ class TimingSettings:
 class Check:
     """One check: which outputs to take and how to judge them.
 
-    outputs and exclude are relative to `root`, the configuration's folder. layers: defaults and the
+    outputs and exclude are relative to `root`, the configuration's folder. formats: readers of some
+    files, the first that fits counts; format: of all others. layers: defaults and the
     check's own keys. duplicates: which counts of a variable, or of a row's id, that is there twice:
     "error", "first" or "last". until_iteration: the last one to compare. ensemble: globs of
     folders, each of which holds these outputs of a run; the golden is then of their statistics.
@@ -152,6 +155,7 @@ class Check:
     exclude: tuple[str, ...] = ()
     layout: str | None = None
     format: str | None = None
+    formats: tuple[FormatRule, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     command: CommandSettings | None = None
     ignore: tuple[str, ...] = ()

@@ -6,7 +6,11 @@ the suffixes, and `readers.registry` loads a reader when a file asks for it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class OwnFormat(NamedTuple):
@@ -40,3 +44,12 @@ OWN_FORMATS = {
     "adios2": OwnFormat("ciwrap.readers.adios2:Adios2Reader", (".bp", ".bp4", ".bp5")),
     "veloc": OwnFormat("ciwrap.readers.veloc:VelocReader", (".veloc",)),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class FormatRule:
+    """`*.e` is read by netcdf. options: of the reader; None for those of the check."""
+
+    glob: str
+    reader: str
+    options: Mapping[str, Any] | None = None

@@ -145,6 +145,23 @@ class CheckResult:
         return earliest(self, (one for one in self.variables if one.verdict is Verdict.DIFFER))
 
     @property
+    def first_names(self) -> tuple[str, ...]:
+        """All variables that do not match in the iteration of the first divergence, sorted."""
+        first = self.first_divergence
+        if first is None:
+            return ()
+        iteration = first.variable.iteration
+        return tuple(
+            sorted(
+                {
+                    one.name
+                    for one in self.variables
+                    if one.iteration == iteration and one.verdict is not Verdict.MATCH
+                }
+            )
+        )
+
+    @property
     def max_drift_share(self) -> float | None:
         """The largest share of its bound that any variable used up, where known."""
         shares = [v.max_drift_share for v in self.variables if v.max_drift_share is not None]

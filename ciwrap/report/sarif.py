@@ -12,7 +12,7 @@ from ciwrap.report import findings
 from ciwrap.report.paths import portable
 from ciwrap.report.text import safe_name, safe_text
 from ciwrap.report.view import groups_of, where_words
-from ciwrap.report.wording import headline
+from ciwrap.report.wording import headline, sides_of
 
 if TYPE_CHECKING:
     from ciwrap.model import CheckResult, RunResult
@@ -98,7 +98,10 @@ def _note(text: str) -> dict[str, Any]:
 def _of_group(group: Group) -> dict[str, Any]:
     first = group.first
     if group.verdict.is_alarm:
-        rule, words = group.verdict.value, findings.difference_sentence(first)
+        rule, words = (
+            group.verdict.value,
+            findings.difference_sentence(first, sides_of(group.check)),
+        )
     else:
         rule, words = "not-comparable", headline(first)
     more = where_words(group)

@@ -40,7 +40,7 @@ MAY_IMPORT = {
     "compare": {
         *TOOLS,
         *("details", "timeline", "model", "config", "arrays", "trees", "readers"),
-        *("catalog", "captures", "golden", "environment", "_core"),
+        *("catalog", "captures", "golden", "environment", "interrupts", "_core"),
     },
     "api": {*TOOLS, "model", "arrays", "trees", "readers", "golden", "compare", "_core"},
     "pytest_plugin": {
