@@ -133,7 +133,8 @@ class Repeats(msgspec.Struct, frozen=True):
 
 class Candidate(msgspec.Struct, frozen=True):
     """A configuration to measure next. uncertainty: the factor within which the map knows its
-    sigma, with 90 % confidence. repeats: for sigma to the wanted precision. seconds: what they cost.
+    sigma, with 90 % confidence. repeats: for sigma to the wanted precision. seconds: what these
+    cost.
     """
 
     configuration: dict[str, float]

@@ -43,8 +43,8 @@ class StoredMap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     points: a row for each configuration, in the order of the axes. runs: its measured values.
     seconds: how long its runs took; empty where that is not known. residuals: |log predicted - log
-    measured| of unseen configurations, of which the k-th is exceeded by all but k of them; they give
-    the intervals. kernel: of the process over log sigma; mean_kernel: over the logarithm of means.
+    measured| of unseen configurations, sorted; they give the intervals. kernel: of the process over
+    log sigma. mean_kernel: of that over the logarithms of the means.
     """
 
     category: dict[str, str]

@@ -30,8 +30,9 @@ def result_rows(path: Path) -> tuple[tuple[str, ...], list[Sequence[Cell]]]:
     """Names of the columns, the last of which is `seconds`, and a row for each run.
 
     Parameters stand in the file's name (`threads=4,size=1024.json`), are the factors of `ciwrap
-    repeat` (1 on, 0 off), or stand in the commands that `ciwrap time` ran (`THREADS=4 ./solve --size
-    1024`). Raises UnreadableFileError, InvalidResultError, NotComparableError for runs that failed.
+    repeat` (1 on, 0 off), or stand in the commands that `ciwrap time` ran (`THREADS=4 ./solve
+    --size 1024`). Raises UnreadableFileError, InvalidResultError, NotComparableError for runs that
+    failed.
     """
     given = {name: float(number) for name, number in _IN_NAME.findall(path.stem)}
     result = _read(path)
