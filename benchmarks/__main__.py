@@ -150,7 +150,7 @@ def _sections(options: argparse.Namespace) -> dict[str, Section]:
         "variability-maps": Section(
             "Maps of variability: 810 synthetic configurations of 40 runs with two peaks",
             lambda: variability_maps.run(
-                splits=1 if quick else 20,
+                splits=1 if quick else 10,
                 configurations=5 if quick else 150,
                 rounds=1 if quick else 10,
             ),

@@ -3,9 +3,9 @@
     python -m benchmarks --only variability-maps         synthetic, of the shape of MOANA's data
     python -m benchmarks.variability_maps TABLE.csv --value throughput     the same of a real table
 
-The synthetic map has 15 frequencies x 9 numbers of threads x 6 file sizes = 810 configurations of 40
-runs with two peaks, and a sigma that is known. TABLE is the public data of MOANA's authors, or any
-other: a row for each run.
+The synthetic map has 15 frequencies x 9 numbers of threads x 6 file sizes = 810 configurations of
+40 runs with two peaks, and a sigma that is known. TABLE is the public data of MOANA's authors, or
+any other: a row for each run.
 """
 
 from __future__ import annotations
@@ -211,18 +211,36 @@ def table(result: dict[str, Any]) -> list[list[str]]:
             rows.append(
                 ["published mean of 117 maps", *(f"{published.get(share, '')}" for share in SHARES)]
             )
-    empty = [""] * (len(SHARES) - 1)
-    rows.append(["noise floor", _percent(result["floor"]), *empty])
-    rows.append(["covered by 90 % intervals", _percent(result["coverage"]), *empty])
-    for name, found in result["figure_9"].items():
-        for share, published in ((75, PUBLISHED_AT_75), (90, PUBLISHED_AT_90)):
-            middle, low, high = found[f"at_{share}"]
-            words = f"{middle:.0f} runs ({low:.0f} to {high:.0f}; published {published})"
-            rows.append([f"{share} % of the way, {name}", words, *empty])
+    rows += [
+        [name, value, *[""] * (len(SHARES) - 1)]
+        for name, value in (
+            ("noise floor", _percent(result["floor"])),
+            ("unseen within 90 % intervals", _percent(result["coverage"])),
+            *_figure_9_rows(result["figure_9"]),
+        )
+    ]
     double = result.get("near_double")
     if double is not None:
-        rows.append(["with a near double: error over floor", f"{double['ratio']:.2f}", *empty])
+        name = "with a near double: error over floor"
+        rows.append([name, f"{double['ratio']:.2f}", *[""] * (len(SHARES) - 1)])
     return rows
+
+
+def _figure_9_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
+    """The median, and what holds the middle 80 %."""
+    return [
+        (f"runs for {share} % of the way, {name} (published: {published})", _runs_words(found[key]))
+        for name, found in result.items()
+        for share, published, key in (
+            (75, PUBLISHED_AT_75, "at_75"),
+            (90, PUBLISHED_AT_90, "at_90"),
+        )
+    ]
+
+
+def _runs_words(found: list[float]) -> str:
+    middle, low, high = found
+    return f"{middle:.0f} ({low:.0f} to {high:.0f})"
 
 
 def _percent(share: float | None) -> str:

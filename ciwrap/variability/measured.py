@@ -160,10 +160,8 @@ def _without_equal_runs(measured: Measured, notes: list[str], where: str) -> Mea
             file=where,
             remedy="is --value the column that was measured?",
         )
-    notes.append(
-        f"all runs of {plural(gone, 'configuration')} are equal; a map of logarithms has no place"
-        " for them, so they are left out"
-    )
+    equal = plural(gone, "configuration")
+    notes.append(f"all runs of {equal} are equal, which no logarithm can show; left out")
     return _respaced(measured.only(kept.tolist()))
 
 

@@ -19,6 +19,7 @@ LOG_FACTOR = 8.0
 # Levels closer than this share of an axis are one, if the others are much further apart.
 NEAR_SHARE = 0.01
 _MUCH = 5.0
+_LEAST_PER_LEVEL = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +92,13 @@ def merged_levels(axis: Axis, values: Numbers) -> list[tuple[float, ...]]:
     """Groups of levels of one parameter that are nearly the same, each in rising order.
 
     Two levels are, if they lie within 1 % of the axis and within a fifth of the usual distance
-    between neighbours. Beside a level, its near double would make local slopes explode. Levels of a
-    parameter that was drawn at random are all near each other, and stay as they are.
+    between neighbours. Beside a level, its near double would make local slopes explode. A parameter
+    that was drawn at random, so that a level stands for fewer than three configurations, stays as
+    it is.
     """
     levels = np.unique(values)
+    if levels.size * _LEAST_PER_LEVEL > values.size:
+        return []
     places = axis.unit(levels)
     gaps = np.diff(places)
     near = min(NEAR_SHARE, float(np.median(gaps)) / _MUCH) if gaps.size else 0.0

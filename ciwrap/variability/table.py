@@ -13,6 +13,7 @@ from ciwrap.readers.files import InputFile
 from ciwrap.readers.registry import reader_named
 from ciwrap.readers.text_cells import parse_float
 from ciwrap.readers.text_rows import Dialect, RowReader
+from ciwrap.report.text import plural
 from ciwrap.variability.results import result_rows
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def _read_text(path: Path, delimiter: str) -> Table:
     for row, label in zip(rows, labels, strict=True):
         if len(row) != len(names):
             raise CorruptFileError(
-                f"{label}: has {len(row)} cells, and there are {len(names)} columns",
+                f"{label}: has {plural(len(row), 'cell')}, and there are {len(names)} columns",
                 file=path,
                 remedy="fill in what is missing",
             )
