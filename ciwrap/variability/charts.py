@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ciwrap.report.palette import VALUE_PALETTE
+from ciwrap.report.palette import VALUE_PALETTE, css_colour
 from ciwrap.report.png import data_uri, palette_png
 from ciwrap.report.svg import (
     NARROW,
@@ -48,14 +48,10 @@ def sigma_range(one: MapSummary) -> tuple[float, float]:
 
 
 def slice_chart(one: Slice, summary: MapSummary) -> Markup:
-    """The map over two parameters; rings are configurations that were measured there."""
+    """The map over two parameters; dots have the colour of what was measured there."""
     low, high = sigma_range(summary)
     rows, columns = len(one.sigma), len(one.x_values)
-    cells = bytes(
-        round(_LEVELS * (math.log(sigma) - low) / (high - low))
-        for row in reversed(one.sigma)
-        for sigma in row
-    )
+    cells = bytes(_colour(sigma, low, high) for row in reversed(one.sigma) for sigma in row)
     frame = Frame(left=58, right=NARROW - 10, top=8, bottom=230 if one.y else 60)
     width, height = frame.right - frame.left, frame.bottom - frame.top
     image = data_uri(palette_png(cells, rows, columns, VALUE_PALETTE))
@@ -66,13 +62,18 @@ def slice_chart(one: Slice, summary: MapSummary) -> Markup:
             preserveAspectRatio="none",
         ),
         element("rect", x=frame.left, y=frame.top, width=width, height=height, class_="fr"),
-        *_rings(one, summary, frame),
+        *_dots(one, summary, frame),
         *_ticks(one.x, summary, x_axis, frame, is_x=True),
         *(_ticks(one.y, summary, y_axis, frame, is_x=False) if y_axis else []),
         axes(frame, one.x, one.y),
     ]  # fmt: skip
     label = f"Sigma over {one.x}" + (f" and {one.y}" if one.y else "")
     return chart(label, join(parts), width=NARROW, height=frame.bottom + 42)
+
+
+def _colour(sigma: float, low: float, high: float) -> int:
+    """Its place in the palette; what lies beyond the slices has the colour of their ends."""
+    return round(_LEVELS * min(max((math.log(sigma) - low) / (high - low), 0.0), 1.0))
 
 
 def _axis(parameters: Sequence[Parameter], name: str) -> Axis | None:
@@ -110,9 +111,9 @@ def _ticks(
         last = place
         words = tick_words(level)
         if is_x:
-            found.append(text(frame.x(place), frame.bottom + 15, words))
+            found.append(text(frame.x(place), frame.bottom + 17, words))
         else:
-            found.append(text(frame.left - 5, frame.y(place) + 4, words, "end"))
+            found.append(text(frame.left - 8, frame.y(place) + 4, words, "end"))
     return found
 
 
@@ -122,10 +123,11 @@ def tick_words(value: float) -> str:
     return words if len(words) <= 5 else f"{value:.3g}".replace("e+0", "e").replace("e+", "e")
 
 
-def _rings(one: Slice, summary: MapSummary, frame: Frame) -> list[Markup]:
+def _dots(one: Slice, summary: MapSummary, frame: Frame) -> list[Markup]:
     names = [each.name for each in summary.parameters]
     x_axis, y_axis = _axis(summary.parameters, one.x), _axis(summary.parameters, one.y)
     assert x_axis is not None
+    low, high = sigma_range(summary)
     found = []
     for point in summary.points:
         values = dict(zip(names, point.values, strict=True))
@@ -134,7 +136,8 @@ def _rings(one: Slice, summary: MapSummary, frame: Frame) -> list[Markup]:
         x = frame.x(_place(x_axis, values[one.x]))
         y = frame.y(_place(y_axis, values[one.y]) if y_axis else 0.5)
         said = element("title", f"{_where(point, names)}: sigma {short_number(point.sigma)}")
-        found.append(element("circle", said, cx=x, cy=y, r=3, class_="vr"))
+        colour = css_colour(VALUE_PALETTE[_colour(point.sigma, low, high)])
+        found.append(element("circle", said, cx=x, cy=y, r=4.2, fill=colour, class_="vr"))
     return found[:_MOST_DOTS]
 
 
@@ -215,7 +218,7 @@ def score_chart(one: MapSummary) -> Markup:
         for score in one.scores
         if score.error is not None
     ]
-    values = [one.floor, *(error for _, error, _ in scores)]
+    values = [one.floor, *(error + deviation for _, error, deviation in scores)]
     low, high = math.log10(min(values)) - 0.12, math.log10(max(values)) + 0.12
     frame = Frame(left=126, right=WIDTH - 14, top=14, bottom=18 + _ROW * len(scores))
 

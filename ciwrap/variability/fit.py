@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 CONFIDENCE = 0.9
 _LEAST_RUNS = 2
 _FEW_RUNS = 5
+_OUTLYING = 6.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,12 @@ def _prepared(runs: Runs, group: Group, seed: int) -> Prepared:
     if least < _FEW_RUNS:
         notes.append(
             f"some configurations have {plural(least, 'run')} only, which hardly tell their sigma"
+        )
+    kurtosis = prepared.measured.kurtosis
+    if kurtosis > _OUTLYING:
+        notes.append(
+            f"the runs have far outliers (kurtosis {kurtosis:.2g}, where normal noise has 3),"
+            " so sigma rests on a few of them"
         )
     return Prepared(prepared.measured, (*notes, *prepared.notes))
 

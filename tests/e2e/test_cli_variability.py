@@ -299,10 +299,8 @@ def test_without_scipy_it_says_what_is_missing(folder: Project) -> None:
         "variability", "fit", "t.csv", apart=True, PYTHONPATH=f"{folder.folder}:{ROOT}"
     )
     assert outcome.code == 3
-    assert outcome.error_lines == [
-        "error: `ciwrap variability` needs SciPy, which is not installed;"
-        " pip install 'ciwrap[stats]'"
-    ]
+    (line,) = outcome.error_lines
+    assert line.startswith("error: `ciwrap variability` needs SciPy, which is not installed; pip ")
 
 
 def test_names_of_columns_move_nothing(folder: Project) -> None:

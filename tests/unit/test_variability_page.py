@@ -39,7 +39,10 @@ def summary(**more: Any) -> MapSummary:
         "parameters": (Parameter("threads", 1, 8, 2, True), Parameter(EVIL, 0, 1, 2, False)),
         "fixed": {}, "notes": (EVIL,),
         "influences": Influences(
-            (Influence(("threads",), 0.8, 1, 1e-9, 4.0), Influence(("threads", EVIL), 0.1, 1, 0.5, 2)),
+            (
+                Influence(("threads",), 0.8, 1, 1e-9, 4.0),
+                Influence(("threads", EVIL), 0.1, 1, 0.5, 2),
+            ),
             0.1, 12, (), True,
         ),
         "points": tuple(
