@@ -150,8 +150,8 @@ def _sections(options: argparse.Namespace) -> dict[str, Section]:
         "variability-maps": Section(
             "Maps of variability: 810 synthetic configurations of 40 runs with two peaks",
             lambda: variability_maps.run(
-                splits=1 if quick else 10,
-                configurations=5 if quick else 150,
+                splits=1 if quick else 5,
+                configurations=5 if quick else 50,
                 rounds=1 if quick else 10,
             ),
             variability_maps.table,

@@ -44,8 +44,8 @@ def fit_splines(points: Numbers, heights: Numbers) -> Splines:
     forward = _forward(points, heights)
     terms = _backward(forward, points, heights)
     columns = _columns(terms, points)
-    coefficients: Numbers = np.linalg.lstsq(columns, heights, rcond=None)[0]
-    return Splines(terms, coefficients)
+    coefficients = np.linalg.lstsq(columns, heights, rcond=None)[0]
+    return Splines(terms, coefficients.astype(np.float64))
 
 
 def _columns(terms: tuple[Term, ...], points: Numbers) -> Numbers:
