@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 MOST_FOR_LIKELIHOOD = 400
 _FEW, _STEPS = 150, 8
 # Beyond these, a longer length and a larger signal make the same surface.
-_LENGTHS = (0.03, 10.0)
-_SIGNAL = (0.05, 10.0)
-_NUGGET = (1e-6, 4.0)
+LENGTHS = (0.03, 10.0)
+SIGNAL = (0.05, 10.0)
+NUGGET = (1e-6, 4.0)
 _STARTS = (0.5, 2.0)
 _ROOT = math.sqrt(5)
 
@@ -122,7 +122,7 @@ def _likeliest(
         drawn = generator.choice(len(unit), most, replace=False)
         unit, scaled = unit[drawn], scaled[drawn]
     squares = (unit[:, np.newaxis, :] - unit[np.newaxis, :, :]).transpose(2, 0, 1) ** 2
-    limits = np.log([*[_LENGTHS] * unit.shape[1], _SIGNAL, _NUGGET])
+    limits = np.log([*[LENGTHS] * unit.shape[1], SIGNAL, NUGGET])
     minimize = scipy("optimize", "a variability map").minimize
     found = [
         minimize(

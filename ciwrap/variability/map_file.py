@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,6 +13,7 @@ from ciwrap.documents import DocumentError, to_versioned_record
 from ciwrap.errors import CorruptFileError, OutputMissingError, UnreadableFileError
 from ciwrap.model.formats import VARIABILITY_MAP_VERSION
 from ciwrap.report.document import load_document, plain, write_text
+from ciwrap.variability.gaussian_process import LENGTHS, NUGGET, SIGNAL
 from ciwrap.variability.measured import MOST_CONFIGURATIONS
 from ciwrap.variability.predictors import PREDICTORS
 
@@ -78,6 +79,8 @@ class MapFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 KIND = "variability-map"
+# Squares of what lies between these are numbers.
+_SMALLEST, _LARGEST = 1e-140, 1e140
 
 
 def write_map(maps: MapFile, target: str) -> None:
@@ -145,7 +148,7 @@ def _problems_of(one: StoredMap) -> Iterator[str]:
         for axis, value in zip(one.axes, point, strict=False)
     ):
         yield "a configuration lies beyond its axes"
-    if any(len(runs) < 2 or min(runs) == max(runs) for runs in one.runs):
+    if any(not _varies(runs, has_mean=one.mean_kernel is not None) for runs in one.runs):
         yield "a configuration does not vary"
     if one.seconds and len(one.seconds) != len(one.points):
         yield "times and configurations are not as many"
@@ -158,6 +161,22 @@ def _problems_of(one: StoredMap) -> Iterator[str]:
         yield "its residuals are not sorted"
 
 
+def _varies(runs: tuple[float, ...], *, has_mean: bool) -> bool:
+    """Whether runs have a standard deviation above 0, and a mean above 0 where one is asked for."""
+    if len(runs) < 2 or max(map(abs, runs)) > _LARGEST:
+        return False
+    return stdev(runs) > _SMALLEST and (not has_mean or fmean(runs) > _SMALLEST)
+
+
 def _is_usable(kernel: StoredKernel, axes: int) -> bool:
-    values = [*kernel.lengths, kernel.signal, kernel.nugget]
-    return len(kernel.lengths) == axes and all(1e-9 < one < math.inf for one in values)
+    """Whether it is one that fitting can come to, so that matrices can be solved."""
+    return (
+        len(kernel.lengths) == axes
+        and all(_within(one, LENGTHS) for one in kernel.lengths)
+        and _within(kernel.signal, SIGNAL)
+        and _within(kernel.nugget, NUGGET)
+    )
+
+
+def _within(value: float, limits: tuple[float, float]) -> bool:
+    return 0.99 * limits[0] <= value <= 1.01 * limits[1]

@@ -156,7 +156,7 @@ def _read_text(path: Path, delimiter: str) -> Table:
 
 def _check_names(path: Path, names: tuple[str, ...]) -> None:
     for number, name in enumerate(names, 1):
-        if not name or parse_float(name) is not None:
+        if not name or number_of(name) is not None:
             raise CorruptFileError(
                 f"line 1, column {number}: {name!r} names no column",
                 file=path,
