@@ -277,7 +277,7 @@ def influence_chart(terms: Sequence[Influence], left: float) -> Markup:
 
 def curve_chart(curve: Curve) -> Markup:
     """Half the width of sigma's interval by runs, with the two points of MOANA's figure 9."""
-    frame = Frame()
+    frame = Frame(left=62)
     most = max(curve.half_widths) * 1.05
     first, last = curve.runs[0], curve.runs[-1]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ciwrap.variability.space import Numbers, Places
 
 LEAST_CONFIGURATIONS = 10
-MOST_CONFIGURATIONS = 2000
+MOST_CONFIGURATIONS = 1000
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def prepare(
     seed: int,
 ) -> Prepared:
     """Leaves out parameters that never change and configurations that never vary, merges levels
-    that are nearly the same, and draws 2000 configurations where there are more.
+    that are nearly the same, and draws 1000 configurations where there are more.
 
     where: the file and the category, for messages. Raises NotComparableError where too little is
     left.

@@ -179,7 +179,7 @@ def repeats_words(one: Repeats) -> str:
     """The first sentence about a configuration's repeats."""
     where = configuration_words(one.configuration, one.category)
     return (
-        f"{where} takes {plural(one.for_sigma, 'run')} to know sigma to within"
+        f"sigma of {where} takes {plural(one.for_sigma, 'run')} to within"
         f" {100 * one.error:g} % with {100 * one.confidence:g} % confidence"
     )
 

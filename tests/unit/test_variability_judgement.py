@@ -225,4 +225,4 @@ def test_of_very_many_configurations_some_are_drawn() -> None:
     points = generator.random((MOST_CONFIGURATIONS + 50, 2))
     prepared = measured(points, np.ones(len(points)), runs=3)
     assert len(prepared.measured) == MOST_CONFIGURATIONS
-    assert prepared.notes[-1].startswith("of 2050 configurations, 2000 drawn at random are used")
+    assert prepared.notes[-1].startswith("of 1050 configurations, 1000 drawn at random are used")
