@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     Classes = NDArray[np.intp]
 
-_MOST_LEVELS = 20
 _STEPS = (20, 15, 12, 10, 8, 6, 5, 4, 3, 2)
 _LEFT_SHARE = 0.4
 

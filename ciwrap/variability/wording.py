@@ -101,6 +101,9 @@ def influence_words(one: MapSummary) -> list[str]:
         lines.append(
             f"{percent_text(found.left)} of the variance of log sigma is explained by none of these"
         )
+    if found.grouped:
+        names = ", ".join(safe_name(name, 60) for name in found.grouped)
+        lines.append(f"neighbouring levels of {names} count as one here, since there are many")
     if not found.with_pairs:
         lines.append("there are too few configurations to look for interactions")
     return lines

@@ -95,6 +95,10 @@ def test_only_sure_influences_are_told() -> None:
     text = page(summary(influences=unsure))
     assert "no parameter is seen to drive the variability." in text
     assert "80 % of the variance of log sigma is explained by none of these." in text
+    grouped = Influences((Influence(("threads",), 0.2, 1, 0.3, 2.0),), 0.8, 12, ("threads",), False)
+    text = page(summary(influences=grouped))
+    assert "neighbouring levels of threads count as one here" in text
+    assert "there are too few configurations to look for interactions." in text
     assert "too few configurations to tell which parameters" in page(summary(influences=None))
 
 
