@@ -36,6 +36,7 @@ from benchmarks import (
     solving,
     timing_pairs,
     tree_building,
+    variability_maps,
     written_bounds,
 )
 
@@ -175,6 +176,15 @@ def _sections(options: argparse.Namespace) -> dict[str, Section]:
             "The ensemble test on Lorenz-96, 24 features, with another forcing",
             lambda: ensembles.run(trials=100 if quick else 1000),
             ensembles.table,
+        ),
+        "variability-maps": Section(
+            "Maps of variability: 810 synthetic configurations of 40 runs with two peaks",
+            lambda: variability_maps.run(
+                splits=1 if quick else 5,
+                configurations=5 if quick else 50,
+                rounds=1 if quick else 10,
+            ),
+            variability_maps.table,
         ),
         "tree-building": Section(
             f"Building the tree of {size >> 20} MiB in memory",

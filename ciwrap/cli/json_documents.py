@@ -20,6 +20,7 @@ from ciwrap.report.document_schema import document_schema
 from ciwrap.review.accept_document import AcceptDocument
 from ciwrap.timing.document import TimingDocument
 from ciwrap.trend.document import TrendDocument
+from ciwrap.variability.document import VariabilityDocument
 
 
 class _Document(msgspec.Struct, frozen=True):
@@ -177,6 +178,7 @@ DOCUMENTS = (
     TimingDocument,
     BisectDocument,
     TrendDocument,
+    VariabilityDocument,
     CaptureEnsembleDocument,
     RepeatResult,
 )

@@ -1,4 +1,4 @@
-"""The file formats that ciwrap reads by itself, each stated once.
+"""The file formats that ciwrap reads by itself, each stated once; and the version of its maps.
 
 Nothing is imported to look a format up: the configuration knows the names, the search for outputs
 the suffixes, and `readers.registry` loads a reader when a file asks for it.
@@ -53,3 +53,7 @@ class FormatRule:
     glob: str
     reader: str
     options: Mapping[str, Any] | None = None
+
+
+# The newest version of the file that `ciwrap variability fit` writes and the others read.
+VARIABILITY_MAP_VERSION = 1

@@ -78,6 +78,7 @@ MAY_IMPORT = {
         *("details", "model", "config", "arrays", "catalog", "golden", "compare", "report"),
         "statistics",
     },
+    "variability": {*TOOLS, "details", "model", "readers", "report", "statistics", "timing"},
     "testing": {"errors", "arrays", "readers"},
     "demo": {*TOOLS, "model", "config", "trees", "golden", "compare", "report", "_demo"},
     "review": {
@@ -91,7 +92,7 @@ MAY_IMPORT = {
         *("model", "config", "trees", "readers", "catalog", "captures"),
         *("golden", "details", "report", "compare", "review"),
         *("running", "statistics", "repeat", "timing", "bisect", "trend"),
-        "ensemble",
+        *("ensemble", "variability"),
         *("interrupts", "repository"),
         *("demo", "environment", "_core"),
     },
@@ -106,6 +107,7 @@ ONLY_IN = {
     "msgspec": {
         *("catalog", "captures", "documents", "golden", "compare", "report", "action", "review"),
         *("cli", "repeat", "timing", "bisect", "trend", "ensemble"),
+        "variability",
     },
     "pytest": {"testing", "pytest_plugin"},
     "hypothesis": {"testing"},
