@@ -13,12 +13,13 @@ from ciwrap.model import SETTINGS, SettingsLayer
 from ciwrap.model.forms import FormError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from ciwrap.catalog.rules import Rules
     from ciwrap.config import Check
-    from ciwrap.readers.layout import FoundOutputs
+    from ciwrap.model.variable_settings import Setting
+    from ciwrap.readers.output_file import FoundOutputs
 
 
 # The last one is the first to be added, and the last that help shows.
@@ -33,6 +34,15 @@ def _read(context: click.Context, parameter: click.Parameter, value: str | None)
         raise click.BadParameter(error.message, context, parameter) from None
 
 
+def _looks(setting: Setting) -> dict[str, Any]:
+    """What click is told of a setting's option: a flag, or a value of a kind."""
+    kind = setting.form.schema.get("type")
+    if kind == "boolean":
+        return {"is_flag": True, "default": None}
+    metavar = "INTEGER" if kind == "integer" else "NAME" if kind == "string" else "FLOAT"
+    return {"metavar": metavar, "callback": _read}
+
+
 @dataclass(frozen=True)
 class RuleOptions:
     """What the options of `rule_options` say; what they leave open is as the check has it."""
@@ -41,7 +51,8 @@ class RuleOptions:
     check_name: str | None
     config_path: str | None
     layout: str | None
-    format_name: str | None
+    format_texts: tuple[str, ...]
+    include: tuple[str, ...]
     exclude: tuple[str, ...]
     ignore: tuple[str, ...]
     ignore_tokens: tuple[str, ...]
@@ -63,6 +74,7 @@ class RuleOptions:
     def make_rules(self) -> Rules:
         from functools import cache
 
+        from ciwrap.catalog.rows import Arrangement
         from ciwrap.catalog.rules import Rules
         from ciwrap.compare.check import arrangement_of
         from ciwrap.config import fit_fill_values, name_matches
@@ -78,6 +90,16 @@ class RuleOptions:
         def settings_for(identity: VariableId, dtype: str) -> VariableSettings:
             return fitted(default if check is None else check.settings_for(identity), dtype)
 
+        def arrangement() -> Arrangement | None:
+            """As the check has it, with what the options say of all its variables."""
+            if self.layer.said.get("align_by") is None:
+                return None if check is None else arrangement_of(check)
+
+            def unfitted(identity: VariableId) -> VariableSettings:
+                return self.layer.over(default if check is None else check.settings_for(identity))
+
+            return Arrangement(unfitted, "error" if check is None else check.duplicates)
+
         def is_ignored(identity: VariableId) -> bool:
             if any(name_matches(pattern, identity) for pattern in self.ignore):
                 return True
@@ -87,14 +109,13 @@ class RuleOptions:
             settings_for,
             is_ignored,
             strict_variables=StrictVariables.BOTH if check is None else check.strict.variables,
-            arrangement=None if check is None else arrangement_of(check),
+            arrangement=arrangement(),
             bounds_are_given=check is not None or "bound" in self.layer.said,
         )
 
-    @property
-    def _options(self) -> dict[str, Any]:
-        """The reader's options, those of a text compared token by token among them."""
-        options = dict(self.check.options) if self.check else {}
+    def _with_text_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The options of a reader of texts, and those of the command line."""
+        options = dict(options)
         for name, more in (("ignore", self.ignore_tokens), ("ignore_lines", self.ignore_lines)):
             if more:
                 options[name] = (*options.get(name, ()), *more)
@@ -106,33 +127,82 @@ class RuleOptions:
         """
         from ciwrap.readers.tokens import is_unknown_text
 
-        is_open = self.format_name is None and (self.check is None or self.check.format is None)
+        given = self._reading
+        is_open = given["format_name"] is None and not given["formats"]
         if not is_open or not all(is_unknown_text(path) for path in paths):
             return self, None
-        return replace(self, format_name="tokens"), (
+        return replace(self, format_texts=("tokens",)), (
             "compared token by token, as texts that no reader knows; --format says otherwise"
         )
 
+    @cached_property
+    def _reading(self) -> dict[str, Any]:
+        """How files are read, as `find_in` takes it. Raises UsageError and ConfigError."""
+        from ciwrap.model.formats import FormatRule
+
+        check, names, rules = self.check, [], []
+        for text in self.format_texts:
+            glob, sign, reader = text.rpartition("=")
+            if not sign:
+                names.append(reader)
+            elif glob and reader:
+                options = self._with_text_options({}) if reader == "tokens" else None
+                rules.append(FormatRule(glob, reader, options))
+            else:
+                raise UsageError(f"--format {text!r} lacks a part", remedy="write '*.e=netcdf'")
+        if len(names) > 1:
+            raise UsageError(
+                f"two formats for the same files: {names[0]} and {names[1]}",
+                remedy="say of which files each is: --format '*.e=netcdf'",
+            )
+        given = check.options if check else {}
+        has_texts = any(rule.reader == "tokens" for rule in rules)
+        return {
+            "format_name": names[0] if names else (check.format if check else None),
+            "formats": (*rules, *(check.formats if check else ())),
+            # Not of all files, if only some are texts.
+            "options": given if has_texts else self._with_text_options(given),
+        }
+
+    def is_store(self, path: Path) -> bool:
+        """Whether a folder is one output, as a Zarr store is, and no run. Raises as `find_in`."""
+        from ciwrap.readers.choice import Choice
+
+        return Choice(**self._reading).is_store(path, path.name)
+
     def outputs_of(
-        self, path: Path, *, leave_out: tuple[str, ...] = (), name: str | None = None
+        self,
+        path: Path,
+        *,
+        beside: tuple[Path, ...] = (),
+        leave_out: tuple[str, ...] = (),
+        name: str | None = None,
     ) -> FoundOutputs:
-        """The outputs of a file or a run's folder. Raises as `find_in` does."""
-        from ciwrap.readers.layout import find_in
+        """The outputs of a file or a run's folder; a check's are counted from that folder. beside:
+        the runs that it is compared with. Raises as `find_in` does.
+        """
+        from ciwrap.readers.layout import find_in, outputs_within
 
         check = self.check
+        outputs: tuple[str, ...] = (".",)
+        exclude = self.exclude
+        if check is not None:
+            outputs, of_check = outputs_within((path, *beside), check.outputs, check.exclude)
+            exclude += of_check
         return find_in(
             path,
+            outputs=outputs,
             layout=self.layout or (check.layout if check else None),
-            format_name=self.format_name or (check.format if check else None),
-            options=self._options,
-            exclude=(*self.exclude, *(check.exclude if check else ()), *leave_out),
+            exclude=(*exclude, *leave_out),
+            include=self.include,
             name=name,
+            **self._reading,
         )
 
 
 def rule_options(function: Callable[..., int]) -> Callable[..., int]:
     """--atol and the other settings that are options, --check, --config, --layout, --format,
-    --exclude, --ignore.
+    --include, --exclude, --ignore.
 
     The command takes all of them as `chosen`.
     """
@@ -159,9 +229,25 @@ def rule_options(function: Callable[..., int]) -> Callable[..., int]:
             help="Leave dates, times, paths, hosts, pids or memory of texts out (format tokens).",
         ),
         click.option("--ignore", multiple=True, metavar="PATTERN", help="Leave variables out."),
-        click.option("--exclude", multiple=True, metavar="GLOB", help="Leave these files out."),
         click.option(
-            "--format", "format_name", metavar="NAME", help="Reader, where the suffix tells none."
+            "--exclude",
+            multiple=True,
+            metavar="GLOB",
+            help="Leave these files out; may be repeated.",
+        ),
+        click.option(
+            "--include",
+            multiple=True,
+            metavar="GLOB",
+            help="Take these files alone; may be repeated.",
+        ),
+        click.option(
+            "--format",
+            "format_texts",
+            multiple=True,
+            metavar="[GLOB=]READER",
+            help="Reader of the files that GLOB means ('*.e=netcdf'), or of all others; may be"
+            " repeated, the first that fits counts.",
         ),
         click.option(
             "--layout", metavar="PATTERN", help="Where iteration and rank stand in the paths."
@@ -173,12 +259,7 @@ def rule_options(function: Callable[..., int]) -> Callable[..., int]:
             "--check", "check_name", metavar="NAME", help="Take bounds and layout of this check."
         ),
         *(
-            click.option(
-                f"--{one.name}",
-                metavar="INTEGER" if one.form.schema.get("type") == "integer" else "FLOAT",
-                callback=_read,
-                help=one.option,
-            )
+            click.option(f"--{one.name.replace('_', '-')}", **_looks(one), help=one.option)
             for one in _OPTIONS
         ),
     ):

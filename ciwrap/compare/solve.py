@@ -94,7 +94,8 @@ class _Chunks:
         assert scalars is not None
         fills = self._parameters.fill_values
         lost = ~np.isfinite(scalars) | np.isin(scalars, [one for one in fills if one == one])
-        return np.flatnonzero(lost & (self._tree.leaf_residues(leaf) != 0)).tolist()
+        found: list[int] = np.flatnonzero(lost & (self._tree.leaf_residues(leaf) != 0)).tolist()
+        return found
 
     def _moved(
         self, data: NDArray[np.uint8], first: int, index: int, golden: Preimage | None

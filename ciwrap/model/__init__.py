@@ -6,6 +6,7 @@ numbers are plain Python numbers, never NumPy scalars.
 
 from ciwrap.model.coverage import Coverage
 from ciwrap.model.divergence import Divergence, DivergenceKind
+from ciwrap.model.ensemble import EnsembleFacts, Shift
 from ciwrap.model.results import CheckResult, CommandOutcome, Message, MessageLevel, RunResult
 from ciwrap.model.rules import (
     ErrorBound,
@@ -57,10 +58,12 @@ __all__ = [
     "DifferingElement",
     "Divergence",
     "DivergenceKind",
+    "EnsembleFacts",
     "Message",
     "MessageLevel",
     "MovedElement",
     "RunResult",
+    "Shift",
     "VariableResult",
     "Verdict",
 ]

@@ -11,6 +11,7 @@ from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo, as_elements
 from ciwrap.readers.files import InputFile
 from ciwrap.readers.registry import is_known_suffix
+from ciwrap.readers.sniff import formats_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,11 +66,11 @@ class TokensSource(Source):
 
 
 def is_unknown_text(path: Path) -> bool:
-    """Whether no reader knows the file's suffix, and its beginning is a text.
+    """Whether no reader knows the file by its suffix or content, and its beginning is a text.
 
     Raises as `InputFile` does, and ReaderPluginError.
     """
-    if not path.is_file() or is_known_suffix(path.suffix):
+    if not path.is_file() or is_known_suffix(path.suffix) or formats_of(path):
         return False
     file = InputFile(path)
     try:

@@ -6,6 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from command_line import call
 from e2e.cli_project import Outcome, Project, validator
@@ -228,3 +229,18 @@ def test_captures_do_not_judge_texts_by_their_bytes(tmp_path: Path) -> None:
         environment=dict(os.environ),
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_logs_beside_arrays_in_a_folder(tmp_path: Path) -> None:
+    for name, value in (("x", "1.0"), ("y", "1.5")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "out.log").write_text(f"value 3\ntook {value} s\n")
+        np.save(tmp_path / name / "u.npy", np.arange(5.0))
+    words = ("compare", "x", "y", "--format", "*.log=tokens")
+    done = call(*words, folder=tmp_path, environment=dict(os.environ))
+    assert done.returncode == 1, done.stdout
+    assert "1.0 / 1.5" in done.stdout
+    done = call(*words, "--ignore-tokens", "times", folder=tmp_path, environment=dict(os.environ))
+    assert done.returncode == 0, done.stdout
+    done = call("compare", "x", "y", folder=tmp_path, environment=dict(os.environ))
+    assert done.returncode == 3, done.stdout
