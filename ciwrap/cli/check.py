@@ -19,7 +19,10 @@ from ciwrap.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ciwrap.cli.session import Session
+    from ciwrap.config import Check
     from ciwrap.model import CheckResult, CommandOutcome, Message, RunResult
     from ciwrap.review.project import Project
 
@@ -72,6 +75,7 @@ def run_checks(
     from ciwrap.compare.check import check_outputs
 
     started = time.monotonic()
+    session.golden_dir = project.golden_dir
     settled = {result.name: result for result in done}
     results = []
     with progress_bar() as progress:
@@ -81,10 +85,21 @@ def run_checks(
                 result = check_outputs(
                     check, project.store, resources=session.resources, progress=progress
                 )
+                if session.environment is None:
+                    result = _with_known_run(result, check, project.root)
             results.append(result)
     return make_result(
         session, project, tuple(results), time.monotonic() - started, command=command
     )
+
+
+def _with_known_run(result: CheckResult, check: Check, root: Path) -> CheckResult:
+    """The result with the environment of the `ciwrap run` that made the outputs, if one did."""
+    from ciwrap.compare.check import files_of
+    from ciwrap.snapshot.runs import environment_of_outputs
+
+    known = environment_of_outputs(root, check.name, files_of(check))
+    return result if known is None else replace(result, environment=known)
 
 
 def with_pending(project: Project, folder: str) -> Project:

@@ -76,7 +76,7 @@ def _document(
     from importlib.metadata import version
 
     from ciwrap.ensemble.document import EnsembleDocument, Shift
-    from ciwrap.environment import describe_environment
+    from ciwrap.snapshot.describe import describe_environment
     from ciwrap.statistics.ensemble import EnsembleVerdict
 
     codes = {EnsembleVerdict.CONSISTENT: 0, EnsembleVerdict.INCONSISTENT: 1}

@@ -149,6 +149,7 @@ def command(
         is_checked=is_checked,
         messages=[Message(MessageLevel.WARNING, text) for text in found.notes],
     )
+    session.environment = found.environment
     code = _finish(session, result, started)
     if write_bounds:
         _write_bounds(session, project, result, is_dry=dry_run)
@@ -285,15 +286,15 @@ def _finish(session: Session, result: RepeatResult, started: float) -> int:
     """Tells what was found, and returns the exit code."""
     from importlib.metadata import version
 
-    from ciwrap.environment import describe_environment
     from ciwrap.report.document import repeat_document
     from ciwrap.report.outputs import write_repeat_report
     from ciwrap.report.paths import relative_to
     from ciwrap.report.repeat_terminal import render_repeat
+    from ciwrap.snapshot.describe import describe_environment
 
     result = replace(
         result,
-        environment=describe_environment(Path.cwd()),
+        environment=session.environment or describe_environment(Path.cwd()),
         ciwrap_version=version("ciwrap"),
         started_at=session.started_at,
         seconds=time.monotonic() - started,

@@ -21,7 +21,7 @@ from ciwrap.compare.outcome import Outcome
 from ciwrap.compare.pairing import pair_up
 from ciwrap.compare.tally import GOLDEN, DetailKeeper, check_result
 from ciwrap.compare.work import Work
-from ciwrap.errors import AlignmentError, CiwrapError, StillWrittenError
+from ciwrap.errors import AlignmentError, CiwrapError, NotComparableError, StillWrittenError
 from ciwrap.model import Message, MessageLevel, VariableId, Verdict
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.readers.layout import find_outputs
@@ -30,6 +30,7 @@ from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from ciwrap.arrays.values import Labels, Signature
     from ciwrap.catalog.rows import RowOrder
@@ -50,6 +51,15 @@ def outputs_of(check: Check) -> FoundOutputs:
         options=check.options,
         exclude=check.exclude,
     )
+
+
+def files_of(check: Check) -> list[Path]:
+    """A check's files as far as they are there; what is missing is told of when it is checked."""
+    try:
+        files = [file.path for file in outputs_of(check).files]
+    except NotComparableError:
+        return []
+    return [path for path in files if path.exists()]
 
 
 def arrangement_of(check: Check) -> Arrangement | None:

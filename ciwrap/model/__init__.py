@@ -6,7 +6,14 @@ numbers are plain Python numbers, never NumPy scalars.
 
 from ciwrap.model.coverage import Coverage
 from ciwrap.model.divergence import Divergence, DivergenceKind
-from ciwrap.model.results import CheckResult, CommandOutcome, Message, MessageLevel, RunResult
+from ciwrap.model.results import (
+    CheckResult,
+    CommandOutcome,
+    EnvironmentDifference,
+    Message,
+    MessageLevel,
+    RunResult,
+)
 from ciwrap.model.rules import (
     ErrorBound,
     Evidence,
@@ -51,6 +58,7 @@ __all__ = [
     "DifferingElement",
     "Divergence",
     "DivergenceKind",
+    "EnvironmentDifference",
     "Message",
     "MessageLevel",
     "RunResult",
