@@ -11,6 +11,12 @@ from typing import Any, Literal
 import msgspec
 
 from ciwrap.bisect.document import BisectDocument
+from ciwrap.cli.snapshot_documents import (
+    SnapshotDiffDocument,
+    SnapshotDocument,
+    SnapshotRestoreDocument,
+    SnapshotVerifyDocument,
+)
 from ciwrap.ensemble.document import CaptureEnsembleDocument, EnsembleDocument
 from ciwrap.golden.manifest import Count, Root
 from ciwrap.golden.show import ShownVariable
@@ -180,6 +186,10 @@ DOCUMENTS = (
     CaptureEnsembleDocument,
     EnsembleDocument,
     RepeatResult,
+    SnapshotDocument,
+    SnapshotDiffDocument,
+    SnapshotRestoreDocument,
+    SnapshotVerifyDocument,
 )
 
 

@@ -37,6 +37,7 @@ COMMANDS = {
     "time": ("ciwrap.cli.time_command", "Say whether one command is slower than another."),
     "capture-ensemble": ("ciwrap.cli.capture_ensemble", "Keep the statistics of many runs."),
     "check-ensemble": ("ciwrap.cli.check_ensemble", "Hold new runs against an ensemble."),
+    "snapshot": ("ciwrap.cli.snapshot", "Keep, compare and restore environments."),
     "trend": ("ciwrap.cli.trend", "Say what moves from result to result."),
     "bisect": ("ciwrap.cli.bisect", "Find the commit that moved a number."),
     "show": ("ciwrap.cli.show", "Print a golden as text (serves git diff)."),

@@ -69,7 +69,7 @@ def run_command(
     )
     reader.start()
     try:
-        with contextlib.nullcontext() if watcher is None else watcher.watch(process.pid):
+        with _watching(watcher, process.pid, settings):
             timed_out = not _wait(process, settings.timeout_seconds, stop)
     except BaseException:
         _end(process)
@@ -87,6 +87,14 @@ def run_command(
         timed_out=timed_out,
         output_tail=bytes(tail).decode("utf-8", "replace"),
     )
+
+
+def _watching(
+    watcher: ProgramWatcher | None, pid: int, settings: CommandSettings
+) -> contextlib.AbstractContextManager[object]:
+    if watcher is None:
+        return contextlib.nullcontext()
+    return watcher.watch(pid, has_shell=isinstance(settings.words, str))
 
 
 def _wait(

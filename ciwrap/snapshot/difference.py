@@ -49,6 +49,8 @@ def compare_summaries(
         before, after = reference.get(key), new.get(key)
         if before == after or key in EXPECTED_TO_DIFFER or _is_own(key):
             continue
+        if key == "python" and _is_part(before, after):
+            continue
         if key in _TOLD_BY_OBJECTS and (objects_told or before is None or after is None):
             continue  # what was not looked for is no difference
         if before is None and after is not None and not kind_of_variable(key):
@@ -80,7 +82,7 @@ def compare_snapshots(reference: Snapshot, new: Snapshot) -> tuple[EnvironmentDi
             found.append(_difference(kind_of_fact(key), key, before, after))
     for key in ("python", "mpi", "cuda"):
         pair = reference.versions.get(key), new.versions.get(key)
-        if None not in pair and pair[0] != pair[1] and reference.seen == new.seen:
+        if None not in pair and pair[0] != pair[1] and not _is_part(*pair):
             found.append(_difference(kind_of_fact(key), key, *pair))
     found += _blas(reference, new)
     if reference.container != new.container:
@@ -180,6 +182,14 @@ def _blas(reference: Snapshot, new: Snapshot) -> Iterator[EnvironmentDifference]
             before, after = getattr(one, what), getattr(other, what)
             if before != after:
                 yield _difference(kind, f"{one.name} {what}", _text(before), _text(after))
+
+
+def _is_part(before: str | None, after: str | None) -> bool:
+    """Whether one version is what the other begins with, as 3.11 of 3.11.7."""
+    if before is None or after is None:
+        return False
+    short, long = sorted((before, after), key=len)
+    return long.startswith(f"{short}.")
 
 
 def _text(value: object) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 _METADATA = re.compile(r"(?P<name>[A-Za-z0-9][\w.]*)-(?P<version>[\w.+!]+)\.(?:dist|egg)-info")
 _FOLDER = re.compile(r"^(?P<folder>.*/(?:site|dist)-packages)/")
-_PYTHON = re.compile(r"/lib/(?:python|pypy)(?P<version>\d+\.\d+)/")
+_ASK_SECONDS = 20.0
 
 
 def packages_in(folders: Iterable[str | Path]) -> dict[str, str]:
@@ -49,10 +50,36 @@ def package_folders(mapped: Iterable[str]) -> list[str]:
     return sorted(counts, key=lambda folder: (-counts[folder], folder))
 
 
-def python_version(folders: Iterable[str]) -> str | None:
-    """Major and minor version of the Python that folders of packages are of."""
-    for folder in folders:
-        inside = _PYTHON.search(f"{folder}/")
-        if inside:
-            return inside["version"]
-    return None
+def owning_packages(paths: Iterable[str]) -> dict[str, str]:
+    """Versions of the distribution's packages that files belong to, by name (Debian's dpkg).
+
+    Nothing on other distributions, and for files that belong to none.
+    """
+    asked = sorted(path for path in paths if path.startswith(("/usr/", "/lib", "/bin/")))
+    # A library may have been installed under /lib, which is /usr/lib by now.
+    asked += [path.removeprefix("/usr") for path in asked if path.startswith("/usr/lib")]
+    owners = {
+        package.strip().partition(":")[0]
+        for line in _dpkg("-S", *asked)
+        for package in line.partition(": ")[0].split(",")
+        if ": /" in line and not line.startswith("diversion")
+    }
+    versions = _dpkg("-W", "-f", "${Package} ${Version}\\n", *sorted(owners)) if owners else []
+    return dict(sorted(line.split(" ") for line in versions if line.count(" ") == 1))
+
+
+def _dpkg(*arguments: str) -> list[str]:
+    """Lines of an answer; it may be part of one, since a file that nobody owns is an error."""
+    try:
+        done = subprocess.run(
+            ["dpkg-query", *arguments],
+            capture_output=True,
+            timeout=_ASK_SECONDS,
+            check=False,
+            text=True,
+            errors="replace",
+            env={**os.environ, "LC_ALL": "C"},
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return done.stdout.splitlines()

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 _SECRET_NAME = re.compile(r"(?i)token|secret|passw|credential|api_?key|private|auth|cookie|session")
 _LEAST_SECRET = 6
-_HIDDEN = "(hidden)"
+HIDDEN = "(hidden)"
 # Folders that everybody has, whose paths tell nothing about anybody.
 _PUBLIC = ("/usr/", "/lib/", "/lib64/", "/bin/", "/sbin/", "/opt/", "/etc/", "/nix/store/")
+_SPACK = re.compile(r"^.*/(?=[a-z0-9][\w.-]*-[\w.]+-[a-z0-9]{32}/)")
 _PACKAGES = re.compile(r"^.*/(?:site|dist)-packages/")
 
 
@@ -51,12 +52,12 @@ class Cleaner:
     def text(self, text: str) -> str:
         """A short text without secrets, home, user and host."""
         for secret in self._secrets:
-            text = text.replace(secret, _HIDDEN)
+            text = text.replace(secret, HIDDEN)
         if self._root not in ("", "/"):
             text = text.replace(self._root, ".")
         if self._home not in ("", "/"):
             text = text.replace(self._home, "~")
-        return text if self._words is None else self._words.sub(_HIDDEN, text)
+        return text if self._words is None else self._words.sub(HIDDEN, text)
 
     def path(self, path: str) -> str:
         """A path as everybody may see it: as it is below /usr and its like, else relative to
@@ -65,6 +66,9 @@ class Cleaner:
         inside = _PACKAGES.match(path)
         if inside:
             return self.text(f"{{packages}}/{path[inside.end() :]}")
+        spack = _SPACK.match(path)
+        if spack:
+            return self.text(f"{{spack}}/{path[spack.end() :]}")
         if path.startswith(_PUBLIC):
             return self.text(path)
         for prefix in self._prefixes:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.snapshot.kinds import kind_of_variable
@@ -15,8 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _FIRST_SECONDS = 0.025
-# Each look comes twice as late as the one before, but what a long run loads late is seen, too.
+# Looks come rarer the longer a command runs, but never later than a tenth of its time so far.
+_EARLY_SECONDS = 0.4
 _MOST_SECONDS = 5.0
+_SHARE = 0.1
 _MOST_PROCESSES = 512
 _MOST_BYTES = 4 << 20
 
@@ -26,46 +30,80 @@ class SeenProgram:
     """What was seen of the processes of a command.
 
     files: mapped executable, with what tells that they are still the same. variables: the values
-    that processes had, for each name of the allow-list. processes: how many were looked at.
+    that processes had, for each name of the allow-list.
     """
 
     files: dict[MappedFile, tuple[str, int, int, int, int]] = field(default_factory=dict)
     variables: dict[str, set[str]] = field(default_factory=dict)
-    processes: set[tuple[int, int]] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class _Process:
+    """What was seen of one process. program: the file that it runs."""
+
+    program: MappedFile | None = None
+    text: bytes = b""
+    files: dict[MappedFile, tuple[str, int, int, int, int]] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
 
 
 class ProgramWatcher:
-    """Looks at the process trees of commands, at 0.025, 0.05, 0.1 ... s and then every 5 s.
+    """Looks at the process trees of commands, at 0.025, 0.075, 0.175, 0.375 ... s, then rarer.
 
     Processes and libraries that live shorter than that may be missed: what is told is what was
-    seen. One watcher may watch several commands, also at the same time.
+    seen. One watcher may watch several commands, also at the same time. is_thorough: looks all the
+    time, for whoever does not care what that costs the command.
     """
 
-    def __init__(self) -> None:
-        self.seen = SeenProgram()
+    def __init__(self, *, is_thorough: bool = False) -> None:
+        self.is_thorough = is_thorough
         self._lock = threading.Lock()
-        self._texts: dict[int, bytes] = {}
+        self._processes: dict[tuple[int, int], _Process] = {}
+        self._shells: dict[int, tuple[str, int] | None] = {}
 
-    def watch(self, pid: int) -> Watch:
-        """Watches a command, as long as the context lasts. pid: leader of a session of its own."""
+    @property
+    def seen(self) -> SeenProgram:
+        """What was seen so far, of all processes together."""
+        found = SeenProgram()
+        with self._lock:
+            for (pid, _), process in self._processes.items():
+                program = process.program
+                if program and (program.path, program.inode) == self._shells.get(pid):
+                    continue  # the shell that starts a command is no part of it
+                found.files.update(process.files)
+                for name, value in process.variables.items():
+                    found.variables.setdefault(name, set()).add(value)
+        return found
+
+    def watch(self, pid: int, *, has_shell: bool = False) -> Watch:
+        """Watches a command, as long as the context lasts. pid: leader of a session of its own.
+        has_shell: whether that is the shell that runs the command.
+        """
+        if has_shell:
+            self._shells[pid] = _mapped_at(Path(os.path.realpath("/bin/sh")))
         return Watch(self, pid)
 
     def look(self, pid: int) -> None:
         """Looks once at a process and all that belong to it."""
         with self._lock:
-            for one, started in members_of(pid):
-                self._look_at(one, started)
+            for member in members_of(pid):
+                self._look_at(member)
 
-    def _look_at(self, pid: int, started: int) -> None:
+    def _look_at(self, member: tuple[int, int]) -> None:
+        pid = member[0]
         text = _read(f"/proc/{pid}/maps")
-        if not text or self._texts.get(pid) == text:
+        process = self._processes.get(member, _Process())
+        mapped = [] if not text or process.text == text else mapped_files(text)
+        if not mapped:
             return
-        self._texts[pid] = text
-        self.seen.processes.add((pid, started))
-        new = [file for file in mapped_files(text) if file not in self.seen.files]
-        self.seen.files.update(look_at(new, root=f"/proc/{pid}/root"))
-        for name, value in _variables(_read(f"/proc/{pid}/environ")):
-            self.seen.variables.setdefault(name, set()).add(value)
+        if mapped[0] != process.program:
+            # A shell or a launcher that has become another program is part of it no longer.
+            process = _Process(mapped[0])
+            process.variables = dict(_variables(_read(f"/proc/{pid}/environ")))
+        process.text = text
+        new = [file for file in mapped if file not in process.files]
+        process.files.update(look_at(new, root=f"/proc/{pid}/root"))
+        self._processes[member] = process
 
 
 class Watch:
@@ -85,10 +123,13 @@ class Watch:
         self._thread.join()
 
     def _look(self) -> None:
+        begun = time.monotonic()
         pause = _FIRST_SECONDS
         while not self._ended.wait(pause):
             self._watcher.look(self._pid)
-            pause = min(2 * pause, _MOST_SECONDS)
+            if not self._watcher.is_thorough:
+                early = min(2 * pause, _EARLY_SECONDS)
+                pause = min(max(early, _SHARE * (time.monotonic() - begun)), _MOST_SECONDS)
 
 
 def members_of(leader: int) -> list[tuple[int, int]]:
@@ -123,11 +164,19 @@ def parse_stat(data: bytes) -> tuple[int, int, int] | None:
     return int(words[1]), int(words[3]), int(words[19])
 
 
+def _mapped_at(path: Path) -> tuple[str, int] | None:
+    """What tells a file as one that is mapped."""
+    try:
+        return str(path), path.stat().st_ino
+    except OSError:
+        return None
+
+
 def own_program() -> SeenProgram:
     """What this very process has mapped; variables are those of the process."""
     files = look_at(mapped_files(_read("/proc/self/maps")))
     kept = {name: {value} for name, value in os.environ.items() if kind_of_variable(name)}
-    return SeenProgram(files, kept, {(os.getpid(), 0)})
+    return SeenProgram(files, kept)
 
 
 def _variables(block: bytes) -> Iterator[tuple[str, str]]:

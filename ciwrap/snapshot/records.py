@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 import msgspec
 
 FORMAT_VERSION = 1
+# Between the values of a variable that processes of one program did not agree on.
+SEVERAL = " | "
 
 Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{2,128}$", max_length=128)]
 Size = Annotated[int, msgspec.Meta(ge=0)]
@@ -65,8 +67,10 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     hardware and kernel; nothing in them can be restored. versions: of Python, ciwrap and what it is
     built with, MPI and CUDA. variables: those of an allow-list that are set; several processes that
     do not agree are parted by " | ". packages: of the Python that ran, by name. modules:
-    environment modules. lock_files: SHA-256 by path. container: the image's name or digest.
-    repository: commit, and whether tracked files differed. command: what was run.
+    environment modules. system_packages: those of the distribution that own objects; only where
+    they were asked for, since that takes half a second. lock_files: SHA-256 by path. container:
+    the image's name or digest. repository: commit, and whether tracked files differed. command:
+    what was run.
     """
 
     format: int = FORMAT_VERSION
@@ -79,6 +83,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     blas: tuple[Blas, ...] = ()
     modules: tuple[str, ...] = ()
     lock_files: dict[str, Digest] = {}
+    system_packages: dict[str, str] = {}
     container: str | None = None
     repository: dict[str, str] = {}
     command: str | None = None

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import zlib
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -34,7 +35,7 @@ _NAME = re.compile(r"(?P<hash>[0-9a-f]{32})\.json(?:\.(?P<how>zst|z))?")
 _HASH = re.compile(r"[0-9a-f]{4,32}")
 _MOST_BYTES = 32 << 20
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-_ZSTD_LEVEL, _ZLIB_LEVEL = 3, 6
+ZSTD_LEVEL, ZLIB_LEVEL = 3, 6
 
 
 def encoded(snapshot: Snapshot) -> bytes:
@@ -48,23 +49,23 @@ def identity_of(snapshot: Snapshot) -> str:
     return hashlib.sha256(encoded(snapshot)).hexdigest()[:32]
 
 
+def best_compression() -> str:
+    """ "zst" where zstandard is installed, else "z"."""
+    return "zst" if find_spec("zstandard") is not None else "z"
+
+
 def compressed(data: bytes, how: str | None = None) -> tuple[bytes, str]:
     """The bytes and the suffix that tells how. how: "zst", "z", "" for as they are; None for the
-    best there is. Raises NotAvailableError.
+    best there is.
     """
-    if how == "":
+    chosen = best_compression() if how is None else how
+    if chosen == "zst":
+        import zstandard
+
+        return zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress(data), ".zst"
+    if not chosen:
         return data, ""
-    if how != "z":
-        try:
-            import zstandard
-        except ImportError:
-            if how == "zst":
-                raise NotAvailableError(
-                    "zstandard is not installed", remedy="pip install 'ciwrap[snapshot]'"
-                ) from None
-        else:
-            return zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compress(data), ".zst"
-    return zlib.compress(data, _ZLIB_LEVEL), ".z"
+    return zlib.compress(data, ZLIB_LEVEL), ".z"
 
 
 def decompressed(data: bytes) -> bytes:

@@ -9,20 +9,25 @@ import sys
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ciwrap.repository import DIRTY, git_commit
 from ciwrap.snapshot.kinds import PATH_LISTS
 from ciwrap.snapshot.lock_files import lock_files_in
 from ciwrap.snapshot.machine import machine_facts
 from ciwrap.snapshot.objects import describe_object
-from ciwrap.snapshot.packages import package_folders, packages_in, python_version
+from ciwrap.snapshot.packages import owning_packages, package_folders, packages_in
 from ciwrap.snapshot.private import Cleaner
 from ciwrap.snapshot.program import SeenProgram, own_program
-from ciwrap.snapshot.records import Blas, LoadedObject, Snapshot
+from ciwrap.snapshot.records import SEVERAL, Blas, LoadedObject, Snapshot
 from ciwrap.snapshot.remembered import Remembered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _MOST_VALUE = 300
 _CONTAINER_VARIABLES = ("CIWRAP_CONTAINER_IMAGE", "APPTAINER_CONTAINER", "SINGULARITY_CONTAINER")
+_PYTHON = re.compile(r"(?:python|libpython)(?P<version>3\.\d+)(?:\.so.*)?")
 _IMAGE = re.compile(r"^(?:image|imageid)=\"?([^\"\n]{1,300})\"?$", re.MULTILINE)
 
 
@@ -32,21 +37,22 @@ def snapshot_of_program(
     """The environment of a command that was watched while it ran.
 
     folder: the project's, where git and lock files are looked for. hashed: SHA-256 of every
-    object, also of those with a build ID.
+    object, also of those with a build ID, and the distribution's packages that own them.
     """
     cleaner = Cleaner(root=folder.resolve())
     mapped = [file.path for file in program.files]
     folders = package_folders(mapped)
-    version = python_version(folders)
+    objects = _objects(program, cleaner, hashed=hashed)
     return Snapshot(
         seen="program",
         machine=machine_facts(),
-        versions=_versions({} if version is None else {"python": version}),
+        versions=_versions(_python(objects)),
         variables=_kept(program.variables, cleaner),
         packages=packages_in(folders),
-        objects=_objects(program, cleaner, hashed=hashed),
+        objects=objects,
         modules=_modules(cleaner),
         lock_files=lock_files_in(folder),
+        system_packages=owning_packages(mapped) if hashed else {},
         container=_container(cleaner),
         repository=_repository(folder),
         command=None if command is None else cleaner.text(command),
@@ -113,7 +119,7 @@ def _kept(variables: dict[str, set[str]], cleaner: Cleaner) -> dict[str, str]:
     kept = {}
     for name, values in sorted(variables.items()):
         clean = cleaner.paths if name in PATH_LISTS else cleaner.text
-        kept[name] = " | ".join(sorted({clean(value)[:_MOST_VALUE] for value in values}))
+        kept[name] = SEVERAL.join(sorted({clean(value)[:_MOST_VALUE] for value in values}))
     return kept
 
 
@@ -158,6 +164,13 @@ def _blas() -> tuple[Blas, ...]:
 
 def _own_folders() -> list[str]:
     return [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
+
+
+def _python(objects: Iterable[LoadedObject]) -> dict[str, str]:
+    """Major and minor version of the Python among the objects: no file tells more."""
+    names = (_PYTHON.fullmatch(one.name) for one in objects)
+    found = next((name for name in names if name is not None), None)
+    return {} if found is None else {"python": f"CPython {found['version']}"}
 
 
 def _modules(cleaner: Cleaner) -> tuple[str, ...]:
