@@ -26,12 +26,18 @@ _MOST_SEARCHED = 256 << 20
 _VERSION_IN_NAME = re.compile(r"\.so\.(\d+\.\d[\d.]*)$|-(\d+\.\d[\d.]*)\.so$")
 # What libraries say of themselves, in the kinds where a version is worth a search.
 _VERSION_IN_FILE = {
-    "maths": re.compile(
-        rb"(?P<a>OpenBLAS \d+\.\d+[\w.]*)|(?P<b>Math Kernel Library Version \d[\w.]*)"
-        rb"|(?P<c>AOCL-BLIS \d[\w.]*)"
+    "maths": (
+        ("OpenBLAS", re.compile(rb"OpenBLAS (\d+\.\d+[\w.]*)")),
+        ("MKL", re.compile(rb"Math Kernel Library Version (\d[\w.]*)")),
+        ("BLIS", re.compile(rb"AOCL-BLIS (\d[\w.]*)")),
     ),
-    "mpi": re.compile(rb"(?P<a>MPICH Version:\s*\d[\w.]*)|(?P<b>Open MPI v\d[\w.]*)"),
+    "mpi": (
+        ("MPICH", re.compile(rb"\0(\d+\.\d[\w.]*)\0MPICH %s")),
+        ("Open MPI", re.compile(rb"Open MPI v(\d[\w.]*)")),
+    ),
 }
+# Raised with the patterns above, so that what older ones did not find is looked for again.
+_PATTERNS_VERSION = 2
 _Key = tuple[str, int, int, int, int]
 
 
@@ -102,13 +108,13 @@ def _sha256(key: _Key, memory: Remembered) -> str:
 
 def _version(key: _Key, kind: str, memory: Remembered) -> str | None:
     """What the file says of its version; else what its name says."""
-    pattern = _VERSION_IN_FILE.get(kind)
-    if pattern is not None and key[-1] > _BLOCK:
-        known = memory.get(f"version {_words(key)}")
+    if kind in _VERSION_IN_FILE and key[-1] > _BLOCK:
+        question = f"version {_PATTERNS_VERSION} {_words(key)}"
+        known = memory.get(question)
         if known is None:
             with open(key[0], "rb") as stream:  # noqa: PTH123
-                known = (_search(stream.read(_MOST_SEARCHED), pattern),)
-            memory.put(f"version {_words(key)}", known[0])
+                known = (_search(stream.read(_MOST_SEARCHED), kind),)
+            memory.put(question, known[0])
         if known[0] is not None:
             return known[0]
     named = _VERSION_IN_NAME.search(key[0])
@@ -120,6 +126,9 @@ def _words(key: _Key) -> str:
     return " ".join(map(str, key[1:]))
 
 
-def _search(data: bytes, pattern: re.Pattern[bytes]) -> str | None:
-    found = pattern.search(data)
-    return None if found is None else " ".join(found[0].decode("ascii", "replace").split())
+def _search(data: bytes, kind: str) -> str | None:
+    for name, pattern in _VERSION_IN_FILE[kind]:
+        found = pattern.search(data)
+        if found is not None:
+            return f"{name} {found[1].decode('ascii', 'replace')}"
+    return None
