@@ -53,14 +53,19 @@ class _Notes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     checks: dict[str, _Note]
 
 
-def keep_snapshot(store: SnapshotStore, snapshot: Snapshot) -> dict[str, str]:
+def keep_snapshot(
+    store: SnapshotStore, snapshot: Snapshot, *, is_newest: bool = False
+) -> dict[str, str]:
     """Saves a snapshot and returns its summary, with its identity if it could be written.
+
+    is_newest: whether it becomes the newest of the store, also if it was there before.
 
     No run fails because it leaves no snapshot: what is in the way is told on stderr.
     """
     try:
         identity = store.save(snapshot)
-        store.touch(identity)
+        if is_newest:
+            store.touch(identity)
     except WriteFailedError as error:
         print(f"warning: no snapshot is kept: {error}", file=sys.stderr)
         return summary_of(snapshot)
@@ -72,7 +77,7 @@ def environment_of_program(root: Path, watcher: ProgramWatcher, command: str) ->
     `.ciwrap`. root: the project's folder.
     """
     found = snapshot_of_program(root, watcher.seen, command=command)
-    return keep_snapshot(SnapshotStore.of_project(root), found)
+    return keep_snapshot(SnapshotStore.of_project(root), found, is_newest=True)
 
 
 def environment_of_process(root: Path, golden_dir: Path | None = None) -> dict[str, str]:
