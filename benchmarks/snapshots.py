@@ -138,8 +138,9 @@ def rebuild() -> int:
 def environment(folder: Path, words: list[str]) -> str:
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     python = str(folder / "bin/python")
-    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip = [python, "-m", "pip", "install", "--quiet", "--no-compile"]
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    print(f"installing {' '.join(words)} ...", file=sys.stderr, flush=True)
     subprocess.run([*pip, *words], check=True, env=clean)
     return python
 
