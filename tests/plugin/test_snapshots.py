@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def test_a_golden_of_a_test_has_a_snapshot(suite: Suite) -> None:
     pytest.importorskip("threadpoolctl")
-    suite.file("test_it.py", "import numpy as np\ndef test_a(ciwrap): ciwrap.check(np.ones(3))\n")
+    suite.write("import numpy as np\ndef test_a(ciwrap): ciwrap.check(np.ones(3))\n")
     suite.run("--ciwrap-update=new").assert_outcomes(passed=1)
     (path,) = (suite.root / "golden").rglob("*.golden.yaml")
     environment = load_manifest(path.read_bytes()).environment
