@@ -11,6 +11,12 @@ from typing import Any, Literal
 import msgspec
 
 from ciwrap.bisect.document import BisectDocument
+from ciwrap.cli.snapshot_documents import (
+    SnapshotDiffDocument,
+    SnapshotDocument,
+    SnapshotRestoreDocument,
+    SnapshotVerifyDocument,
+)
 from ciwrap.ensemble.document import CaptureEnsembleDocument
 from ciwrap.golden.manifest import Count, Root
 from ciwrap.golden.show import ShownVariable
@@ -181,6 +187,10 @@ DOCUMENTS = (
     VariabilityDocument,
     CaptureEnsembleDocument,
     RepeatResult,
+    SnapshotDocument,
+    SnapshotDiffDocument,
+    SnapshotRestoreDocument,
+    SnapshotVerifyDocument,
 )
 
 

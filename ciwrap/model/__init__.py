@@ -7,7 +7,14 @@ numbers are plain Python numbers, never NumPy scalars.
 from ciwrap.model.coverage import Coverage
 from ciwrap.model.divergence import Divergence, DivergenceKind
 from ciwrap.model.ensemble import EnsembleFacts, Shift
-from ciwrap.model.results import CheckResult, CommandOutcome, Message, MessageLevel, RunResult
+from ciwrap.model.results import (
+    CheckResult,
+    CommandOutcome,
+    EnvironmentDifference,
+    Message,
+    MessageLevel,
+    RunResult,
+)
 from ciwrap.model.rules import (
     ErrorBound,
     Evidence,
@@ -59,6 +66,7 @@ __all__ = [
     "Divergence",
     "DivergenceKind",
     "EnsembleFacts",
+    "EnvironmentDifference",
     "Message",
     "MessageLevel",
     "MovedElement",
