@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ciwrap.config.log_values import log_check
 from ciwrap.config.nodes import Document, Location, parse_document, read_document
 from ciwrap.config.placeholders import RunPlace, placeholders_in
 from ciwrap.config.scalars import plain_value
@@ -136,6 +137,7 @@ def _check(
     if section["format"] not in (None, *OWN_FORMATS):
         _check_format(document, section["format"], location)
     rules = section["variables"] or {}
+    log = log_check(document, section, location, _refused)
     options, strict, run = section["options"], section["strict"], section["run"]
     return Check(
         name=name,
@@ -144,7 +146,10 @@ def _check(
         exclude=tuple(map(place.filled, section["exclude"])),
         layout=section["layout"],
         format=section["format"],
-        options={} if options is None else _options(document, section, location),
+        options={
+            **({} if options is None else _options(document, section, location)),
+            **log.options,
+        },
         command=None if run is None else _command(root, run, place),
         ignore=section["ignore"],
         strict=Strictness() if strict is None else Strictness(**_given(strict)),
@@ -154,6 +159,9 @@ def _check(
         line=document.line_of(location),
         duplicates=section["duplicates"] or "error",
         until_iteration=section["until_iteration"],
+        value_rules=log.rules,
+        exact_names=log.exact_names,
+        expected=log.expected,
     )
 
 

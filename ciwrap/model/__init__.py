@@ -15,7 +15,15 @@ from ciwrap.model.rules import (
     number_text,
 )
 from ciwrap.model.strictness import STRICT_KEYS, Strictness, StrictVariables
-from ciwrap.model.variable_result import ChunkRange, Details, DifferingElement, VariableResult
+from ciwrap.model.variable_result import (
+    ChunkRange,
+    Details,
+    DifferingElement,
+    DifferingInSeries,
+    NumberInText,
+    SeriesResult,
+    VariableResult,
+)
 from ciwrap.model.variable_settings import (
     BOUND_PARTS,
     NO_ALIGNMENT,
@@ -49,11 +57,14 @@ __all__ = [
     "Coverage",
     "Details",
     "DifferingElement",
+    "DifferingInSeries",
     "Divergence",
     "DivergenceKind",
     "Message",
     "MessageLevel",
+    "NumberInText",
     "RunResult",
+    "SeriesResult",
     "VariableResult",
     "Verdict",
 ]
