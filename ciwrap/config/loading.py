@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ciwrap.config.log_values import log_check
+from ciwrap.config.log_schema import PRESETS
+from ciwrap.config.log_values import log_check, rules_of_preset
 from ciwrap.config.nodes import Document, Location, parse_document, read_document
 from ciwrap.config.placeholders import RunPlace, placeholders_in
 from ciwrap.config.scalars import plain_value
@@ -20,7 +21,7 @@ from ciwrap.config.settings import (
     TimingSettings,
     VariableRule,
 )
-from ciwrap.errors import ConfigError, ConfigMissingError
+from ciwrap.errors import ConfigError, ConfigMissingError, UsageError
 from ciwrap.model import SETTINGS, SettingsLayer, Strictness
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.model.forms import FormError, nearest
@@ -55,6 +56,18 @@ def load_runs(path: Path) -> Callable[[RunPlace], Config]:
 def load_text(text: str, path: Path) -> Config:
     """A configuration from its text, as if it stood in `path`."""
     return _config(parse_document(text, path.absolute()))
+
+
+def options_of_preset(name: str) -> dict[str, Any]:
+    """The rules that are shipped for a code, as options of the reader of logs.
+
+    Raises UsageError for a code that there are none for.
+    """
+    if name not in PRESETS:
+        raise UsageError(
+            f"there are no rules for {name!r} (there are for: {', '.join(PRESETS)})",
+        )
+    return rules_of_preset(name, _refused)
 
 
 def find_config(start: Path) -> Path:

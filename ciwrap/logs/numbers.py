@@ -20,7 +20,9 @@ NUMBER = re.compile(_NUMBER + rb"(?![A-Za-z0-9_]|\.[0-9])")
 # One that a letter of the template follows at once, as in `{x}eV`.
 GLUED_NUMBER = re.compile(_NUMBER + rb"(?![0-9]|\.[0-9])")
 # Anywhere in a line: a number follows no letter and no digit.
-NEXT_NUMBER = re.compile(rb"(?<![A-Za-z0-9_.])" + NUMBER.pattern)
+_APART = rb"(?<![A-Za-z0-9_.])"
+NEXT_NUMBER = re.compile(_APART + NUMBER.pattern)
+NEXT_GLUED_NUMBER = re.compile(_APART + GLUED_NUMBER.pattern)
 
 _PARTS = re.compile(r"[+-]?([0-9]*)\.?([0-9]*)(?:[eEdDqQ]?([+-]?[0-9]+))?")
 
@@ -36,6 +38,3 @@ def printed_digits(text: str) -> tuple[int, int]:
     exponent = int(found[3][:6]) if found[3] else 0
     digits = (found[1] + found[2]).lstrip("0")
     return max(1, len(digits)), exponent - len(found[2])
-
-
-__all__ = ["GLUED_NUMBER", "NEXT_NUMBER", "NUMBER", "STARS", "WHITE", "WHOLE", "WORD"]

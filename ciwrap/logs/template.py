@@ -13,7 +13,16 @@ import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ciwrap.logs.numbers import GLUED_NUMBER, NEXT_NUMBER, NUMBER, STARS, WHITE, WHOLE, WORD
+from ciwrap.logs.numbers import (
+    GLUED_NUMBER,
+    NEXT_GLUED_NUMBER,
+    NEXT_NUMBER,
+    NUMBER,
+    STARS,
+    WHITE,
+    WHOLE,
+    WORD,
+)
 from ciwrap.model.forms import FormError, cut
 
 KINDS = ("number", "int", "text")
@@ -97,7 +106,9 @@ class _Segment:
         """Where the segment may begin, and where its first field then does."""
         pattern = self.lead
         if pattern is None:
-            pattern = WORD if self.steps[0].field.kind == "text" else NEXT_NUMBER
+            first = self.steps[0]
+            pattern = NEXT_NUMBER if first.number is NUMBER else NEXT_GLUED_NUMBER
+            pattern = WORD if first.field.kind == "text" else pattern
         found = pattern.match(line, at) if is_anchored else pattern.search(line, at)
         if found is None:
             return None

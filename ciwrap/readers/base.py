@@ -119,12 +119,12 @@ class Source(Closing):
         Raises VariableMissingError, IndexError, and UnsupportedDtypeError for one with a fault.
         """
         info = self.info(name)
+        if info.fault is not None:
+            raise UnsupportedDtypeError(info.fault, file=self.path, variable=name)
         if first_element < 0 or count < 0 or first_element + count > info.element_count:
             raise IndexError(
                 f"elements {first_element} to {first_element + count} of {info.element_count}"
             )
-        if info.fault is not None:
-            raise UnsupportedDtypeError(info.fault, file=self.path, variable=name)
         return info
 
     def close(self) -> None:

@@ -223,6 +223,10 @@ class LogSource(Source):
             )
         return infos
 
+    def elements_of(self, name: str) -> NDArray[Any]:
+        """All values of a variable."""
+        return self._arrays[name]
+
     def facts(self, name: str) -> SeriesFacts | None:
         one = self.series.get(name) or self._labelled.get(name)
         return None if one is None else _Facts(self, one)

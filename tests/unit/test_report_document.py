@@ -14,6 +14,9 @@ import pytest
 from ciwrap.details import ChunkMap, IndexBox, Pattern, Picture, ShareMap, TreeLevel, cells_text
 from ciwrap.errors import WriteFailedError
 from ciwrap.model import (
+    DifferingInSeries,
+    NumberInText,
+    SeriesResult,
     CheckResult,
     ChunkRange,
     CommandOutcome,
@@ -104,6 +107,12 @@ def full_result() -> RunResult:
         differing_box=IndexBox((0, 1), (1, 3)),
         pattern=Pattern.CONSTANT_OFFSET,
         pattern_value=1.0,
+        series=SeriesResult(
+            (20, 20),
+            DifferingInSeries(NumberInText("1.0", 7, 3), NumberInText("nan", 8, 3), 4),
+            2,
+            is_too_fine=True,
+        ),
         details=Details(
             chunk_map=ChunkMap(20, 1, 1, (0, 1)),
             tree_levels=(TreeLevel(1, 1),),
