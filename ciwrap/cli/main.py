@@ -39,6 +39,7 @@ COMMANDS = {
     "check-ensemble": ("ciwrap.cli.check_ensemble", "Hold new runs against an ensemble."),
     "trend": ("ciwrap.cli.trend", "Say what moves from result to result."),
     "bisect": ("ciwrap.cli.bisect", "Find the commit that moved a number."),
+    "import": ("ciwrap.cli.import_command", "Make checks of the tests of other runners."),
     "values": ("ciwrap.cli.values", "Print what a configuration finds in a log."),
     "show": ("ciwrap.cli.show", "Print a golden as text (serves git diff)."),
     "doctor": ("ciwrap.cli.doctor", "Say what this installation can do and what troubles it."),

@@ -92,6 +92,7 @@ VALUE = Section(
     "LogValue",
     "A named value in a log.",
     {
+        "like": Key(TEXT, "one of the `patterns` of an included file, in place of a template"),
         "match": Key(TEXT, "template of its lines: literal text with {name}, {name:int}, {*}"),
         "regex": Key(TEXT, "regular expression of RE2 in place of a template (extra `log`)"),
         "line": Key(TEXT, "template without fields, of lines of which `column` is taken"),
@@ -138,11 +139,23 @@ STEP = Section(
     short_schema=_TEXT_ONLY,
 )
 
+COUNT = Section(
+    "LogCount",
+    "How many lines match.",
+    {
+        "match": Key(TEXT, "template of the lines", is_required=True),
+        "expect": Key(_EXPECT, "how many there have to be, in place of a golden"),
+        "range": Key(_RANGE, "how many there have to be at least and at most"),
+    },
+    short=lambda value: {"match": value} if isinstance(value, str) else value,
+    short_schema=_TEXT_ONLY,
+)
+
 LOG_KEYS = {
     "values": Key(MappingOf(VALUE), "log: named values by template"),
     "tables": Key(MappingOf(TABLE), "log: tables, whose columns become NAME.COLUMN"),
     "steps": Key(MappingOf(STEP), "log: lines that say which step a program is at"),
-    "counts": Key(MappingOf(TEXT), "log: how many lines match a template, exactly"),
+    "counts": Key(MappingOf(COUNT), "log: how many lines match a template, exactly"),
     "require": Key(TEXTS, "log: templates that some line has to match"),
     "forbid": Key(TEXTS, "log: templates that no line may match"),
 }
@@ -151,4 +164,12 @@ SOURCE_KEYS = {
     "include": Key(TEXTS, "log: files of such values, from the configuration's folder"),
 }
 
-LOG_VALUES = Section("LogValues", "A file of values that checks include.", LOG_KEYS)
+PATTERNS = "patterns"
+LOG_VALUES = Section(
+    "LogValues",
+    "A file of values that checks include.",
+    {
+        **LOG_KEYS,
+        PATTERNS: Key(MappingOf(VALUE), "values that are looked for where one is `like` them"),
+    },
+)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ciwrap.config.log_schema import LOG_KEYS, LOG_VALUES, SOURCE_KEYS
+from ciwrap.config.log_schema import LOG_KEYS, LOG_VALUES, PATTERNS, SOURCE_KEYS
 from ciwrap.config.nodes import Document, Location, read_document
 from ciwrap.config.settings import Expectation, VariableRule
 from ciwrap.logs.rules import make_rules
 from ciwrap.model import SETTINGS, SettingsLayer
-from ciwrap.model.forms import FormError
+from ciwrap.model.forms import FormError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -58,8 +59,30 @@ def log_check(
             here = (*location, "include", number)
             raise document.error(f"there is no file {name!r} to include", here)
         parts.append(_read(path, refuse))
-    _try_out(document, section, location, refuse, parts)
-    return _made_of([*parts, section])
+    patterns = {name: one for part in parts for name, one in (part[PATTERNS] or {}).items()}
+    try:
+        parts = [_alike(part, patterns) for part in (*parts, section)]
+        make_rules(_options(parts))
+    except FormError as error:
+        raise refuse(document, error, location) from None
+    return _made_of(parts)
+
+
+def _alike(part: Mapping[str, Any], patterns: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The part, its values that are like a pattern with what that says. Raises FormError."""
+    values = {}
+    for name, value in (part["values"] or {}).items():
+        like = value["like"]
+        if like is not None and like not in patterns:
+            raise FormError(
+                f"no included file has the pattern {like!r}",
+                ("values", name, "like"),
+                suggestion=nearest(like, list(patterns)),
+            )
+        base = {} if like is None else patterns[like]
+        own = {key: said for key, said in value.items() if said is not None or key not in base}
+        values[name] = {**base, **own, "like": None}
+    return {**part, "values": values}
 
 
 def preset(name: str, refuse: Refuse) -> Mapping[str, Any]:
@@ -73,6 +96,13 @@ def rules_of_preset(name: str, refuse: Refuse) -> dict[str, Any]:
 
 
 def _read(path: Path, refuse: Refuse) -> Mapping[str, Any]:
+    """The rules of a file, read once as long as it stays what it is."""
+    status = path.stat()
+    return _read_once(path, (status.st_mtime_ns, status.st_size, status.st_ino), refuse)
+
+
+@lru_cache(maxsize=16)
+def _read_once(path: Path, _: tuple[int, int, int], refuse: Refuse) -> Mapping[str, Any]:
     document = read_document(path.absolute())
     if document.value is None:
         raise document.error("holds no values")
@@ -80,27 +110,13 @@ def _read(path: Path, refuse: Refuse) -> Mapping[str, Any]:
         section = LOG_VALUES.from_text(document.value)
     except FormError as error:
         raise refuse(document, error, ()) from None
-    # Steps may be those of whoever includes the file.
+    # Steps may be those of whoever includes the file, and patterns say what is not looked for.
     plain = {key: value for key, value in _options([section]).items() if key != "values"}
     try:
         make_rules(plain)
     except FormError as error:
         raise refuse(document, error, ()) from None
     return section
-
-
-def _try_out(
-    document: Document,
-    section: Mapping[str, Any],
-    location: Location,
-    refuse: Refuse,
-    parts: list[Mapping[str, Any]],
-) -> None:
-    """Raises ConfigError, where its line is known, for rules that make no sense together."""
-    try:
-        make_rules(_options([*parts, section]))
-    except FormError as error:
-        raise refuse(document, error, location) from None
 
 
 def _options(parts: list[Mapping[str, Any]]) -> dict[str, Any]:
@@ -136,11 +152,13 @@ def _made_of(parts: list[Mapping[str, Any]]) -> LogCheck:
     for part in parts:
         for name, value in (part["values"] or {}).items():
             expected.pop(name, None)
-            if value["expect"] is not None:
-                expected[name] = Expectation(tuple(map(float, value["expect"])))
-            elif value["range"] is not None:
-                expected[name] = Expectation(None, *value["range"])
+            if (one := _expectation(value)) is not None:
+                expected[name] = one
             rules[name] = VariableRule(name, _said(value))
+        for name, count in (part["counts"] or {}).items():
+            expected.pop(name, None)
+            if (one := _expectation(count)) is not None:
+                expected[name] = one
         for name, table in (part["tables"] or {}).items():
             rules[name] = VariableRule(name, _said(table))
     exact = {*make_rules(options).label_names, *options.get("counts", {})}
@@ -150,6 +168,12 @@ def _made_of(parts: list[Mapping[str, Any]]) -> LogCheck:
         frozenset(exact),
         expected,
     )
+
+
+def _expectation(rule: Mapping[str, Any]) -> Expectation | None:
+    if rule["expect"] is not None:
+        return Expectation(tuple(map(float, rule["expect"])))
+    return None if rule["range"] is None else Expectation(None, *rule["range"])
 
 
 def _said(section: Mapping[str, Any]) -> SettingsLayer:

@@ -135,7 +135,11 @@ def make_rules(given: Mapping[str, Any]) -> LogRules:
         _each(given, "values", value),
         _each(given, "tables", _table),
         steps,
-        _each(given, "counts", lambda name, text: (name, _template(text))),
+        _each(
+            given,
+            "counts",
+            lambda name, said: (name, _template(_mapping(said, "match").get("match"))),
+        ),
         _templates(given, "require"),
         _templates(given, "forbid"),
     )
