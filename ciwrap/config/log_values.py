@@ -97,6 +97,7 @@ def rules_of_preset(name: str, refuse: Refuse) -> dict[str, Any]:
 
 def _read(path: Path, refuse: Refuse) -> Mapping[str, Any]:
     """The rules of a file, read once as long as it stays what it is."""
+    path = path.resolve()
     status = path.stat()
     return _read_once(path, (status.st_mtime_ns, status.st_size, status.st_ino), refuse)
 
