@@ -14,19 +14,19 @@ import pytest
 from ciwrap.details import ChunkMap, IndexBox, Pattern, Picture, ShareMap, TreeLevel, cells_text
 from ciwrap.errors import WriteFailedError
 from ciwrap.model import (
-    DifferingInSeries,
-    NumberInText,
-    SeriesResult,
     CheckResult,
     ChunkRange,
     CommandOutcome,
     Details,
     DifferingElement,
+    DifferingInSeries,
     ErrorBound,
     Evidence,
     Message,
     MessageLevel,
+    NumberInText,
     RunResult,
+    SeriesResult,
     VariableId,
     VariableResult,
     Verdict,
