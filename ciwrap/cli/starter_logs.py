@@ -30,10 +30,11 @@ checks:
 _TABLES = """\
     # A table by steps; its bounds were not measured.
     tables:
-      thermo: {header: "Step *", iteration: Step, duplicates: last}
+      thermo: {header: "Step *", end: "Loop time of", iteration: Step, duplicates: last}
 """
-# A line of names that begins with Step.
-_IS_TABLE = re.compile(rb"\s*Step\s+[A-Za-z_]\S*(\s+[A-Za-z_]\S*)*\s*$")
+# LAMMPS: a line of names that begins with Step, and the line after the rows.
+_IS_HEADER = re.compile(rb"\s*Step\s+[A-Za-z_]\S*(\s+[A-Za-z_]\S*)*\s*$")
+_IS_END = re.compile(rb"Loop time of ")
 
 
 def starter_for_logs(paths: Sequence[Path]) -> Starter:
@@ -48,7 +49,9 @@ def starter_for_logs(paths: Sequence[Path]) -> Starter:
             remedy="ciwrap init --logs run1.log run2.log",
         )
     found = _that_work(propose(_lines(paths[0]), _lines(paths[1])), paths)
-    has_table = all(any(map(_IS_TABLE.match, _lines(path))) for path in paths)
+    has_table = all(
+        any(map(one.match, _lines(path))) for path in paths for one in (_IS_HEADER, _IS_END)
+    )
     if not found and not has_table:
         raise NotComparableError(
             "the two logs have no number in common that is printed with 7 digits or more",
