@@ -56,7 +56,8 @@ def command(
     if logs:
         from ciwrap.cli.starter_logs import starter_for_logs
 
-        starter, left_out = starter_for_logs([Path(one) for one in outputs]), []
+        starter = starter_for_logs([Path(one) for one in outputs])
+        left_out: list[str] = []
     else:
         starter, left_out = starter_for(Path(), outputs)
     checks = tuple(

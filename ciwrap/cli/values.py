@@ -70,13 +70,16 @@ def _options(check_name: str | None, config_path: str | None, use: str | None) -
 
 def _found(source: LogSource) -> tuple[list[tuple[str, ...]], list[str]]:
     """A row for each value, and what is wrong with some."""
-    rows, problems = [], []
+    rows: list[tuple[str, ...]] = []
+    problems = []
     for name, series in source.series.items():
         values = source.elements_of(name)
         line = series.place(0)[0].line if series.count else None
         first, last = (str(values[0]), str(values[-1])) if series.count else ("", "")
         unit = " ".join(text for text, _ in series.units.values())
-        rows.append((name, str(series.count), first, f"{last} {unit}".strip(), str(line or "")))
+        rows.append(
+            (name, str(series.found_count), first, f"{last} {unit}".strip(), str(line or ""))
+        )
         if series.fault is not None:
             problems.append(f"{name}: {series.fault}")
     for counter in source.counters:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import os
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ def _matchers(path: Path) -> dict[str, dict[str, Any]]:
             named = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
         except (ValueError, TypeError):
             continue
-        order = ("pattern", "col", "regex", "abs_value", "first")
+        order: tuple[str, ...] = ("pattern", "col", "regex", "abs_value", "first")
         if call.func.id == "TextPresenceMatcher":
             order = ("text",)
         elif call.func.id != "GenericMatcher":
@@ -137,13 +138,14 @@ def _add_folder(
 
 def _tests(path: Path) -> dict[str, Any]:
     try:
-        import tomllib
+        tomllib = import_module("tomllib")
     except ModuleNotFoundError:
         raise UsageError("TOML is read with Python 3.11 or later", file=path) from None
     try:
-        return tomllib.loads(read_text(path))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        found: dict[str, Any] = tomllib.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"is no TOML: {error}", file=path) from None
+    return found
 
 
 def _add_test(

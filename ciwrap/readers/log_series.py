@@ -72,7 +72,13 @@ class Series:
         self._chosen: NDArray[np.int64] | None = None
 
     @property
+    def found_count(self) -> int:
+        """How many there are, whether or not they count."""
+        return len(self.values)
+
+    @property
     def count(self) -> int:
+        """How many count."""
         return len(self.values) if self._chosen is None else int(self._chosen.size)
 
     def fail(self, line: Line, at: int, problem: str) -> None:

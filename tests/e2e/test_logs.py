@@ -232,7 +232,10 @@ checks:
     (folder / "ciwrap.yaml").write_text(config, encoding="utf-8")
     code, out = run("values", "out.log")
     assert code == 0
-    assert [line.split()[0] for line in out.splitlines()] == ["name", "energy", "pot"]
+    rows = [line.split() for line in out.splitlines()]
+    assert [row[0] for row in rows] == ["name", "energy", "pot"]
+    # The last one is taken, and how many there are is told.
+    assert rows[2][1:4] == ["3", "-17.3", "-17.3"]
     (folder / "ciwrap.yaml").write_text(config.replace("like: P", "like: R"), encoding="utf-8")
     assert run("check")[0] == 2
 
