@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ciwrap.cli.options import json_option
+
 if TYPE_CHECKING:
     from ciwrap.cli.session import Session
 
@@ -19,6 +21,7 @@ _MOST_LISTED = 20
 @click.argument("source", metavar="PATH", type=click.Path())
 @click.option("--output", metavar="DIR", help="Where the files go; default: beside the tests.")
 @click.option("--dry-run", is_flag=True, help="Say what would be written, and write nothing.")
+@json_option
 @click.pass_obj
 def command(session: Session, kind: str, source: str, output: str | None, dry_run: bool) -> int:
     """Make a ciwrap.yaml for each folder of tests in PATH, and say what was not carried over.
@@ -29,6 +32,7 @@ def command(session: Session, kind: str, source: str, output: str | None, dry_ru
 
     Exit codes: 0 done, 2 usage.
     """
+    from ciwrap.cli.json_documents import ImportDocument, NotImported
     from ciwrap.report.text import plural, safe_text
 
     path = Path(source)
@@ -47,6 +51,19 @@ def command(session: Session, kind: str, source: str, output: str | None, dry_ru
     folder = Path(output) if output is not None else path if path.is_dir() else path.parent
     if not dry_run:
         found.write(folder)
+    session.emit_record(
+        ImportDocument(
+            1,
+            "import",
+            source,
+            not dry_run,
+            found.test_count,
+            found.carried_count,
+            tuple(found.files),
+            tuple(NotImported(one.what, one.reason) for one in found.left_out),
+            tuple(found.notes),
+        )
+    )
     say = session.console.print
     verb = "would be written" if dry_run else "written"
     say(f"{plural(found.test_count, 'test')}, {found.carried_count} carried over whole")

@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ciwrap.cli.options import json_option
 from ciwrap.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ciwrap.cli.json_documents import FoundValue
     from ciwrap.cli.session import Session
     from ciwrap.readers.log import LogSource
 
@@ -21,6 +25,7 @@ _TITLES = ("name", "matches", "first", "last", "line")
 @click.option("--check", "check_name", metavar="NAME", help="The check whose rules are tried.")
 @click.option("--config", "config_path", type=click.Path(), help="Where that check is configured.")
 @click.option("--use", metavar="CODE", help="Try shipped rules: cp2k, lammps, pyscf or qe.")
+@json_option
 @click.pass_obj
 def command(
     session: Session, file: str, check_name: str | None, config_path: str | None, use: str | None
@@ -33,17 +38,19 @@ def command(
     Exit codes: 0 all rules find something, 2 usage or configuration, 3 one finds nothing, or what
     it finds is no number.
     """
-    from ciwrap.readers.registry import reader_named
+    from ciwrap.cli.json_documents import ValuesDocument
+    from ciwrap.readers.log import LogReader
     from ciwrap.report.text import safe_text
 
     options = _options(check_name, config_path, use)
-    with reader_named("log").open(Path(file), options=options) as source:
-        rows, problems = _found(source)  # type: ignore[arg-type]
+    with LogReader().open(Path(file), options=options) as source:
+        found = tuple(_found(source))
+        problems = [f"{one.name}: {one.fault}" for one in found if one.fault is not None]
         problems += [str(error) for error in source.faults]
-        for line in _table(rows):
-            session.console.print(safe_text(line))
-        for text in (*source.notes, *problems):
-            session.console.print(safe_text(text))
+        told = (*source.notes, *problems)
+    session.emit_record(ValuesDocument(1, "values", file, found, told))
+    for line in (*_table(found), *told):
+        session.console.print(safe_text(line))
     return int(ExitCode.NOT_COMPARABLE if problems else ExitCode.MATCH)
 
 
@@ -68,29 +75,27 @@ def _options(check_name: str | None, config_path: str | None, use: str | None) -
     return dict(checks[0].options)
 
 
-def _found(source: LogSource) -> tuple[list[tuple[str, ...]], list[str]]:
-    """A row for each value, and what is wrong with some."""
-    rows: list[tuple[str, ...]] = []
-    problems = []
+def _found(source: LogSource) -> Iterator[FoundValue]:
+    """What each rule finds."""
+    from ciwrap.cli.json_documents import FoundValue
+
     for name, series in source.series.items():
         values = source.elements_of(name)
         line = series.place(0)[0].line if series.count else None
-        first, last = (str(values[0]), str(values[-1])) if series.count else ("", "")
-        unit = " ".join(text for text, _ in series.units.values())
-        rows.append(
-            (name, str(series.found_count), first, f"{last} {unit}".strip(), str(line or ""))
-        )
-        if series.fault is not None:
-            problems.append(f"{name}: {series.fault}")
+        ends = (str(values[0]), str(values[-1])) if series.count else (None, None)
+        unit = " ".join(text for text, _ in series.units.values()) or None
+        yield FoundValue(name, series.found_count, *ends, line, unit, series.fault)
     for counter in source.counters:
         line = None if counter.first is None else counter.first.number
-        rows.append((counter.name, str(counter.count), "", "", str(line or "")))
-    return rows, problems
+        yield FoundValue(counter.name, counter.count, None, None, line)
 
 
-def _table(rows: list[tuple[str, ...]]) -> list[str]:
+def _table(found: Iterable[FoundValue]) -> list[str]:
     """Columns side by side, names to the left, numbers to the right."""
-    lines = [_TITLES, *rows]
+    lines = [_TITLES]
+    for one in found:
+        last = " ".join(text for text in (one.last, one.unit) if text)
+        lines.append((one.name, str(one.matches), one.first or "", last, str(one.line or "")))
     widths = [max(len(line[at]) for line in lines) for at in range(len(_TITLES))]
     return [
         "  ".join(

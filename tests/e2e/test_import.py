@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 from command_line import call
-from e2e.cli_project import environment
+from e2e.cli_project import environment, validator
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,8 +49,13 @@ def cp2k(tmp_path: Path) -> Path:
 
 
 def test_cp2k(cp2k: Path) -> None:
-    code, out = run(cp2k, "import", "cp2k", ".")
+    code, out = run(cp2k, "import", "cp2k", ".", "--json", "import.json")
     assert code == 0
+    document = json.loads((cp2k / "import.json").read_text(encoding="utf-8"))
+    validator().validate(document)
+    left = [one["what"] for one in document["not_carried_over"]]
+    assert (document["tests"], document["carried_over"]) == (5, 3)
+    assert left == ["QS/regtest/run.inp", "QS/regtest/odd.inp"]
     assert "5 tests, 3 carried over whole" in out
     assert "QS/regtest/run.inp: is only run: it compares nothing" in out
     assert "QS/regtest/odd.inp: has the matcher 'X'" in out

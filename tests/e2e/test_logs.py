@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from command_line import call
-from e2e.cli_project import environment
+from e2e.cli_project import environment, validator
 
 DATA = Path(__file__).resolve().parents[1] / "data/logs"
 LOG = """\
@@ -247,8 +247,13 @@ def test_values_prints_what_is_found_and_ends_with_3_if_something_is_not(folder:
     assert rows["pot"] == ["3", "-17.1", "-17.3", "3"]
     assert rows["energy"] == ["1", "-17.160123456", "-17.160123456", "Ha", "1"]
     (folder / "out.log").write_text("nothing\n", encoding="utf-8")
-    code, out = run("values", "out.log")
+    code, out = run("values", "out.log", "--json", "values.json")
     assert code == 3
+    document = json.loads((folder / "values.json").read_text(encoding="utf-8"))
+    validator().validate(document)
+    faults = {one["name"]: one.get("fault") for one in document["values"]}
+    assert faults["pot"] == "values.pot finds nothing"
+    assert faults["warnings"] is None
     assert "values.pot finds nothing" in out
 
 
@@ -256,7 +261,7 @@ def test_values_prints_what_is_found_and_ends_with_3_if_something_is_not(folder:
     ("name", "use", "expected"),
     [
         ("cp2k.out", "cp2k", {"energy": 4, "md_potential": 3, "scf_steps": 4}),
-        ("log.lammps", "lammps", {"thermo.Step": 7, "thermo.Press": 7}),
+        ("log.lammps", "lammps", {"thermo.Step": 8, "thermo.Press": 8}),
         ("pyscf.log", "pyscf", {"scf": 1, "scf_cycle": 8, "ccsd": 1, "ccsd_t": 1, "mp2": 1}),
     ],
 )
