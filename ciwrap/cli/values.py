@@ -82,9 +82,10 @@ def _found(source: LogSource) -> Iterator[FoundValue]:
     for name, series in source.series.items():
         values = source.elements_of(name)
         line = series.place(0)[0].line if series.count else None
-        ends = (str(values[0]), str(values[-1])) if series.count else (None, None)
+        first = str(values[0]) if series.count else None
+        last = str(values[-1]) if series.count else None
         unit = " ".join(text for text, _ in series.units.values()) or None
-        yield FoundValue(name, series.found_count, *ends, line, unit, series.fault)
+        yield FoundValue(name, series.found_count, first, last, line, unit, series.fault)
     for counter in source.counters:
         line = None if counter.first is None else counter.first.number
         yield FoundValue(counter.name, counter.count, None, None, line)

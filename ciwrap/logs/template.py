@@ -28,7 +28,7 @@ from ciwrap.model.forms import FormError, cut
 KINDS = ("number", "int", "text")
 MOST_CHARACTERS = 2000
 # So often may a part of a template begin in a line without fitting there.
-MOST_ATTEMPTS = 1000
+MOST_ATTEMPTS = 200
 _PLACE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _IS_WORD = re.compile(r"[A-Za-z0-9_]")
