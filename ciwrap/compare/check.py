@@ -71,10 +71,11 @@ def arrangement_of(check: Check) -> Arrangement | None:
 class GoldenVariables:
     """What a golden holds, as one side of a comparison."""
 
-    def __init__(self, golden: StoredGolden) -> None:
+    def __init__(self, golden: StoredGolden, check: Check) -> None:
         self._labels = golden.manifest.labels
         self.variables = {golden_id(variable): variable for variable in golden.variables}
-        self.identities = self.variables.keys()
+        # What the configuration now says itself is no concern of the golden any more.
+        self.identities = {one for one in self.variables if check.expectation_of(one) is None}
 
     def labels(self, identity: VariableId) -> Labels | None:
         """None if the golden does not say."""
@@ -100,7 +101,7 @@ def check_outputs(
     """
     try:
         found = None
-        if check.expected:
+        if check.expected and not store.path(check.name).exists():
             # Only what is in the outputs tells whether a golden is needed beside.
             found = outputs_of(check)
             with Catalog(found, arrangement_of(check)) as catalog:
@@ -164,7 +165,7 @@ def check_catalog(
     work = Work(resources, progress)
     rules = Rules(check.settings_for, check.is_ignored, check.strict.variables)
     outcome = Outcome(errors=list(catalog.errors), notes=list(catalog.notes))
-    ours = GoldenVariables(golden)
+    ours = GoldenVariables(golden, check)
     both = pair_up(outcome, rules, ours, _Judged(check, catalog) if check.expected else catalog)
     progress.begin(
         f"checking {check.name}", sum(catalog.entries[one].info.byte_count for one in both)

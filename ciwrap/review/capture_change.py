@@ -68,6 +68,11 @@ def change_of_catalog(
         for identity in catalog.entries
         if not check.is_ignored(identity) and check.expectation_of(identity) is None
     ]
+    if not wanted and check.expected:
+        raise NotComparableError(
+            f"check {check.name!r} needs no golden: all of its values have 'expect' or 'range'",
+            remedy="`ciwrap check` compares them as they are",
+        )
     if not wanted:
         raise NotComparableError(
             f"check {check.name!r} has no variables to accept",

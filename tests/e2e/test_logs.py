@@ -171,6 +171,39 @@ checks:
     assert checked(folder, text().replace("converged", "x"))[0] == 3
 
 
+def test_a_golden_beside_expectations_counts_whatever_the_outputs_hold(folder: Path) -> None:
+    config = """\
+checks:
+  alone:
+    format: log
+    outputs: out.log
+    values: {e: {line: ENERGY, column: 4, expect: -17.160123456}}
+  run:
+    format: log
+    outputs: out.log
+    values:
+      energy: {match: "ENERGY| Total [{unit:text}]: {energy}", expect: -17.16, atol: 1e-3}
+      pot: {match: "E_pot {pot} {*}", optional: true}
+"""
+    (folder / "ciwrap.yaml").write_text(config, encoding="utf-8")
+    code, out = run("check", "run")
+    assert (code, "there is no golden" in out) == (3, True)
+    code, out = run("accept")  # of the one that needs a golden
+    assert code == 0, out
+    assert not (folder / "golden/alone.golden").exists()
+    assert run("check")[0] == 0
+    # What the golden holds may not vanish because a rule is optional.
+    (folder / "out.log").write_text(text().replace("E_pot", "x"), encoding="utf-8")
+    assert run("check")[0] == 3
+    # An expectation takes the golden's place.
+    (folder / "out.log").write_text(text(), encoding="utf-8")
+    closed = config.replace("optional: true", "range: [-18, -17]")
+    (folder / "ciwrap.yaml").write_text(closed, encoding="utf-8")
+    assert run("check")[0] == 0
+    code, out = run("accept", "alone")
+    assert (code, "needs no golden" in out) == (3, True)
+
+
 @pytest.mark.parametrize(
     ("combine", "new", "code"),
     [("both", "100.5", 1), ("either", "100.5", 0), ("sum", "101.05", 0), ("either", "101.05", 1)],
