@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,12 @@ import numpy as np
 from ciwrap.arrays.values import Values
 from ciwrap.compare.judge import compare_values
 from ciwrap.compare.law import begun, not_comparable
-from ciwrap.errors import CiwrapError, UnsupportedDtypeError, VariableMissingError
+from ciwrap.errors import (
+    CiwrapError,
+    DtypeMismatchError,
+    UnsupportedDtypeError,
+    VariableMissingError,
+)
 from ciwrap.model import ErrorBound, VariableId
 
 if TYPE_CHECKING:
@@ -54,6 +60,7 @@ def _judge(
     try:
         if np.dtype(info.dtype).kind not in "iuf":
             raise UnsupportedDtypeError("is text, and a number is expected")
+        _refuse_fractions(expected, info.dtype)
         new = catalog.values(identity)
         reference = _Expected(new, expected)
         if expected.values is None:
@@ -85,9 +92,41 @@ class _Expected(Values):
             return self._numbers[first_element : first_element + count]
         if self._expected.values is not None:
             return np.full(count, self._expected.values[0], dtype=self.dtype)
-        low, high = self._expected.low, self._expected.high
         values = self._new.read(first_element, count)
-        nearest = np.clip(values, low, high)
+        if values.dtype.kind != "f":
+            limits = np.iinfo(values.dtype)
+            low, high = _whole_range(self._expected, values.dtype)
+            whole: NDArray[Any] = np.clip(values, max(low, limits.min), min(high, limits.max))
+            return whole
+        ends = self._expected.low, self._expected.high
+        nearest = np.clip(values, *ends)
         # What is no number is in no range.
-        fallback = low if np.isfinite(low) else high
+        fallback = ends[0] if np.isfinite(ends[0]) else ends[1]
         return np.where(np.isnan(nearest), fallback, nearest).astype(values.dtype)
+
+
+def _whole_range(expected: Expectation, dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The whole numbers of a range that the dtype holds."""
+    limits = np.iinfo(dtype)
+    low = math.ceil(expected.low) if math.isfinite(expected.low) else int(limits.min)
+    high = math.floor(expected.high) if math.isfinite(expected.high) else int(limits.max)
+    return low, high
+
+
+def _refuse_fractions(expected: Expectation, dtype: str) -> None:
+    """Raises DtypeMismatchError if whole numbers are found where others are expected."""
+    if np.dtype(dtype).kind == "f":
+        return
+    for number in expected.values or ():
+        if not math.isfinite(number) or number != round(number) or abs(number) >= 1 << 53:
+            raise DtypeMismatchError(
+                f"is a whole number, but {number:g} is expected",
+                remedy="mend 'expect', or take it as a number: {name} in place of {name:int}",
+            )
+    if expected.values is None:
+        limits = np.iinfo(dtype)
+        low, high = _whole_range(expected, np.dtype(dtype))
+        if low > high or low > limits.max or high < limits.min:
+            raise DtypeMismatchError(
+                "is a whole number, and none lies within the range", remedy="mend 'range'"
+            )

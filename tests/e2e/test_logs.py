@@ -171,6 +171,25 @@ checks:
     assert checked(folder, text().replace("converged", "x"))[0] == 3
 
 
+@pytest.mark.parametrize(
+    ("rule", "code"),
+    [
+        ("expect: 12", 0),
+        ("expect: 12.5", 3),  # never cut to 12
+        ("expect: 1e300", 3),
+        ("range: [11.5, 12.5]", 0),
+        ("range: [12.5, null]", 1),
+        ("range: [null, 11.9]", 1),
+        ("range: [12.2, 12.8]", 3),
+    ],
+)
+def test_whole_numbers_against_fractions(folder: Path, rule: str, code: int) -> None:
+    value = f'values: {{n: {{match: "converged in {{n:int}} steps", {rule}}}}}'
+    config = f"checks: {{run: {{format: log, outputs: out.log, {value}}}}}\n"
+    (folder / "ciwrap.yaml").write_text(config, encoding="utf-8")
+    assert checked(folder, text())[0] == code
+
+
 def test_a_golden_beside_expectations_counts_whatever_the_outputs_hold(folder: Path) -> None:
     config = """\
 checks:
