@@ -53,7 +53,8 @@ class Regex:
             ) from None
         named = {number: name for name, number in self._pattern.groupindex.items()}
         groups = named or ({1: value} if self._pattern.groups and needs_group else {})
-        if needs_group and not groups:
+        is_data = [_as_text(name) not in (STEP, _UNIT) for name in groups.values()]
+        if needs_group and not (any(is_data) if value != STEP else groups):
             raise ConfigError(
                 "has no group (...) around the number", file=path, key=f"values.{value}.regex"
             )

@@ -235,8 +235,14 @@ def test_regular_expressions_need_re2_and_run_in_linear_time(
         assert source.info("two.y").labels == (("unit", "Ha"),)
     with pytest.raises(ConfigError, match=r"RE2 knows no \(\?="):
         opened(tmp_path, text, values={"e": {"regex": r"x(?= )(\d)"}})
-    with pytest.raises(ConfigError, match="no group"):
-        opened(tmp_path, text, values={"e": {"regex": r"x"}})
+    for without in (r"x", r"x (?P<iteration>\d+)", r"(?P<unit>Ha)"):
+        with pytest.raises(ConfigError, match="no group"):
+            opened(tmp_path, text, values={"e": {"regex": without}})
+    steps = {"s": {"regex": r"x (\d)"}}
+    with opened(
+        tmp_path, text, values={"e": {"match": "y {e}", "step": "s"}}, steps=steps
+    ) as source:
+        assert values(source, "e.step") == [1, 3]
     monkeypatch.setitem(__import__("sys").modules, "re2", None)
     with pytest.raises(ReaderPluginError, match=r"ciwrap\[log\]"):
         opened(tmp_path, text, values={"e": {"regex": r"x (\d)"}})
