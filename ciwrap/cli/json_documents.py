@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from ciwrap.bisect.document import BisectDocument
-from ciwrap.ensemble.document import CaptureEnsembleDocument, EnsembleDocument
+from ciwrap.ensemble.document import CaptureEnsembleDocument
 from ciwrap.golden.manifest import Count, Root
 from ciwrap.golden.show import ShownVariable
 from ciwrap.model import RunResult
@@ -20,6 +20,7 @@ from ciwrap.report.document_schema import document_schema
 from ciwrap.review.accept_document import AcceptDocument
 from ciwrap.timing.document import TimingDocument
 from ciwrap.trend.document import TrendDocument
+from ciwrap.variability.document import VariabilityDocument
 
 
 class _Document(msgspec.Struct, frozen=True):
@@ -222,8 +223,8 @@ DOCUMENTS = (
     TimingDocument,
     BisectDocument,
     TrendDocument,
+    VariabilityDocument,
     CaptureEnsembleDocument,
-    EnsembleDocument,
     RepeatResult,
 )
 

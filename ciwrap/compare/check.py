@@ -52,6 +52,7 @@ def outputs_of(check: Check) -> FoundOutputs:
         format_name=check.format,
         options=check.options,
         exclude=check.exclude,
+        formats=check.formats,
     )
 
 
@@ -123,7 +124,10 @@ def _unless_changed(result: CheckResult, seen: Any, found: FoundOutputs) -> Chec
     """The result. Raises StillWrittenError if a file has changed since it was looked at."""
     change = change_since(seen, found.files)
     if change is None:
-        return replace(result, excluded_files=len(found.excluded))
+        notes = [Message(MessageLevel.NOTE, text) for text in found.notes]
+        return replace(
+            result, excluded_files=len(found.excluded), messages=(*result.messages, *notes)
+        )
     raise StillWrittenError(
         f"an output was written while it was being compared: {change}",
         remedy="let the program finish first, then check again",

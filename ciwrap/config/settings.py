@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from ciwrap.model.formats import FormatRule
+
 GLOB_CHARACTERS = frozenset("*?[")
 CONFIG_NAME = "ciwrap.yaml"
 DEFAULT_GOLDEN_DIR = "golden"
@@ -112,6 +114,16 @@ class FactorSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PerturbSettings:
+    """Which input files are perturbed for each run, as globs, and by how much; None for as much as
+    their type asks for.
+    """
+
+    files: tuple[str, ...]
+    relative: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RepeatSettings:
     """How `ciwrap repeat` runs the command. reference: "first" or "golden"; factors: all that
     `--vary` can name; design: as in `ciwrap.statistics.factors`, None: as their number asks.
@@ -121,6 +133,7 @@ class RepeatSettings:
     reference: str = "first"
     factors: tuple[FactorSettings, ...] = ()
     design: str | None = None
+    perturb: PerturbSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,12 +170,15 @@ class Expectation:
 class Check:
     """One check: which outputs to take and how to judge them.
 
-    outputs and exclude are relative to `root`, the configuration's folder. layers: defaults and the
+    outputs and exclude are relative to `root`, the configuration's folder. formats: readers of some
+    files, the first that fits counts; format: of all others. layers: defaults and the
     check's own keys. duplicates: which counts of a variable, or of a row's id, that is there twice:
-    "error", "first" or "last". until_iteration: the last one to compare. line: where the check
-    begins in the configuration, for messages. value_rules: what is said of values where
-    their templates are; these, exact_names (steps and counts, equal whatever the bounds are) and
-    expected (values that no golden is needed for) are by the names that a file has for them.
+    "error", "first" or "last". until_iteration: the last one to compare. ensemble: globs of
+    folders, each of which holds these outputs of a run; the golden is then of their statistics.
+    line: where the check begins in the configuration, for messages. value_rules: what is said of
+    values where their templates are; these, exact_names (steps and counts, equal whatever the
+    bounds are) and expected (values that no golden is needed for) are by the names that a file has
+    for them.
     """
 
     name: str
@@ -171,6 +187,7 @@ class Check:
     exclude: tuple[str, ...] = ()
     layout: str | None = None
     format: str | None = None
+    formats: tuple[FormatRule, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     command: CommandSettings | None = None
     ignore: tuple[str, ...] = ()
@@ -181,6 +198,7 @@ class Check:
     line: int | None = None
     duplicates: str = "error"
     until_iteration: int | None = None
+    ensemble: tuple[str, ...] = ()
     value_rules: tuple[VariableRule, ...] = ()
     exact_names: frozenset[str] = frozenset()
     expected: Mapping[str, Expectation] = field(default_factory=dict)

@@ -6,6 +6,7 @@ numbers are plain Python numbers, never NumPy scalars.
 
 from ciwrap.model.coverage import Coverage
 from ciwrap.model.divergence import Divergence, DivergenceKind
+from ciwrap.model.ensemble import EnsembleFacts, Shift
 from ciwrap.model.results import CheckResult, CommandOutcome, Message, MessageLevel, RunResult
 from ciwrap.model.rules import (
     ErrorBound,
@@ -20,6 +21,7 @@ from ciwrap.model.variable_result import (
     Details,
     DifferingElement,
     DifferingInSeries,
+    MovedElement,
     NumberInText,
     SeriesResult,
     VariableResult,
@@ -60,11 +62,14 @@ __all__ = [
     "DifferingInSeries",
     "Divergence",
     "DivergenceKind",
+    "EnsembleFacts",
     "Message",
     "MessageLevel",
+    "MovedElement",
     "NumberInText",
     "RunResult",
     "SeriesResult",
+    "Shift",
     "VariableResult",
     "Verdict",
 ]

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ciwrap.details import SHARE_CLASSES
+from ciwrap.details import BOUND_CLASS, SHARE_CLASSES, SUSPECT
 from ciwrap.model import Verdict
 from ciwrap.report.findings import box_words, check_title, leading
 from ciwrap.report.iteration_charts import (
@@ -21,6 +21,7 @@ from ciwrap.report.iteration_charts import (
     timeline,
 )
 from ciwrap.report.text import grouped_number, percent_text, safe_name
+from ciwrap.report.where import where_text
 from ciwrap.report.wording import headline, used_share, variable_is_exact
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Group:
     @property
     def worst(self) -> VariableResult:
         """The one that is furthest beyond its bound."""
-        bad = [result for result in self.results if result.verdict is Verdict.DIFFER]
+        bad = [result for result in self.results if result.verdict.is_alarm]
         return max(
             bad or self.results, key=lambda one: (sortable_share(one), one.suspect_chunks or 0)
         )
@@ -71,7 +72,7 @@ class Group:
 
     @property
     def differing(self) -> tuple[VariableResult, ...]:
-        return tuple(result for result in self.results if result.verdict is Verdict.DIFFER)
+        return tuple(result for result in self.results if result.verdict.is_alarm)
 
     @property
     def is_history(self) -> bool:
@@ -116,34 +117,8 @@ def groups_of(run: RunResult) -> list[Group]:
 
 
 def where_words(group: Group) -> str:
-    """When and on which ranks it does not match: `from iteration 7 on, ranks 1 and 2`."""
-    bad = [result for result in group.results if result.verdict is not Verdict.MATCH]
-    if not group.is_history or not bad:
-        return ""
-    iterations = sorted({one.iteration for one in group.results if one.iteration is not None})
-    hit = sorted({one.iteration for one in bad if one.iteration is not None})
-    words = []
-    if hit:
-        after = [iteration for iteration in iterations if iteration >= hit[0]]
-        if len(hit) == 1:
-            words.append(f"in iteration {hit[0]} only" if len(iterations) > 1 else "")
-        elif hit == iterations:
-            words.append(f"in all {len(hit)} iterations")
-        elif hit == after:
-            words.append(f"from iteration {hit[0]} on")
-        else:
-            words.append(f"in {len(hit)} of {len(iterations)} iterations, first in {hit[0]}")
-    ranks = sorted({one.rank for one in group.results if one.rank is not None})
-    hit_ranks = sorted({one.rank for one in bad if one.rank is not None})
-    if len(ranks) > 1 and hit_ranks:
-        if hit_ranks == ranks:
-            words.append("on both ranks" if len(ranks) == 2 else f"on all {len(ranks)} ranks")
-        elif len(hit_ranks) == 1:
-            words.append(f"on rank {hit_ranks[0]} only")
-        else:
-            some = ", ".join(map(str, hit_ranks[:6])) + (" ..." if len(hit_ranks) > 6 else "")
-            words.append(f"on ranks {some}")
-    return ", ".join(word for word in words if word)
+    """When and on which ranks it does not match: `from iteration 7 on, on ranks 1 and 2`."""
+    return where_text(group.results)
 
 
 def timeline_of(group: Group) -> Markup | None:
@@ -187,6 +162,8 @@ def cell_of(result: VariableResult) -> int:
     if result.verdict is Verdict.NOT_COMPARABLE:
         return CELL_NOT_COMPARABLE
     share = result.max_bound_share
+    if result.verdict is Verdict.SUSPECT:
+        return SUSPECT
     if result.verdict is Verdict.DIFFER and (share is None or math.isinf(share)):
         return CELL_DIFFER
     if share is None:
@@ -199,7 +176,9 @@ def cell_of(result: VariableResult) -> int:
 _CELL_ORDER = (
     CELL_NONE,
     CELL_MATCH,
-    *range(SHARE_CLASSES),
+    *range(BOUND_CLASS),
+    SUSPECT,
+    *range(BOUND_CLASS, SHARE_CLASSES),
     CELL_DIFFER,
 )
 
@@ -242,7 +221,7 @@ def _point(iteration: int, results: Iterable[VariableResult]) -> Point:
     is_beyond = is_unknown = False
     for one in results:
         share = one.max_bound_share
-        if one.verdict is Verdict.DIFFER:
+        if one.verdict.is_alarm:
             is_beyond = True
             is_unknown |= share is None
         elif share is None:
@@ -303,6 +282,8 @@ def row_of(number: int, group: Group) -> Row:
 
 
 def _share_words(group: Group) -> str:
+    if group.verdict is Verdict.SUSPECT:
+        return "may be beyond"
     if any(result.max_bound_share is None for result in group.differing):
         return "beyond" if group.share is None or group.share <= 1 else f"> {_percent(group.share)}"
     return "" if group.share is None else _percent(group.share)

@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "repository": {"errors", "interrupts"},
     "worktrees": {"errors", "golden", "repository"},
     "environment": {"errors", "repository", "_core"},
-    "bisect": {*TOOLS, "model", "config", "repository", "worktrees"},
+    "bisect": {*TOOLS, "model", "config", "report", "repository", "worktrees"},
     "details": set(),
     "timeline": {"details"},
     "model": {"errors", "details", "timeline"},
@@ -42,7 +42,7 @@ MAY_IMPORT = {
     "compare": {
         *TOOLS,
         *("details", "timeline", "model", "config", "arrays", "trees", "readers"),
-        *("catalog", "captures", "golden", "environment", "_core"),
+        *("catalog", "captures", "golden", "environment", "interrupts", "_core"),
     },
     "api": {*TOOLS, "model", "arrays", "trees", "readers", "golden", "compare", "_core"},
     "pytest_plugin": {
@@ -80,6 +80,7 @@ MAY_IMPORT = {
         *("details", "model", "config", "arrays", "catalog", "golden", "compare", "report"),
         "statistics",
     },
+    "variability": {*TOOLS, "details", "model", "readers", "report", "statistics", "timing"},
     "testing": {"errors", "arrays", "readers"},
     "demo": {*TOOLS, "model", "config", "trees", "golden", "compare", "report", "_demo"},
     "review": {
@@ -93,7 +94,7 @@ MAY_IMPORT = {
         *("model", "config", "trees", "readers", "catalog", "captures"),
         *("golden", "details", "report", "compare", "review"),
         *("running", "statistics", "repeat", "timing", "bisect", "trend"),
-        *("ensemble", "importers", "logs"),
+        *("ensemble", "importers", "logs", "variability"),
         *("interrupts", "repository"),
         *("demo", "environment", "_core"),
     },
@@ -108,6 +109,7 @@ ONLY_IN = {
     "msgspec": {
         *("catalog", "captures", "documents", "golden", "compare", "report", "action", "review"),
         *("cli", "repeat", "timing", "bisect", "trend", "ensemble"),
+        "variability",
     },
     "pytest": {"testing", "pytest_plugin"},
     "hypothesis": {"testing"},

@@ -24,6 +24,7 @@ from ciwrap.model import (
     Evidence,
     Message,
     MessageLevel,
+    MovedElement,
     NumberInText,
     RunResult,
     SeriesResult,
@@ -92,6 +93,10 @@ def full_result() -> RunResult:
         suspect_chunks=1,
         suspect_ranges=(ChunkRange(0, 19, (0, 0), (3, 4), 1),),
         suspect_range_count=1,
+        solved_chunks=1,
+        moved_elements=(
+            MovedElement((0, 3), "nan", "1.0", "1.5", "real", 0.5, math.inf, is_beyond=True),
+        ),
         max_abs_difference=1.0,
         max_abs_index=(1, 1),
         mean_abs_difference=0.05,
@@ -134,7 +139,7 @@ def full_result() -> RunResult:
     )
     unsure = VariableResult(
         name="vx",
-        verdict=Verdict.DIFFER,
+        verdict=Verdict.SUSPECT,
         evidence=Evidence.RESIDUES,
         element_count=100,
         differing_count_at_least=0,
@@ -199,7 +204,7 @@ def test_full_result_uses_every_field_of_the_model() -> None:
         values = [getattr(variable, name) for variable in check.variables]
         assert any(value not in (None, ()) for value in values), name
     for name in CheckResult.__dataclass_fields__:
-        if name not in ("test_id", "variant", "history"):
+        if name not in ("test_id", "variant", "history", "ensemble"):
             assert getattr(check, name) not in (None, (), {}), name
 
 
