@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ciwrap import _core
+    from ciwrap.arrays.series import SeriesFacts
 
 DEFAULT_SLAB_BYTES = 4 << 20
 
@@ -125,6 +126,11 @@ class Values(Shaped, ABC):
     @property
     def text(self) -> TextRules | None:
         """How the bytes are compared if they are a text; None if they are elements."""
+        return None
+
+    @property
+    def series(self) -> SeriesFacts | None:
+        """Steps and places of the elements, where they were found one by one in a text."""
         return None
 
     @property

@@ -127,6 +127,10 @@ class Variables:
         self._refuse_change(identity)
         return self.catalog.values(identity, mask)
 
+    def is_series(self, identity: VariableId) -> bool:
+        """Whether the variable was found element by element in a text, which is at hand."""
+        return not self.captured and self.catalog.is_series(identity)
+
     def is_aligned(self, identity: VariableId) -> bool:
         """Whether the variable's rows are put in order."""
         return self.side.arrangement is not None and self.catalog.is_aligned(identity)

@@ -171,6 +171,49 @@ class PruneDocument(_Document, frozen=True):
     deleted: tuple[str, ...]
 
 
+class FoundValue(msgspec.Struct, frozen=True):
+    """What a rule finds. matches: how many, whichever count. first, last: of those that count, as
+    text. line: of the first. fault: why it cannot be compared.
+    """
+
+    name: str
+    matches: Count
+    first: str | None
+    last: str | None
+    line: Count | None
+    unit: str | None = None
+    fault: str | None = None
+
+
+class ValuesDocument(_Document, frozen=True):
+    """What the rules of a log find in a file."""
+
+    kind: Literal["values"]
+    path: str
+    values: tuple[FoundValue, ...]
+    problems: tuple[str, ...]
+
+
+class NotImported(msgspec.Struct, frozen=True):
+    """A test, or a part of one, that was not carried over, and why."""
+
+    what: str
+    reason: str
+
+
+class ImportDocument(_Document, frozen=True):
+    """What import made of somebody's tests. tests: how many there are; carried_over: whole."""
+
+    kind: Literal["import"]
+    source: str
+    written: bool
+    tests: Count
+    carried_over: Count
+    files: tuple[str, ...]
+    not_carried_over: tuple[NotImported, ...]
+    notes: tuple[str, ...]
+
+
 DOCUMENTS = (
     RunResult,
     AcceptDocument,
@@ -181,6 +224,8 @@ DOCUMENTS = (
     DemoDocument,
     RejectDocument,
     PruneDocument,
+    ValuesDocument,
+    ImportDocument,
     TimingDocument,
     BisectDocument,
     TrendDocument,

@@ -203,8 +203,10 @@ class _Run:
             has_fill_values=bool(settings.fill_values),
         )
         try:
-            refuse_other_labels(signature.labels, other.labels, RUNS)
-            is_plain = settings.has_own_trees and not ours.is_aligned(identity)
+            is_series = ours.is_series(identity) and theirs.is_series(identity)
+            if not is_series:
+                refuse_other_labels(signature.labels, other.labels, RUNS)
+            is_plain = settings.has_own_trees and not is_series and not ours.is_aligned(identity)
             is_plain &= not signature.is_text
             if is_plain and signature == other and math.prod(other.shape) > 0:
                 self._trees.compare(Pair(result, settings, ours, theirs))

@@ -27,7 +27,10 @@ from ciwrap.model.variable_result import (
     ChunkRange,
     Details,
     DifferingElement,
+    DifferingInSeries,
     MovedElement,
+    NumberInText,
+    SeriesResult,
     VariableResult,
 )
 from ciwrap.model.variable_settings import (
@@ -63,6 +66,7 @@ __all__ = [
     "Coverage",
     "Details",
     "DifferingElement",
+    "DifferingInSeries",
     "Divergence",
     "DivergenceKind",
     "EnsembleFacts",
@@ -70,7 +74,9 @@ __all__ = [
     "Message",
     "MessageLevel",
     "MovedElement",
+    "NumberInText",
     "RunResult",
+    "SeriesResult",
     "Shift",
     "VariableResult",
     "Verdict",

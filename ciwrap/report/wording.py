@@ -241,7 +241,7 @@ def detail_lines(
     if variable.first_differences:
         first = variable.first_differences[0]
         line = (
-            f"first at {index_text(first.index)}: {sides[0]} {safe_name(first.golden)},"
+            f"first at {place_words(variable)}: {sides[0]} {safe_name(first.golden)},"
             f" {sides[1]} {safe_name(first.new)}"
         )
         if first.abs_difference is not None:
@@ -257,6 +257,20 @@ def detail_lines(
     if variable.differing_count is None and variable.suspect_ranges:
         lines.append(_ranges_line(variable))
     return lines
+
+
+def place_words(variable: VariableResult) -> str:
+    """Where the first differing element is: `[12]`, in a text `[12] (step 3, line 88)`."""
+    where = index_text(variable.first_differences[0].index)
+    first = None if variable.series is None else variable.series.first_differing
+    if first is None:
+        return where
+    parts = [] if first.step is None else [f"step {first.step}"]
+    if first.new.line is not None:
+        parts.append(f"line {first.new.line}, column {first.new.column}")
+    if first.golden.line is not None:
+        parts.append(f"against line {first.golden.line}, column {first.golden.column}")
+    return f"{where} ({', '.join(parts)})".strip() if parts else where
 
 
 def variable_is_exact(variable: VariableResult) -> bool:
