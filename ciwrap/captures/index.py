@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from ciwrap import _core
 from ciwrap.arrays.values import Shaped
+from ciwrap.captures.bounds import CaptureHeader
 from ciwrap.captures.container import Section
 from ciwrap.catalog.files import Digest, SourceFile, Whole
 from ciwrap.errors import CiwrapError, CorruptCaptureError
@@ -178,8 +179,9 @@ class Directory(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(slots=True)
 class CaptureIndex:
-    """The checkpoints of a capture, by (iteration, rank)."""
+    """The checkpoints of a capture, by (iteration, rank), and what it says of itself."""
 
+    header: CaptureHeader
     checkpoints: dict[CheckpointKey, Directory] = field(default_factory=dict)
 
     @property

@@ -16,12 +16,14 @@ from ciwrap.errors import (
     CorruptCaptureError,
     OutputMissingError,
     UnsupportedFormatError,
+    UsageError,
 )
 from ciwrap.readers.layout import FoundOutputs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ciwrap.captures.bounds import CaptureHeader
     from ciwrap.captures.index import CapturedCheckpoint, CaptureIndex, CheckpointKey
     from ciwrap.catalog.files import SourceFile
     from ciwrap.catalog.rows import Arrangement
@@ -44,6 +46,7 @@ class Side:
     verify_checksums: bool = False
     fault: CiwrapError | None = None  # why a capture that is there is not used
     arrangement: Arrangement | None = None
+    header: CaptureHeader | None = None  # of the capture, whether or not its trees are of use
 
     @property
     def excluded_files(self) -> int:
@@ -121,7 +124,8 @@ def open_side(
 
     capture_path: where it is; then it has to be there (raises OutputMissingError and the other
     errors of `CaptureFile`). Else it is looked for inside and beside the run, and one that cannot
-    be read is a `fault` of the side.
+    be read is a `fault` of the side. Raises UsageError if checksums are to be verified that nobody
+    has taken.
     """
     side = Side(run, found, by_checkpoint(found), verify_checksums=verify_checksums)
     if not use_capture:
@@ -146,6 +150,13 @@ def open_side(
                 raise
             side.fault = error
             continue
-        side.capture = capture
+        side.capture, side.header = capture, side.index.header
+        if verify_checksums and not side.header.has_checksums:
+            side.close()
+            raise UsageError(
+                "--verify-checksums, but the capture has no checksums of its files",
+                file=path,
+                remedy="capture the run with --checksums, or compare with --no-captures",
+            )
         break
     return side

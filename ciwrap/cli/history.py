@@ -183,6 +183,11 @@ def compare_sides(
             )
             stack.callback(side.close)
             sides.append(side)
+        if history["verify_checksums"] and not any(side.capture for side in sides):
+            raise UsageError(
+                "--verify-checksums, but neither run has a capture",
+                remedy="leave it out: all data are read anyway",
+            )
         differences = None
         if history["list_path"] is not None:
             target = Path(history["list_path"])

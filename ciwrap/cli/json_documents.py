@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -20,6 +20,9 @@ from ciwrap.report.document_schema import document_schema
 from ciwrap.review.accept_document import AcceptDocument
 from ciwrap.timing.document import TimingDocument
 from ciwrap.trend.document import TrendDocument
+
+if TYPE_CHECKING:
+    from ciwrap.captures.bounds import BoundRow
 
 
 class _Document(msgspec.Struct, frozen=True):
@@ -49,11 +52,28 @@ class WithoutTree(msgspec.Struct, frozen=True):
     reason: str
 
 
+class CapturedBound(msgspec.Struct, frozen=True):
+    """What was asked for of some variables. dtype, names: null for whatever there is."""
+
+    atol: float
+    rtol: float
+    ulps: Count
+    equal_nan: bool
+    fill_values: tuple[float, ...]
+    dtype: str | None
+    names: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, row: BoundRow) -> CapturedBound:
+        return cls(*msgspec.structs.astuple(row))
+
+
 class CaptureDocument(_Document, frozen=True):
     """What capture did with each checkpoint of a run.
 
     identity: a digest of all that the capture holds. captured, kept, dropped: iteration and rank of
-    checkpoints; dropped are those that are gone from the run.
+    checkpoints; dropped are those that are gone from the run. bounds: of the capture as a whole;
+    bounds_from: who asked for them.
     """
 
     kind: Literal["capture"]
@@ -65,6 +85,8 @@ class CaptureDocument(_Document, frozen=True):
     dropped: tuple[tuple[int | None, int | None], ...]
     left_alone: tuple[CheckpointFault, ...]
     without_tree: tuple[WithoutTree, ...]
+    bounds_from: str | None
+    bounds: tuple[CapturedBound, ...]
     variable_count: Count
     bytes_read: Count
     capture_bytes: Count

@@ -11,7 +11,6 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ciwrap.captures.capture_trees import with_bound_of
 from ciwrap.captures.checkpoint import Look, Variables
 from ciwrap.catalog.rows import refuse_other_ids
 from ciwrap.compare.by_data import ByData
@@ -175,7 +174,7 @@ class _Run:
         except CiwrapError as error:
             self._fail(result, error)
             return
-        settings = self._settings_of(identity, ours, theirs)
+        settings = self._rules.settings_for(identity, signature.dtype)
         result = replace(
             result,
             bound=settings.bound,
@@ -192,17 +191,6 @@ class _Run:
                 self._whole(identity, ours, theirs, settings, result.source_path)
         except CiwrapError as error:
             self._fail(result, error)
-
-    def _settings_of(
-        self, identity: VariableId, ours: Variables, theirs: Variables
-    ) -> VariableSettings:
-        settings = self._rules.settings_for(identity, ours.signature(identity).dtype)
-        if self._rules.bounds_are_given:
-            return settings
-        for one in (ours.captured.get(identity), theirs.captured.get(identity)):
-            if one is not None and one.plain is not None:
-                return with_bound_of(settings, one)
-        return settings
 
     def _whole(
         self,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ciwrap.captures.checkpoint import Variables
 from ciwrap.captures.index import key_order
 from ciwrap.catalog.catalog import no_reader
+from ciwrap.compare.bounds_used import rules_between, with_bound_notes
 from ciwrap.compare.comparer import Comparer
 from ciwrap.compare.outcome import HistoryOptions, Outcome
 from ciwrap.compare.pairing import Nothing, pair_up
@@ -55,10 +56,12 @@ def compare_histories(
 ) -> CheckResult:
     """Compares two runs, or two files; raises UsageError, all else is in the result.
 
+    Where nobody asks for a bound, that of a capture holds, for all checkpoints.
     differences: takes every differing element; raises WriteFailedError then. spread: hands the
     checkpoints, biggest first, to several processes.
     """
     options = HistoryOptions() if options is None else options
+    rules = rules_between(rules, golden, new)
     if options.detail_bytes > 0 and _is_large(golden, new):
         options = replace(options, detail_bytes=0)
     # Rows that are aligned by an id, perhaps across ranks, are a matter of whole runs.
@@ -88,7 +91,7 @@ def compare_histories(
             outcome.add(one_sided(golden, new, rules, keys))
     finally:
         progress.end()
-    result = finish(name, outcome, golden, new, rules)
+    result = with_bound_notes(finish(name, outcome, golden, new, rules), rules)
     return replace(
         result,
         golden_path=golden_path,

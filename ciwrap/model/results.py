@@ -69,6 +69,8 @@ class CheckResult:
     golden_environment: what the golden was made with. environment: of merged results, what this
     check ran with. test_id: pytest's id of the test that made the check. variant: the kind of
     machine that the golden is for; None for every one. history: of two runs with checkpoints.
+    bounds_from: who asked for the bounds of two runs (`given`, `check NAME`, `A's capture`, `none
+    given`).
 
     ignored_variables: all that `ignore` names, on either side. left_out_variables: those that the
     golden side holds and the configuration left out, by `ignore`, or because they are gone from the
@@ -106,6 +108,7 @@ class CheckResult:
     test_id: str | None = None
     variant: str | None = None
     history: HistoryFacts | None = None
+    bounds_from: str | None = None
 
     def __post_init__(self) -> None:
         if self.verdict is not Verdict.MATCH:

@@ -20,6 +20,7 @@ from ciwrap.report.text import (
 )
 from ciwrap.report.timelines import divergence_lines, timeline_lines
 from ciwrap.report.wording import (
+    bounds_line,
     command_ending,
     detail_lines,
     evidence_words,
@@ -135,6 +136,8 @@ def _check_head(check: CheckResult) -> Text:
 def _render_check(check: CheckResult, console: Console, limit: int | None, verbose: bool) -> None:
     if check.command is not None:
         _render_command(check.command, console)
+    if check.bounds_from is not None:
+        console.print(Text(f"    {bounds_line(check)}"))
     for message in check.messages:
         render_message(message, console, indent=4)
     good = [variable for variable in check.variables if variable.verdict is Verdict.MATCH]
