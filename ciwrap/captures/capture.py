@@ -108,8 +108,9 @@ def capture_run(
     Checkpoints whose files look as they did are kept unread; those whose files have gone are
     dropped. The bound and the size of chunks are the capture's as a whole: what nobody asks for is
     as in `against`, or else as it was. rebuild: begin anew. Raises UsageError, also if something
-    else is asked for than the capture was made with, and nothing of it is to be begun anew, WriteFailedError, LockBusyError, and the errors
-    of opening `against`; what cannot be captured is in the report.
+    else is asked for than the capture was made with and it is not to be begun anew,
+    WriteFailedError, LockBusyError, and the errors of opening `against`; what cannot be captured is
+    in the report.
     """
     started = time.monotonic()
     options = CaptureOptions() if options is None else options

@@ -276,7 +276,7 @@ def _bounds_of(
         return Bounds.of_rules(rules), rules
     bounds = Bounds.of_header(inherited)
     if theirs is not None:
-        bounds.origin = f"the capture given with --against ({theirs.origin} there)"
+        bounds.origin = "taken from --against"
     return bounds, rules_with(rules, bounds, "a capture")
 
 

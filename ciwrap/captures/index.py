@@ -15,7 +15,6 @@ from msgspec import Meta
 
 from ciwrap import _core
 from ciwrap.arrays.values import Shaped
-from ciwrap.captures.bounds import CaptureHeader
 from ciwrap.captures.container import Section
 from ciwrap.catalog.files import Digest, SourceFile, Whole
 from ciwrap.errors import CiwrapError, CorruptCaptureError
@@ -24,6 +23,7 @@ from ciwrap.model import VariableId
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ciwrap.captures.bounds import CaptureHeader
     from ciwrap.captures.container import CaptureFile
 
 CheckpointKey = tuple[int | None, int | None]

@@ -12,7 +12,9 @@ from ciwrap.cli.capture import own_files
 from ciwrap.cli.history import (
     compare_sides,
     history_options,
+    refuse_with_fingerprints,
     refuse_without_folders,
+    with_layout_of,
 )
 from ciwrap.cli.options import (
     json_option,
@@ -52,12 +54,15 @@ def command(
 ) -> int:
     """Compare file or folder A with B, element by element where trees leave any doubt.
 
-    Without bounds the numbers have to be equal, or within the bound that folder A was captured
-    with. A value v of B differs from g of A unless |v - g| <= atol + rtol * |g|. In folders, files
-    are paired by iteration, rank and name; captures (`ciwrap capture`) save most of the reading.
+    A and B can be captures, too (RUN.tree, or a folder that holds nothing but .ciwrap.tree): then
+    what trees alone settle is compared. Without bounds the numbers have to be equal, or within the
+    bound that A was captured with. A value v of B differs from g of A unless
+    |v - g| <= atol + rtol * |g|. In folders, files are paired by iteration, rank and name; captures
+    (`ciwrap capture`) save most of the reading.
 
     Exit codes: 0 match, 1 differ, 2 usage, 3 could not compare.
     """
+    from ciwrap.captures.fingerprints import fingerprint_of
     from ciwrap.cli.progress import progress_bar
     from ciwrap.model import RunResult
     from ciwrap.readers.registry import is_output_folder
@@ -65,21 +70,25 @@ def command(
     rules = chosen.make_rules()
     started = time.monotonic()
     ours, theirs = Path(golden), Path(new)
+    prints = [fingerprint_of(path) for path in (ours, theirs)]
     is_folder = [
-        path.is_dir() and not is_output_folder(path, chosen.format_name) for path in (ours, theirs)
+        one is not None or (path.is_dir() and not is_output_folder(path, chosen.format_name))
+        for path, one in zip((ours, theirs), prints, strict=True)
     ]
     if ours.exists() and theirs.exists() and is_folder[0] != is_folder[1]:
         raise UsageError(
             f"{golden} is a {'folder' if is_folder[0] else 'file'}, {new} is not",
             remedy="give two files or two folders",
         )
+    refuse_with_fingerprints(history, prints)
     if not is_folder[0]:
         refuse_without_folders(history)
     captures = (history["capture_a"], history["capture_b"])
+    placed = with_layout_of(chosen, prints)
     sides = [
         # Two single arrays are held against each other whatever their files are called.
-        chosen.outputs_of(path, leave_out=own_files(path, *captures), name=ours.stem)
-        for path in (ours, theirs)
+        one or placed.outputs_of(path, leave_out=own_files(path, *captures), name=ours.stem)
+        for path, one in zip((ours, theirs), prints, strict=True)
     ]
     with progress_bar() as progress:
         ending = compare_sides(
@@ -110,16 +119,21 @@ def command(
     return code
 
 
-def _shared_files(names: tuple[str, str], sides: Sequence[FoundOutputs]) -> tuple[Message, ...]:
+def _shared_files(
+    names: tuple[str, str], sides: Sequence[FoundOutputs | Path]
+) -> tuple[Message, ...]:
     """A warning of files that are on both sides, under whatever names: they match whatever they
     hold.
     """
-    from ciwrap.catalog.files import inodes_of
+    from ciwrap.catalog.files import inode_of, inodes_of
     from ciwrap.model import Message, MessageLevel
     from ciwrap.report.text import plural, safe_name
 
     # The comparison has told of what is gone.
-    shared = len(inodes_of(sides[0].files) & inodes_of(sides[1].files))
+    ours, theirs = (
+        {inode_of(one)} if isinstance(one, Path) else inodes_of(one.files) for one in sides
+    )
+    shared = len(ours & theirs)
     if not shared:
         return ()
     one, other = (safe_name(name) for name in names)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from ciwrap.bisect.document import BisectDocument
+from ciwrap.captures.show import ShownCapture
 from ciwrap.ensemble.document import CaptureEnsembleDocument, EnsembleDocument
 from ciwrap.golden.manifest import Count, Root
 from ciwrap.golden.show import ShownVariable
@@ -35,6 +36,13 @@ class ShowDocument(_Document, frozen=True):
     kind: Literal["show"]
     root: Root
     variables: tuple[ShownVariable, ...]
+
+
+class ShowCaptureDocument(_Document, frozen=True):
+    """What a capture says of itself, and its table of variables."""
+
+    kind: Literal["show-capture"]
+    capture: ShownCapture
 
 
 class CheckpointFault(msgspec.Struct, frozen=True):
@@ -191,6 +199,7 @@ DOCUMENTS = (
     AcceptDocument,
     CaptureDocument,
     ShowDocument,
+    ShowCaptureDocument,
     DoctorDocument,
     InitDocument,
     DemoDocument,

@@ -39,7 +39,7 @@ COMMANDS = {
     "check-ensemble": ("ciwrap.cli.check_ensemble", "Hold new runs against an ensemble."),
     "trend": ("ciwrap.cli.trend", "Say what moves from result to result."),
     "bisect": ("ciwrap.cli.bisect", "Find the commit that moved a number."),
-    "show": ("ciwrap.cli.show", "Print a golden as text (serves git diff)."),
+    "show": ("ciwrap.cli.show", "Print a golden or a capture as text (serves git diff)."),
     "doctor": ("ciwrap.cli.doctor", "Say what this installation can do and what troubles it."),
     "demo": ("ciwrap.cli.demo", "See it work: a noisy simulation, its golden, and a defect."),
 }

@@ -17,7 +17,13 @@ from ciwrap.compare.by_data import ByData
 from ciwrap.compare.by_trees import ByTrees, Pair
 from ciwrap.compare.circle import Circle
 from ciwrap.compare.detailed import add_details
-from ciwrap.compare.fit import RUNS, in_one_dtype, refuse_other_labels
+from ciwrap.compare.fit import (
+    RUNS,
+    in_one_dtype,
+    refuse_misfit,
+    refuse_other_dtype,
+    refuse_other_labels,
+)
 from ciwrap.compare.judge import compare_values
 from ciwrap.compare.law import begun, not_comparable
 from ciwrap.compare.outcome import HistoryOptions, Outcome
@@ -185,7 +191,9 @@ class _Run:
         try:
             refuse_other_labels(signature.labels, other.labels, RUNS)
             is_plain = settings.has_own_trees and not ours.is_aligned(identity)
-            if is_plain and signature == other and math.prod(other.shape) > 0:
+            has_data = ours.has_data and theirs.has_data
+            has_elements = math.prod(other.shape) > 0
+            if is_plain and signature == other and (has_elements or not has_data):
                 self._trees.compare(Pair(result, settings, ours, theirs))
             else:
                 self._whole(identity, ours, theirs, settings, result.source_path)
@@ -201,6 +209,10 @@ class _Run:
         source_path: str | None,
     ) -> None:
         """In the general way: masks, aligned rows, other dtypes or shapes, arrays of nothing."""
+        if not (ours.has_data and theirs.has_data):
+            one, other = ours.signature(identity), theirs.signature(identity)
+            refuse_misfit(one, other, RUNS, is_strict=settings.strict_shape)
+            refuse_other_dtype(one, other, RUNS)
         golden = ours.values(identity, settings.mask)
         new = theirs.values(identity, settings.mask)
         orders = ours.order_of(identity), theirs.order_of(identity)

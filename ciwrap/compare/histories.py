@@ -18,6 +18,7 @@ from ciwrap.compare.tally import RUNS, check_result
 from ciwrap.compare.timelines import history_facts
 from ciwrap.compare.work import Work
 from ciwrap.errors import NotComparableError, UsageError
+from ciwrap.model import Message, MessageLevel
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
@@ -76,6 +77,11 @@ def compare_histories(
                 )
         for side in (golden, new):
             side.take_whole(rules.arrangement)
+    if rules.arrangement is not None and (golden.is_fingerprint or new.is_fingerprint):
+        raise UsageError(
+            "rows are aligned, or copies chosen, which captures know nothing of",
+            remedy="give the runs themselves",
+        )
     keys = sorted({*golden.groups, *new.groups}, key=key_order)
     shared = [key for key in keys if key in golden.groups and key in new.groups]
     started = time.monotonic()
@@ -164,6 +170,7 @@ def one_sided(golden: Side, new: Side, rules: Rules, keys: Iterable[CheckpointKe
 def finish(name: str, outcome: Outcome, golden: Side, new: Side, rules: Rules) -> CheckResult:
     """The check's result of all that was found."""
     messages = []
+    notes = [fingerprint_note(side) for side in (golden, new) if side.is_fingerprint]
     for side in (golden, new):
         outcome.errors += [no_reader(path) for path in side.found.unmatched]
         if side.fault is not None:
@@ -179,10 +186,21 @@ def finish(name: str, outcome: Outcome, golden: Side, new: Side, rules: Rules) -
         error = NotComparableError(f"was not compared: {reason}", variable=key_text(key))
         outcome.errors.append(error)
     check = check_result(name, outcome, rules, RUNS, messages=messages)
+    check = replace(check, messages=(*check.messages, *notes))
     check = replace(check, excluded_files=sum(side.excluded_files for side in (golden, new)))
     if golden.is_single and not any(one.iteration is not None for one in check.variables):
         return check
     return replace(check, history=history_facts(check, outcome))
+
+
+def fingerprint_note(side: Side) -> Message:
+    """What is told of a run of which there is a capture alone."""
+    header = side.header
+    made = "" if header is None else f" of {header.made_at}, by ciwrap {header.made_by}"
+    return Message(
+        MessageLevel.NOTE,
+        f"{side.run} is a fingerprint{made}: what its trees leave open stays open",
+    )
 
 
 def key_text(key: CheckpointKey) -> str:
