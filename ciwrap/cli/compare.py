@@ -17,6 +17,7 @@ from ciwrap.cli.history import (
     with_layout_of,
 )
 from ciwrap.cli.options import (
+    json_detail_option,
     json_option,
     report_option,
     resource_options,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 @rule_options
 @history_options
 @json_option
+@json_detail_option
 @report_option
 @verbose_option
 @resource_options

@@ -6,7 +6,14 @@ numbers are plain Python numbers, never NumPy scalars.
 
 from ciwrap.model.coverage import Coverage
 from ciwrap.model.divergence import Divergence, DivergenceKind
-from ciwrap.model.results import CheckResult, CommandOutcome, Message, MessageLevel, RunResult
+from ciwrap.model.results import (
+    CheckResult,
+    CommandOutcome,
+    Message,
+    MessageLevel,
+    RunResult,
+    Unlisted,
+)
 from ciwrap.model.rules import (
     ErrorBound,
     Evidence,
@@ -54,6 +61,7 @@ __all__ = [
     "Message",
     "MessageLevel",
     "RunResult",
+    "Unlisted",
     "VariableResult",
     "Verdict",
 ]

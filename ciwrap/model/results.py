@@ -11,6 +11,7 @@ from collections.abc import Mapping  # noqa: TC003
 from dataclasses import dataclass, field
 from enum import Enum
 
+from ciwrap.details import Number  # noqa: TC001
 from ciwrap.model.coverage import Coverage, coverage_of
 from ciwrap.model.divergence import Divergence, earliest
 from ciwrap.model.rules import VariableId  # noqa: TC001
@@ -58,6 +59,30 @@ class CommandOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Unlisted:
+    """Variables that a document counts and does not list.
+
+    match, differ, not_comparable: how many have which verdict. max_drift_share: the largest share
+    of its bound that any of them used up, where known. coverage: of all variables, listed or not.
+    """
+
+    match: int
+    differ: int
+    not_comparable: int
+    coverage: Coverage
+    max_drift_share: Number | None = None
+
+    @property
+    def counts(self) -> dict[Verdict, int]:
+        """How many have which verdict; every verdict is a key."""
+        return {
+            Verdict.MATCH: self.match,
+            Verdict.DIFFER: self.differ,
+            Verdict.NOT_COMPARABLE: self.not_comparable,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class CheckResult:
     """One check: a golden (or the first side) against what a run left (or the second side).
 
@@ -70,7 +95,8 @@ class CheckResult:
     check ran with. test_id: pytest's id of the test that made the check. variant: the kind of
     machine that the golden is for; None for every one. history: of two runs with checkpoints.
     bounds_from: who asked for the bounds of two runs (`given`, `check NAME`, `A's capture`, `none
-    given`).
+    given`). unlisted: variables that `--json-detail` leaves out. By default these are, of more than
+    1,000 variables, those that match, and those that do not beyond the first 20,000.
 
     ignored_variables: all that `ignore` names, on either side. left_out_variables: those that the
     golden side holds and the configuration left out, by `ignore`, or because they are gone from the
@@ -109,21 +135,33 @@ class CheckResult:
     variant: str | None = None
     history: HistoryFacts | None = None
     bounds_from: str | None = None
+    unlisted: Unlisted | None = None
 
     def __post_init__(self) -> None:
         if self.verdict is not Verdict.MATCH:
             return
-        if Verdict.worst(variable.verdict for variable in self.variables) is not Verdict.MATCH:
+        verdicts = {variable.verdict for variable in self.variables}
+        if self.unlisted is not None:
+            verdicts |= {verdict for verdict, count in self.unlisted.counts.items() if count}
+        if Verdict.worst(verdicts) is not Verdict.MATCH:
             raise ValueError(f"check {self.name}: a match although not every variable matches")
 
     @property
     def coverage(self) -> Coverage:
         """What the verdict rests on, and what was not compared."""
-        return coverage_of(self)
+        return coverage_of(self) if self.unlisted is None else self.unlisted.coverage
+
+    @property
+    def variable_count(self) -> int:
+        """How many variables there are, listed or not."""
+        unlisted = 0 if self.unlisted is None else sum(self.unlisted.counts.values())
+        return len(self.variables) + unlisted
 
     @property
     def is_history(self) -> bool:
         """Whether there is more than one iteration, so that something can be the first."""
+        if self.unlisted is not None and self.history is not None:
+            return True
         return len({variable.iteration for variable in self.variables} - {None}) > 1
 
     @property
@@ -144,6 +182,8 @@ class CheckResult:
         """The largest share of its bound that any variable used up, where known."""
         shares = [v.max_drift_share for v in self.variables if v.max_drift_share is not None]
         shares += [v.max_bound_share for v in self.variables if v.max_bound_share is not None]
+        if self.unlisted is not None and self.unlisted.max_drift_share is not None:
+            shares.append(self.unlisted.max_drift_share)
         return max(shares, default=None)
 
 
@@ -185,4 +225,6 @@ class RunResult:
         for check in self.checks:
             for variable in check.variables:
                 counts[variable.verdict] += 1
+            for verdict, count in (check.unlisted.counts if check.unlisted else {}).items():
+                counts[verdict] += count
         return counts

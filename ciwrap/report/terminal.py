@@ -102,7 +102,7 @@ def _render_hint(result: RunResult, console: Console) -> None:
 
 
 def _title(result: RunResult) -> Text:
-    total = sum(len(check.variables) for check in result.checks)
+    total = sum(check.variable_count for check in result.checks)
     text = Text()
     text.append(*_WORDS[result.verdict])
     if result.verdict is Verdict.MATCH:

@@ -123,6 +123,13 @@ def where_words(group: Group) -> str:
     iterations = sorted({one.iteration for one in group.results if one.iteration is not None})
     hit = sorted({one.iteration for one in bad if one.iteration is not None})
     words = []
+    ranks = sorted({one.rank for one in group.results if one.rank is not None})
+    hit_ranks = sorted({one.rank for one in bad if one.rank is not None})
+    if group.check.unlisted is not None:
+        # How many others there are is not known of each variable.
+        words = [f"in {len(hit)} iterations, first in {hit[0]}"] if len(hit) > 1 else []
+        words += [f"on {len(hit_ranks)} ranks"] if len(hit_ranks) > 1 else []
+        return ", ".join(words)
     if hit:
         after = [iteration for iteration in iterations if iteration >= hit[0]]
         if len(hit) == 1:
@@ -133,8 +140,6 @@ def where_words(group: Group) -> str:
             words.append(f"from iteration {hit[0]} on")
         else:
             words.append(f"in {len(hit)} of {len(iterations)} iterations, first in {hit[0]}")
-    ranks = sorted({one.rank for one in group.results if one.rank is not None})
-    hit_ranks = sorted({one.rank for one in bad if one.rank is not None})
     if len(ranks) > 1 and hit_ranks:
         if hit_ranks == ranks:
             words.append("on both ranks" if len(ranks) == 2 else f"on all {len(ranks)} ranks")
