@@ -96,7 +96,7 @@ class CheckResult:
     machine that the golden is for; None for every one. history: of two runs with checkpoints.
     bounds_from: who asked for the bounds of two runs (`given`, `check NAME`, `A's capture`, `none
     given`). unlisted: variables that `--json-detail` leaves out. By default these are, of more than
-    1,000 variables, those that match, and those that do not beyond the first 20,000.
+    1,000 variables, those that match, and those that do not beyond the first 10,000.
 
     ignored_variables: all that `ignore` names, on either side. left_out_variables: those that the
     golden side holds and the configuration left out, by `ignore`, or because they are gone from the

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 Detail = Literal["summary", "differing", "all"]
 # A check of up to so many variables is listed whole; of more, each is listed briefly.
 MOST_WHOLE = 1000
-# Some half a kilobyte each.
-MOST_LISTED = 20_000
+# Some 1.5 kB each.
+MOST_LISTED = 10_000
 
 
 def with_detail(run: RunResult, detail: Detail) -> RunResult:
