@@ -22,7 +22,13 @@ from ciwrap.model.rules import (
     number_text,
 )
 from ciwrap.model.strictness import STRICT_KEYS, Strictness, StrictVariables
-from ciwrap.model.variable_result import ChunkRange, Details, DifferingElement, VariableResult
+from ciwrap.model.variable_result import (
+    ChunkRange,
+    Details,
+    DifferingElement,
+    MovedElement,
+    VariableResult,
+)
 from ciwrap.model.variable_settings import (
     BOUND_PARTS,
     NO_ALIGNMENT,
@@ -60,6 +66,7 @@ __all__ = [
     "DivergenceKind",
     "Message",
     "MessageLevel",
+    "MovedElement",
     "RunResult",
     "Unlisted",
     "VariableResult",

@@ -62,11 +62,13 @@ class CommandOutcome:
 class Unlisted:
     """Variables that a document counts and does not list.
 
-    match, differ, not_comparable: how many have which verdict. max_drift_share: the largest share
-    of its bound that any of them used up, where known. coverage: of all variables, listed or not.
+    match, suspect, differ, not_comparable: how many have which verdict. max_drift_share: the
+    largest share of its bound that any of them used up, where known. coverage: of all variables,
+    listed or not.
     """
 
     match: int
+    suspect: int
     differ: int
     not_comparable: int
     coverage: Coverage
@@ -77,6 +79,7 @@ class Unlisted:
         """How many have which verdict; every verdict is a key."""
         return {
             Verdict.MATCH: self.match,
+            Verdict.SUSPECT: self.suspect,
             Verdict.DIFFER: self.differ,
             Verdict.NOT_COMPARABLE: self.not_comparable,
         }

@@ -105,6 +105,7 @@ def _counted(check: CheckResult, left_out: Iterable[VariableResult]) -> Unlisted
                 share = known
     return Unlisted(
         match=counts[Verdict.MATCH],
+        suspect=counts[Verdict.SUSPECT],
         differ=counts[Verdict.DIFFER],
         not_comparable=counts[Verdict.NOT_COMPARABLE],
         max_drift_share=share,

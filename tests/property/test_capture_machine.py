@@ -259,7 +259,7 @@ class CaptureMachine(RuleBasedStateMachine):
             beyond = sum(map(partial(differs_scalar, bound=near), ours[key], theirs[key]))
             if result.verdict is Verdict.MATCH:
                 assert not wanted, result
-            if result.verdict is Verdict.DIFFER:
+            if result.verdict.is_alarm:
                 assert beyond, result
             if repr(ours[key]) == repr(theirs[key]) and result.verdict is not Verdict.MATCH:
                 assert "was made" in str(result.reason), result
