@@ -23,6 +23,7 @@ from benchmarks import (
     busy_machine,
     demo_noise,
     element_comparison,
+    ensemble_commands,
     ensembles,
     false_alarms,
     golden_check,
@@ -30,10 +31,13 @@ from benchmarks import (
     golden_writing,
     measure,
     pytest_plugin,
+    repeat_size,
     repeated_runs,
     solving,
     timing_pairs,
     tree_building,
+    variability_maps,
+    written_bounds,
 )
 
 if TYPE_CHECKING:
@@ -111,6 +115,27 @@ def _sections(options: argparse.Namespace) -> dict[str, Section]:
             lambda: repeated_runs.run(runs=10, further=8 if quick else 200),
             repeated_runs.table,
         ),
+        "written-bounds": Section(
+            "Bounds that `ciwrap repeat --write-bounds` writes for real programs, and further runs",
+            lambda: written_bounds.run(
+                runs=10, further=3 if quick else 50, names=("mpi",) if quick else ()
+            ),
+            written_bounds.table,
+        ),
+        "repeat-size": Section(
+            "`ciwrap repeat` over large runs",
+            lambda: repeat_size.run(
+                data_bytes=(1 << 26) if quick else (1 << 30), runs=3 if quick else 10
+            ),
+            repeat_size.table,
+        ),
+        "ensemble-commands": Section(
+            "An ensemble of Lorenz-96 by commands alone, 24 features, tested at 1 %",
+            lambda: ensemble_commands.run(
+                trials=3 if quick else 200, changed_trials=1 if quick else 20
+            ),
+            ensemble_commands.table,
+        ),
         "golden-sizes": Section(
             "Size of a golden file",
             lambda: golden_sizes.run(data_bytes=size),
@@ -151,6 +176,15 @@ def _sections(options: argparse.Namespace) -> dict[str, Section]:
             "The ensemble test on Lorenz-96, 24 features, with another forcing",
             lambda: ensembles.run(trials=100 if quick else 1000),
             ensembles.table,
+        ),
+        "variability-maps": Section(
+            "Maps of variability: 810 synthetic configurations of 40 runs with two peaks",
+            lambda: variability_maps.run(
+                splits=1 if quick else 5,
+                configurations=5 if quick else 50,
+                rounds=1 if quick else 10,
+            ),
+            variability_maps.table,
         ),
         "tree-building": Section(
             f"Building the tree of {size >> 20} MiB in memory",

@@ -268,6 +268,12 @@ class UnsupportedFormatError(NotComparableError, ValueError):
     slug = "unsupported-format"
 
 
+class UnreadFileError(UnsupportedFormatError):
+    """A file that nobody has said how to read. Many of them are told of in one line."""
+
+    slug = "unread-file"
+
+
 class UnsupportedDtypeError(NotComparableError, TypeError):
     """A variable of a type that has no defined comparison."""
 

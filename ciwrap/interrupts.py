@@ -41,6 +41,13 @@ def later_interrupts() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def endings_call(function: Callable[[int], None]) -> Iterator[None]:
+    """Ctrl-C, SIGTERM and SIGHUP within do nothing but call the function with their number."""
+    with _handled_by(lambda number, _: function(number)):
+        yield
+
+
+@contextlib.contextmanager
 def _handled_by(handler: Callable[[int, FrameType | None], Any]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # signals go to the main thread alone

@@ -2,7 +2,8 @@
 
 `*` and `?` stay within one path component, `[...]` is a set of characters, `**/` crosses any number
 of folders and `**` anything. `{iteration}` and `{rank}` stand for digits (`:d` may follow),
-`{name}` for one or more characters of one component.
+`{name}` for one or more characters of one component. `{*}` stands for what differs from run to
+run, as the number of a job does: within one component, and left out of names.
 """
 
 from __future__ import annotations
@@ -86,12 +87,14 @@ class PathPattern:
         return self._field(special[1:-1])
 
     def _field(self, body: str) -> str:
+        if body == "*":
+            return r"[^/]*?"
         name, _, kind = body.partition(":")
         if name not in _FIELDS or (":" in body and (kind != "d" or name == "name")):
             raise ConfigError(
                 f"{self.text!r} has an unknown field {{{body}}}",
                 key=self._key,
-                remedy="the fields are {iteration:d}, {rank:d} and {name}",
+                remedy="the fields are {iteration:d}, {rank:d}, {name} and {*}",
             )
         if name in self.fields:
             raise ConfigError(f"{self.text!r} has the field {{{name}}} twice", key=self._key)
@@ -138,6 +141,15 @@ class PathPattern:
                 last = stop
         text += found.string[last:end]
         return text.strip("/") if last == first else text.strip("/" + _TRIMMED)
+
+
+def file_glob(text: str, key: str) -> PathPattern:
+    """A glob that means files: of any folder, unless it names one; all below one that ends in '/'.
+
+    Raises ConfigError.
+    """
+    text = text + "**" if text.endswith("/") else text
+    return PathPattern(text, anywhere="/" not in text.removesuffix("/**"), key=key)
 
 
 def _number(found: re.Match[str], name: str) -> int:

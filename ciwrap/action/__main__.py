@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ciwrap.action.gate import gate
-from ciwrap.action.inputs import read_inputs
+from ciwrap.action.inputs import MEASURES, read_inputs
 from ciwrap.action.runner import Runner, command_line
 from ciwrap.errors import CiwrapError, one_line
 
@@ -45,6 +45,10 @@ def _compare(step: str) -> int:
         from ciwrap.action.update import run_update
 
         run_update(inputs, runner)
+    elif step in MEASURES:
+        from ciwrap.action.measure import run_measure
+
+        run_measure(inputs, runner)
     else:
         return _with_token(step, inputs, runner)
     return 0

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from ciwrap.action.artifact import fetch
 from ciwrap.action.merge import merge_folders
-from ciwrap.action.outcome import MATCH
 from ciwrap.action.render import markdown
 from ciwrap.action.runner import cut_markdown, say
+from ciwrap.action.status import GOOD
 from ciwrap.errors import UsageError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def comment_on_run(inputs: Inputs, runner: Runner, api: Api) -> str:
         outcome = merge_folders(folders, inputs)
         can_accept = any((one / "pending").is_dir() for one in folders)
     body = comment_body(markdown(outcome, inputs), run, runner, inputs, can_accept=can_accept)
-    put_comment(body, number, runner.repository, api, only_if_there=outcome.status == MATCH)
+    put_comment(body, number, runner.repository, api, only_if_there=outcome.status in GOOD)
     return outcome.status
 
 

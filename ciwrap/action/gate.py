@@ -6,16 +6,26 @@ from typing import TYPE_CHECKING
 
 from ciwrap.action.inputs import FailOn
 from ciwrap.action.runner import command_line
+from ciwrap.action.status import ERROR, GOOD, NOT_COMPARABLE, STATUSES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# The worse, the later. A status that is none of these counts as an error.
-_ORDER = ("match", "differ", "not-comparable", "error")
-_FROM = {FailOn.DIFFER: 1, FailOn.NOT_COMPARABLE: 2, FailOn.ERROR: 3, FailOn.NEVER: len(_ORDER)}
+# What fails, by the input. A status that is none of STATUSES counts as an error.
+_FAILS = {
+    FailOn.DIFFER: STATUSES[STATUSES.index("inconsistent") :],
+    FailOn.NOT_COMPARABLE: (NOT_COMPARABLE, ERROR),
+    FailOn.ERROR: (ERROR,),
+    FailOn.NEVER: (),
+}
 _WORDS = {
     "match": "every number that was compared is within its error bound",
-    "differ": "numbers moved beyond their error bounds",
+    "consistent": "no number differs, and the statistics of the runs are those of the ensemble",
+    "done": "what was measured is in the job summary",
+    "slower": "side B takes longer than side A, by the margin or more",
+    "inconsistent": "the statistics of the runs are not those of the ensemble",
+    "suspect": "numbers may be beyond their error bounds: the goldens keep too little to tell",
+    "differ": "numbers are beyond their error bounds",
     "not-comparable": "something was not compared, which is never a match",
     "error": "ciwrap came to no result",
 }
@@ -23,17 +33,16 @@ _WORDS = {
 
 def gate(status: str, fail_on: FailOn, environment: Mapping[str, str]) -> int:
     """The exit code of the job's last step."""
-    known = status if status in _ORDER else "error"
+    known = status if status in STATUSES else ERROR
     compared = environment.get("CIWRAP_COMPARED", "")
     if known == "match" and not (compared.isdigit() and int(compared) > 0):
         # A match of nothing is none, whoever says so.
-        known = "not-comparable"
-    failed = _ORDER.index(known) >= _FROM[fail_on]
+        known = NOT_COMPARABLE
     text = f"{known.replace('-', ' ')}: {_WORDS[known]}"
-    if failed:
+    if known in _FAILS[fail_on]:
         print(command_line("error", text, title="ciwrap"))
         return 1
-    if known != "match":
+    if known not in GOOD:
         print(command_line("warning", f"{text}; fail-on: {fail_on.value}", title="ciwrap"))
     else:
         print(text)

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PREFIX = "CIWRAP_INPUT_"
-MODES = ("check", "update", "merge", "comment", "accept")
+MEASURES = ("repeat", "time", "trend")
+MODES = ("check", "update", "merge", "comment", "accept", *MEASURES)
 NO_COMMAND = "none"
 ARTIFACT_PREFIX = "ciwrap"
 
@@ -52,6 +53,7 @@ class Inputs:
     expect: int | None = None
     pull_request: bool = False
     workflow: str = ""
+    arguments: str = ""
 
 
 def read_inputs(environment: Mapping[str, str] | None = None) -> Inputs:
@@ -83,6 +85,7 @@ def read_inputs(environment: Mapping[str, str] | None = None) -> Inputs:
         expect=_count("expect", text("expect")),
         pull_request=_flag("pull-request", text("pull-request")),
         workflow=text("workflow"),
+        arguments=text("arguments"),
     )
 
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ciwrap.action.artifact import read_meta, results_below
-from ciwrap.action.outcome import ERROR, NOT_COMPARABLE, Outcome, publish, read_result
+from ciwrap.action.outcome import Outcome, publish, read_result
+from ciwrap.action.status import ERROR, NOT_COMPARABLE, STATUSES
 from ciwrap.errors import CiwrapError, UsageError
 from ciwrap.model import Message, MessageLevel, RunResult, Verdict
 from ciwrap.report.merge import merge_results
@@ -74,5 +75,4 @@ def _key_of(folder: Path) -> str:
 
 
 def _worst(statuses: Sequence[str]) -> str:
-    order = ("match", "differ", NOT_COMPARABLE, ERROR)
-    return max(statuses, key=order.index, default=NOT_COMPARABLE)
+    return max(statuses, key=STATUSES.index, default=NOT_COMPARABLE)

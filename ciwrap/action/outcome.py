@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ciwrap.action.render import Place, annotation_lines, markdown
+from ciwrap.action.status import ERROR
 from ciwrap.documents import DocumentError
 from ciwrap.model import Verdict
 from ciwrap.report.document import from_document, load_document
@@ -19,13 +20,6 @@ if TYPE_CHECKING:
     from ciwrap.action.runner import Runner
     from ciwrap.model import RunResult
 
-MATCH, DIFFER, NOT_COMPARABLE, ERROR = "match", "differ", "not-comparable", "error"
-_STATUS = {
-    Verdict.MATCH: MATCH,
-    Verdict.SUSPECT: DIFFER,
-    Verdict.DIFFER: DIFFER,
-    Verdict.NOT_COMPARABLE: NOT_COMPARABLE,
-}
 _USAGE = 2
 SUMMARY = "summary.md"
 REPORT = "report.html"
@@ -33,7 +27,7 @@ REPORT = "report.html"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """status: one of the four words. result: None where there is none to show. problem: why."""
+    """status: one of STATUSES. result: None where there is none to show. problem: why."""
 
     status: str
     result: RunResult | None = None
@@ -74,14 +68,14 @@ def read_result(path: Path, *, exit_code: int | None = None) -> Outcome:
         return Outcome(ERROR, result, "; ".join(one.text for one in result.messages))
     if stated != int(result.verdict.exit_code):
         return Outcome(ERROR, result, f"the result is at odds with its exit code {stated!r}")
-    return Outcome(_STATUS[result.verdict], result)
+    return Outcome(result.verdict.value.replace("_", "-"), result)
 
 
 def publish(
     outcome: Outcome, inputs: Inputs, runner: Runner, stage: Path, place: Place | None = None
 ) -> None:
     """Tells of the outcome in every way there is; the result document lies in `stage` already."""
-    counts = dict.fromkeys(Verdict, 0)
+    counts = dict.fromkeys(Verdict.worst_first(), 0)
     if outcome.result is not None:
         counts = outcome.result.verdict_counts
     text = markdown(outcome, inputs)
@@ -100,7 +94,8 @@ def publish(
         "root": outcome.root,
         "compared": counts[Verdict.MATCH] + counts[Verdict.SUSPECT] + counts[Verdict.DIFFER],
         "matching": counts[Verdict.MATCH],
-        "differing": counts[Verdict.SUSPECT] + counts[Verdict.DIFFER],
+        "suspect": counts[Verdict.SUSPECT],
+        "differing": counts[Verdict.DIFFER],
         "not-comparable": counts[Verdict.NOT_COMPARABLE],
         "artifact-name": inputs.artifact_name,
         "artifact-path": stage,

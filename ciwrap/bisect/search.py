@@ -18,13 +18,6 @@ if TYPE_CHECKING:
 _FOUND = re.compile(r"^# first bad commit: \[([0-9a-f]{40,64})\]", re.MULTILINE)
 _POSSIBLE = re.compile(r"^# possible first bad commit: \[([0-9a-f]{40,64})\]", re.MULTILINE)
 _MOST_FILES = 3
-# What could not be compared, or decided, says nothing about a commit.
-_MARKS = {
-    Verdict.MATCH: "good",
-    Verdict.SUSPECT: "skip",
-    Verdict.DIFFER: "bad",
-    Verdict.NOT_COMPARABLE: "skip",
-}
 
 
 def refuse_unless_ready(repository: Repository, good: str, bad: str) -> None:
@@ -95,7 +88,10 @@ class Search(Closing):
     def mark(self, verdict: Verdict) -> None:
         """Says what became of the commit here, and checks out the next one to look at."""
         self.throw_changes_away()
-        self._bisect(_MARKS[verdict])
+        if verdict is Verdict.NOT_COMPARABLE:  # which says nothing about a commit
+            self._bisect("skip")
+        else:
+            self._bisect("good" if verdict.is_good else "bad")
 
     def look_at(self, commit: str) -> None:
         """Checks out a commit that the bisection itself does not ask for."""

@@ -17,7 +17,6 @@ from ciwrap.errors import (
     ExitCode,
     MaskError,
     UnsupportedDtypeError,
-    UnsupportedFormatError,
     VariableMissingError,
 )
 from ciwrap.model import VariableId
@@ -60,8 +59,7 @@ class Catalog(Closing):
         self.errors: list[CiwrapError] = []
         self._twice: set[VariableId] = set()
         entries: dict[VariableId, Entry] = {}
-        for path in found.unmatched:
-            self.errors.append(no_reader(path))
+        self.errors += found.unread
         for file in found.files:
             try:
                 source = self._source(file)
@@ -244,15 +242,6 @@ class Catalog(Closing):
         while self._open:
             _, source = self._open.popitem()
             source.close()
-
-
-def no_reader(path: Path) -> UnsupportedFormatError:
-    """Of a file that was meant, and that nobody compares."""
-    return UnsupportedFormatError(
-        "is not compared: no reader knows its suffix, or no layout fits its path",
-        file=path,
-        remedy="leave it out with 'exclude', or give 'format' or 'layout'",
-    )
 
 
 def _duplicate(identity: VariableId, path: Path, other: Path) -> DuplicateVariableError:

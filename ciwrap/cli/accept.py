@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -99,9 +100,17 @@ def command(
         if variant is not None:
             raise UsageError("--variant is for goldens that wait")
         project = load_project(config_path, golden_dir, (*names, *check_names))
+        if not (names or check_names):
+            project = _without_ensembles(project)
         changes = _accept_outputs(session, project, reason, force=force, dry_run=dry_run)
     _tell(session, changes, reason, dry_run=dry_run)
     return 0
+
+
+def _without_ensembles(project: Project) -> Project:
+    """The project without checks whose goldens outputs do not make."""
+    checks = tuple(check for check in project.checks if not check.ensemble)
+    return replace(project, checks=checks) if checks else project
 
 
 def _accept_outputs(

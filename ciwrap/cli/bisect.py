@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ciwrap.cli.options import check_option, config_options, json_option, resource_options
+from ciwrap.cli.options import (
+    check_option,
+    config_options,
+    json_option,
+    report_option,
+    resource_options,
+)
 from ciwrap.errors import NotComparableError, UsageError
 
 if TYPE_CHECKING:
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
 @check_option
 @config_options
 @json_option
+@report_option
 @resource_options
 @click.pass_obj
 def command(
@@ -84,6 +91,11 @@ def command(
             finding = _Finding(session, project, search, folders, reference.golden_text)
             document = finding.run(started)
     session.emit_document(_plain(document))
+    if session.report_target is not None:
+        from ciwrap.bisect.bisect_page import render_bisect_html
+        from ciwrap.report.document import write_text
+
+        write_text(render_bisect_html(document), session.report_target, "the report")
     return _tell(session, document)
 
 
@@ -186,8 +198,7 @@ class _Finding:
             self._folders.drop(number)
         seconds = time.monotonic() - started
         described = describe_commit(self._search.repository, commit)
-        decided = result.verdict in (Verdict.MATCH, Verdict.DIFFER)
-        reason = None if decided else _reason(result)
+        reason = _reason(result) if result.verdict is Verdict.NOT_COMPARABLE else None
         self._steps.append(Step(described, result.verdict, seconds, reason))
         self._results[commit] = result
         self._session.console.print(
@@ -198,38 +209,41 @@ class _Finding:
 
     def _check_ends(self, found: str) -> None:
         """Looks at BAD, or at GOOD, where the answer rests on it and nobody has."""
-        from ciwrap.model import Verdict
-
         search = self._search
         if found not in self._results:
-            self._require(found, "BAD", Verdict.DIFFER)
+            self._require(found, "BAD", is_good=False)
         parents = search.repository.git("rev-parse", f"{found}^@").split()
         if search.good in parents and search.good not in self._results:
-            self._require(search.good, "GOOD", Verdict.MATCH)
+            self._require(search.good, "GOOD", is_good=True)
 
-    def _require(self, commit: str, name: str, wanted: object) -> None:
+    def _require(self, commit: str, name: str, *, is_good: bool) -> None:
         from ciwrap.model import Verdict
 
         self._search.look_at(commit)
         result = self._look(commit)
-        if result.verdict not in (Verdict.MATCH, Verdict.DIFFER):
+        if result.verdict is Verdict.NOT_COMPARABLE:
             raise NotComparableError(
                 f"{name} ({commit[:10]}) cannot be compared: {_reason(result)}"
             )
-        if result.verdict is not wanted:
+        if result.verdict.is_good is not is_good:
             raise UsageError(
                 f"{name} ({commit[:10]}) {_THIRD_PERSON[result.verdict]} the goldens that commits"
                 " are held against, so there is nothing to find between GOOD and BAD"
             )
 
 
-_THIRD_PERSON = {"match": "matches", "differ": "differs from"}
+_THIRD_PERSON = {
+    "match": "matches",
+    "suspect": "may differ from",
+    "differ": "differs from",
+    "consistent": "is consistent with",
+    "inconsistent": "is inconsistent with",
+}
 
 
 def _reason(result: RunResult) -> str:
     """Why a commit could not be compared: the first reason."""
     from ciwrap.model import MessageLevel, Verdict
-    from ciwrap.report.wording import headline
 
     messages = [*result.messages, *(one for check in result.checks for one in check.messages)]
     reasons = [one.text for one in messages if one.level is MessageLevel.ERROR]
@@ -239,26 +253,18 @@ def _reason(result: RunResult) -> str:
         for variable in check.variables
         if variable.verdict is Verdict.NOT_COMPARABLE
     ]
-    reasons += [
-        f"{variable.id.text}: {headline(variable)}"
-        for check in result.checks
-        for variable in check.variables
-        if variable.verdict is Verdict.SUSPECT
-    ]
     return reasons[0] if reasons else "nothing was compared"
 
 
 def _tell(session: Session, document: BisectDocument) -> int:
+    from ciwrap.bisect.wording import found_text, not_found_text
     from ciwrap.report.terminal import render
     from ciwrap.report.text import plural, safe_name, safe_text
 
     console = session.console
     runs = plural(len(document.steps), "run")
     if document.found is None or document.result is None:
-        console.print(
-            f"not found: one of these {plural(len(document.candidates), 'commit')} moved a number,"
-            f" and the rest cannot be compared ({runs})"
-        )
+        console.print(f"{not_found_text(document)} ({runs})")
         for one in document.candidates:
             console.print(f"  {one.name[:10]}  {safe_name(one.title, 80)}")
         reason = next((step.reason for step in document.steps if step.reason), None)
@@ -267,21 +273,9 @@ def _tell(session: Session, document: BisectDocument) -> int:
         return document.exit_code
     found = document.found
     console.print()
-    console.print(f"found: {found.name[:10]} moved {_what_moved(document.result)} ({runs})")
+    console.print(f"found: {found_text(document)} ({runs})")
     console.print(f"  {safe_name(found.title, 120)}")
     console.print(f"  {safe_name(found.author)}, {found.when}")
     console.print()
     render(document.result, console, verbose=session.verbose)
     return document.exit_code
-
-
-def _what_moved(result: RunResult) -> str:
-    """The first variable whose numbers differ, where, and by how much."""
-    from ciwrap.report.text import safe_name
-    from ciwrap.report.timelines import divergence_text
-
-    for check in result.checks:
-        divergence = check.first_numeric_divergence
-        if divergence is not None:
-            return f"{safe_name(divergence.variable.id.text)}{divergence_text(divergence)}"
-    return "a number"

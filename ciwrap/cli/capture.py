@@ -1,4 +1,4 @@
-"""`ciwrap capture`: a whole run as trees in one file."""
+"""`ciwrap capture`: a whole run as trees in one file, or the statistics of many as an ensemble."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ciwrap.cli.capture_ensemble import (
+    EnsembleOptions,
+    capture_ensemble,
+    ensemble_names,
+    ensemble_options,
+)
 from ciwrap.cli.options import json_option, resource_options, verbose_option
 from ciwrap.cli.rules import RuleOptions, rule_options
 from ciwrap.errors import ExitCode, UsageError
@@ -23,7 +29,7 @@ _MOST_NAMES = 4
 
 
 @click.command(name="capture", short_help="Capture a whole run as trees.")
-@click.argument("run", metavar="RUN", type=click.Path())
+@click.argument("runs", nargs=-1, metavar="RUN...", type=click.Path())
 @click.option(
     "-o",
     "--output",
@@ -58,13 +64,20 @@ _MOST_NAMES = 4
 )
 @click.option("--rebuild", is_flag=True, help="Begin anew instead of adding what is new.")
 @rule_options
+@click.option(
+    "--ensemble",
+    "ensemble_check",
+    metavar="CHECK",
+    help="Keep the statistics of many runs as the golden of CHECK, in place of trees of one.",
+)
+@ensemble_options
 @json_option
 @verbose_option
 @resource_options
 @click.pass_obj
 def command(
     session: Session,
-    run: str,
+    runs: tuple[str, ...],
     output: str | None,
     residues: bool,
     against: str | None,
@@ -73,14 +86,27 @@ def command(
     settle: float,
     rebuild: bool,
     chosen: RuleOptions,
+    ensemble_check: str | None,
+    of_ensemble: EnsembleOptions,
 ) -> int:
     """Capture the run in folder RUN: every checkpoint's variables as error-bounded trees.
 
     `ciwrap compare` then reads only what the trees leave open. Called again, it adds what is new
     and reads nothing twice. A checkpoint that is still being written is left alone and named.
 
-    Exit codes: 0 all captured, 2 usage, 3 something was left out.
+    With --ensemble, each RUN is a folder that has the outputs of CHECK as the project's folder
+    would (`ciwrap repeat --keep` leaves such folders); none stands for those that the check's
+    `ensemble` names. Features of the runs become its golden, of some kilobytes. The runs must
+    differ: give each its own seed, or perturb its initial values by a hair.
+
+    Exit codes: 0 all captured, 2 usage, 3 something was left out, or a run could not be read.
     """
+    _refuse_others(is_ensemble=ensemble_check is not None)
+    if ensemble_check is not None:
+        return capture_ensemble(session, ensemble_check, runs, chosen.config_path, of_ensemble)
+    if len(runs) != 1:
+        raise UsageError("capture takes one run", remedy="--ensemble takes many")
+    (run,) = runs
     from ciwrap.captures.capture import CaptureOptions, capture_run
     from ciwrap.captures.listing import DEFAULT_INSIDE
     from ciwrap.cli.progress import progress_bar
@@ -112,6 +138,19 @@ def command(
     session.emit_record(_document(report, run, str(target)))
     _show(session, report, str(target))
     return int(ExitCode.NOT_COMPARABLE if report.left_alone else ExitCode.MATCH)
+
+
+def _refuse_others(*, is_ensemble: bool) -> None:
+    """Raises UsageError for an option that belongs to the other kind of capture."""
+    context = click.get_current_context()
+    of_ensemble = {*ensemble_names(), "ensemble_check"}
+    for one in context.command.params:
+        if not one.expose_value or one.name in (None, "runs", "config_path"):
+            continue
+        is_given = context.get_parameter_source(one.name) is click.core.ParameterSource.COMMANDLINE
+        if is_given and (one.name in of_ensemble) is not is_ensemble:
+            words = "has no meaning with" if is_ensemble else "has no meaning without"
+            raise UsageError(f"{one.opts[0]} {words} --ensemble")
 
 
 def own_files(folder: Path, *captures: Path | str | None) -> tuple[str, ...]:
@@ -198,6 +237,7 @@ def _document(report: CaptureReport, run: str, target: str) -> CaptureDocument:
 
 
 def _show(session: Session, report: CaptureReport, target: str) -> None:
+    from ciwrap.compare.grouped_errors import grouped_messages
     from ciwrap.report.text import bytes_text, plural, safe_text, seconds_text
 
     print_line = session.console.print
@@ -207,8 +247,8 @@ def _show(session: Session, report: CaptureReport, target: str) -> None:
     if report.dropped:
         said.append(f"{len(report.dropped)} dropped (their files are gone)")
     print_line(f"{', '.join(said)}: {plural(report.variable_count, 'variable')}")
-    for error in report.left_alone:
-        print_line(f"  NOT CAPTURED  {safe_text(str(error))}")
+    for message in grouped_messages(report.left_alone):
+        print_line(f"  NOT CAPTURED  {safe_text(message.text)}")
     for line in _without_tree_lines(report, is_whole=session.verbose):
         print_line(f"  without a tree, its data are compared: {line}")
     for line in _bound_lines(report):

@@ -1,88 +1,132 @@
-"""`ciwrap capture-ensemble`: the statistics of many runs of a chaotic program, as a golden."""
+"""`ciwrap capture --ensemble`: the statistics of many runs of a chaotic program, as a golden."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ciwrap.cli.options import config_options, json_option
 from ciwrap.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from ciwrap.cli.session import Session
     from ciwrap.config import Check
     from ciwrap.ensemble.document import CaptureEnsembleDocument
     from ciwrap.ensemble.features import FeatureChoice
 
 
-@click.command(name="capture-ensemble", short_help="Keep the statistics of many runs.")
-@click.argument("name", metavar="CHECK")
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option(
-    "--features",
-    default="mean,std",
-    show_default=True,
-    metavar="LIST",
-    help="Of mean, std and lag (the mean product of neighbours).",
+@dataclass(frozen=True, slots=True)
+class EnsembleOptions:
+    """What the options of `ensemble_options` say."""
+
+    features: str
+    blocks: int
+    from_iteration: int | None
+    rate: float
+    reason: str
+    replace: bool
+    golden_dir: str | None
+
+
+_OPTIONS = (
+    click.option(
+        "--features",
+        default="mean,std",
+        show_default=True,
+        metavar="LIST",
+        help="Of mean, std and lag (the mean product of neighbours).",
+    ),
+    click.option(
+        "--blocks",
+        type=click.IntRange(1, 1000),
+        default=1,
+        show_default=True,
+        help="Cut each variable into so many stretches, and take features of each.",
+    ),
+    click.option(
+        "--from-iteration",
+        type=int,
+        metavar="N",
+        help="Leave out checkpoints of earlier iterations.",
+    ),
+    click.option(
+        "--rate",
+        type=click.FloatRange(0.0001, 0.5),
+        default=0.01,
+        show_default=True,
+        help="How often honest runs may be called inconsistent.",
+    ),
+    click.option("--reason", default="", help="Why the ensemble is made, for the record."),
+    click.option("--replace", is_flag=True, help="Replace an ensemble that is there."),
+    click.option(
+        "--golden-dir",
+        type=click.Path(file_okay=False),
+        help="Folder of the ensemble, instead of the configured one of the goldens.",
+    ),
 )
-@click.option(
-    "--blocks",
-    type=click.IntRange(1, 1000),
-    default=1,
-    show_default=True,
-    help="Cut each variable into so many stretches, and take features of each.",
-)
-@click.option(
-    "--from-iteration", type=int, metavar="N", help="Leave out checkpoints of earlier iterations."
-)
-@click.option(
-    "--rate",
-    type=click.FloatRange(0.0001, 0.5),
-    default=0.01,
-    show_default=True,
-    help="How often honest runs may be called inconsistent.",
-)
-@click.option("--reason", default="", help="Why, for the record.")
-@click.option("--replace", is_flag=True, help="Replace an ensemble that is there.")
-@config_options
-@json_option
-@click.pass_obj
-def command(
+
+
+def ensemble_options(function: Callable[..., int]) -> Callable[..., int]:
+    """The options of an ensemble; the command takes all of them as `of_ensemble`."""
+    names = ensemble_names()
+
+    @wraps(function)
+    def command(*arguments: Any, **given: Any) -> int:
+        chosen = EnsembleOptions(**{name: given.pop(name) for name in names})
+        return function(*arguments, of_ensemble=chosen, **given)
+
+    for decorate in reversed(_OPTIONS):
+        command = decorate(command)
+    return command
+
+
+def ensemble_names() -> tuple[str, ...]:
+    """The names of the options."""
+    return tuple(one.name for one in fields(EnsembleOptions))
+
+
+def capture_ensemble(
     session: Session,
     name: str,
-    runs: tuple[str, ...],
-    features: str,
-    blocks: int,
-    from_iteration: int | None,
-    rate: float,
-    reason: str,
-    replace: bool,
+    runs: Sequence[str],
     config_path: str | None,
-    golden_dir: str | None,
+    chosen: EnsembleOptions,
 ) -> int:
-    """Take features of many runs of a check, each in a folder of its own, and keep them as a
-    golden of some kilobytes.
+    """Keeps the features of many runs of a check; the exit code.
 
-    Each RUN is a folder that has the outputs of the check as the project's folder would;
-    `ciwrap repeat --keep` leaves such folders. The runs must differ: give each its own seed, or
-    perturb its initial values by a hair. `ciwrap check-ensemble` holds new runs against them.
-
-    Exit codes: 0 done, 2 usage or configuration, 3 a run could not be read.
+    runs: folders, each of which has the outputs of the check; none for those that the check names.
+    Raises UsageError for an ensemble that is there already, and as `features_of_runs` does.
     """
     from ciwrap.cli.load_project import load_project
+    from ciwrap.compare.ensemble_runs import each_run
     from ciwrap.ensemble.features import FeatureChoice
     from ciwrap.golden.paths import ensemble_path
 
-    project = load_project(config_path, golden_dir, (name,))
+    project = load_project(config_path, chosen.golden_dir, (name,))
+    check = project.checks[0]
     path = ensemble_path(project.golden_dir, name)
-    if path.exists() and not replace:
+    if path.exists() and not chosen.replace:
         raise UsageError("there is an ensemble already", file=path, remedy="--replace replaces it")
-    choice = FeatureChoice(_statistics(features), blocks, from_iteration)
-    document = _capture(session, project.root, project.checks[0], runs, choice, rate, reason, path)
+    folders = [Path(run) for run in runs]
+    if not folders and check.ensemble:
+        folders = [run.root for run in each_run(check)]
+    if not folders:
+        raise UsageError(
+            "which runs?", remedy="name their folders, or give 'ensemble' in the check"
+        )
+    choice = FeatureChoice(_statistics(chosen.features), chosen.blocks, chosen.from_iteration)
+    document = _capture(session, project.root, check, folders, choice, chosen, path)
     session.emit_record(document)
-    _tell(session, document, rate)
+    _tell(session, document, chosen.rate)
+    if not check.ensemble:
+        session.console.print(
+            "`ciwrap check` judges new runs once the check names their folders: 'ensemble: new_*'"
+        )
     return 0
 
 
@@ -100,10 +144,9 @@ def _capture(
     session: Session,
     root: Path,
     check: Check,
-    runs: tuple[str, ...],
+    folders: Sequence[Path],
     choice: FeatureChoice,
-    rate: float,
-    reason: str,
+    chosen: EnsembleOptions,
     path: Path,
 ) -> CaptureEnsembleDocument:
     from ciwrap.ensemble.document import CaptureEnsembleDocument
@@ -113,7 +156,7 @@ def _capture(
     from ciwrap.errors import NotComparableError
     from ciwrap.statistics.ensemble import distinct_rows, least_runs
 
-    names, rows = features_of_runs(check, [Path(run) for run in runs], choice)
+    names, rows = features_of_runs(check, folders, choice)
     distinct = len(distinct_rows(rows, "members"))
     if distinct < 2:
         raise NotComparableError(
@@ -126,12 +169,12 @@ def _capture(
         statistics=choice.statistics,
         blocks=choice.blocks,
         from_iteration=choice.from_iteration,
-        rate=rate,
+        rate=chosen.rate,
         features=names,
         members=tuple(rows),
         made=session.started_at,
         who=git_user(root),
-        why=reason,
+        why=chosen.reason,
         commit=git_commit(root),
         environment=describe_environment(root),
     )
@@ -144,14 +187,13 @@ def _capture(
         len(rows),
         distinct,
         names,
-        least_runs(distinct, rate),
+        least_runs(distinct, chosen.rate),
     )
 
 
 def _tell(session: Session, document: CaptureEnsembleDocument, rate: float) -> None:
-    from ciwrap.report.text import plural, safe_text
+    from ciwrap.report.text import percent_text, plural, safe_text
     from ciwrap.statistics.ensemble import LEAST_MEMBERS
-    from ciwrap.timing.wording import percent
 
     console = session.console
     console.print(
@@ -171,5 +213,5 @@ def _tell(session: Session, document: CaptureEnsembleDocument, rate: float) -> N
     else:
         console.print(
             f"new runs can be held against it from {plural(document.least_runs, 'run')} at once"
-            f" (false alarms: {percent(rate)})"
+            f" (false alarms: {percent_text(rate)})"
         )

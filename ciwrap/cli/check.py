@@ -20,7 +20,9 @@ from ciwrap.cli.options import (
 
 if TYPE_CHECKING:
     from ciwrap.cli.session import Session
+    from ciwrap.config import Check
     from ciwrap.model import CheckResult, CommandOutcome, Message, RunResult
+    from ciwrap.progress import Progress
     from ciwrap.review.project import Project
 
 
@@ -45,9 +47,10 @@ def command(
     """Compare what the program wrote with the goldens, within the error bounds of ciwrap.yaml.
 
     Writes nothing but the JSON result, and what --pending asks for: a golden that is missing is an
-    error, never made here.
+    error, never made here. A check with an `ensemble` is judged by the statistics of its runs.
 
-    Exit codes: 0 match, 1 differ, 2 usage or configuration, 3 could not compare.
+    Exit codes: 0 match or consistent, 1 differ or inconsistent, 2 usage or configuration, 3 could
+    not compare.
     """
     from ciwrap.cli.load_project import load_project
 
@@ -69,22 +72,28 @@ def run_checks(
 ) -> RunResult:
     """Checks all of the project's checks, but those already `done`."""
     from ciwrap.cli.progress import progress_bar
-    from ciwrap.compare.check import check_outputs
 
     started = time.monotonic()
     settled = {result.name: result for result in done}
-    results = []
     with progress_bar() as progress:
-        for check in project.checks:
-            result = settled.get(check.name)
-            if result is None:
-                result = check_outputs(
-                    check, project.store, resources=session.resources, progress=progress
-                )
-            results.append(result)
+        results = [
+            settled.get(check.name) or _check_one(session, project, check, progress)
+            for check in project.checks
+        ]
     return make_result(
         session, project, tuple(results), time.monotonic() - started, command=command
     )
+
+
+def _check_one(session: Session, project: Project, check: Check, progress: Progress) -> CheckResult:
+    """One check against its golden, whatever that is."""
+    if check.ensemble:
+        from ciwrap.ensemble.check import check_ensemble
+
+        return check_ensemble(check, project.golden_dir)
+    from ciwrap.compare.check import check_outputs
+
+    return check_outputs(check, project.store, resources=session.resources, progress=progress)
 
 
 def with_pending(project: Project, folder: str) -> Project:
@@ -105,7 +114,6 @@ def leave_pending(session: Session, project: Project, result: RunResult) -> None
 
     A check whose outputs cannot be captured leaves none. Raises WriteFailedError, LockBusyError.
     """
-    from ciwrap.model import Verdict
     from ciwrap.report.document import document_text, to_document
     from ciwrap.review.keep_pending import keep_unmatched
 
@@ -113,7 +121,7 @@ def leave_pending(session: Session, project: Project, result: RunResult) -> None
     documents = {
         check.name: document_text(to_document(replace(result, checks=(check,), messages=())))
         for check in result.checks
-        if check.verdict is not Verdict.MATCH
+        if not check.verdict.is_good
     }
     problems = keep_unmatched(
         project.checks, project.store, project.pending, documents, resources=session.resources

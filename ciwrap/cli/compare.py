@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,10 +29,11 @@ from ciwrap.cli.rules import RuleOptions, rule_options
 from ciwrap.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from ciwrap.cli.session import Session
+    from ciwrap.compare.ending import Ending
     from ciwrap.model import Message
     from ciwrap.readers.layout import FoundOutputs
 
@@ -64,17 +67,34 @@ def command(
 
     Exit codes: 0 match, 1 differ, 2 usage, 3 could not compare.
     """
-    from ciwrap.captures.fingerprints import fingerprint_of
-    from ciwrap.cli.progress import progress_bar
-    from ciwrap.model import RunResult
-    from ciwrap.readers.registry import is_output_folder
+    from ciwrap.compare.ending import ends_early
 
-    rules = chosen.make_rules()
+    # The processes of an MPI job end each other in a way of their own.
+    is_alone = not history["mpi"] and history["mpi_launch"] is None
+    with ends_early() if is_alone else contextlib.nullcontext() as ending:
+        return _compare(session, golden, new, chosen, history, ending)
+
+
+def _compare(
+    session: Session,
+    golden: str,
+    new: str,
+    chosen: RuleOptions,
+    history: Mapping[str, Any],
+    told_to_end: Ending | None,
+) -> int:
+    from ciwrap.cli.progress import progress_bar
+    from ciwrap.compare.ending import EndableProgress
+    from ciwrap.model import RunResult
+
     started = time.monotonic()
+    rules = chosen.make_rules()
     ours, theirs = Path(golden), Path(new)
+    from ciwrap.captures.fingerprints import fingerprint_of
+
     prints = [fingerprint_of(path) for path in (ours, theirs)]
     is_folder = [
-        one is not None or (path.is_dir() and not is_output_folder(path, chosen.format_name))
+        one is not None or (path.is_dir() and not chosen.is_store(path))
         for path, one in zip((ours, theirs), prints, strict=True)
     ]
     if ours.exists() and theirs.exists() and is_folder[0] != is_folder[1]:
@@ -89,10 +109,19 @@ def command(
     placed = with_layout_of(chosen, prints)
     sides = [
         # Two single arrays are held against each other whatever their files are called.
-        one or placed.outputs_of(path, leave_out=own_files(path, *captures), name=ours.stem)
-        for path, one in zip((ours, theirs), prints, strict=True)
+        one
+        or placed.outputs_of(
+            path, beside=(other,), leave_out=own_files(path, *captures), name=ours.stem
+        )
+        for path, other, one in zip((ours, theirs), (theirs, ours), prints, strict=True)
     ]
-    with progress_bar() as progress:
+    offset = history["offset"]
+    sides = [
+        one if isinstance(one, Path) else one.later(max(step, 0))
+        for one, step in zip(sides, (offset, -offset), strict=True)
+    ]
+    with progress_bar() as bar:
+        progress = bar if told_to_end is None else EndableProgress(bar, told_to_end)
         ending = compare_sides(
             (ours, theirs),
             (sides[0], sides[1]),
@@ -111,7 +140,11 @@ def command(
             verdict=result.verdict,
             checks=(result,),
             kind=session.kind,
-            messages=_shared_files((golden, new), sides),
+            messages=(
+                *_shared_files((golden, new), sides),
+                *_other_processes(history),
+                *_offset_note(offset),
+            ),
             seconds=time.monotonic() - started,
         ),
         Path.cwd(),
@@ -119,6 +152,32 @@ def command(
     if ending.exit is not None:
         ending.exit(code)
     return code
+
+
+def _offset_note(offset: int) -> Iterator[Message]:
+    from ciwrap.model import Message, MessageLevel
+
+    if offset:
+        sign, named = ("+", "B's") if offset > 0 else ("-", "A's")
+        text = (
+            f"iteration i of A was compared with i {sign} {abs(offset)} of B; iterations are called"
+            f" by {named} numbers"
+        )
+        yield Message(MessageLevel.NOTE, text)
+
+
+def _other_processes(history: Mapping[str, Any]) -> Iterator[Message]:
+    """A warning where mpiexec started several of us, and each compares everything."""
+    from ciwrap.model import Message, MessageLevel
+
+    counts = [os.environ.get(name, "") for name in ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")]
+    count = max((int(text) for text in counts if text.isdecimal()), default=1)
+    if count > 1 and not history["mpi"] and history["mpi_launch"] is None:
+        text = (
+            f"this is one of {count} processes that mpiexec started, and each of them compares"
+            " everything; add --mpi to share the work"
+        )
+        yield Message(MessageLevel.WARNING, text)
 
 
 def _shared_files(

@@ -90,6 +90,18 @@ def history_options(function: _F) -> _F:
             is_flag=True,
             help="Deal the checkpoints out to the processes that mpiexec started (folders).",
         ),
+        click.option(
+            "--common",
+            is_flag=True,
+            help="Leave out the iterations that only the longer run reaches.",
+        ),
+        click.option(
+            "--offset",
+            type=int,
+            default=0,
+            metavar="N",
+            help="Compare iteration i of A with i + N of B.",
+        ),
         click.option("--capture-b", type=click.Path(), help="The capture of folder B."),
         click.option(
             "--capture-a",
@@ -121,7 +133,7 @@ def refuse_with_fingerprints(history: Mapping[str, Any], prints: Sequence[Path |
     """Raises UsageError for options that captures without data have no use for."""
     if not any(prints):
         return
-    refused = ["no_captures", "list_path"]
+    refused = ["no_captures", "list_path", "offset"]
     refused += ["capture_a"] if prints[0] else []
     refused += ["capture_b"] if prints[1] else []
     refused += ["verify_checksums"] if all(prints) else []
@@ -151,15 +163,15 @@ def with_layout_of(chosen: RuleOptions, prints: Sequence[Path | None]) -> RuleOp
     return chosen
 
 
-def refuse_captures(history: Mapping[str, Any]) -> None:
-    """Raises UsageError if a capture is to be used where rows are aligned by an id: its trees are
-    of the files as they are.
+def refuse_captures(history: Mapping[str, Any], why: str) -> None:
+    """Raises UsageError if a capture is to be used where it cannot be, for its trees are of the
+    files as they are.
     """
     for name in ("capture_a", "capture_b", "verify_checksums"):
         if history[name]:
             option = "--" + name.replace("_", "-")
             raise UsageError(
-                "rows are aligned, or copies chosen, which captures know nothing of",
+                f"{why}, which captures know nothing of",
                 remedy=f"compare without {option}",
             )
 
@@ -195,12 +207,14 @@ def compare_sides(
     from ciwrap.compare.histories import compare_histories
     from ciwrap.compare.outcome import HistoryOptions
 
-    options = HistoryOptions(history["memory_bytes"])
+    options = HistoryOptions(history["memory_bytes"], is_common=history["common"])
     # A process of an MPI job cannot know what the one that launched it will write.
     if not has_documents and not history["mpi"]:
         options = replace(options, detail_bytes=0)
     if rules.arrangement is not None:
-        refuse_captures(history)
+        refuse_captures(history, "rows are aligned, or copies chosen")
+    if history["offset"]:
+        refuse_captures(history, "iterations are counted otherwise")
     comm = None
     if history["mpi"]:
         from ciwrap.compare.mpi import world
@@ -256,7 +270,7 @@ def _opened(
         path,
         found,
         None if capture is None else Path(capture),
-        use_capture=path.is_dir() and not history["no_captures"],
+        use_capture=path.is_dir() and not (history["no_captures"] or history["offset"]),
         verify_checksums=history["verify_checksums"],
     )
 

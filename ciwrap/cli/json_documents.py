@@ -12,7 +12,7 @@ import msgspec
 
 from ciwrap.bisect.document import BisectDocument
 from ciwrap.captures.show import ShownCapture
-from ciwrap.ensemble.document import CaptureEnsembleDocument, EnsembleDocument
+from ciwrap.ensemble.document import CaptureEnsembleDocument
 from ciwrap.golden.manifest import Count, Root
 from ciwrap.golden.show import ShownVariable
 from ciwrap.model import RunResult
@@ -21,6 +21,7 @@ from ciwrap.report.document_schema import document_schema
 from ciwrap.review.accept_document import AcceptDocument
 from ciwrap.timing.document import TimingDocument
 from ciwrap.trend.document import TrendDocument
+from ciwrap.variability.document import VariabilityDocument
 
 if TYPE_CHECKING:
     from ciwrap.captures.bounds import BoundRow
@@ -208,8 +209,8 @@ DOCUMENTS = (
     TimingDocument,
     BisectDocument,
     TrendDocument,
+    VariabilityDocument,
     CaptureEnsembleDocument,
-    EnsembleDocument,
     RepeatResult,
 )
 

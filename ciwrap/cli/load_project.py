@@ -50,6 +50,15 @@ def project_of(config: Config, golden_dir: Path, names: Sequence[str] = ()) -> P
     return replace(_project(config.root, golden_dir, config), checks=checks)
 
 
+def load_project_if_any(
+    config_path: str | None, golden_dir: str | None, names: Sequence[str] = ()
+) -> Project | None:
+    """The project; None if there is no configuration, and nothing was asked of one."""
+    if not names and load_config_if_any(config_path) is None:
+        return None
+    return load_project(config_path, golden_dir, names)
+
+
 def find_project(config_path: str | None, golden_dir: str | None) -> Project:
     """The project around here, with or without a configuration: what waits in it names the golden
     folder. Raises ConfigError, CorruptFileError for a damaged list of what waits, UsageError for a

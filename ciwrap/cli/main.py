@@ -35,8 +35,10 @@ COMMANDS = {
     "report": ("ciwrap.cli.report", "Make a page, a summary and more of JSON results."),
     "capture": ("ciwrap.cli.capture", "Capture a whole run as trees, to compare it in no time."),
     "time": ("ciwrap.cli.time_command", "Say whether one command is slower than another."),
-    "capture-ensemble": ("ciwrap.cli.capture_ensemble", "Keep the statistics of many runs."),
-    "check-ensemble": ("ciwrap.cli.check_ensemble", "Hold new runs against an ensemble."),
+    "variability": (
+        "ciwrap.cli.variability",
+        "Map how much runs vary, by configuration.",
+    ),
     "trend": ("ciwrap.cli.trend", "Say what moves from result to result."),
     "bisect": ("ciwrap.cli.bisect", "Find the commit that moved a number."),
     "show": ("ciwrap.cli.show", "Print a golden or a capture as text (serves git diff)."),

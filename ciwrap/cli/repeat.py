@@ -14,11 +14,12 @@ import click
 from ciwrap.cli.options import (
     config_options,
     json_option,
+    markdown_option,
     report_option,
     resource_options,
     verbose_option,
 )
-from ciwrap.errors import ConfigMissingError, UsageError
+from ciwrap.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,6 +61,12 @@ _MOST_IN_FULL = 4
 )
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), help="Of the order, and of {seed}.")
 @click.option(
+    "--perturb",
+    "is_perturbed",
+    is_flag=True,
+    help="Change the input files that 'perturb' names by a hair, for each run but the first.",
+)
+@click.option(
     "--concurrent",
     type=click.IntRange(1, 256),
     default=1,
@@ -74,6 +81,7 @@ _MOST_IN_FULL = 4
 @click.option("--check", "is_checked", is_flag=True, help="Exit with 1 if a bound does not hold.")
 @config_options
 @json_option
+@markdown_option
 @report_option
 @verbose_option
 @resource_options
@@ -86,6 +94,7 @@ def command(
     factor_names: tuple[str, ...],
     reference: str | None,
     seed: int | None,
+    is_perturbed: bool,
     concurrent: int,
     write_bounds: bool,
     dry_run: bool,
@@ -104,7 +113,7 @@ def command(
     Exit codes: 0 whatever varies; 1 with --check, if a bound does not hold; 2 usage; 3 if a run
     failed or could not be compared.
     """
-    from ciwrap.cli.load_project import load_project
+    from ciwrap.cli.load_project import load_project, load_project_if_any
     from ciwrap.model import Message, MessageLevel
     from ciwrap.repeat.plan import find_factors, make_plan
     from ciwrap.repeat.repeat import HowToRepeat, repeat_command
@@ -112,16 +121,21 @@ def command(
 
     started = time.monotonic()
     if run_globs:
-        project = _project_if_any(config_path, golden_dir, names)
-        _refuse_beside_runs(count=count, vary=factor_names, seed=seed, keep=keep)
-        result = _existing_runs(session, project, run_globs, reference, is_checked=is_checked)
-        code = _finish(session, result, started)
-        if write_bounds:
-            _write_bounds(session, project, result, is_dry=dry_run)
-        return code
+        _refuse_beside_runs(
+            count=count, vary=factor_names, seed=seed, keep=keep, perturb=is_perturbed
+        )
+        existing = load_project_if_any(config_path, golden_dir, names)
+        result = _existing_runs(session, existing, run_globs, reference, is_checked=is_checked)
+        return _finish(session, existing, result, started, write_bounds, is_dry=dry_run)
     project = load_project(config_path, golden_dir, names)
     settings = project.own_config.repeat
     reference = reference or settings.reference
+    if is_perturbed and settings.perturb is None:
+        raise UsageError(
+            "the configuration names no input files to perturb",
+            file=project.own_config.path,
+            remedy="give 'perturb' under 'repeat'",
+        )
     factors = find_factors(factor_names, settings.factors)
     plan = make_plan(
         count or settings.runs,
@@ -133,6 +147,7 @@ def command(
         return _show_plan(session, plan)
     how = HowToRepeat(
         names=tuple(check.name for check in project.checks),
+        perturb=settings.perturb if is_perturbed else None,
         keeps=keep,
         is_shown=session.verbose,
         concurrent=concurrent,
@@ -149,24 +164,7 @@ def command(
         is_checked=is_checked,
         messages=[Message(MessageLevel.WARNING, text) for text in found.notes],
     )
-    code = _finish(session, result, started)
-    if write_bounds:
-        _write_bounds(session, project, result, is_dry=dry_run)
-    return code
-
-
-def _project_if_any(
-    config_path: str | None, golden_dir: str | None, names: tuple[str, ...]
-) -> Project | None:
-    """The project; None if there is no configuration, and nothing was asked of one."""
-    from ciwrap.cli.load_project import load_project
-
-    try:
-        return load_project(config_path, golden_dir, names)
-    except ConfigMissingError:
-        if config_path is not None or names:
-            raise
-        return None
+    return _finish(session, project, result, started, write_bounds, is_dry=dry_run)
 
 
 def _refuse_beside_runs(**given: object) -> None:
@@ -281,14 +279,23 @@ def _show_plan(session: Session, plan: Plan) -> int:
     return 0
 
 
-def _finish(session: Session, result: RepeatResult, started: float) -> int:
-    """Tells what was found, and returns the exit code."""
+def _finish(
+    session: Session,
+    project: Project | None,
+    result: RepeatResult,
+    started: float,
+    write_bounds: bool,
+    *,
+    is_dry: bool,
+) -> int:
+    """Tells what was found, writes bounds if asked for, and returns the exit code."""
     from importlib.metadata import version
 
     from ciwrap.environment import describe_environment
     from ciwrap.report.document import repeat_document
     from ciwrap.report.outputs import write_repeat_report
     from ciwrap.report.paths import relative_to
+    from ciwrap.report.repeat_markdown import repeat_summary
     from ciwrap.report.repeat_terminal import render_repeat
 
     result = replace(
@@ -301,8 +308,11 @@ def _finish(session: Session, result: RepeatResult, started: float) -> int:
     portable = relative_to(result, Path.cwd())  # what leaves this machine names no folder of it
     try:
         session.emit_document(repeat_document(portable))
+        session.emit_summary(repeat_summary(portable))
         if session.report_target is not None:
             write_repeat_report(session.report_target, portable)
     finally:
         render_repeat(result, session.console, verbose=session.verbose)
+    if write_bounds:
+        _write_bounds(session, project, result, is_dry=is_dry)
     return result.exit_code

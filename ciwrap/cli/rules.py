@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from ciwrap.catalog.rules import Rules
     from ciwrap.config import Check
-    from ciwrap.readers.layout import FoundOutputs
+    from ciwrap.model.variable_settings import Setting
+    from ciwrap.readers.output_file import FoundOutputs
 
 
 # The last one is the first to be added, and the last that help shows.
@@ -33,6 +34,15 @@ def _read(context: click.Context, parameter: click.Parameter, value: str | None)
         raise click.BadParameter(error.message, context, parameter) from None
 
 
+def _looks(setting: Setting) -> dict[str, Any]:
+    """What click is told of a setting's option: a flag, or a value of a kind."""
+    kind = setting.form.schema.get("type")
+    if kind == "boolean":
+        return {"is_flag": True, "default": None}
+    metavar = "INTEGER" if kind == "integer" else "NAME" if kind == "string" else "FLOAT"
+    return {"metavar": metavar, "callback": _read}
+
+
 @dataclass(frozen=True)
 class RuleOptions:
     """What the options of `rule_options` say; what they leave open is as the check has it."""
@@ -41,7 +51,8 @@ class RuleOptions:
     check_name: str | None
     config_path: str | None
     layout: str | None
-    format_name: str | None
+    format_texts: tuple[str, ...]
+    include: tuple[str, ...]
     exclude: tuple[str, ...]
     ignore: tuple[str, ...]
 
@@ -61,6 +72,7 @@ class RuleOptions:
     def make_rules(self) -> Rules:
         from functools import cache
 
+        from ciwrap.catalog.rows import Arrangement
         from ciwrap.catalog.rules import Rules
         from ciwrap.compare.check import arrangement_of
         from ciwrap.config import fit_fill_values, name_matches
@@ -76,6 +88,16 @@ class RuleOptions:
         def settings_for(identity: VariableId, dtype: str) -> VariableSettings:
             return fitted(default if check is None else check.settings_for(identity), dtype)
 
+        def arrangement() -> Arrangement | None:
+            """As the check has it, with what the options say of all its variables."""
+            if self.layer.said.get("align_by") is None:
+                return None if check is None else arrangement_of(check)
+
+            def unfitted(identity: VariableId) -> VariableSettings:
+                return self.layer.over(default if check is None else check.settings_for(identity))
+
+            return Arrangement(unfitted, "error" if check is None else check.duplicates)
+
         def is_ignored(identity: VariableId) -> bool:
             if any(name_matches(pattern, identity) for pattern in self.ignore):
                 return True
@@ -85,33 +107,77 @@ class RuleOptions:
             settings_for,
             is_ignored,
             strict_variables=StrictVariables.BOTH if check is None else check.strict.variables,
-            arrangement=None if check is None else arrangement_of(check),
+            arrangement=arrangement(),
             bounds_are_given=check is not None or "bound" in self.layer.said,
             bounds_from="given" if check is None else f"check {check.name}",
             general=self.layer.over(default) if check is None else None,
             by_place=check is not None and any(" / " in rule.pattern for rule in check.rules),
         )
 
+    @cached_property
+    def _reading(self) -> dict[str, Any]:
+        """How files are read, as `find_in` takes it. Raises UsageError and ConfigError."""
+        from ciwrap.model.formats import FormatRule
+
+        check, names, rules = self.check, [], []
+        for text in self.format_texts:
+            glob, sign, reader = text.rpartition("=")
+            if not sign:
+                names.append(reader)
+            elif glob and reader:
+                rules.append(FormatRule(glob, reader))
+            else:
+                raise UsageError(f"--format {text!r} lacks a part", remedy="write '*.e=netcdf'")
+        if len(names) > 1:
+            raise UsageError(
+                f"two formats for the same files: {names[0]} and {names[1]}",
+                remedy="say of which files each is: --format '*.e=netcdf'",
+            )
+        return {
+            "format_name": names[0] if names else (check.format if check else None),
+            "formats": (*rules, *(check.formats if check else ())),
+            "options": check.options if check else {},
+        }
+
+    def is_store(self, path: Path) -> bool:
+        """Whether a folder is one output, as a Zarr store is, and no run. Raises as `find_in`."""
+        from ciwrap.readers.choice import Choice
+
+        return Choice(**self._reading).is_store(path, path.name)
+
     def outputs_of(
-        self, path: Path, *, leave_out: tuple[str, ...] = (), name: str | None = None
+        self,
+        path: Path,
+        *,
+        beside: tuple[Path, ...] = (),
+        leave_out: tuple[str, ...] = (),
+        name: str | None = None,
     ) -> FoundOutputs:
-        """The outputs of a file or a run's folder. Raises as `find_in` does."""
-        from ciwrap.readers.layout import find_in
+        """The outputs of a file or a run's folder; a check's are counted from that folder. beside:
+        the runs that it is compared with. Raises as `find_in` does.
+        """
+        from ciwrap.readers.layout import find_in, outputs_within
 
         check = self.check
+        outputs: tuple[str, ...] = (".",)
+        exclude = self.exclude
+        if check is not None:
+            outputs, of_check = outputs_within((path, *beside), check.outputs, check.exclude)
+            exclude += of_check
         return find_in(
             path,
+            outputs=outputs,
             layout=self.layout or (check.layout if check else None),
-            format_name=self.format_name or (check.format if check else None),
-            options=check.options if check else None,
-            exclude=(*self.exclude, *(check.exclude if check else ()), *leave_out),
+            exclude=(*exclude, *leave_out),
+            include=self.include,
             name=name,
+            **self._reading,
         )
 
 
 def rule_options(function: Callable[..., int]) -> Callable[..., int]:
     """--atol and the other settings that are options, --check, --config, --layout, --format,
-    --exclude, --ignore.
+    --include, --exclude, --ignore.
 
     The command takes all of them as `chosen`.
     """
@@ -126,9 +192,25 @@ def rule_options(function: Callable[..., int]) -> Callable[..., int]:
 
     for decorate in (
         click.option("--ignore", multiple=True, metavar="PATTERN", help="Leave variables out."),
-        click.option("--exclude", multiple=True, metavar="GLOB", help="Leave these files out."),
         click.option(
-            "--format", "format_name", metavar="NAME", help="Reader, where the suffix tells none."
+            "--exclude",
+            multiple=True,
+            metavar="GLOB",
+            help="Leave these files out; may be repeated.",
+        ),
+        click.option(
+            "--include",
+            multiple=True,
+            metavar="GLOB",
+            help="Take these files alone; may be repeated.",
+        ),
+        click.option(
+            "--format",
+            "format_texts",
+            multiple=True,
+            metavar="[GLOB=]READER",
+            help="Reader of the files that GLOB means ('*.e=netcdf'), or of all others; may be"
+            " repeated, the first that fits counts.",
         ),
         click.option(
             "--layout", metavar="PATTERN", help="Where iteration and rank stand in the paths."
@@ -140,12 +222,7 @@ def rule_options(function: Callable[..., int]) -> Callable[..., int]:
             "--check", "check_name", metavar="NAME", help="Take bounds and layout of this check."
         ),
         *(
-            click.option(
-                f"--{one.name}",
-                metavar="INTEGER" if one.form.schema.get("type") == "integer" else "FLOAT",
-                callback=_read,
-                help=one.option,
-            )
+            click.option(f"--{one.name.replace('_', '-')}", **_looks(one), help=one.option)
             for one in _OPTIONS
         ),
     ):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ciwrap.cli.options import config_options, json_option, markdown_option
+from ciwrap.cli.options import config_options, json_option, markdown_option, report_option
 from ciwrap.cli.section_options import section_options
 from ciwrap.config.schema import TIMING
 
@@ -26,6 +26,7 @@ _MOST_MARKS = 40
 @markdown_option
 @config_options
 @json_option
+@report_option
 @click.pass_obj
 def command(
     session: Session,
@@ -59,6 +60,11 @@ def command(
     )
     session.emit_record(document)
     session.emit_summary(trend_summary(document))
+    if session.report_target is not None:
+        from ciwrap.report.document import write_text
+        from ciwrap.trend.trend_page import render_trend_html
+
+        write_text(render_trend_html(document), session.report_target, "the report")
     _tell(session, document)
     return 0
 

@@ -81,9 +81,12 @@ class ByData(Closing):
             question.result.id, question.shape, question.parameters.dtype, indices, golden, new
         )
 
-    def take_answers(self) -> None:
-        """Makes results of what the stream has found so far, unless it is about to run dry."""
-        if self._stream.open_bytes < _ENOUGH_BYTES:
+    def take_answers(self, *, at_once: bool = False) -> None:
+        """Makes results of what the stream has found so far, unless it is about to run dry.
+
+        at_once: however much it still has to do.
+        """
+        if self._stream.open_bytes < _ENOUGH_BYTES and not at_once:
             return
         for question, found in self._stream.answers():
             self._outcome.results.append(streamed_result(question, found))

@@ -49,6 +49,7 @@ def outputs_of(check: Check) -> FoundOutputs:
         format_name=check.format,
         options=check.options,
         exclude=check.exclude,
+        formats=check.formats,
     )
 
 
@@ -101,7 +102,10 @@ def check_outputs(
         seen = looked_at(found.files)
         with Catalog(found, arrangement_of(check)) as catalog:
             result = check_catalog(check, golden, catalog, resources=resources, progress=progress)
-        result = replace(result, excluded_files=len(found.excluded))
+        notes = [Message(MessageLevel.NOTE, text) for text in found.notes]
+        result = replace(
+            result, excluded_files=len(found.excluded), messages=(*result.messages, *notes)
+        )
         change = change_since(seen, found.files)
         if change is None:
             return result

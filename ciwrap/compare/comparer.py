@@ -17,6 +17,7 @@ from ciwrap.compare.by_data import ByData
 from ciwrap.compare.by_trees import ByTrees, Pair
 from ciwrap.compare.circle import Circle
 from ciwrap.compare.detailed import add_details
+from ciwrap.compare.ending import EndedEarlyError
 from ciwrap.compare.fit import (
     RUNS,
     in_one_dtype,
@@ -28,7 +29,7 @@ from ciwrap.compare.judge import compare_values
 from ciwrap.compare.law import begun, not_comparable
 from ciwrap.compare.outcome import HistoryOptions, Outcome
 from ciwrap.compare.pairing import pair_up
-from ciwrap.errors import CiwrapError, StillWrittenError
+from ciwrap.errors import CiwrapError, NotComparableError, StillWrittenError
 from ciwrap.model import Verdict
 from ciwrap.trees.build import tree_parameters
 
@@ -75,13 +76,17 @@ class Comparer:
         with ByData(work, outcome, self._options.memory_bytes, self._differences) as data:
             run = _Run(work, self._rules, outcome, data, self._differences)
             windows = list(_windows(keys))
-            for position, window in enumerate(windows):
-                coming = windows[position + 1] if position + 1 < len(windows) else []
-                for side in (self._golden, self._new):
-                    side.prefetch([*window, *coming] if position == 0 else coming)
-                run.checkpoints(window, self._golden, self._new)
-            run.finish()
-        if self._options.detail_bytes > 0:
+            try:
+                for position, window in enumerate(windows):
+                    coming = windows[position + 1] if position + 1 < len(windows) else []
+                    for side in (self._golden, self._new):
+                        side.prefetch([*window, *coming] if position == 0 else coming)
+                    run.checkpoints(window, self._golden, self._new)
+                run.finish()
+            except EndedEarlyError as end:
+                outcome.ended_by = str(end)
+                run.give_up((key for window in windows for key in window), outcome.ended_by)
+        if self._options.detail_bytes > 0 and outcome.ended_by is None:
             add_details(
                 work,
                 outcome,
@@ -115,6 +120,7 @@ class _Run:
         self._differences = differences
         self._trees = ByTrees(work, outcome, data)
         self._looks: list[Look] = []
+        self._paired: set[CheckpointKey] = set()  # all whose variables are known
         self.keys_of: dict[VariableId, CheckpointKey] = {}
 
     def checkpoints(self, keys: Sequence[CheckpointKey], golden: Side, new: Side) -> None:
@@ -122,8 +128,11 @@ class _Run:
         with ExitStack() as opened:
             for key in keys:
                 ours, theirs = (self._opened(side, key, opened) for side in (golden, new))
-                for identity in pair_up(self._outcome, self._rules, ours, theirs):
-                    self.keys_of[identity] = key
+                both = pair_up(self._outcome, self._rules, ours, theirs)
+                self.keys_of.update(dict.fromkeys(both, key))
+                self._paired.add(key)
+                for identity in both:
+                    self._work.progress.advance(0)
                     self._variable(identity, ours, theirs)
                 for one in (ours, theirs):
                     self._outcome.errors.extend(one.errors)
@@ -147,6 +156,16 @@ class _Run:
         """Waits for all that is still open."""
         self._trees.finish(self._fail)
         self._data.finish()
+
+    def give_up(self, keys: Iterable[CheckpointKey], why: str) -> None:
+        """Keeps what has been found, and calls all else not compared."""
+        self._data.take_answers(at_once=True)
+        self._outcome.lost += [(key, ended_words(why)) for key in keys if key not in self._paired]
+        known = {result.id for result in self._outcome.results}
+        error = NotComparableError(ended_words(why))
+        for identity in self.keys_of:
+            if identity not in known:
+                self._fail(begun(identity, None, None), error)
 
     def refuse_changes(self) -> None:
         """Takes back what was found of files that were written while they were read."""
@@ -238,7 +257,13 @@ class _Run:
                 parameters = circle.parameters
             else:
                 parameters = tree_parameters(golden.dtype, settings, variable=identity.text)
-            self._differences.add_values(identity, parameters, golden, new, circle)
+            ids = None if orders[0] is None else orders[0].ids
+            self._differences.add_values(identity, parameters, golden, new, circle, ids)
+
+
+def ended_words(signal_name: str) -> str:
+    """Why something was not compared, if a signal ended the comparison."""
+    return f"{signal_name} ended the comparison first"
 
 
 def _windows(keys: Iterable[CheckpointKey]) -> Iterator[list[CheckpointKey]]:

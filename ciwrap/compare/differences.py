@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ciwrap.compare.circle import Circle
     from ciwrap.model import VariableId
 
-COLUMNS = ("iteration", "rank", "variable", "index", "golden", "new", "difference")
+COLUMNS = ("iteration", "rank", "variable", "index", "golden", "new", "difference", "id")
 SUFFIXES = (".csv", ".parquet")
 _ROWS_AT_ONCE = 1 << 16
 
@@ -37,7 +37,8 @@ class DifferenceList:
 
     The kind of file is told by the suffix. Columns: iteration and rank (empty where there is none),
     variable, index in the variable's own dimensions ("3 7"), both values as texts that read back
-    exactly, and new - golden (empty where that has no meaning). Raises UsageError for another
+    exactly, new - golden (empty where that has no meaning), and the id of the row where rows are
+    aligned (the index then counts rows in the order of ids). Raises UsageError for another
     suffix, NotAvailableError without pyarrow, WriteFailedError.
     """
 
@@ -70,19 +71,21 @@ class DifferenceList:
         indices: NDArray[np.int64],
         golden: NDArray[np.uint8],
         new: NDArray[np.uint8],
+        ids: NDArray[Any] | None = None,
     ) -> None:
         """Elements by flat index; both sides' bytes back to back. Raises WriteFailedError.
 
-        May be called from several threads.
+        ids: of the rows, where these are aligned. May be called from several threads.
         """
         ours = as_elements(golden.tobytes(), dtype)
         theirs = as_elements(new.tobytes(), dtype)
         for first in range(0, indices.size, _ROWS_AT_ONCE):
             some = slice(first, first + _ROWS_AT_ONCE)
             columns = _columns(shape, dtype, indices[some], ours[some], theirs[some])
+            rows = [None] * len(columns[0]) if ids is None else ids[columns[0][:, 0]].tolist()
             try:
                 with self._lock:
-                    self._sheet.add(identity, *columns)
+                    self._sheet.add(identity, *columns, rows)
                     self.count += len(columns[0])
             except OSError as error:
                 raise _failed(self.path, error) from error
@@ -94,10 +97,12 @@ class DifferenceList:
         golden: Values,
         new: Values,
         circle: Circle | None = None,
+        ids: NDArray[Any] | None = None,
     ) -> None:
         """Lists what differs between two variables that no stream went through.
 
-        circle: for a variable with a period, whose own values are listed all the same.
+        circle: for a variable with a period, whose own values are listed all the same. ids: of the
+        rows, where these are aligned.
         """
         step = max(1, DEFAULT_SLAB_BYTES // max(1, golden.item_bytes))
         for first in range(0, golden.element_count, step):
@@ -120,6 +125,7 @@ class DifferenceList:
                     found.indices + first,
                     as_bytes(ours[found.indices]),
                     as_bytes(theirs[found.indices]),
+                    ids,
                 )
 
     def __enter__(self) -> DifferenceList:
@@ -193,11 +199,12 @@ class _Csv:
         golden: list[str],
         new: list[str],
         differences: list[float | None],
+        ids: list[int | None],
     ) -> None:
         name = escape(identity.name)
         self._writer.writerows(
             [identity.iteration, identity.rank, name, " ".join(map(str, index)), *rest]
-            for index, *rest in zip(positions.tolist(), golden, new, differences, strict=True)
+            for index, *rest in zip(positions.tolist(), golden, new, differences, ids, strict=True)
         )
 
     def close(self) -> None:
@@ -216,7 +223,7 @@ class _Parquet:
         self._pa = pa
         types = (pa.int64(), pa.int64(), pa.string(), pa.list_(pa.int64()), pa.string())
         self._schema = pa.schema(
-            list(zip(COLUMNS, (*types, pa.string(), pa.float64()), strict=True))
+            list(zip(COLUMNS, (*types, pa.string(), pa.float64(), pa.int64()), strict=True))
         )
         self._writer = pq.ParquetWriter(path, self._schema, compression="zstd")
 
@@ -227,6 +234,7 @@ class _Parquet:
         golden: list[str],
         new: list[str],
         differences: list[float | None],
+        ids: list[int | None],
     ) -> None:
         count = len(golden)
         columns = [
@@ -237,6 +245,7 @@ class _Parquet:
             golden,
             new,
             differences,
+            ids,
         ]
         arrays = [
             self._pa.array(column, type=item.type)

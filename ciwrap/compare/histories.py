@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 
 from ciwrap.captures.checkpoint import Variables
 from ciwrap.captures.index import key_order
-from ciwrap.catalog.catalog import no_reader
 from ciwrap.compare.bounds_used import rules_between, with_bound_notes
-from ciwrap.compare.comparer import Comparer
+from ciwrap.compare.common import leave_out_uncommon
+from ciwrap.compare.comparer import Comparer, ended_words
+from ciwrap.compare.hints import hints
 from ciwrap.compare.outcome import HistoryOptions, Outcome
 from ciwrap.compare.pairing import Nothing, pair_up
 from ciwrap.compare.tally import RUNS, check_result
 from ciwrap.compare.timelines import history_facts
 from ciwrap.compare.work import Work
 from ciwrap.errors import NotComparableError, UsageError
-from ciwrap.model import Message, MessageLevel
+from ciwrap.model import Message, MessageLevel, Verdict
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from ciwrap.captures.side import Side
     from ciwrap.catalog.rules import Rules
     from ciwrap.compare.differences import DifferenceList
+    from ciwrap.errors import CiwrapError
     from ciwrap.model import CheckResult
     from ciwrap.progress import Progress
     from ciwrap.readers.layout import OutputFile
@@ -58,7 +60,9 @@ def compare_histories(
     """Compares two runs, or two files; raises UsageError, all else is in the result.
 
     Where nobody asks for a bound, that of a capture holds, for all checkpoints.
-    differences: takes every differing element; raises WriteFailedError then. spread: hands the
+
+    progress: an EndableProgress makes a partial result where a signal comes. differences: takes
+    every differing element; raises WriteFailedError then. spread: hands the
     checkpoints, biggest first, to several processes.
     """
     options = HistoryOptions() if options is None else options
@@ -68,13 +72,12 @@ def compare_histories(
     # Rows that are aligned by an id, perhaps across ranks, are a matter of whole runs.
     is_paired = golden.groups.keys() == new.groups.keys() or not _grouped_in_other_ways(golden, new)
     if rules.arrangement is not None or not is_paired:
-        for unused, option in ((spread, "--mpi"), (differences, "--list")):
-            if unused is not None:
-                raise UsageError(
-                    "rows are aligned, or iterations stand in the paths of one run and in the files"
-                    " of the other",
-                    remedy=f"compare without {option}",
-                )
+        if spread is not None:
+            raise UsageError(
+                "rows are aligned, or iterations stand in the paths of one run and in the files"
+                " of the other",
+                remedy="compare without --mpi",
+            )
         for side in (golden, new):
             side.take_whole(rules.arrangement)
     if rules.arrangement is not None and (golden.is_fingerprint or new.is_fingerprint):
@@ -93,10 +96,15 @@ def compare_histories(
             outcome = comparer.compare(shared)
         else:
             outcome = spread(biggest_first(golden, new), lambda key: comparer.compare([key]))
-        if len(shared) < len(keys):
+        if outcome.ended_by is not None:
+            one_sided_keys = {*keys}.difference(shared)
+            outcome.lost += [(key, ended_words(outcome.ended_by)) for key in one_sided_keys]
+        elif len(shared) < len(keys):
             outcome.add(one_sided(golden, new, rules, keys))
     finally:
         progress.end()
+    if options.is_common:
+        outcome.notes += leave_out_uncommon(outcome)
     result = with_bound_notes(finish(name, outcome, golden, new, rules), rules)
     return replace(
         result,
@@ -170,9 +178,8 @@ def one_sided(golden: Side, new: Side, rules: Rules, keys: Iterable[CheckpointKe
 def finish(name: str, outcome: Outcome, golden: Side, new: Side, rules: Rules) -> CheckResult:
     """The check's result of all that was found."""
     messages = []
-    notes = [fingerprint_note(side) for side in (golden, new) if side.is_fingerprint]
     for side in (golden, new):
-        outcome.errors += [no_reader(path) for path in side.found.unmatched]
+        outcome.errors += side.found.unread
         if side.fault is not None:
             messages.append(f"a capture is not used: {side.fault}")
         stale = [one for one in outcome.stale if one[0] == str(side.run)]
@@ -182,11 +189,21 @@ def finish(name: str, outcome: Outcome, golden: Side, new: Side, rules: Rules) -
                 f"{side.run}: captured checkpoints that are stale, and were read instead:"
                 f" {len(stale)} ({key_text(key)}: {reason})"
             )
-    for key, reason in sorted(outcome.lost, key=lambda one: key_order(one[0])):
-        error = NotComparableError(f"was not compared: {reason}", variable=key_text(key))
-        outcome.errors.append(error)
+    outcome.errors += _lost(outcome)
+    if outcome.ended_by is not None:
+        error = NotComparableError(
+            f"the comparison was ended by {outcome.ended_by} before all was compared; this is what"
+            " it had found",
+            remedy="compare again",
+        )
+        outcome.errors.insert(0, error)
     check = check_result(name, outcome, rules, RUNS, messages=messages)
-    check = replace(check, messages=(*check.messages, *notes))
+    notes = [note for side in (golden, new) for note in side.found.notes]
+    if check.verdict is not Verdict.MATCH:
+        notes += hints(outcome, golden, new)
+    told = [Message(MessageLevel.NOTE, text) for text in dict.fromkeys(notes)]
+    told += [fingerprint_note(side) for side in (golden, new) if side.is_fingerprint]
+    check = replace(check, messages=(*check.messages, *told))
     check = replace(check, excluded_files=sum(side.excluded_files for side in (golden, new)))
     if golden.is_single and not any(one.iteration is not None for one in check.variables):
         return check
@@ -201,6 +218,24 @@ def fingerprint_note(side: Side) -> Message:
         MessageLevel.NOTE,
         f"{side.run} is a fingerprint{made}: what its trees leave open stays open",
     )
+
+
+def _lost(outcome: Outcome) -> list[CiwrapError]:
+    """An error for each reason for which checkpoints were not compared."""
+    by_reason: dict[str, list[CheckpointKey]] = {}
+    for key, reason in sorted(outcome.lost, key=lambda one: key_order(one[0])):
+        by_reason.setdefault(reason, []).append(key)
+    errors: list[CiwrapError] = []
+    for reason, keys in by_reason.items():
+        if len(keys) == 1:
+            error = NotComparableError(f"was not compared: {reason}", variable=key_text(keys[0]))
+        else:
+            error = NotComparableError(
+                f"{len(keys):,} checkpoints, from {key_text(keys[0])} to {key_text(keys[-1])}, were"
+                f" not compared: {reason}"
+            )
+        errors.append(error)
+    return errors
 
 
 def key_text(key: CheckpointKey) -> str:

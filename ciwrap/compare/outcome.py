@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class HistoryOptions:
     """memory_bytes: for the buffers of stage two. detail_bytes: of differing variables, what may be
-    read once more for the samples and maps that a report draws.
+    read once more for the samples and maps that a report draws. is_common: whether the iterations
+    that one run has and the other does not reach are left out.
     """
 
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     detail_bytes: int = 64 << 20
+    is_common: bool = False
 
 
 @dataclass(slots=True)
@@ -48,6 +50,8 @@ class Outcome:
     capture_bytes_read: int = 0
     data_bytes_read: int = 0
     engine: str | None = None
+    # The signal that ended the comparison before all was compared.
+    ended_by: str | None = None
 
     def add(self, other: Outcome) -> None:
         """Takes in what another one holds.
@@ -69,3 +73,4 @@ class Outcome:
         self.capture_bytes_read += other.capture_bytes_read
         self.data_bytes_read += other.data_bytes_read
         self.engine = other.engine or self.engine
+        self.ended_by = other.ended_by or self.ended_by

@@ -134,9 +134,10 @@ class Stream(Closing, Generic[_Question]):
             return
         while True:
             done = self._session.take_done(wait, self._tell)
-            self._tell()
             for number, comparison, failure, values in done:
                 yield self._questions.pop(number), Streamed(comparison, failure, values)
+            # Progress may end the work, and what is done is not to be lost with it.
+            self._tell()
             if not (wait and done):
                 return
 

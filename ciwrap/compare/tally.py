@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ciwrap.compare.grouped_errors import grouped_messages
 from ciwrap.compare.law import message_of, not_comparable
 from ciwrap.errors import CiwrapError, VariableExtraError, VariableMissingError
 from ciwrap.model import (
@@ -73,7 +74,7 @@ def check_result(
     unused = [f"a capture is not used: {text}" for text in dict.fromkeys(outcome.unused)]
     warnings = (*messages, *dict.fromkeys(outcome.notes), *unused)
     told = [Message(MessageLevel.WARNING, text) for text in warnings]
-    told += [message_of(error) for error in outcome.errors]
+    told += grouped_messages(outcome.errors)
     results, left_out = list(outcome.results), set(outcome.left_out)
     if outcome.missing or outcome.extra:
         left_out |= _add_one_sided(outcome, rules.strict_variables, one_sided, results, told)

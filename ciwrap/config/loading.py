@@ -15,18 +15,19 @@ from ciwrap.config.settings import (
     Config,
     FactorSettings,
     LevelSettings,
+    PerturbSettings,
     RepeatSettings,
     TimingSettings,
     VariableRule,
 )
 from ciwrap.errors import ConfigError, ConfigMissingError
 from ciwrap.model import SETTINGS, SettingsLayer, Strictness
-from ciwrap.model.formats import OWN_FORMATS
+from ciwrap.model.formats import OWN_FORMATS, FormatRule
 from ciwrap.model.forms import FormError, nearest
 from ciwrap.patterns import PathPattern
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
 READER_GROUP = "ciwrap.readers"
@@ -134,7 +135,7 @@ def _check(
         raise document.error("names no outputs", (*location, "outputs"))
     _check_patterns(document, section, location)
     if section["format"] not in (None, *OWN_FORMATS):
-        _check_format(document, section["format"], location)
+        _check_format(document, section["format"], (*location, "format"))
     rules = section["variables"] or {}
     options, strict, run = section["options"], section["strict"], section["run"]
     return Check(
@@ -144,6 +145,7 @@ def _check(
         exclude=tuple(map(place.filled, section["exclude"])),
         layout=section["layout"],
         format=section["format"],
+        formats=tuple(_format_rules(document, section["formats"] or {}, (*location, "formats"))),
         options={} if options is None else _options(document, section, location),
         command=None if run is None else _command(root, run, place),
         ignore=section["ignore"],
@@ -154,6 +156,7 @@ def _check(
         line=document.line_of(location),
         duplicates=section["duplicates"] or "error",
         until_iteration=section["until_iteration"],
+        ensemble=tuple(map(place.filled, section["ensemble"] or ())),
     )
 
 
@@ -183,9 +186,22 @@ def _check_format(document: Document, name: str, location: Location) -> None:
     if name not in names:
         raise document.error(
             f"there is no reader {name!r} (there is: {', '.join(names)})",
-            (*location, "format"),
+            location,
             suggestion=nearest(name, names),
         )
+
+
+def _format_rules(
+    document: Document, section: Mapping[str, Any], location: Location
+) -> Iterator[FormatRule]:
+    for glob, one in section.items():
+        here = (*location, glob)
+        _check_pattern(document, glob, here)
+        if one["format"] not in OWN_FORMATS:
+            is_short = (*here, "format") not in document.positions
+            _check_format(document, one["format"], here if is_short else (*here, "format"))
+        options = None if one["options"] is None else _options(document, one, here)
+        yield FormatRule(glob, one["format"], options)
 
 
 def _options(document: Document, section: Mapping[str, Any], location: Location) -> dict[str, Any]:
@@ -259,7 +275,10 @@ def _repeat(section: Mapping[str, Any], place: RunPlace) -> RepeatSettings:
         FactorSettings(name, _level(one["off"], place), _level(one["on"], place))
         for name, one in (section.get("factors") or {}).items()
     )
-    return RepeatSettings(factors=factors, **given)
+    perturb = section.get("perturb")
+    return RepeatSettings(
+        factors=factors, perturb=None if perturb is None else PerturbSettings(**perturb), **given
+    )
 
 
 def _level(section: Mapping[str, Any] | None, place: RunPlace) -> LevelSettings:

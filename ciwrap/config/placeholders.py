@@ -1,4 +1,4 @@
-"""`{run}` and `{seed}` in commands and outputs: which of several runs is meant.
+"""`{run}`, `{seed}` and `{inputs}` in commands and outputs: which of several runs is meant.
 
 A command that runs once, as those of `ciwrap run` and `check` do, is run 1 with seed 1.
 """
@@ -9,22 +9,25 @@ import re
 from dataclasses import dataclass
 
 # `${run}` is a shell's own variable.
-_PLACE = re.compile(r"(?<!\$)\{(run|seed)\}")
+_PLACE = re.compile(r"(?<!\$)\{(run|seed|inputs)\}")
 
 
 @dataclass(frozen=True, slots=True)
 class RunPlace:
-    """What `{run}` and `{seed}` stand for."""
+    """What `{run}`, `{seed}` and `{inputs}` stand for. inputs: the folder that input files are
+    below; `.` for where they are anyhow.
+    """
 
     number: int = 1
     seed: int = 1
+    inputs: str = "."
 
     def filled(self, text: str) -> str:
         """The text with the placeholders replaced."""
-        values = {"run": str(self.number), "seed": str(self.seed)}
+        values = {"run": str(self.number), "seed": str(self.seed), "inputs": self.inputs}
         return _PLACE.sub(lambda match: values[match[1]], text)
 
 
 def placeholders_in(*texts: str) -> frozenset[str]:
-    """Which of `run` and `seed` are in the texts."""
+    """Which of `run`, `seed` and `inputs` are in the texts."""
     return frozenset(match[1] for text in texts for match in _PLACE.finditer(text))

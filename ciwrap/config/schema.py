@@ -79,6 +79,17 @@ FACTOR = Section(
     },
 )
 
+PERTURB = Section(
+    "PerturbSection",
+    "Input files whose numbers `ciwrap repeat --perturb` changes by a hair for each run.",
+    {
+        "files": Key(TEXTS, "input files (.npy, HDF5, NetCDF-4), as globs", is_required=True),
+        "relative": Key(
+            STEP_SIZE, "by how much at most; default: 1e-14 for doubles, 1e-6 for shorter types"
+        ),
+    },
+)
+
 REPEAT = Section(
     "RepeatSection",
     "How `ciwrap repeat` runs the command.",
@@ -93,6 +104,7 @@ REPEAT = Section(
             "which combinations of factors are run: all (up to 4 factors), a fraction of resolution"
             " IV (5 to 8), or each factor alone",
         ),
+        "perturb": Key(PERTURB, "input files that `--perturb` changes by a hair"),
     },
 )
 
@@ -166,6 +178,17 @@ OPTIONS = Section(
     },
 )
 
+FORMAT_RULE = Section(
+    "FormatSection",
+    "The reader of some files.",
+    {
+        "format": Key(TEXT, "the reader", is_required=True),
+        "options": Key(ANY_MAPPING, "options of that reader, in place of those of the check"),
+    },
+    short=lambda value: {"format": value} if isinstance(value, str) else value,
+    short_schema=({"type": "string"},),
+)
+
 _CHECK_KEYS = {
     **_SETTINGS,
     "outputs": Key(
@@ -176,12 +199,22 @@ _CHECK_KEYS = {
     "exclude": Key(TEXTS, "files to leave out, as globs", ()),
     "layout": Key(TEXT, "where iteration, rank and name are in a path, if 'outputs' does not say"),
     "format": Key(TEXT, "the reader, if the suffix does not tell"),
+    "formats": Key(
+        MappingOf(FORMAT_RULE),
+        'readers of the files that a glob means, such as `"*.e": netcdf`; of several globs that'
+        " fit, the first counts",
+    ),
     # Foreign readers have options of their own; see `loading`.
     "options": Key(ANY_MAPPING, "options of the reader"),
     "run": Key(RUN, "a command of this check's own"),
     "ignore": Key(TEXTS, "variables to leave out, as names or globs", ()),
     "until_iteration": Key(
         whole(0, 1 << 53), "the last iteration to compare; later ones count as ignored"
+    ),
+    "ensemble": Key(
+        TEXTS,
+        "folders of runs, as globs; each holds these outputs of one run, and their statistics are"
+        " held against an ensemble",
     ),
     "duplicates": Key(
         DUPLICATES, "which counts of what was written twice: an error, the first, the last"

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from ciwrap.model.formats import FormatRule
+
 GLOB_CHARACTERS = frozenset("*?[")
 CONFIG_NAME = "ciwrap.yaml"
 DEFAULT_GOLDEN_DIR = "golden"
@@ -94,6 +96,16 @@ class FactorSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PerturbSettings:
+    """Which input files are perturbed for each run, as globs, and by how much; None for as much as
+    their type asks for.
+    """
+
+    files: tuple[str, ...]
+    relative: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RepeatSettings:
     """How `ciwrap repeat` runs the command. reference: "first" or "golden"; factors: all that
     `--vary` can name; design: as in `ciwrap.statistics.factors`, None: as their number asks.
@@ -103,6 +115,7 @@ class RepeatSettings:
     reference: str = "first"
     factors: tuple[FactorSettings, ...] = ()
     design: str | None = None
+    perturb: PerturbSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +141,12 @@ class TimingSettings:
 class Check:
     """One check: which outputs to take and how to judge them.
 
-    outputs and exclude are relative to `root`, the configuration's folder. layers: defaults and the
+    outputs and exclude are relative to `root`, the configuration's folder. formats: readers of some
+    files, the first that fits counts; format: of all others. layers: defaults and the
     check's own keys. duplicates: which counts of a variable, or of a row's id, that is there twice:
-    "error", "first" or "last". until_iteration: the last one to compare. line: where the check
-    begins in the configuration, for messages.
+    "error", "first" or "last". until_iteration: the last one to compare. ensemble: globs of
+    folders, each of which holds these outputs of a run; the golden is then of their statistics.
+    line: where the check begins in the configuration, for messages.
     """
 
     name: str
@@ -140,6 +155,7 @@ class Check:
     exclude: tuple[str, ...] = ()
     layout: str | None = None
     format: str | None = None
+    formats: tuple[FormatRule, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     command: CommandSettings | None = None
     ignore: tuple[str, ...] = ()
@@ -150,6 +166,7 @@ class Check:
     line: int | None = None
     duplicates: str = "error"
     until_iteration: int | None = None
+    ensemble: tuple[str, ...] = ()
 
     def is_ignored(self, variable: VariableId) -> bool:
         until, iteration = self.until_iteration, variable.iteration

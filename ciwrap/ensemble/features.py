@@ -10,8 +10,9 @@ import numpy as np
 
 from ciwrap.arrays.convert import as_doubles
 from ciwrap.catalog.catalog import Catalog
+from ciwrap.catalog.files import change_since, looked_at
 from ciwrap.compare.check import arrangement_of, outputs_of
-from ciwrap.errors import NotComparableError
+from ciwrap.errors import NotComparableError, StillWrittenError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -101,7 +102,9 @@ def features_of(check: Check, choice: FeatureChoice) -> dict[str, float]:
     values that are not finite; else as reading outputs does.
     """
     found: dict[str, _Variable] = {}
-    with Catalog(outputs_of(check), arrangement_of(check)) as catalog:
+    outputs = outputs_of(check)
+    seen = looked_at(outputs.files)
+    with Catalog(outputs, arrangement_of(check)) as catalog:
         if catalog.errors:
             raise catalog.errors[0]
         for identity in sorted(catalog.entries):
@@ -116,6 +119,12 @@ def features_of(check: Check, choice: FeatureChoice) -> dict[str, float]:
             values = catalog.values(identity, check.settings_for(identity, info.dtype).mask)
             if values.element_count:
                 found.setdefault(identity.name, _Variable()).add(values, choice.blocks)
+    change = change_since(seen, outputs.files)
+    if change is not None:
+        raise StillWrittenError(
+            f"an output was written while it was being read: {change}",
+            remedy="let the program finish first, then check again",
+        )
     features = _named(found, choice)
     for name, value in features.items():
         if not math.isfinite(value):

@@ -62,7 +62,7 @@ def read_ensemble(path: Path) -> EnsembleGolden:
         golden = to_versioned_record(document, EnsembleGolden, FORMAT_VERSION)
     except FileNotFoundError as error:
         raise GoldenMissingError(
-            "there is no ensemble", file=path, remedy="`ciwrap capture-ensemble` makes one"
+            "there is no ensemble", file=path, remedy="`ciwrap capture --ensemble` makes one"
         ) from error
     except OSError as error:
         raise UnreadableFileError(error.strerror or str(error), file=path) from error

@@ -275,7 +275,7 @@ class GoldenStore:
             f"there is no golden for check {check!r}",
             file=binary,
             remedy=(
-                f"there is an ensemble: `ciwrap check-ensemble {check} RUN...` takes new runs"
+                "there is an ensemble: name the folders of new runs under 'ensemble' in ciwrap.yaml"
                 if has_ensemble
                 else f"look at the outputs, then make it with `ciwrap accept {check}`"
             ),

@@ -6,6 +6,7 @@ numbers are plain Python numbers, never NumPy scalars.
 
 from ciwrap.model.coverage import Coverage
 from ciwrap.model.divergence import Divergence, DivergenceKind
+from ciwrap.model.ensemble import EnsembleFacts, Shift
 from ciwrap.model.results import (
     CheckResult,
     CommandOutcome,
@@ -64,10 +65,12 @@ __all__ = [
     "DifferingElement",
     "Divergence",
     "DivergenceKind",
+    "EnsembleFacts",
     "Message",
     "MessageLevel",
     "MovedElement",
     "RunResult",
+    "Shift",
     "Unlisted",
     "VariableResult",
     "Verdict",

@@ -24,7 +24,9 @@ class Coverage:
     from the new side while strict variables are off.
     masked_unknown: compared variables that have a mask of unknown extent. filled: compared
     variables that have fill values, which are not compared as numbers. excluded_files: what
-    `exclude` names. attributes: checks of files whose attributes were not compared.
+    `exclude` names. attributes: checks of files whose attributes were not compared. by_statistics:
+    checks of runs whose statistics were held against an ensemble, none of whose values was
+    compared.
     """
 
     compared_variables: int = 0
@@ -40,6 +42,7 @@ class Coverage:
     filled: int = 0
     excluded_files: int = 0
     attributes: int = 0
+    by_statistics: int = 0
 
     def __add__(self, other: Coverage) -> Coverage:
         sums = {
@@ -54,6 +57,7 @@ class Coverage:
             (
                 *(self.not_comparable, self.missing, self.extra, self.ignored, self.left_out),
                 *(self.masked_elements, self.masked_unknown, self.filled, self.excluded_files),
+                self.by_statistics,
             )
         )
 
@@ -66,10 +70,12 @@ class Coverage:
     @property
     def compared(self) -> str:
         """`compared 12 variables, 1,203 elements`, or `compared nothing`."""
+        statistics = f"the statistics of {grouped_plural(self.by_statistics, 'check')}"
         if not self.compared_variables:
-            return "compared nothing"
+            return f"compared {statistics}, no values" if self.by_statistics else "compared nothing"
         variables = grouped_plural(self.compared_variables, "variable")
-        return f"compared {variables}, {grouped_plural(self.compared_elements, 'element')}"
+        values = f"compared {variables}, {grouped_plural(self.compared_elements, 'element')}"
+        return f"{values}, and {statistics}" if self.by_statistics else values
 
     @property
     def not_compared(self) -> tuple[str, ...]:
@@ -120,6 +126,7 @@ def coverage_of(check: CheckResult) -> Coverage:
         filled=filled,
         excluded_files=check.excluded_files,
         attributes=int(check.attributes == "none"),
+        by_statistics=int(check.verdict.is_statistical),
     )
 
 

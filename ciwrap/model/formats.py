@@ -1,4 +1,4 @@
-"""The file formats that ciwrap reads by itself, each stated once.
+"""The file formats that ciwrap reads by itself, each stated once; and the version of its maps.
 
 Nothing is imported to look a format up: the configuration knows the names, the search for outputs
 the suffixes, and `readers.registry` loads a reader when a file asks for it.
@@ -6,7 +6,11 @@ the suffixes, and `readers.registry` loads a reader when a file asks for it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class OwnFormat(NamedTuple):
@@ -40,3 +44,16 @@ OWN_FORMATS = {
     "adios2": OwnFormat("ciwrap.readers.adios2:Adios2Reader", (".bp", ".bp4", ".bp5")),
     "veloc": OwnFormat("ciwrap.readers.veloc:VelocReader", (".veloc",)),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class FormatRule:
+    """`*.e` is read by netcdf. options: of the reader; None for those of the check."""
+
+    glob: str
+    reader: str
+    options: Mapping[str, Any] | None = None
+
+
+# The newest version of the file that `ciwrap variability fit` writes and the others read.
+VARIABILITY_MAP_VERSION = 1

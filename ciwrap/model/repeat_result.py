@@ -111,9 +111,10 @@ class RepeatedVariable:
     grows per iteration. horizon: the iteration at which D reaches the present bound, and
     spread_horizon: a tenth of the spread. compare_until: up to which iteration three digits of the
     spread are left. present_bound: as configured. present_share: the largest share of it that was
-    used. common_digits: decimal digits that the worst sampled element has in common in all runs;
-    normal_digits: the same if differences are normal (95 %, 95 %), where SciPy is installed.
-    reason: why it is not comparable, or unrelated.
+    used, over all iterations, and early_share: up to compare_until. present_fit: whether it fits,
+    up to compare_until where there is one. common_digits: decimal digits that the worst sampled
+    element has in common in all runs; normal_digits: the same if differences are normal (95 %, 95
+    %), where SciPy is installed. reason: why it is not comparable, or unrelated.
     """
 
     check: str
@@ -140,6 +141,7 @@ class RepeatedVariable:
     common_digits: Number | None = None
     normal_digits: Number | None = None
     reason: str | None = None
+    early_share: Number | None = None
 
     @property
     def varies(self) -> bool:

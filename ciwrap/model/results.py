@@ -14,6 +14,7 @@ from enum import Enum
 from ciwrap.details import Number  # noqa: TC001
 from ciwrap.model.coverage import Coverage, coverage_of
 from ciwrap.model.divergence import Divergence, earliest
+from ciwrap.model.ensemble import EnsembleFacts  # noqa: TC001
 from ciwrap.model.rules import VariableId  # noqa: TC001
 from ciwrap.model.variable_result import VariableResult  # noqa: TC001
 from ciwrap.model.verdict import Verdict
@@ -105,10 +106,12 @@ class CheckResult:
     golden side holds and the configuration left out, by `ignore`, or because they are gone from the
     run while strict variables are off. excluded_files: how many files `exclude` took out.
     attributes: "none" where files have
-    attributes and they were not compared.
+    attributes and they were not compared. ensemble: where the golden is one; such a check has no
+    variables.
 
     Raises ValueError if the verdict is a match, but nothing was compared or a variable does not
-    match.
+    match; and for a verdict on values where statistics were held against an ensemble, or the other
+    way round.
     """
 
     name: str
@@ -139,8 +142,13 @@ class CheckResult:
     history: HistoryFacts | None = None
     bounds_from: str | None = None
     unlisted: Unlisted | None = None
+    ensemble: EnsembleFacts | None = None
 
     def __post_init__(self) -> None:
+        if self.verdict.is_statistical != (
+            self.ensemble is not None and self.ensemble.p is not None
+        ):
+            raise ValueError(f"check {self.name}: {self.verdict} does not fit its ensemble")
         if self.verdict is not Verdict.MATCH:
             return
         verdicts = {variable.verdict for variable in self.variables}
@@ -179,6 +187,23 @@ class CheckResult:
     def first_numeric_divergence(self) -> Divergence | None:
         """The earliest variable whose numbers differ."""
         return earliest(self, (one for one in self.variables if one.verdict is Verdict.DIFFER))
+
+    @property
+    def first_names(self) -> tuple[str, ...]:
+        """All variables that do not match in the iteration of the first divergence, sorted."""
+        first = self.first_divergence
+        if first is None:
+            return ()
+        iteration = first.variable.iteration
+        return tuple(
+            sorted(
+                {
+                    one.name
+                    for one in self.variables
+                    if one.iteration == iteration and one.verdict is not Verdict.MATCH
+                }
+            )
+        )
 
     @property
     def max_drift_share(self) -> float | None:
@@ -223,8 +248,10 @@ class RunResult:
 
     @property
     def verdict_counts(self) -> dict[Verdict, int]:
-        """How many variables have which verdict, over all checks; every verdict is a key."""
-        counts = dict.fromkeys(Verdict, 0)
+        """How many variables have which verdict, over all checks; every one they can have is a
+        key.
+        """
+        counts = dict.fromkeys(Verdict.worst_first()[::-1], 0)
         for check in self.checks:
             for variable in check.variables:
                 counts[variable.verdict] += 1

@@ -201,6 +201,8 @@ class VariableResult:
     details: Details | None = None
 
     def __post_init__(self) -> None:
+        if self.verdict.is_statistical:
+            raise ValueError(f"{self.id}: a verdict on statistics, which no variable has")
         if self.verdict is Verdict.MATCH and self.differing_count != 0:
             raise ValueError(f"{self.id}: a match with {self.differing_count} differing elements")
         may_be_empty = self.verdict is Verdict.MATCH and self.element_count and self.masked_count

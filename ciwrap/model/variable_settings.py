@@ -84,9 +84,11 @@ class Setting:
         return f"{self.default:g}" if isinstance(self.default, float) else str(self.default)
 
 
-def _stated(form: Form, text: str, on_trees: OnTrees, *, in_api: bool = False) -> dict[str, Any]:
+def _stated(
+    form: Form, text: str, on_trees: OnTrees, *, in_api: bool = False, option: str | None = None
+) -> dict[str, Any]:
     """The statement of a setting, as metadata of its field."""
-    return {_KEY: (Setting(form, text, on_trees, in_api),)}
+    return {_KEY: (Setting(form, text, on_trees, in_api, option),)}
 
 
 # One field, and three settings: whoever sets one of them sets all.
@@ -206,6 +208,7 @@ class VariableSettings:
             "id variable that orders the rows on both sides; `none` for a variable that has no such"
             " rows",
             OnTrees.BEYOND,
+            option="Id variable that puts the rows of both sides in order.",
         ),
     )
     across_ranks: bool = field(
@@ -214,6 +217,7 @@ class VariableSettings:
             FLAG,
             "whether the rows of all ranks are aligned together; the result then has no rank",
             OnTrees.NOTHING,  # by itself: what it changes, align_by has begun
+            option="Align the rows of all ranks together.",
         ),
     )
     period: tuple[float, ...] = field(
@@ -234,6 +238,7 @@ class VariableSettings:
             " bound holds there",
             OnTrees.NOTHING,  # trees are held against each other within one dtype only
             in_api=True,
+            option="Compare float32 with float64, both as float32.",
         ),
     )
     strict_dtype: bool = True

@@ -1,4 +1,4 @@
-"""The four result words, their order, and the exit code of each."""
+"""The result words, their order, and the exit code of each."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ if TYPE_CHECKING:
 
 
 class Verdict(str, Enum):
-    """The four result words.
-
-    suspect: digests differ, and without the golden's data nobody can tell whether a number is
-    beyond its bound. It fails as a difference does.
+    """The result words. A variable has one of the first four; a check whose golden is an ensemble
+    has one of the last two, or is not comparable: nothing of it was compared value by value, so it
+    never matches. suspect: digests differ, and without the golden's data nobody can tell whether a
+    number is beyond its bound. It fails as a difference does.
     """
 
     MATCH = "match"
     SUSPECT = "suspect"
     DIFFER = "differ"
     NOT_COMPARABLE = "not_comparable"
+    CONSISTENT = "consistent"
+    INCONSISTENT = "inconsistent"
 
     def __str__(self) -> str:
         return self.value
@@ -42,8 +44,21 @@ class Verdict(str, Enum):
 
     @property
     def severity(self) -> int:
-        """How bad it is: from 0 for a match to 3 for what was not compared."""
+        """How bad it is, from 0 for a match to the highest for what was not compared.
+
+        A test that is wrong once in a hundred times weighs less than numbers that were compared.
+        """
         return _SEVERITY[self]
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the command that comes to it ends with 0."""
+        return self.exit_code is ExitCode.MATCH
+
+    @property
+    def is_statistical(self) -> bool:
+        """Whether it comes from a test on the statistics of runs, and not from their values."""
+        return self in (Verdict.CONSISTENT, Verdict.INCONSISTENT)
 
     @staticmethod
     def worst(verdicts: Iterable[Verdict]) -> Verdict:
@@ -52,20 +67,26 @@ class Verdict(str, Enum):
 
     @staticmethod
     def worst_first() -> tuple[Verdict, ...]:
-        """All of them, the most severe one first: the order in which everything is listed."""
+        """Those that variables have, the most severe one first: the order in which they are
+        listed.
+        """
         return _WORST_FIRST
 
 
 _SEVERITY = {
     Verdict.MATCH: 0,
-    Verdict.SUSPECT: 1,
-    Verdict.DIFFER: 2,
-    Verdict.NOT_COMPARABLE: 3,
+    Verdict.CONSISTENT: 1,
+    Verdict.INCONSISTENT: 2,
+    Verdict.SUSPECT: 3,
+    Verdict.DIFFER: 4,
+    Verdict.NOT_COMPARABLE: 5,
 }
-_WORST_FIRST = tuple(sorted(Verdict, key=_SEVERITY.__getitem__, reverse=True))
+_WORST_FIRST = (Verdict.NOT_COMPARABLE, Verdict.DIFFER, Verdict.SUSPECT, Verdict.MATCH)
 _EXIT_CODES = {
     Verdict.MATCH: ExitCode.MATCH,
+    Verdict.CONSISTENT: ExitCode.MATCH,
     Verdict.SUSPECT: ExitCode.DIFFER,
+    Verdict.INCONSISTENT: ExitCode.DIFFER,
     Verdict.DIFFER: ExitCode.DIFFER,
     Verdict.NOT_COMPARABLE: ExitCode.NOT_COMPARABLE,
 }

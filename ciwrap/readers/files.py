@@ -38,6 +38,10 @@ class InputFile:
                 status = os.fstat(self._descriptor)
         except UnreadableFileError as error:
             if isinstance(error.__cause__, FileNotFoundError):
+                if path.is_symlink():
+                    raise OutputMissingError(
+                        "is a link to what is not there", file=path, remedy="mend the link"
+                    ) from None
                 raise OutputMissingError(
                     "does not exist", file=path, remedy="run the program first"
                 ) from None

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from unicodedata import category
 
 from ciwrap.errors import (
-    ConfigError,
-    CorruptFileError,
     DuplicateVariableError,
     OutputMissingError,
     UnreadableFileError,
 )
 from ciwrap.model import VariableId
-from ciwrap.patterns import PathMatch, PathPattern
-from ciwrap.readers.registry import is_known_suffix, is_output_folder, reader_for
+from ciwrap.patterns import PathMatch, PathPattern, file_glob
+from ciwrap.readers.choice import Choice, Chosen
+
+# Who looks for files gets these, so they are offered here, too.
+from ciwrap.readers.output_file import FoundOutputs as FoundOutputs
+from ciwrap.readers.output_file import OutputFile as OutputFile
+from ciwrap.readers.output_file import name_fault as name_fault
+from ciwrap.readers.registry import is_known_suffix, reader_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ciwrap.readers.base import Reader, Source, VariableInfo
+    from ciwrap.model.formats import FormatRule
+    from ciwrap.readers.base import Source, VariableInfo
 
 # What a folder is read by when nobody gave a layout.
 DEFAULT_LAYOUTS = (
@@ -33,86 +37,7 @@ DEFAULT_LAYOUTS = (
     "iter_{iteration:d}",
     "rank_{rank:d}",
 )
-MAX_NAME_BYTES = 4096
-_DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _REMEDY = "run the program first, or say where it writes"
-
-
-@dataclass(frozen=True, slots=True)
-class OutputFile:
-    """One file to read. label: what its variables' names begin with; '' for nothing."""
-
-    path: Path
-    reader: Reader
-    iteration: int | None = None
-    rank: int | None = None
-    label: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    def open(self) -> Source:
-        """Opens the file. Raises as `Reader.open` does, and CorruptFileError for variables whose
-        names could not be stored or shown.
-        """
-        self.reader.check_options(self.options, self.path)
-        options = self.options
-        if self.iteration is not None and "iterations" in self.reader.option_names:
-            # The path has said which iteration the whole file is of.
-            if options.get("iterations", "none") != "none":
-                raise ConfigError(
-                    "the path already says which iteration the file is of",
-                    file=self.path,
-                    key="options.iterations",
-                )
-            options = {**options, "iterations": "none"}
-            options.pop("iteration_variable", None)
-        source = self.reader.open(self.path, name=self.label or None, options=options)
-        for info in source.variables:
-            fault = name_fault(self.variable_id(info).name)
-            if fault is not None:
-                source.close()
-                raise CorruptFileError(
-                    f"the name of a variable {fault}: {ascii(info.name)[:60]}",
-                    file=self.path,
-                    remedy="rename it, or leave the file out with 'exclude'",
-                )
-        return source
-
-    def variable_id(self, info: VariableInfo) -> VariableId:
-        """The identity of one of the file's variables within the check."""
-        name = info.name if info.called is None else info.called
-        if self.reader.names_inside and self.label:
-            name = f"{self.label}/{name}"
-        iteration = info.iteration if self.iteration is None else self.iteration
-        return VariableId(name, iteration, info.rank if self.rank is None else self.rank)
-
-
-def name_fault(name: str) -> str | None:
-    """Why a variable cannot be called this, None if it can.
-
-    Control characters, and those that change the direction of writing, could disguise the report
-    that they are printed in.
-    """
-    if not name:
-        return "is empty"
-    if any(category(char) in ("Cc", "Cs", "Zl", "Zp") or char in _DIRECTIONS for char in name):
-        return "holds a control character, or one that is no UTF-8"
-    if len(name.encode()) > MAX_NAME_BYTES:
-        return f"is longer than {MAX_NAME_BYTES} bytes"
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class FoundOutputs:
-    """The files of a check in the order of their iteration, rank and label.
-
-    unmatched: files that were meant by the pattern or lie in the folder, but that no layout or
-    reader knows. They were not compared, so somebody has to hear of them. excluded: files that
-    `exclude` took out, relative to the root.
-    """
-
-    files: tuple[OutputFile, ...]
-    unmatched: tuple[Path, ...] = ()
-    excluded: tuple[str, ...] = ()
 
 
 def find_outputs(
@@ -123,6 +48,8 @@ def find_outputs(
     format_name: str | None = None,
     options: Mapping[str, Any] | None = None,
     exclude: Sequence[str] = (),
+    include: Sequence[str] = (),
+    formats: Sequence[FormatRule] = (),
 ) -> FoundOutputs:
     """The files that `outputs` (paths, folders, globs or templates, relative to root) mean.
 
@@ -130,12 +57,15 @@ def find_outputs(
     from `{name}`; without one, from the components that hold wild cards; without those, from what
     is written in the pattern. A folder is read by `layout`, else by the first of DEFAULT_LAYOUTS
     that fits a file, else files are named by their path in the folder. `layout` also serves globs
-    without fields.
+    without fields. include: the only files that count, as globs. formats: which reader opens which
+    files, the first that fits; the others are opened by `format_name`, else as their suffix says,
+    else as their content does.
 
     Raises OutputMissingError if a path, folder or pattern finds nothing, UnreadableFileError for a
     folder that cannot be listed, ConfigError, UnknownReaderError, ReaderPluginError.
     """
-    search = _Search(root, layout, format_name, dict(options or {}), exclude)
+    choice = Choice(formats, format_name, options)
+    search = _Search(root, layout, choice, exclude, include)
     for text in outputs:
         search.add(text)
     return search.result()
@@ -144,31 +74,68 @@ def find_outputs(
 def find_in(
     path: Path,
     *,
+    outputs: Sequence[str] = (".",),
     layout: str | None = None,
     format_name: str | None = None,
     options: Mapping[str, Any] | None = None,
     exclude: Sequence[str] = (),
+    include: Sequence[str] = (),
+    formats: Sequence[FormatRule] = (),
     name: str | None = None,
 ) -> FoundOutputs:
     """The outputs of a file or folder given by itself (`ciwrap compare A B`).
 
-    name: what to call the array of a single .npy or raw file, so that `a.npy` and `b.npy` can be
-    held against each other. Raises as `find_outputs` does.
+    outputs: relative to the folder. name: what to call the array of a single .npy or raw file, so
+    that `a.npy` and `b.npy` can be held against each other. Raises as `find_outputs` does.
     """
-    if path.is_dir() and not is_output_folder(path, format_name):
+    choice = Choice(formats, format_name, options)
+    if path.is_dir() and not choice.is_store(path, path.name):
         return find_outputs(
             path,
-            ["."],
+            outputs,
             layout=layout,
             format_name=format_name,
             options=options,
             exclude=exclude,
+            include=include,
+            formats=formats,
         )
     if not path.exists():
         raise OutputMissingError("does not exist", file=path)
-    reader = reader_for(path, format_name)
-    label = "" if reader.names_inside or name is None else name
-    return FoundOutputs((OutputFile(path, reader, label=label, options=dict(options or {})),))
+    chosen = choice.of(path, path.name) or Chosen(reader_for(path), choice.options)
+    label = "" if chosen.reader.names_inside or name is None else name
+    return FoundOutputs((chosen.output(path, label=label),))
+
+
+def outputs_within(
+    runs: Sequence[Path], outputs: Sequence[str], exclude: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """A check's outputs, and what it excludes, as they are called within the folders of runs.
+
+    `out/*.npy` means the folder `out` of each run. Leading folders that no run has are dropped: a
+    run may be the folder `out` itself, or a copy of it under another name.
+    """
+    found = []
+    dropped: dict[str, None] = {}
+    for text in map(_tidy, outputs):
+        parts = text.split("/")
+        fixed = PathPattern(text).fixed_folder.count("/") + PathPattern(text).is_literal
+        for count in range(fixed + 1):
+            inside = "/".join(parts[count:]) or "."
+            pattern = PathPattern(inside)
+            where = inside if pattern.is_literal else pattern.fixed_folder or "."
+            if any((run / where).exists() for run in runs):
+                found.append(inside)
+                dropped["".join(f"{part}/" for part in parts[:count])] = None
+                break
+        else:
+            found.append(text)
+    longest = sorted(dropped, key=len, reverse=True)
+    kept = (
+        next((text.removeprefix(one) for one in longest if text.startswith(one)), text)
+        for text in exclude
+    )
+    return tuple(found), tuple(kept)
 
 
 def variables_of(file: OutputFile, source: Source) -> list[tuple[VariableId, VariableInfo]]:
@@ -197,17 +164,17 @@ class _Search:
         self,
         root: Path,
         layout: str | None,
-        format_name: str | None,
-        options: Mapping[str, Any],
+        choice: Choice,
         exclude: Sequence[str],
+        include: Sequence[str],
     ) -> None:
         self._root = root
         self._layout = None if layout is None else PathPattern(layout, anywhere=True, key="layout")
-        self._format_name = format_name
-        self._options = options
-        self._excluded = [_exclusion(text) for text in exclude]
+        self._choice = choice
+        self._excluded = [file_glob(text, "exclude") for text in exclude]
+        self._included = [file_glob(text, "include") for text in include]
         self._files: dict[Path, OutputFile] = {}
-        self._unmatched: dict[Path, None] = {}
+        self._unmatched: dict[Path, bool] = {}  # whether a reader knows it
         self._left_out: set[str] = set()
 
     def result(self) -> FoundOutputs:
@@ -219,20 +186,21 @@ class _Search:
             ),
         )
         unmatched = sorted(path for path in self._unmatched if path not in self._files)
-        return FoundOutputs(tuple(files), tuple(unmatched), tuple(sorted(self._left_out)))
+        off_layout = frozenset(path for path in unmatched if self._unmatched[path])
+        excluded = tuple(sorted(self._left_out))
+        return FoundOutputs(tuple(files), tuple(unmatched), excluded, off_layout)
 
     def add(self, text: str) -> None:
         """Takes the files of one entry of `outputs`."""
         text = _tidy(text)
-        is_store = is_output_folder(self._root / text, self._format_name)
+        is_store = self._choice.is_store(self._root / text, text)
         if (self._root / text).is_dir() and not is_store:
             base = "" if text == "." else f"{text}/"
             names = self._kept(base, self._root / text, "the folder holds no files")
             self._take([(name, self._in_folder(base, name)) for name in names])
         elif (self._root / text).exists():
-            reader_for(
-                self._root / text, self._format_name
-            )  # asked for by name, so it must be known
+            if self._choice.of(self._root / text, text) is None:
+                reader_for(self._root / text)  # asked for by name, so it must be known
             self._take([(text, self._from_layout(text))])
         else:
             pattern = PathPattern(text)
@@ -251,9 +219,9 @@ class _Search:
             raise OutputMissingError(
                 f"there is no such folder, so {nothing}", file=folder, remedy=_REMEDY
             )
-        names = [base + name for name in _walk(folder, self._format_name)]
-        if self._excluded:
-            left_out = {name for name in names if any(one.match(name) for one in self._excluded)}
+        names = _walk(folder, base, self._choice)
+        if self._excluded or self._included:
+            left_out = {name for name in names if self._is_left_out(name)}
             self._left_out |= left_out
             names = [name for name in names if name not in left_out]
         if not names:
@@ -266,21 +234,23 @@ class _Search:
         companions: set[Path] = set()
         for name, place in places:
             path = self._root / name
-            is_known = self._format_name is not None or is_known_suffix(path.suffix)
-            reader = reader_for(path, self._format_name) if is_known else None
-            if reader is not None:
-                companions.update(reader.companions(path))
-            found.append((path, place, reader))
-        for path, place, reader in found:
+            chosen = self._choice.of(path, name)
+            if chosen is not None:
+                companions.update(chosen.reader.companions(path))
+            found.append((path, place, chosen))
+        for path, place, chosen in found:
             if path in companions or path in self._files:
                 continue
-            if place is None or reader is None:
-                self._unmatched[path] = None
+            if place is None or chosen is None:
+                self._unmatched[path] = chosen is not None
                 continue
-            label = place.label or ("" if reader.names_inside else place.fallback)
-            self._files[path] = OutputFile(
-                path, reader, place.iteration, place.rank, label, self._options
-            )
+            label = place.label or ("" if chosen.reader.names_inside else place.fallback)
+            self._files[path] = chosen.output(path, place.iteration, place.rank, label)
+
+    def _is_left_out(self, name: str) -> bool:
+        if any(one.match(name) for one in self._excluded):
+            return True
+        return bool(self._included) and not any(one.match(name) for one in self._included)
 
     def _in_folder(self, base: str, name: str) -> _Place | None:
         if self._layout is not None:
@@ -337,43 +307,42 @@ def _without_suffix(name: str) -> str:
     return folder + slash + stem if stem and is_known_suffix(dot + suffix) else name
 
 
-def _exclusion(text: str) -> PathPattern:
-    text = text + "**" if text.endswith("/") else text
-    return PathPattern(text, anywhere="/" not in text.removesuffix("/**"), key="exclude")
-
-
 def _tidy(text: str) -> str:
     while text.startswith("./"):
         text = text[2:]
     return text.rstrip("/") or "."
 
 
-def _walk(folder: Path, format_name: str | None) -> list[str]:
-    """All files below a folder, hidden ones left out, as sorted relative '/' paths; folders that
-    are one output (Zarr stores) among them.
+def _walk(folder: Path, base: str, choice: Choice) -> list[str]:
+    """All files below a folder, hidden ones left out, as sorted '/' paths that begin with base;
+    folders that are one output (Zarr stores) among them.
 
     Links to folders are followed, for what lies behind them is meant, too; those that lead back to
     a folder above are not.
     """
     found: list[str] = []
-    pending: list[tuple[Path, str, frozenset[tuple[int, int]]]] = [(folder, "", frozenset())]
+    pending: list[tuple[Path, str, frozenset[tuple[int, int]]]] = [(folder, base, frozenset())]
     while pending:
         here, prefix, above = pending.pop()
         try:
             status = here.stat()
             inside = {*above, (status.st_dev, status.st_ino)}
-            with os.scandir(here) as entries:
-                for entry in entries:
-                    if entry.name.startswith("."):
-                        continue
-                    is_file = not entry.is_dir()
-                    if is_file or is_output_folder(Path(entry.path), format_name):
-                        found.append(prefix + entry.name)
-                        continue
-                    target = Path(entry.path).stat()
-                    if (target.st_dev, target.st_ino) not in inside:
-                        deeper = (Path(entry.path), f"{prefix}{entry.name}/", frozenset(inside))
-                        pending.append(deeper)
+            with os.scandir(here) as listed:
+                entries = list(listed)
+            if prefix != base and choice.is_store_of({entry.name for entry in entries}):
+                found.append(prefix.removesuffix("/"))
+                continue
+            for entry in entries:
+                if entry.name.startswith("."):
+                    continue
+                name = prefix + entry.name
+                path = Path(entry.path)
+                if not entry.is_dir() or choice.is_store(path, name, looks_inside=False):
+                    found.append(name)
+                    continue
+                target = path.stat()
+                if (target.st_dev, target.st_ino) not in inside:
+                    pending.append((path, f"{name}/", frozenset(inside)))
         except OSError as error:
             raise UnreadableFileError(
                 f"cannot be listed: {error.strerror or error}", file=error.filename or here

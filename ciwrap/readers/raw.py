@@ -12,7 +12,7 @@ from ciwrap.closing import closed_on_error
 from ciwrap.documents import DocumentError
 from ciwrap.documents.load_json import load_json
 from ciwrap.documents.load_yaml import load_yaml
-from ciwrap.errors import CiwrapError, ConfigError, CorruptFileError
+from ciwrap.errors import CiwrapError, ConfigError, CorruptFileError, UnreadFileError
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo, as_elements
 from ciwrap.readers.files import InputFile
@@ -55,10 +55,11 @@ class RawReader(Reader):
                 given = _read_sidecar(sidecar)
                 self.check_options(given, sidecar)
                 return RawSource(path, name or path.stem, given, sidecar)
-        raise ConfigError(
+        raise UnreadFileError(
             "nothing says which dtype and shape it has",
             file=path,
-            remedy=f"give 'options' with dtype and shape, or write {path.name}.yaml",
+            remedy="give 'options' with dtype and shape, or write a description beside it"
+            " (NAME.yaml)",
         )
 
     def companions(self, path: Path) -> tuple[Path, ...]:

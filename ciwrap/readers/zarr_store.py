@@ -27,6 +27,7 @@ from ciwrap.readers.hdf5 import MAX_DEPTH
 from ciwrap.readers.history import HistoryReader, IterationRule, Place, place_of, time_axis
 from ciwrap.readers.optional import library
 from ciwrap.readers.packed import Packing
+from ciwrap.readers.sniff import ZARR_MARKERS
 from ciwrap.readers.zarr_chunks import ChunkCheck, chunk_key
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
     from ciwrap.readers.attributes import AttributeRule
 
-MARKERS = ("zarr.json", ".zgroup", ".zarray")
 # Where xarray names the dimensions in stores of format 2.
 _DIMENSIONS = "_ARRAY_DIMENSIONS"
 _MAX_METADATA_BYTES = 64 << 20
@@ -55,7 +55,7 @@ class ZarrReader(HistoryReader):
 
     def is_output(self, path: Path) -> bool:
         return path.suffix.lower() in self.suffixes or any(
-            (path / marker).is_file() for marker in MARKERS
+            (path / marker).is_file() for marker in ZARR_MARKERS
         )
 
     def open_history(self, path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:
@@ -82,7 +82,7 @@ def _check_is_store(path: Path) -> None:
                 "is no folder, as a Zarr store is", file=path, remedy="give the store's folder"
             )
         list(path.iterdir())
-    for marker in MARKERS:
+    for marker in ZARR_MARKERS:
         file = path / marker
         if file.is_file():
             opened = InputFile(file)
@@ -223,7 +223,7 @@ def _member_names(store: Path, group: Any) -> list[str]:
     return sorted(
         one.name
         for one in (store / group.path).iterdir()
-        if any((one / marker).is_file() for marker in MARKERS)
+        if any((one / marker).is_file() for marker in ZARR_MARKERS)
     )
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.catalog.rules import Rules
-from ciwrap.compare.check import outputs_of
-from ciwrap.errors import NotComparableError, OutputMissingError, UsageError
+from ciwrap.compare.ensemble_runs import natural
+from ciwrap.errors import NotComparableError, UsageError
 from ciwrap.model import VariableSettings
 from ciwrap.model.repeat_result import RepeatedRun
-from ciwrap.readers.layout import find_in
+from ciwrap.readers.layout import find_in, outputs_within
 from ciwrap.repeat.measure import Measurer, RunOutputs
 from ciwrap.repeat.repeat import Repetition, measurer_of
 from ciwrap.repeat.summary import names_that_vary
@@ -33,9 +31,7 @@ def existing_runs(patterns: Sequence[str]) -> list[Path]:
     than two.
     """
     found = dict.fromkeys(
-        path
-        for pattern in patterns
-        for path in sorted(_matches(pattern), key=lambda path: _natural(str(path)))
+        path for pattern in patterns for path in sorted(_matches(pattern), key=natural)
     )
     if len(found) < _LEAST_RUNS:
         raise UsageError(
@@ -52,12 +48,6 @@ def _matches(pattern: str) -> list[Path]:
     root = Path(path.anchor) if path.is_absolute() else Path()
     relative = str(path.relative_to(path.anchor)) if path.is_absolute() else pattern
     return list(root.glob(relative))
-
-
-def _natural(text: str) -> list[tuple[int, str]]:
-    """By which numbers within a text count as numbers."""
-    parts = re.findall(r"\d+|\D+", text)
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
 
 def measure_existing(
@@ -109,14 +99,14 @@ def _measure(measurer: Measurer, number: int, path: Path, check: Check | None) -
 def _outputs(path: Path, check: Check | None) -> FoundOutputs:
     if check is None:
         return find_in(path, name=NO_CHECK)
-    try:
-        return outputs_of(replace(check, root=path))
-    except OutputMissingError:
-        return find_in(
-            path,
-            layout=check.layout,
-            format_name=check.format,
-            options=check.options,
-            exclude=check.exclude,
-            name=check.name,
-        )
+    outputs, exclude = outputs_within((path,), check.outputs, check.exclude)
+    return find_in(
+        path,
+        outputs=outputs,
+        layout=check.layout,
+        format_name=check.format,
+        options=check.options,
+        exclude=exclude,
+        formats=check.formats,
+        name=check.name,
+    )

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ciwrap.config import Check
 
 _ASIDE = "before"
+_INPUTS = "inputs"
 _FOUND = "found"
 
 
@@ -118,13 +119,21 @@ class RunFolders:
         """Where the outputs of a run are."""
         return self.folder / f"run_{number}"
 
+    def inputs_folder(self, number: int) -> Path:
+        """Where the perturbed inputs of a run lie."""
+        return self.folder / f"{_INPUTS}_{number}"
+
+    def drop_inputs(self, number: int) -> None:
+        shutil.rmtree(self.inputs_folder(number), ignore_errors=True)
+
     def drop(self, number: int) -> None:
         """Removes a run's outputs for good."""
         shutil.rmtree(self.run_folder(number), ignore_errors=True)
 
     def _drop_all(self) -> None:
-        for old in self.folder.glob("run_*"):
-            shutil.rmtree(old, ignore_errors=True)
+        for pattern in ("run_*", f"{_INPUTS}_*"):
+            for old in self.folder.glob(pattern):
+                shutil.rmtree(old, ignore_errors=True)
 
     def _target(self, name: str, check: Check, path: Path) -> Path:
         try:

@@ -14,6 +14,7 @@ from ciwrap.errors import NotComparableError, OutputMissingError, UsageError
 from ciwrap.model.repeat_result import RepeatedRun
 from ciwrap.repeat.folders import RunFolders
 from ciwrap.repeat.measure import Measurer, RunOutputs
+from ciwrap.repeat.perturb import write_inputs
 from ciwrap.repeat.summary import names_that_vary
 from ciwrap.running.run_command import ending_of, failure_of, run_command
 from ciwrap.running.together import together
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ciwrap.config import Check, CommandSettings, Config
+    from ciwrap.config.settings import PerturbSettings
     from ciwrap.golden.store import GoldenStore
     from ciwrap.model import CheckResult, CommandOutcome
     from ciwrap.repeat.plan import Plan, PlannedRun
@@ -46,12 +48,14 @@ class Repetition:
 
 @dataclass(frozen=True, slots=True)
 class HowToRepeat:
-    """names: of the checks, in order. keeps: whether outputs of all runs stay. is_shown: whether
+    """names: of the checks, in order. perturb: the inputs to perturb for all runs but the first.
+    keeps: whether outputs of all runs stay. is_shown: whether
     the command's output goes to stderr. concurrent: how many runs at a time. golden: where goldens
     are, if these are the reference. told: is called with every run that is over.
     """
 
     names: tuple[str, ...]
+    perturb: PerturbSettings | None = None
     keeps: bool = False
     is_shown: bool = False
     concurrent: int = 1
@@ -98,6 +102,7 @@ class _Repeater:
         self._plan = plan
         self._how = how
         self._folders = folders
+        self._root = config_of(RunPlace()).root
         self._found = Repetition(notes=folders.notes)
 
     def run_all(self) -> Repetition:
@@ -113,7 +118,7 @@ class _Repeater:
         return self._found
 
     def _prepared(self, run: PlannedRun) -> _Ready:
-        config = self._config_of(RunPlace(run.number, run.seed))
+        config = self._config_of(RunPlace(run.number, run.seed, self._inputs_of(run)))
         checks = tuple(config.check(name) for name in self._how.names)
         if not self._found.measurers:
             self._found.measurers = [measurer_of(one, self._how) for one in checks]
@@ -125,6 +130,15 @@ class _Repeater:
             if settings is not None
         )
         return _Ready(run, commands, checks)
+
+    def _inputs_of(self, run: PlannedRun) -> str:
+        """The folder that a run takes its inputs from."""
+        if self._how.perturb is None:
+            return "."
+        target = self._folders.inputs_folder(run.number).absolute()
+        seed = None if run.number == self._plan.runs[0].number else run.seed
+        write_inputs(self._root, self._how.perturb, target, seed)
+        return str(target)
 
     def _run(self, batch: Sequence[_Ready]) -> list[list[CommandOutcome]]:
         """What became of the commands of these runs, which run at the same time."""
@@ -142,6 +156,7 @@ class _Repeater:
     def _taken(self, ready: _Ready, outcomes: Sequence[CommandOutcome]) -> RepeatedRun:
         """Measures what a run has written, and puts it away."""
         number, last = ready.run.number, outcomes[-1]
+        self._folders.drop_inputs(number)
         record = RepeatedRun(
             number,
             ready.run.seed,
@@ -187,6 +202,12 @@ def _refuse_idle(config: Config, how: HowToRepeat) -> None:
             f"{{{name}}} is in the outputs, but in no command: every run would write to one place",
             file=config.path,
             remedy=f"hand {{{name}}} to the command, too",
+        )
+    if how.perturb is not None and "inputs" not in config.placeholders:
+        raise UsageError(
+            "no command has {inputs}, the folder that perturbed files are below",
+            file=config.path,
+            remedy="write {inputs}/FILE where the command names the file",
         )
     if how.concurrent > 1 and not config.output_placeholders:
         raise UsageError(

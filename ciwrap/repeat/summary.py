@@ -135,6 +135,9 @@ def _variable(
     present_share = largest(named.largest_by_run("max_bound_share"))
     kind, reason = _behaviour(named, rows, growth, spread)
     until = _compare_until(rows, growth, deviation) if kind is Behaviour.GROWING else None
+    early_share = None
+    if until is not None:
+        early_share = largest(named.largest_by_run("max_bound_share", until)) or (0, 0.0)
     suggested = (
         _suggestion(measured, named, until)
         if kind in (Behaviour.NOISE, Behaviour.GROWING)
@@ -164,7 +167,8 @@ def _variable(
         suggested_bound=suggested,
         present_bound=present,
         present_share=None if present_share is None else present_share[1],
-        present_fit=_fit(kind, present_share, len(measured.compared)),
+        early_share=None if early_share is None else early_share[1],
+        present_fit=_fit(kind, early_share or present_share, len(measured.compared)),
         reason=reason,
     )
 

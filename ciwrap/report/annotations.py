@@ -11,7 +11,7 @@ from ciwrap.report import findings
 from ciwrap.report.paths import portable
 from ciwrap.report.text import capital, safe_name
 from ciwrap.report.view import groups_of, where_words
-from ciwrap.report.wording import headline
+from ciwrap.report.wording import headline, sides_of
 
 if TYPE_CHECKING:
     from ciwrap.model import CheckResult, RunResult
@@ -34,8 +34,8 @@ def render_annotations(run: RunResult) -> str:
     warnings = _of_messages(portable_run, MessageLevel.WARNING)
     lines = [*_limited("error", errors), *_limited("warning", warnings)]
     said = []
-    if run.verdict is Verdict.MATCH:
-        said.append(f"{findings.title(run)}: {findings.match_sentence(portable_run)}")
+    if run.verdict.is_good:
+        said.append(f"{findings.title(run)}: {findings.lead(portable_run)[0]}")
     if not run.coverage.is_whole:
         said.append(f"{capital(run.coverage.text)}.")
     if said:
@@ -55,7 +55,8 @@ def _of_group(group: Group) -> _Annotation:
     first = group.first
     title = f"ciwrap: {safe_name(group.name, 80)} {group.verdict.words}"
     if group.verdict.is_alarm:
-        text = f"{findings.place(first)}: {findings.difference_sentence(first)}"
+        words = findings.difference_sentence(first, sides_of(group.check))
+        text = f"{findings.place(first)}: {words}"
     else:
         text = f"{findings.place(first)}: {headline(first)}"
     more = where_words(group)

@@ -27,7 +27,13 @@ from ciwrap.report.text import (
     short_number,
 )
 from ciwrap.report.view import growth_of, timeline_of, where_words
-from ciwrap.report.wording import evidence_words, headline, variable_is_exact
+from ciwrap.report.wording import (
+    GOLDEN_AND_NEW,
+    evidence_words,
+    headline,
+    sides_of,
+    variable_is_exact,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,9 +73,10 @@ class LevelRow:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One checkpoint of a variable."""
+    """One checkpoint of a variable. sides: what the two are called."""
 
     title: str
+    sides: tuple[str, str]
     place: str
     sentence: str
     folded: bool
@@ -101,10 +108,11 @@ class Card:
 def card_of(number: int, group: Group, *, with_check: bool) -> Card:
     first, worst = group.first, group.worst
     is_bad = group.verdict is not Verdict.MATCH
-    parts = [_part(first, _first_title(group), folded=False)]
+    sides = sides_of(group.check)
+    parts = [_part(first, _first_title(group), sides, folded=False)]
     if is_bad and worst.id != first.id and worst.verdict.is_alarm:
         title = "Most suspect chunks" if is_suspect(worst) else "Largest difference"
-        parts.append(_part(worst, title, folded=True))
+        parts.append(_part(worst, title, sides, folded=True))
     words = [group.name, check_title(group.check), group.verdict.words, where_words(group)]
     words += [
         first.source_path or "",
@@ -137,8 +145,8 @@ def _first_title(group: Group) -> str:
     }.get(group.first.verdict, "First not comparable")
 
 
-def _part(result: VariableResult, title: str, *, folded: bool) -> Part:
-    pictures = tuple(pictures_of(result))
+def _part(result: VariableResult, title: str, sides: tuple[str, str], *, folded: bool) -> Part:
+    pictures = tuple(pictures_of(result, sides))
     maps = tuple(maps_of(result))
     worst = () if result.details is None else result.details.worst_elements[:MOST_WORST]
     worst = worst or result.first_differences[:MOST_WORST]
@@ -147,7 +155,8 @@ def _part(result: VariableResult, title: str, *, folded: bool) -> Part:
     return Part(
         title=title,
         place=place(result),
-        sentence=_sentence(result),
+        sides=sides,
+        sentence=_sentence(result, sides),
         folded=folded,
         pictures=pictures,
         histogram=histogram_of(result),
@@ -159,14 +168,14 @@ def _part(result: VariableResult, title: str, *, folded: bool) -> Part:
             else "All differing elements"
         ),
         worst=tuple(_worst_row(one, is_exact=variable_is_exact(result)) for one in worst),
-        facts=tuple(_facts(result)),
+        facts=tuple(_facts(result, sides)),
         levels=tuple(_levels(result)),
     )
 
 
-def _sentence(result: VariableResult) -> str:
+def _sentence(result: VariableResult, sides: tuple[str, str]) -> str:
     if result.verdict.is_alarm:
-        return capital(difference_sentence(result))
+        return capital(difference_sentence(result, sides))
     if result.verdict is Verdict.MATCH:
         return capital(match_words(result))
     return capital(cut(headline(result)))
@@ -196,7 +205,7 @@ def _times(share: float) -> str:
     return f"{grouped_number(share)}\u00a0\u00d7"
 
 
-def _facts(result: VariableResult) -> Iterator[tuple[str, str]]:
+def _facts(result: VariableResult, sides: tuple[str, str]) -> Iterator[tuple[str, str]]:
     if result.bound is not None:
         yield "error bound", "equal numbers" if result.bound.is_exact else result.bound.text
     share = result.max_bound_share if result.max_bound_share is not None else result.max_drift_share
@@ -209,7 +218,10 @@ def _facts(result: VariableResult) -> Iterator[tuple[str, str]]:
         other = result.golden_shape if result.golden_shape is not None else result.shape or ()
         golden = safe_name(" x ".join(map(str, other))) or "a single number"
         dtype = dtype_words(result.golden_dtype or result.dtype)
-        yield "in the golden", f"{golden} {dtype}".strip()
+        yield (
+            "in the golden" if sides == GOLDEN_AND_NEW else f"in {sides[0]}",
+            f"{golden} {dtype}".strip(),
+        )
     if result.byte_count is not None:
         yield "size", bytes_text(result.byte_count)
     for name, value, index in (

@@ -12,7 +12,7 @@ from ciwrap.report.array_charts import Side, Spot, image_chart, line_chart
 from ciwrap.report.histograms import drift_histogram, share_histogram
 from ciwrap.report.palette import SHARE_PALETTE, VALUE_PALETTE, css_colour, share_colour
 from ciwrap.report.png import palette_png
-from ciwrap.report.text import short_number
+from ciwrap.report.text import capital, short_number
 from ciwrap.report.wording import variable_is_exact
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _can_be_drawn(counts: Sequence[int]) -> bool:
     return len(counts) == SHARE_CLASSES and any(count > 0 for count in counts)
 
 
-def pictures_of(result: VariableResult) -> Iterator[Figure]:
+def pictures_of(result: VariableResult, sides: tuple[str, str]) -> Iterator[Figure]:
     picture = None if result.details is None else result.details.picture
     shape = result.golden_shape or result.shape
     if picture is None or shape is None or not _fits(picture, shape):
@@ -70,16 +70,16 @@ def pictures_of(result: VariableResult) -> Iterator[Figure]:
     column = Side(picture.column_axis, shape[picture.column_axis])
     if picture.row_axis is None:
         golden, new = _line(picture.golden, picture), _line(picture.new, picture)
-        label = f"{result.name}: golden and new along axis {picture.column_axis}"
+        label = f"{result.name}: {sides[0]} and {sides[1]} along axis {picture.column_axis}"
         yield Figure(
-            "Golden (blue) and new (orange)",
+            capital(f"{sides[0]} (blue) and {sides[1]} (orange)"),
             line_chart(golden, new, column, picture.low, picture.high, label),
             _where(picture, shape),
         )
         return
     for title, text, palette in (
-        ("Golden", picture.golden, VALUE_PALETTE),
-        ("New", picture.new, VALUE_PALETTE),
+        (capital(sides[0]), picture.golden, VALUE_PALETTE),
+        (capital(sides[1]), picture.new, VALUE_PALETTE),
         ("|difference| / bound", picture.classes, SHARE_PALETTE),
     ):
         plane = _where(picture, shape)

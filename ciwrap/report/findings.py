@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from ciwrap.details import Pattern
 from ciwrap.model import Divergence, DivergenceKind, MessageLevel, Verdict
 from ciwrap.model.coverage import grouped_plural
+from ciwrap.report.ensemble_words import ensemble_sentence, ensemble_title
 from ciwrap.report.text import (
+    capital,
     grouped_number,
     index_text,
     plural,
@@ -18,10 +20,12 @@ from ciwrap.report.text import (
     short_number,
 )
 from ciwrap.report.wording import (
+    GOLDEN_AND_NEW,
     bound_words,
     elements_words,
     headline,
     match_title,
+    sides_of,
     used_share,
     used_words,
     variable_is_exact,
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
 
 _LONGEST_REASON = 400
 _LONGEST_VALUE = 60
+_MOST_NAMES = 8
 
 
 def title(run: RunResult) -> str:
@@ -44,6 +49,8 @@ def title(run: RunResult) -> str:
         return match_title(run.coverage, run.kind)
     if run.verdict is Verdict.SUSPECT:
         return "Not cleared: numbers may be beyond their bounds"
+    if run.verdict.is_statistical:
+        return ensemble_title(run.checks)
     if run.verdict is Verdict.DIFFER:
         return "Numbers differ"
     if counts[Verdict.DIFFER]:
@@ -109,17 +116,33 @@ def _lead(run: RunResult) -> Iterator[str]:
         opening = _opening(check, divergence, is_alone=is_alone, is_second=number > 0)
         where = f" (check {safe_name(check_title(check))})" if len(run.checks) > 1 else ""
         variable = divergence.variable
-        is_alarm = divergence.kind.is_alarm
-        words = difference_sentence(variable) if is_alarm else cut(headline(variable))
+        words = cut(headline(variable))
+        if divergence.kind.is_alarm:
+            words = difference_sentence(variable, sides_of(check))
         yield f"{opening}: {place(variable)}{where}: {words}."
+        if number == 0 and check.is_history:
+            yield from _together(check, divergence)
     if any(not one.kind.is_alarm for _, one in told):
         if counts[Verdict.NOT_COMPARABLE] > 1:
             yield f"{counts[Verdict.NOT_COMPARABLE]:,} variables were not compared."
     elif run.verdict is Verdict.NOT_COMPARABLE:
         yield from _uncompared(run)
+    for check in run.checks:
+        if check.verdict.is_statistical and check.ensemble is not None:
+            name = f"{safe_name(check_title(check))}: " if len(run.checks) > 1 else ""
+            yield f"{capital(f'{name}{ensemble_sentence(check.ensemble)}')}."
 
 
 _ALONE = {DivergenceKind.DIFFER: "Difference", DivergenceKind.SUSPECT: "Suspect"}
+
+
+def _together(check: CheckResult, first: Divergence) -> Iterator[str]:
+    """The other variables that do not match in the first divergence's iteration."""
+    others = [name for name in check.first_names if name != first.variable.name]
+    if first == check.first_divergence and others:
+        said = ", ".join(safe_name(name, _LONGEST_VALUE) for name in others[:_MOST_NAMES])
+        more = f" and {len(others) - _MOST_NAMES} more" if len(others) > _MOST_NAMES else ""
+        yield f"Not matching in iteration {first.variable.iteration} either: {said}{more}."
 
 
 def _opening(check: CheckResult, divergence: Divergence, *, is_alone: bool, is_second: bool) -> str:
@@ -188,7 +211,7 @@ def check_title(check: CheckResult) -> str:
     return f"{check.name} ({check.label})" if check.label else check.name
 
 
-def difference_sentence(variable: VariableResult) -> str:
+def difference_sentence(variable: VariableResult, sides: tuple[str, str] = GOLDEN_AND_NEW) -> str:
     """How many elements, where, what they have in common, how far beyond the bound."""
     if variable.differing_count is None:
         sentence = headline(variable)
@@ -217,8 +240,8 @@ def difference_sentence(variable: VariableResult) -> str:
     if variable.differing_count == 1 and variable.first_differences:
         only = variable.first_differences[0]
         golden, new = safe_name(only.golden, _LONGEST_VALUE), safe_name(only.new, _LONGEST_VALUE)
-        parts.append(f"golden {golden}, new {new}")
-    common = pattern_words(variable)
+        parts.append(f"{sides[0]} {golden}, {sides[1]} {new}")
+    common = pattern_words(variable, sides)
     if common:
         parts.append(common)
     share = variable.max_bound_share
@@ -294,16 +317,17 @@ def box_text(box: IndexBox, shape: Sequence[int]) -> str:
     return f"[{', '.join(parts)}]"
 
 
-def pattern_words(variable: VariableResult) -> str:
+def pattern_words(variable: VariableResult, sides: tuple[str, str] = GOLDEN_AND_NEW) -> str:
+    golden, new = sides
     value = variable.pattern_value
     shown = "" if value is None else short_number(value)
     return {
         None: "",
-        Pattern.SIGN_FLIPPED: "in each of them the sign is flipped: new = -golden",
-        Pattern.ALL_ZERO: "in each of them new is 0",
-        Pattern.ALL_NAN: "in each of them new is NaN",
-        Pattern.CONSTANT_OFFSET: f"in each of them new = golden + ({shown})",
-        Pattern.CONSTANT_FACTOR: f"in each of them new = golden x {shown}",
+        Pattern.SIGN_FLIPPED: f"in each of them the sign is flipped: {new} = -{golden}",
+        Pattern.ALL_ZERO: f"in each of them {new} is 0",
+        Pattern.ALL_NAN: f"in each of them {new} is NaN",
+        Pattern.CONSTANT_OFFSET: f"in each of them {new} = {golden} + ({shown})",
+        Pattern.CONSTANT_FACTOR: f"in each of them {new} = {golden} x {shown}",
     }[variable.pattern]
 
 

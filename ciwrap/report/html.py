@@ -14,12 +14,15 @@ from ciwrap.model import MessageLevel, Verdict
 from ciwrap.model.coverage import grouped_plural
 from ciwrap.report import findings
 from ciwrap.report.cards import card_of
+from ciwrap.report.ensemble_charts import MOST_SHIFTS, shift_bars
+from ciwrap.report.ensemble_words import other_messages
 from ciwrap.report.environment import Environment, differing_keys, environments_of
 from ciwrap.report.page import render_page, templates, time_words
 from ciwrap.report.paths import portable
 from ciwrap.report.text import (
     bytes_text,
     capital,
+    percent_text,
     safe_name,
     safe_text,
     seconds_text,
@@ -28,6 +31,8 @@ from ciwrap.report.view import Row, groups_of, row_of
 from ciwrap.report.wording import accept_command, command_ending, counted_evidence
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ciwrap.model import CheckResult, CommandOutcome, RunResult
     from ciwrap.report.view import Group
 
@@ -70,6 +75,15 @@ class CheckView:
 
 
 @dataclass(frozen=True, slots=True)
+class EnsembleView:
+    name: str
+    verdict: Verdict
+    facts: tuple[tuple[str, str], ...]
+    bars: Markup
+    left_out: str
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """All that the template shows."""
 
@@ -100,6 +114,8 @@ class Page:
     matching_words: str
     matching_open: bool
     rows_left_out: str
+    has_variables: bool
+    ensembles: tuple[EnsembleView, ...]
     checks: tuple[CheckView, ...]
     checks_left_out: str
     evidence_notes: tuple[str, ...]
@@ -125,7 +141,7 @@ def render_html(run: RunResult) -> str:
     environments = environments_of(run)
     counts = run.verdict_counts
     coverage = run.coverage
-    is_match = run.verdict is Verdict.MATCH
+    is_match = run.verdict.is_good
     page = Page(
         title=findings.title(run),
         verdict=run.verdict,
@@ -140,9 +156,7 @@ def render_html(run: RunResult) -> str:
         compared=capital(coverage.compared),
         not_compared=", ".join(coverage.not_compared),
         has_checks=several,
-        environment_differs=differing_keys(environments)
-        if run.verdict is not Verdict.MATCH
-        else (),
+        environment_differs=differing_keys(environments) if not run.verdict.is_good else (),
         environments=environments,
         messages=messages[:MOST_MESSAGES],
         more_messages=max(0, len(messages) - MOST_MESSAGES),
@@ -156,6 +170,8 @@ def render_html(run: RunResult) -> str:
         matching_words=_matching_words(len(matching_rows)),
         matching_open=len(matching_rows) <= FEW_ROWS,
         rows_left_out=rows_left_out,
+        has_variables=bool(groups) or not any(check.ensemble for check in run.checks),
+        ensembles=tuple(_ensembles(run)),
         checks=tuple(_check(check) for check in run.checks[:MOST_CHECKS]),
         checks_left_out=(
             f"... and {len(run.checks) - MOST_CHECKS:,} more checks; the JSON result has them all."
@@ -165,6 +181,12 @@ def render_html(run: RunResult) -> str:
         evidence_notes=_evidence_notes(run),
     )
     return render_page("report.html.j2", page)
+
+
+def cards_of(run: RunResult) -> tuple[Markup, str]:
+    """The cards of what does not match, and a word on those left out, for other pages."""
+    cards, _, left_out = _cards(groups_of(run), with_check=len(run.checks) > 1)
+    return cards, left_out
 
 
 def _cards(groups: list[Group], *, with_check: bool) -> tuple[Markup, int, str]:
@@ -240,7 +262,7 @@ def _row(row: Row, has_card: bool, *, with_check: bool) -> Markup:
 def _messages(run: RunResult) -> tuple[MessageView, ...]:
     order = (MessageLevel.ERROR, MessageLevel.WARNING, MessageLevel.NOTE)
     found = [("", message) for message in run.messages]
-    found += [(check.name, message) for check in run.checks for message in check.messages]
+    found += [(check.name, message) for check in run.checks for message in other_messages(check)]
     found.sort(key=lambda pair: order.index(pair[1].level))
     return tuple(
         MessageView(
@@ -265,6 +287,30 @@ def _commands(run: RunResult) -> list[CommandView]:
         )
         for one in bad[:5]
     ]
+
+
+def _ensembles(run: RunResult) -> Iterator[EnsembleView]:
+    for check in run.checks[:MOST_CHECKS]:
+        facts = check.ensemble
+        if facts is None:
+            continue
+        p = "too few to tell" if facts.p is None else f"{facts.p:.3f}"
+        more = len(facts.shifts) - MOST_SHIFTS
+        yield EnsembleView(
+            name=safe_name(findings.check_title(check), 120),
+            verdict=check.verdict,
+            facts=(
+                ("new runs", str(facts.runs)),
+                ("members", str(facts.members)),
+                ("features", str(facts.features)),
+                ("p", p),
+                ("called inconsistent at", percent_text(facts.rate)),
+            ),
+            bars=shift_bars(facts.shifts) if facts.shifts else Markup(""),
+            left_out=f"{more:,} more features moved less; the JSON result has them all."
+            if more > 0
+            else "",
+        )
 
 
 def _check(check: CheckResult) -> CheckView:

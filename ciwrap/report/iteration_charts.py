@@ -13,11 +13,11 @@ from ciwrap.report.svg import (
     Frame,
     axes,
     chart,
+    decade_lines,
     element,
     join,
     line,
     number,
-    power_label,
     some_of,
     text,
 )
@@ -64,17 +64,11 @@ def growth_curve(points: Sequence[Point], label: str) -> Markup:
             return frame.y(0.0)
         return frame.y(0.1 + room * (math.log10(share) - low) / (high - low))
 
-    parts = []
-    step = max(1, math.ceil((high - low) / 5))
-    for exponent in range(high - (high - low) // step * step, high + 1, step):
-        y = y_of(10.0**exponent)
-        parts.append(line(frame.left, y, frame.right, y, "gr"))
-        parts.append(text(frame.left - 6, y + 4, power_label(exponent), "end"))
+    has_zero = any(p.share == 0 for p in points)
+    parts = decade_lines(frame, low, high, y_of, has_zero=has_zero)
     if has_infinite or has_unknown:
         what = "/".join("\u221e" * has_infinite + "?" * has_unknown)
         parts.append(text(frame.left - 6, frame.y(0.98) + 4, what, "end"))
-    if any(p.share == 0 for p in points):
-        parts.append(text(frame.left - 6, frame.bottom + 3, "0", "end"))
     y = y_of(1.0)
     parts.append(line(frame.left, y, frame.right, y, "bd"))
     parts.append(text(frame.right - 2, y - 4, "bound", "end", "bl"))

@@ -51,6 +51,8 @@ def _suite(check: CheckResult, run: RunResult) -> ElementTree.Element:
     name = safe_name(findings.check_title(check))
     cases = [_case(name, variable) for variable in check.variables]
     errors = [message.text for message in check.messages if message.level is MessageLevel.ERROR]
+    if check.verdict.is_statistical:
+        cases, errors = [_statistics_case(name, check, errors)], []
     if errors or not cases:
         texts = errors or ["nothing was compared"]
         cases.append(_error_case(name, "outputs", texts))
@@ -106,6 +108,15 @@ def _case(check: str, variable: VariableResult) -> ElementTree.Element:
         _add(case, "failure", words, body, variable.verdict.value)
     elif variable.verdict is Verdict.NOT_COMPARABLE:
         _add(case, "error", headline(variable), headline(variable), "not_comparable")
+    return case
+
+
+def _statistics_case(name: str, check: CheckResult, errors: list[str]) -> ElementTree.Element:
+    """Of a check whose golden is an ensemble."""
+    case = ElementTree.Element("testcase", classname=name, name="statistics", time="0")
+    if errors:
+        body = "\n".join(safe_text(text) for text in errors)
+        _add(case, "failure", safe_text(errors[0]), body, check.verdict.value)
     return case
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.model import MessageLevel, Verdict
 from ciwrap.report import findings
+from ciwrap.report.ensemble_words import other_messages
 from ciwrap.report.environment import differing_keys, environments_of
 from ciwrap.report.paths import portable
 from ciwrap.report.text import capital, grouped_number, percent_text, plural, safe_name
@@ -23,11 +24,14 @@ MOST_BYTES = 128 * 1024
 MOST_GROUPS = 50
 MOST_CHECKS = 50
 MOST_MESSAGES = 20
+_GOOD, _BAD = "\u2705", "\u274c"
 _MARKS = {
-    Verdict.MATCH: "\u2705",
+    Verdict.MATCH: _GOOD,
     Verdict.SUSPECT: "\U0001f7e0",
-    Verdict.DIFFER: "\u274c",
+    Verdict.DIFFER: _BAD,
     Verdict.NOT_COMPARABLE: "\u26a0\ufe0f",
+    Verdict.CONSISTENT: _GOOD,
+    Verdict.INCONSISTENT: _BAD,
 }
 # Whatever Markdown or HTML could take for its own, a link or a mention.
 # What Markdown could take for its own, and what GitHub makes links and mentions of.
@@ -61,7 +65,7 @@ def render_markdown(run: RunResult) -> str:
     lines += [f"{capital(run.coverage.text)}.", ""]
     lines += _messages(run)
     keys = differing_keys(environments_of(run))
-    if keys and run.verdict is not Verdict.MATCH:
+    if keys and not run.verdict.is_good:
         names = ", ".join(escaped(key, 60) for key in keys[:12])
         lines += [f"The environment is not that of the golden: {names}.", ""]
     lines += _groups(run)
@@ -80,7 +84,7 @@ def _longest_ticks(text: str) -> int:
 def _messages(run: RunResult) -> list[str]:
     found = [
         message
-        for messages in (run.messages, *(check.messages for check in run.checks))
+        for messages in (run.messages, *map(other_messages, run.checks))
         for message in messages
         if message.level is not MessageLevel.NOTE
     ]

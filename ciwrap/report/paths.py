@@ -41,10 +41,15 @@ def portable(run: _Result) -> _Result:
     def shorten(text: str, *, is_path: bool) -> str:
         if is_path:
             return _short(text) if text.startswith("/") else text
-        return _ABSOLUTE.sub(lambda match: _short(match[0]), text)
+        return portable_text(text)
 
     found: _Result = _rewritten(run, shorten)
     return found
+
+
+def portable_text(text: str) -> str:
+    """The text with absolute paths cut to their last two parts."""
+    return _ABSOLUTE.sub(lambda match: _short(match[0]), text)
 
 
 def _short(path: str) -> str:

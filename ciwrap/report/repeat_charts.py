@@ -10,33 +10,34 @@ from ciwrap.report.svg import (
     Frame,
     axes,
     chart,
+    decade_lines,
     element,
     join,
     line,
     number,
-    power_label,
     round_ticks,
     some_of,
     text,
 )
-from ciwrap.report.text import safe_name, seconds_text, short_number
+from ciwrap.report.text import percent_text, plural, safe_name, seconds_text, short_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from markupsafe import Markup
 
-    from ciwrap.model.repeat_result import RepeatedRun, RepeatedVariable
+    from ciwrap.model.repeat_result import FactorFinding, RepeatedRun, RepeatedVariable
 
 _HUES = 6  # classes 1 to 6 have a colour of their own, later ones repeat them
-_MOST_RUNS = 60
+MOST_RUNS = 60
+MOST_FACTOR_ROWS = 40
 _NAME_WIDTH = 168.0
 _ROW = 22.0
 
 
 def class_map(variables: Sequence[RepeatedVariable], runs: Sequence[RepeatedRun]) -> Markup:
     """Variables by runs. Runs with the same number in a row are equal to the bit there."""
-    runs = runs[:_MOST_RUNS]
+    runs = runs[:MOST_RUNS]
     cell = max(11.0, min(34.0, (760 - _NAME_WIDTH) / max(1, len(runs))))
     height = 30 + len(variables) * _ROW
     parts = [
@@ -71,6 +72,51 @@ def _class_cell(x: float, y: float, width: float, which: int, run: int) -> Marku
     return box if label is None else box + label
 
 
+def factor_map(findings: Sequence[FactorFinding]) -> Markup:
+    """Variables by factors: the share of pairs of runs that differ, where runs differ in that
+    factor alone; in the first column, where they differ in none. A frame marks what a factor
+    changes, or spreads.
+    """
+    names = list(dict.fromkeys(one.name for one in findings))
+    rows = list(dict.fromkeys((one.check, one.variable) for one in findings))[:MOST_FACTOR_ROWS]
+    found = {(one.check, one.variable, one.name): one for one in findings}
+    width = max(64.0, min(110.0, (760 - _NAME_WIDTH) / (len(names) + 1)))
+    heads = ["no change", *(safe_name(name, 14) for name in names)]
+    parts = [text(_NAME_WIDTH + (j + 0.5) * width, 16, head) for j, head in enumerate(heads)]
+    for i, (check, variable) in enumerate(rows):
+        y = 24 + i * _ROW
+        parts.append(text(_NAME_WIDTH - 8, y + 15, safe_name(variable, 24), "end", "lb"))
+        first = found[check, variable, names[0]]
+        cells = [(first.repeat_differing, first.repeat_pairs, False)]
+        for name in names:
+            one = found[check, variable, name]
+            is_marked = bool(one.changes) or (one.p is not None and one.p <= 0.05)
+            cells.append((one.differing, one.pairs, is_marked))
+        for j, (differing, pairs, is_marked) in enumerate(cells):
+            x = _NAME_WIDTH + j * width
+            parts.append(_factor_cell(x, y, width, differing, pairs, is_marked=is_marked))
+    label = "Which factor changes which variable"
+    height = 30 + len(rows) * _ROW
+    # Of one scale with the map of equal results, however few factors there are.
+    total = max(760.0, _NAME_WIDTH + len(heads) * width + 4)
+    return chart(label, join(parts), width=total, height=height)
+
+
+def _factor_cell(
+    x: float, y: float, width: float, differing: int, pairs: int, *, is_marked: bool
+) -> Markup:
+    share = differing / pairs if pairs else 0.0
+    said = f"{differing} of {plural(pairs, 'pair')} of runs differ"
+    shape = {"x": x, "y": y, "width": width - 1.5, "height": _ROW - 1.5, "rx": 2}
+    filled = {"class_": "fa", "fill_opacity": 0.1 + 0.6 * share} if pairs else {"class_": "k0"}
+    parts = [element("rect", element("title", said), **shape, **filled)]
+    if is_marked:
+        parts.append(element("rect", **shape, class_="fm"))
+    words = percent_text(share) if pairs else "\u2013"
+    parts.append(text(x + (width - 1.5) / 2, y + 15, words, class_="lb"))
+    return join(parts)
+
+
 def spread_curve(variable: RepeatedVariable) -> Markup:
     """The largest and the typical difference of each iteration, with the bounds drawn in."""
     frame = Frame()
@@ -96,7 +142,7 @@ def spread_curve(variable: RepeatedVariable) -> Markup:
             return frame.bottom
         return frame.y(0.1 + 0.86 * (math.log10(size) - low) / (high - low))
 
-    parts = _ruled(frame, low, high, y_of, has_zero=0.0 in sizes)
+    parts = decade_lines(frame, low, high, y_of, has_zero=0.0 in sizes)
     parts += _level_lines(frame, [(words, y_of(size)) for words, size in levels], variable)
     if variable.compare_until is not None and first <= variable.compare_until <= last:
         x = x_of(variable.compare_until)
@@ -156,20 +202,6 @@ def _levels(variable: RepeatedVariable) -> list[tuple[str, float]]:
     if variable.growth_rate is not None and variable.spread:
         found.append(("a tenth of the spread", variable.spread / 10))
     return found
-
-
-def _ruled(
-    frame: Frame, low: int, high: int, y_of: Callable[[float], float], *, has_zero: bool
-) -> list[Markup]:
-    step = max(1, math.ceil((high - low) / 5))
-    parts = []
-    for exponent in range(high - (high - low) // step * step, high + 1, step):
-        y = y_of(10.0**exponent)
-        parts.append(line(frame.left, y, frame.right, y, "gr"))
-        parts.append(text(frame.left - 6, y + 4, power_label(exponent), "end"))
-    if has_zero:
-        parts.append(text(frame.left - 6, frame.bottom + 3, "0", "end"))
-    return parts
 
 
 def time_dots(runs: Sequence[RepeatedRun]) -> Markup:

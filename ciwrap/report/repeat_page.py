@@ -11,7 +11,14 @@ from ciwrap.model import MessageLevel
 from ciwrap.model.repeat_result import Behaviour
 from ciwrap.report.page import environment_rows, render_page, time_words
 from ciwrap.report.paths import portable
-from ciwrap.report.repeat_charts import class_map, spread_curve, time_dots
+from ciwrap.report.repeat_charts import (
+    MOST_FACTOR_ROWS,
+    class_map,
+    factor_map,
+    spread_curve,
+    time_dots,
+)
+from ciwrap.report.repeat_charts import MOST_RUNS as MOST_MAP_RUNS
 from ciwrap.report.repeat_words import (
     factor_words,
     present_words,
@@ -23,7 +30,12 @@ from ciwrap.report.text import capital, safe_name, seconds_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ciwrap.model.repeat_result import RepeatedRun, RepeatedVariable, RepeatResult
+    from ciwrap.model.repeat_result import (
+        FactorFinding,
+        RepeatedRun,
+        RepeatedVariable,
+        RepeatResult,
+    )
 
 MOST_CARDS = 40
 MOST_ROWS = 200
@@ -83,11 +95,16 @@ class RepeatPage:
     version: str
     counts: tuple[tuple[str, int, str], ...]
     messages: tuple[tuple[str, str, str], ...]
+    more_messages: int
     classes: Markup | None
     classes_left_out: int
+    map_runs_left_out: int
     cards: tuple[VariableCard, ...]
     cards_left_out: int
+    factor_map: Markup | None
     factors: tuple[tuple[str, tuple[str, ...]], ...]
+    factors_left_out: int
+    factor_rows_left_out: int
     times: Markup | None
     runs: tuple[RunRow, ...]
     runs_left_out: int
@@ -121,11 +138,16 @@ def render_repeat_html(result: RepeatResult) -> str:
             )
             for message in result.messages[:_MOST_MESSAGES]
         ),
+        more_messages=max(0, len(result.messages) - _MOST_MESSAGES),
         classes=_classes(result),
         classes_left_out=max(0, len(result.variables) - MOST_ROWS),
+        map_runs_left_out=max(0, len(result.runs) - MOST_MAP_RUNS),
         cards=tuple(_card(one, result) for one in shown),
         cards_left_out=len(varying) - len(shown),
+        factor_map=factor_map(_worst_factors(result)) if result.factors else None,
         factors=tuple(_factors(result)),
+        factors_left_out=max(0, len(result.factors) - _MOST_FACTORS),
+        factor_rows_left_out=max(0, _factor_rows(result) - MOST_FACTOR_ROWS),
         times=_times(result),
         runs=tuple(_run(run) for run in result.runs[:MOST_RUNS]),
         runs_left_out=max(0, len(result.runs) - MOST_RUNS),
@@ -181,8 +203,18 @@ def _card(one: RepeatedVariable, result: RepeatResult) -> VariableCard:
     )
 
 
+def _worst_factors(result: RepeatResult) -> list[FactorFinding]:
+    """All findings, those of variables that a factor changes first."""
+    changed = {(one.check, one.variable) for one in result.factors if one.changes or one.differing}
+    return sorted(result.factors, key=lambda one: (one.check, one.variable) not in changed)
+
+
+def _factor_rows(result: RepeatResult) -> int:
+    return len({(one.check, one.variable) for one in result.factors})
+
+
 def _factors(result: RepeatResult) -> Iterator[tuple[str, tuple[str, ...]]]:
-    findings = result.factors[:_MOST_FACTORS]
+    findings = _worst_factors(result)[:_MOST_FACTORS]
     for name in dict.fromkeys(one.name for one in findings):
         words = (factor_words(one) for one in findings if one.name == name)
         yield safe_name(name, 80), tuple(words)

@@ -147,13 +147,18 @@ def present_words(one: RepeatedVariable) -> str | None:
         return None
     if one.present_bound.is_exact:
         return "no bound is configured, so any difference fails"
-    share = "" if one.present_share is None else f" ({_used_words(one.present_share)})"
+    share, where = one.present_share, ""
+    if one.early_share is not None:
+        share, where = one.early_share, f" up to iteration {one.compare_until}"
+    said = "" if share is None else f" ({_used_words(share)})"
+    if where and (one.present_share or 0.0) > 1:
+        said += f", and not beyond ({_used_words(one.present_share or 0.0)})"
     word = {
         BoundFit.FITS: "fits",
         BoundFit.TOO_TIGHT: "is too tight",
         BoundFit.TOO_WIDE: "is too wide",
     }[one.present_fit]
-    return f"the present bound {one.present_bound} {word}{share}"
+    return f"the present bound {one.present_bound} {word}{where}{said}"
 
 
 def _used_words(share: float) -> str:

@@ -12,7 +12,7 @@ from ciwrap.report import findings
 from ciwrap.report.paths import portable
 from ciwrap.report.text import safe_name, safe_text
 from ciwrap.report.view import groups_of, where_words
-from ciwrap.report.wording import headline
+from ciwrap.report.wording import headline, sides_of
 
 if TYPE_CHECKING:
     from ciwrap.model import CheckResult, RunResult
@@ -30,6 +30,7 @@ _RULES = (
         "Digests differ; without the golden's data nobody can tell whether a number does.",
     ),
     ("not-comparable", "Not compared", "What was not compared is not a match."),
+    ("inconsistent", "Statistics moved", "The statistics of runs are not those of the ensemble."),
 )
 
 
@@ -39,10 +40,10 @@ def render_sarif(run: RunResult) -> str:
     bad = [group for group in groups_of(run) if group.verdict is not Verdict.MATCH]
     results = [_of_group(group) for group in bad]
     results += [
-        _result("not-comparable", safe_text(message.text), message.file, (check, "message"))
-        for check, messages in (
-            ("", run.messages),
-            *((check.name, check.messages) for check in run.checks),
+        _result(rule, safe_text(message.text), message.file, (check, "message"))
+        for check, rule, messages in (
+            ("", "not-comparable", run.messages),
+            *((check.name, _rule_of(check), check.messages) for check in run.checks),
         )
         for message in messages
         if message.level is MessageLevel.ERROR
@@ -64,6 +65,11 @@ def render_sarif(run: RunResult) -> str:
         ],
     }
     return json.dumps(document, indent=1, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def _rule_of(check: CheckResult) -> str:
+    """The rule that errors of a check fall under."""
+    return "inconsistent" if check.verdict is Verdict.INCONSISTENT else "not-comparable"
 
 
 def _driver(run: RunResult) -> dict[str, Any]:
@@ -92,7 +98,10 @@ def _note(text: str) -> dict[str, Any]:
 def _of_group(group: Group) -> dict[str, Any]:
     first = group.first
     if group.verdict.is_alarm:
-        rule, words = group.verdict.value, findings.difference_sentence(first)
+        rule, words = (
+            group.verdict.value,
+            findings.difference_sentence(first, sides_of(group.check)),
+        )
     else:
         rule, words = "not-comparable", headline(first)
     more = where_words(group)

@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 from ciwrap.report.text import safe_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 WIDTH, HEIGHT = 460, 210
 NARROW = 348
@@ -102,6 +102,24 @@ def power_label(exponent: int) -> Markup:
     if -2 <= exponent < 0:
         return Markup(number(10.0**exponent))
     return Markup(f"10{str(exponent).translate(_SUPERSCRIPTS)}")
+
+
+def decade_lines(
+    frame: Frame, low: int, high: int, y_of: Callable[[float], float], *, has_zero: bool
+) -> list[Markup]:
+    """The lines and labels of a logarithmic axis from 10**low to 10**high, five steps or so.
+
+    y_of: the height of a value. has_zero: whether 0 is marked, at the bottom.
+    """
+    step = max(1, math.ceil((high - low) / 5))
+    parts = []
+    for exponent in range(high - (high - low) // step * step, high + 1, step):
+        y = y_of(10.0**exponent)
+        parts.append(line(frame.left, y, frame.right, y, "gr"))
+        parts.append(text(frame.left - 6, y + 4, power_label(exponent), "end"))
+    if has_zero:
+        parts.append(text(frame.left - 6, frame.bottom + 3, "0", "end"))
+    return parts
 
 
 def some_of(values: Sequence[int], most: int = 7) -> list[int]:

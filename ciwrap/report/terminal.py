@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ciwrap.model import CheckResult, MessageLevel, RunResult, VariableResult, Verdict
+from ciwrap.report.history_terminal import differing_lines, is_over_checkpoints
 from ciwrap.report.text import (
     bytes_text,
     plural,
@@ -18,7 +19,8 @@ from ciwrap.report.text import (
     seconds_text,
     sparkline,
 )
-from ciwrap.report.timelines import divergence_lines, timeline_lines
+from ciwrap.report.timelines import divergence_lines, timeline_lines, together_text
+from ciwrap.report.where import extent_words
 from ciwrap.report.wording import (
     bounds_line,
     command_ending,
@@ -26,6 +28,7 @@ from ciwrap.report.wording import (
     evidence_words,
     headline,
     left_out_words,
+    sides_of,
     used_share,
     used_words,
     worst_first,
@@ -43,6 +46,8 @@ _WORDS = {
     Verdict.SUSPECT: ("SUSPECT", "bold yellow"),
     Verdict.DIFFER: ("DIFFER", "bold red"),
     Verdict.NOT_COMPARABLE: ("NOT COMPARABLE", "bold magenta"),
+    Verdict.CONSISTENT: ("consistent", "bold green"),
+    Verdict.INCONSISTENT: ("INCONSISTENT", "bold red"),
 }
 _LEVEL_STYLES = {
     MessageLevel.ERROR: "bold magenta",
@@ -86,7 +91,7 @@ def render(
     for check in sorted(result.checks, key=lambda item: -item.verdict.severity):
         if result.kind != "compare":
             console.print(_check_head(check))
-        _render_check(check, console, limit, verbose)
+        _render_check(check, console, limit, verbose, sides_of(check))
     if result.verdict is not Verdict.MATCH:
         _render_hint(result, console)
     if verbose:
@@ -114,6 +119,8 @@ def _title(result: RunResult) -> Text:
         text.append(f"  {every}{plural(total, 'variable')}")
     elif not total:
         text.append(f"  {plural(len(result.checks), 'check')}")
+    elif len(result.checks) == 1 and _is_of_runs(result.checks[0]):
+        text.append(f"  {extent_words(result.checks[0])}")
     else:
         counts = result.verdict_counts
         said = [
@@ -125,6 +132,10 @@ def _title(result: RunResult) -> Text:
     return text
 
 
+def _is_of_runs(check: CheckResult) -> bool:
+    return check.history is not None and is_over_checkpoints(check)
+
+
 def _check_head(check: CheckResult) -> Text:
     head = Text("  ")
     head.append(*_WORDS[check.verdict])
@@ -134,26 +145,35 @@ def _check_head(check: CheckResult) -> Text:
     return head
 
 
-def _render_check(check: CheckResult, console: Console, limit: int | None, verbose: bool) -> None:
+def _render_check(
+    check: CheckResult,
+    console: Console,
+    limit: int | None,
+    verbose: bool,
+    sides: tuple[str, str],
+) -> None:
     if check.command is not None:
         _render_command(check.command, console)
     if check.bounds_from is not None:
         console.print(Text(f"    {bounds_line(check)}"))
     for message in check.messages:
         render_message(message, console, indent=4)
+    is_whole_run = _is_of_runs(check)
+    if is_whole_run and check.verdict is not Verdict.MATCH:
+        _render_first_divergence(check, console)
     good = [variable for variable in check.variables if variable.verdict is Verdict.MATCH]
     if len(good) < len(check.variables):
-        _render_unmatched(check, console, limit, verbose)
+        _render_unmatched(check, console, limit, verbose, sides)
     if verbose:
         for variable in worst_first(good):
-            _render_variable([variable], console, verbose)
+            _render_variable([variable], console, verbose, sides)
     elif good:
         console.print(_matches_line(good))
     console.print(Text(f"    {check.coverage.text}"))
     if verbose and check.left_out_variables:
         names = ", ".join(safe_name(one.text) for one in check.left_out_variables)
         console.print(Text(f"      left out: {names}", style="dim"))
-    if check.verdict is not Verdict.MATCH:
+    if not check.verdict.is_good and not is_whole_run:
         _render_first_divergence(check, console)
     if check.history is not None:
         for number, text in enumerate(timeline_lines(check.history)):
@@ -163,15 +183,32 @@ def _render_check(check: CheckResult, console: Console, limit: int | None, verbo
 
 
 def _render_unmatched(
-    check: CheckResult, console: Console, limit: int | None, verbose: bool
+    check: CheckResult,
+    console: Console,
+    limit: int | None,
+    verbose: bool,
+    sides: tuple[str, str],
 ) -> None:
-    """The variables that do not match, the worst first, and how many more there are."""
+    """The variables that do not match, and how many more there are: the worst first; of a whole
+    run those that differ by name, the first to diverge first, unless every detail is asked for.
+    """
     bad = [one for one in worst_first(check.variables) if one.verdict is not Verdict.MATCH]
+    by_name = []
+    if _is_of_runs(check) and not verbose:
+        by_name = list(differing_lines(check))
+        bad = [one for one in bad if one.verdict is not Verdict.DIFFER]
     groups = _grouped(bad)
     shown = groups if limit is None else groups[:limit]
     for group in shown:
-        _render_variable(group, console, verbose)
+        _render_variable(group, console, verbose, sides)
+    for name, words in by_name[:limit]:
+        line = Text("    ")
+        line.append(*_WORDS[Verdict.DIFFER])
+        line.append("  ")
+        line.append(safe_name(name), style="bold")
+        console.print(line.append(": ").append(words))
     rest = len(bad) - sum(len(group) for group in shown)
+    rest += len(by_name) - len(by_name[:limit])
     if rest:
         console.print(Text(f"    ... and {rest} more (--verbose or --json show all)"))
 
@@ -205,7 +242,9 @@ def _grouped(variables: list[VariableResult]) -> list[list[VariableResult]]:
     return list(groups.values())
 
 
-def _render_variable(group: list[VariableResult], console: Console, verbose: bool) -> None:
+def _render_variable(
+    group: list[VariableResult], console: Console, verbose: bool, sides: tuple[str, str]
+) -> None:
     variable = group[0]
     line = Text("    ")
     line.append(*_WORDS[variable.verdict])
@@ -218,7 +257,7 @@ def _render_variable(group: list[VariableResult], console: Console, verbose: boo
         line.append(f" [{variable.evidence.value}]")
     line.append(f": {headline(variable)}")
     console.print(line)
-    for detail in detail_lines(variable):
+    for detail in detail_lines(variable, sides):
         console.print(Text(f"      {detail}"))
     if not verbose:
         return
@@ -245,6 +284,9 @@ def _render_first_divergence(check: CheckResult, console: Console) -> None:
         line.append(name, style="bold")
         line.append(more)
         console.print(line)
+    together = together_text(check)
+    if together:
+        console.print(Text(f"      {together}"))
 
 
 def _render_costs(check: CheckResult, console: Console) -> None:

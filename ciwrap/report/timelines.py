@@ -42,6 +42,7 @@ _WORST = (
 )
 _MOST_MARKS = 60
 _MOST_LINES = 12
+_MOST_NAMES = 8
 
 
 def divergence_lines(check: CheckResult) -> Iterator[tuple[str, str, str]]:
@@ -55,6 +56,19 @@ def divergence_lines(check: CheckResult) -> Iterator[tuple[str, str, str]]:
         yield _divergence("first divergence", first)
     if numeric is not None and numeric != first:
         yield _divergence("first numeric divergence", numeric)
+
+
+def together_text(check: CheckResult) -> str:
+    """The other variables that do not match in the first divergence's iteration; '' if none do."""
+    first = check.first_divergence
+    if first is None or not check.is_history:
+        return ""
+    others = [name for name in check.first_names if name != first.variable.name]
+    if not others:
+        return ""
+    said = ", ".join(safe_name(name, 60) for name in others[:_MOST_NAMES])
+    more = f" and {len(others) - _MOST_NAMES} more" if len(others) > _MOST_NAMES else ""
+    return f"not matching in iteration {first.variable.iteration} either: {said}{more}"
 
 
 def _divergence(what: str, divergence: Divergence) -> tuple[str, str, str]:
@@ -100,10 +114,26 @@ def timeline_lines(facts: HistoryFacts) -> Iterator[str]:
     for one in told[:_MOST_LINES]:
         line = f"{safe_name(one.name, 30):{width}}  {_marks(one)}"
         if one.trend is not None:
-            line += f"  {_WORDS[one.trend]}"
+            line += f"  {_trend_words(one)}"
         yield line
     if len(told) > _MOST_LINES:
         yield f"... and {len(told) - _MOST_LINES} more variables"
+
+
+def _trend_words(timeline: Timeline) -> str:
+    """`jumps between 30 and 600`: iterations may lie far apart."""
+    assert timeline.trend is not None
+    words = _WORDS[timeline.trend]
+    numbers = [point.iteration for point in timeline.points if point.iteration is not None]
+    beyond = [
+        point.iteration
+        for point in timeline.points
+        if point.state is PointState.BEYOND and point.iteration is not None
+    ]
+    before = [number for number in numbers if number < min(beyond, default=0)]
+    if timeline.trend is not Trend.JUMPS or not before:
+        return words
+    return f"{words} between {max(before)} and {min(beyond)}"
 
 
 def _marks(timeline: Timeline) -> str:

@@ -21,6 +21,7 @@ from ciwrap.report.iteration_charts import (
     timeline,
 )
 from ciwrap.report.text import grouped_number, percent_text, safe_name
+from ciwrap.report.where import where_text
 from ciwrap.report.wording import headline, used_share, variable_is_exact
 
 if TYPE_CHECKING:
@@ -116,39 +117,16 @@ def groups_of(run: RunResult) -> list[Group]:
 
 
 def where_words(group: Group) -> str:
-    """When and on which ranks it does not match: `from iteration 7 on, ranks 1 and 2`."""
+    """When and on which ranks it does not match: `from iteration 7 on, on ranks 1 and 2`."""
+    if group.check.unlisted is None:
+        return where_text(group.results)
+    # How many others there are is not known of each variable.
     bad = [result for result in group.results if result.verdict is not Verdict.MATCH]
-    if not group.is_history or not bad:
-        return ""
-    iterations = sorted({one.iteration for one in group.results if one.iteration is not None})
     hit = sorted({one.iteration for one in bad if one.iteration is not None})
-    words = []
-    ranks = sorted({one.rank for one in group.results if one.rank is not None})
-    hit_ranks = sorted({one.rank for one in bad if one.rank is not None})
-    if group.check.unlisted is not None:
-        # How many others there are is not known of each variable.
-        words = [f"in {len(hit)} iterations, first in {hit[0]}"] if len(hit) > 1 else []
-        words += [f"on {len(hit_ranks)} ranks"] if len(hit_ranks) > 1 else []
-        return ", ".join(words)
-    if hit:
-        after = [iteration for iteration in iterations if iteration >= hit[0]]
-        if len(hit) == 1:
-            words.append(f"in iteration {hit[0]} only" if len(iterations) > 1 else "")
-        elif hit == iterations:
-            words.append(f"in all {len(hit)} iterations")
-        elif hit == after:
-            words.append(f"from iteration {hit[0]} on")
-        else:
-            words.append(f"in {len(hit)} of {len(iterations)} iterations, first in {hit[0]}")
-    if len(ranks) > 1 and hit_ranks:
-        if hit_ranks == ranks:
-            words.append("on both ranks" if len(ranks) == 2 else f"on all {len(ranks)} ranks")
-        elif len(hit_ranks) == 1:
-            words.append(f"on rank {hit_ranks[0]} only")
-        else:
-            some = ", ".join(map(str, hit_ranks[:6])) + (" ..." if len(hit_ranks) > 6 else "")
-            words.append(f"on ranks {some}")
-    return ", ".join(word for word in words if word)
+    ranks = {one.rank for one in bad if one.rank is not None}
+    words = [f"in {len(hit)} iterations, first in {hit[0]}"] if len(hit) > 1 else []
+    words += [f"on {len(ranks)} ranks"] if len(ranks) > 1 else []
+    return ", ".join(words)
 
 
 def timeline_of(group: Group) -> Markup | None:

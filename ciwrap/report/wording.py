@@ -231,6 +231,12 @@ def evidence_words(variable: VariableResult) -> str:
 
 # What the two sides of a comparison are called.
 GOLDEN_AND_NEW = ("golden", "new")
+A_AND_B = ("A", "B")
+
+
+def sides_of(check: CheckResult) -> tuple[str, str]:
+    """What the sides of a check are called: two runs are A and B."""
+    return GOLDEN_AND_NEW if check.source_path is None else A_AND_B
 
 
 def detail_lines(variable: VariableResult, sides: tuple[str, str] = GOLDEN_AND_NEW) -> list[str]:

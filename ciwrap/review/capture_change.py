@@ -10,7 +10,7 @@ from ciwrap.catalog.catalog import Catalog
 from ciwrap.compare.check import arrangement_of, outputs_of
 from ciwrap.compare.judge import check_golden
 from ciwrap.compare.work import Work
-from ciwrap.errors import CiwrapError, NotComparableError, PeriodError
+from ciwrap.errors import CiwrapError, NotComparableError, PeriodError, UsageError
 from ciwrap.golden.evidence import capture
 from ciwrap.model import Verdict
 from ciwrap.progress import NO_PROGRESS
@@ -39,6 +39,11 @@ def capture_change(
     (one is enough: a golden of half the outputs would be none), UsageError, UnsupportedFormatError
     if the golden there is of a newer version.
     """
+    if check.ensemble:
+        raise UsageError(
+            f"the golden of check {check.name!r} is an ensemble, which is captured from many runs",
+            remedy=f"ciwrap capture --ensemble {check.name} RUN...",
+        )
     with Catalog(outputs_of(check), arrangement_of(check)) as catalog:
         return change_of_catalog(
             check, store, catalog, force=force, resources=resources, progress=progress

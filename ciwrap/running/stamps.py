@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from ciwrap.compare.check import outputs_of
+from ciwrap.compare.ensemble_runs import each_run
 from ciwrap.errors import NotComparableError
 from ciwrap.model import Message, MessageLevel
 
@@ -74,8 +75,11 @@ def _stamp(status: os.stat_result) -> _Stamp:
 
 def _files_of(check: Check) -> list[Path]:
     """A check's files as far as they are there; what is missing is told of when it is checked."""
+    return [path for run in each_run(check) for path in _files_of_run(run) if path.exists()]
+
+
+def _files_of_run(check: Check) -> list[Path]:
     try:
-        files = [file.path for file in outputs_of(check).files]
+        return [file.path for file in outputs_of(check).files]
     except NotComparableError:
         return []
-    return [path for path in files if path.exists()]

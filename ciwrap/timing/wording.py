@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from ciwrap.report import text
+from ciwrap.report.text import percent_text
 from ciwrap.statistics.pairs import PairedComparison, TimingVerdict
 
 if TYPE_CHECKING:
@@ -23,24 +24,25 @@ def headline(found: PairedComparison) -> str:
     if found.verdict is TimingVerdict.CHANGED:
         return f"changed: B takes {change_text(found.change)} than A"
     if found.verdict is TimingVerdict.NOT_CHANGED:
-        return f"not changed: B takes as long as A, to within {percent(found.margin)}"
+        return f"not changed: B takes as long as A, to within {percent_text(found.margin)}"
     return "inconclusive: these pairs do not tell whether B takes longer than A"
 
 
 def explanation(found: PairedComparison) -> list[str]:
     """How sure the verdict is, and what would make it surer."""
-    sure = f"with {percent(found.confidence)} confidence, from {text.plural(found.pairs, 'pair')}"
+    sure = (
+        f"with {percent_text(found.confidence)} confidence, from {text.plural(found.pairs, 'pair')}"
+    )
     if found.lower is None or found.upper is None or found.smallest_detectable is None:
         least = found.pairs + (found.more_pairs or 0)
-        return [
-            f"{percent(found.confidence)} confidence takes {text.plural(least, 'pair')} at least"
-        ]
+        needed = text.plural(least, "pair")
+        return [f"{percent_text(found.confidence)} confidence takes {needed} at least"]
     lines = [f"B takes {interval_text(found.lower, found.upper)} than A, {sure}"]
     if found.verdict is not TimingVerdict.CHANGED:
         lines.append(
             "the smallest change that these pairs would show is about"
-            f" {percent(found.smallest_detectable)}; changes below {percent(found.margin)} do not"
-            " count"
+            f" {percent_text(found.smallest_detectable)}; changes below"
+            f" {percent_text(found.margin)} do not count"
         )
     if found.verdict is TimingVerdict.INCONCLUSIVE:
         lines.append(_what_would_help(found))
@@ -75,8 +77,8 @@ def _figures(side: TimedSide) -> dict[str, str]:
             else f"{seconds_text(spread.median_lower)} and {seconds_text(spread.median_upper)}"
         ),
         "shortest, longest": f"{seconds_text(spread.minimum)}, {seconds_text(spread.maximum)}",
-        "range over the shortest": percent(spread.range),
-        "middle half over the median": percent(spread.iqr),
+        "range over the shortest": percent_text(spread.range),
+        "middle half over the median": percent_text(spread.iqr),
     }
     if side.together is not None:
         figures[f"{side.together.size} at once: the slowest takes"] = seconds_text(
@@ -85,7 +87,7 @@ def _figures(side: TimedSide) -> dict[str, str]:
         figures["expected of runs that leave each other alone"] = seconds_text(
             side.together.expected_makespan
         )
-        figures["share of time spent waiting for it"] = percent(side.together.waste)
+        figures["share of time spent waiting for it"] = percent_text(side.together.waste)
     return figures
 
 
@@ -126,25 +128,19 @@ def side_text(side: TimedSide) -> str:
 
 def change_text(change: float) -> str:
     """`9.8 % more time`, `12 % less time`."""
-    return f"{percent(change)} {_side_of(change)} time"
+    return f"{percent_text(abs(change))} {_side_of(change)} time"
 
 
 def interval_text(lower: float, upper: float) -> str:
     """`between 3.1 % less and 12 % more time`."""
     if _side_of(lower) != _side_of(upper):
-        return f"between {percent(lower)} {_side_of(lower)} and {change_text(upper)}"
+        return f"between {percent_text(abs(lower))} {_side_of(lower)} and {change_text(upper)}"
     near, far = sorted((lower, upper), key=abs)
-    return f"between {percent(near)} and {change_text(far)}"
+    return f"between {percent_text(abs(near))} and {change_text(far)}"
 
 
 def _side_of(change: float) -> str:
     return "more" if change >= 0 else "less"
-
-
-def percent(share: float) -> str:
-    """`0.5 %`, `12 %`; without a sign."""
-    size = 100 * abs(share)
-    return f"{size:.1f} %" if 0 < size < 9.95 and not size.is_integer() else f"{size:.0f} %"
 
 
 def seconds_text(seconds: float) -> str:

@@ -98,6 +98,19 @@ def test_run_to_run(act: Act, project: Callable[..., Path], shift: str, result: 
     assert not (folder / "golden").exists()
 
 
+def test_noise(act: Act, project: Callable[..., Path]) -> None:
+    """The job that repeats; the others need SciPy, which no runner of ours can install."""
+    config = (
+        "version: 1\ndefaults: {atol: 1e-6}\nchecks: {mesh: {outputs: out}}\n"
+        "run: bash -c 'python3 simulate.py $RANDOM'\n"
+    )
+    folder = project(example("noise.yml"), goldens=False, **{"ciwrap.yaml": config})
+    run = act.run(folder, "-j", "noise", event="workflow_dispatch")
+    assert run.job("noise").result == "failure"
+    assert "## ciwrap repeat: 10 runs" in run.job("noise").summary
+    assert "| mesh:" in run.job("noise").summary
+
+
 # --- comment --------------------------------------------------------------------------------------
 
 

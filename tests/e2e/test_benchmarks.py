@@ -161,6 +161,48 @@ def test_ensembles_are_told_apart_as_often_as_promised(monkeypatch: pytest.Monke
     assert len(ensembles.table(result)) == 2
 
 
+@pytest.mark.slow
+def test_bounds_written_for_an_mpi_program_hold_and_find_a_defect(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A quick form of `python -m benchmarks --only written-bounds`."""
+    pytest.importorskip("mpi4py", reason="mpi4py is not installed")
+    if not (Path(sys.executable).parent / "mpiexec").exists():
+        pytest.skip("no mpiexec beside this Python (pip install mpich)")
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks import written_bounds
+
+    result = written_bounds.run(runs=10, further=2, names=("mpi",))
+    (program,) = result["programs"]
+    assert program["codes"] == [0, 0]
+    assert program["found"]
+    assert all(program["found"].values()), program
+    assert "3 x largest of 9 differences" in program["config"]
+    assert len(written_bounds.table(result)) == 2
+
+
+@pytest.mark.slow
+def test_an_ensemble_by_commands_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quick form of `python -m benchmarks --only ensemble-commands`; its seeds are fixed."""
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks import ensemble_commands
+
+    result = ensemble_commands.run(trials=3, changed_trials=2)
+    assert result["honest"] == {"consistent": 3}
+    assert result["changed"] == {"inconsistent": 2}
+    assert len(ensemble_commands.table(result)) == 3
+
+
+def test_the_size_of_runs_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks import repeat_size
+
+    result = repeat_size.run(data_bytes=1 << 22, runs=3)
+    assert 0 < result["repeat"]["peak"] < 500 << 20
+    assert result["cpu_ratio"] > 0
+    assert len(repeat_size.table(result)) == 3
+
+
 def test_the_plugin_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(NO_OTHER_PLUGINS))
@@ -230,3 +272,54 @@ def test_memory_is_measured(tmp_path: Path) -> None:
     rows = [line.split("|")[1:-1] for line in done.stdout.splitlines()[2:]]
     assert [int(row[1]) for row in rows] == [0, 0, 0, 1, 1, 1, 1, 1]
     assert all(0 < int(row[2]) < 300 for row in rows)
+
+
+def test_maps_are_as_good_as_promised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quick form of `python -m benchmarks --only variability-maps`, with its seed."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import variability_maps
+
+    result = variability_maps.run(splits=1, configurations=5, rounds=1)
+    double = result["near_double"]
+    assert double["configurations"] == 810
+    assert double["notes"] == ["frequency: 3, 3.001 are nearly the same and count as 3"]
+    assert double["chosen"] == "Gaussian process"
+    assert double["ratio"] <= 1.3
+    assert 0.85 <= result["coverage"] <= 0.95
+    errors = {row["predictor"]: row["errors"] for row in result["rows"]}
+    for share in (0.9, 0.5, 0.1):
+        ours = errors["Gaussian process"][share]
+        assert all(ours <= errors[name][share] for name in variability_maps.PUBLISHED)
+        # The order of the published table.
+        assert errors["Delaunay"][share] < errors["linear regression"][share]
+        assert errors["LSP"][share] < errors["MARS"][share] < errors["linear regression"][share]
+    measured = result["figure_9"]["measured"]
+    assert 22 <= measured["at_75"][0] <= 28
+    assert 30 <= measured["at_90"][0] <= 36
+    assert len(variability_maps.table(result)) == 1 + 9 + 4 + 2 + 4 + 1
+
+
+def test_a_table_of_ones_own_is_judged(tmp_path: Path) -> None:
+    """`python -m benchmarks.variability_maps TABLE`, on 36 configurations of 10 runs."""
+    lines = ["a,b,rate"]
+    for a in range(1, 7):
+        for b in range(1, 7):
+            lines += [f"{a},{b},{a * b + 0.1 * a * (run % 5)}" for run in range(10)]
+    table = tmp_path / "t.csv"
+    table.write_text("\n".join(lines) + "\n")
+    done = run_module("benchmarks.variability_maps", tmp_path, str(table), "--splits", "1")
+    assert done.returncode == 0, done.stderr
+    assert "Gaussian process" in done.stdout
+    assert "noise floor" in done.stdout
+
+
+def test_the_real_table_is_what_its_program_writes(tmp_path: Path) -> None:
+    target = tmp_path / "io.csv"
+    done = run_module("benchmarks.variability_io", tmp_path, str(target), "--repeats", "2")
+    assert done.returncode == 0, done.stderr
+    committed = (ROOT / "docs/benchmarks/io-times.csv").read_text().splitlines()
+    made = target.read_text().splitlines()
+    assert made[0] == committed[0]
+    of = [{line.rpartition(",")[0] for line in lines[1:]} for lines in (made, committed)]
+    assert of[0] == of[1]
+    assert (len(made), len(committed)) == (1 + 80 * 2, 1 + 80 * 30)

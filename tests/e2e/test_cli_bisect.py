@@ -356,3 +356,31 @@ def test_another_bisection_of_another_project_in_a_folder_below(told: Told) -> N
     assert outcome.document["found"]["title"] == "Ocean 3"
     golden = outcome.document["result"]["checks"][0]["golden_path"]
     assert golden == f"{good[:10]}:parts/ocean/golden/fields.golden"
+
+
+def test_the_page_names_the_commit_and_shows_what_it_moved(told: Told) -> None:
+    names = [
+        told.commit(n, 5 * BOUND if n >= 4 else 0.0, FAILS if n == 6 else "") for n in range(1, 8)
+    ]
+    page = told.folder.parent / "page.html"
+    outcome = told.run("bisect", told.good, "HEAD", "--report", str(page))
+    assert outcome.code == 0, outcome
+    text = page.read_text()
+    assert f"<span>{names[3][:10]} moved density [1, 3]:" in text
+    assert text.count("<b>found</b>") == 1
+    for step in outcome.document["steps"]:
+        assert f'<td class="mono nw">{step["commit"]["name"][:10]}</td>' in text
+    assert 'id="c1" data-v="differ"' in text
+    assert sys.executable not in text
+
+
+def test_the_page_of_a_search_without_an_answer(told: Told) -> None:
+    for number in (1, 2, 3):
+        told.commit(number, 5 * BOUND if number == 3 else 0.0, FAILS if number < 3 else "")
+    page = told.folder.parent / "page.html"
+    outcome = told.run("bisect", told.good, "HEAD", "--report", str(page))
+    assert outcome.code == 3, outcome
+    text = page.read_text()
+    assert "not found: one of these 3 commits moved a number" in text
+    assert "Commits that may have moved a number" in text
+    assert "ended with exit code 1, so its outputs were not compared" in text

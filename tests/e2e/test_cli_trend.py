@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -250,3 +252,51 @@ def test_what_is_no_result(folder: Project, text: str | None, words: str) -> Non
     assert words in outcome.err
     assert json.loads(json.dumps(outcome.document))["kind"] == "trend"
     assert folder.run("trend").code == 2
+
+
+def charts_of(page: str) -> list[ElementTree.Element]:
+    found = re.findall(r'<svg [^>]*class="chart".*?</svg>', page)
+    return [ElementTree.fromstring(one) for one in found]
+
+
+def test_the_page_shows_each_variable_and_command_over_time(folder: Project) -> None:
+    """A golden replaced after result 8, a drift since then, a command that became slower."""
+    results = [
+        result(
+            number,
+            [
+                variable("density", 0.7 if number < 8 else 0.3 + 0.02 * (number - 8)),
+                variable("<b>evil</b>", 1.5 if number == 29 else 0.2),
+            ],
+            seconds=10.0 + 0.01 * (number % 3) + (2.0 if number >= 15 else 0.0),
+            root=("0" if number < 8 else "1") * 32,
+        )
+        for number in range(30)
+    ]
+    outcome = folder.run("trend", *written(folder, results), "--report", "page.html")
+    assert outcome.code == 0, outcome
+    page = (folder.folder / "page.html").read_text()
+    warnings = outcome.document["warnings"]
+    assert f"<span>{len(warnings)} warnings</span>" in page
+    assert "<b>evil</b>" not in page
+    evil, density, times = charts_of(page)
+    for picture, lines in ((evil, 1), (density, 1), (times, 1)):
+        marks = [one for one in picture.iter() if one.get("class") in ("mi", "mo")]
+        assert len(marks) == 30
+        assert sum(one.get("class") == "hz" for one in picture.iter()) == lines
+    assert [one.get("class") for one in evil.iter() if one.get("class") == "mo"] == ["mo"]
+    (slope,) = [one.get("d") for one in density.iter() if one.get("class") == "sg"]
+    begin, end = (tuple(map(float, part.split())) for part in slope[1:].split("L"))
+    dots = [(float(one.get("cx")), float(one.get("cy"))) for one in density.iter("circle")]
+    assert begin == pytest.approx(dots[8], abs=0.5)
+    assert end == pytest.approx(dots[29], abs=0.5)
+
+
+def test_the_page_says_what_it_leaves_out(folder: Project) -> None:
+    many = [variable(f"x{number}", 0.9) for number in range(70)]
+    names = written(folder, [result(number, many) for number in range(2)])
+    assert folder.run("trend", *names, "--report", "page.html").code == 0
+    page = (folder.folder / "page.html").read_text()
+    assert len(charts_of(page)) == 60
+    assert "... and 10 more variables, which use less; the JSON result has them all." in page
+    assert "... and 20 more warnings; the JSON result has them all." in page

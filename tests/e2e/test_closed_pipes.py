@@ -105,8 +105,8 @@ def test_a_closed_stream_is_no_place_for_the_next_file(here: Path) -> None:
     assert start(here, ["bash", "-c", line]).wait(SECONDS) == 1
     check_files(here, 1)
     assert (here / "list.csv").read_text(encoding="utf-8").splitlines() == [
-        "iteration,rank,variable,index,golden,new,difference",
-        ",,x,1,1.0,2.0,1.0",
+        "iteration,rank,variable,index,golden,new,difference,id",
+        ",,x,1,1.0,2.0,1.0,",
     ]
 
 

@@ -203,10 +203,14 @@ def test_iterations_in_paths_against_iterations_in_files(tmp_path: Path) -> None
     code, document = ciwrap(tmp_path, "compare", a, b)
     assert code == 0, document["checks"][0]["messages"]
     assert len(document["checks"][0]["variables"]) == 12
-    # Nothing is listed in this way of comparing: so no list is promised, and none written.
+    change(path_of(a, 10, 1, "x"), (3, 4), (39, 49), by=0.5)
     code, _ = ciwrap(tmp_path, "compare", a, b, "--list", tmp_path / "list.csv")
-    assert code == 2
-    assert not (tmp_path / "list.csv").exists()
+    assert code == 1
+    rows = (tmp_path / "list.csv").read_text().splitlines()[1:]
+    assert [row.split(",")[:4] for row in rows] == [
+        ["10", "1", "x", "3 4"],
+        ["10", "1", "x", "39 49"],
+    ]
 
 
 @pytest.mark.parametrize("captured", [False, True])

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 from e2e.repeated import with_program
 
 if TYPE_CHECKING:
@@ -60,6 +61,34 @@ def test_the_suggested_iteration_can_be_configured_and_then_holds(project: Proje
     later = project.run("repeat", "-n", "6", "--check")
     assert later.code == 0, later
     assert max(one["iteration"] for one in variable(later)["by_iteration"]) == until
+
+
+def test_a_bound_is_judged_up_to_the_iteration_that_it_is_for(project: Project) -> None:
+    """The suggested bound, once it is configured, fits; what comes later is another matter."""
+    with_program(project, LOGISTIC)
+    suggested = variable(project.run("repeat", "-n", "10", "--write-bounds"))
+    path = project.folder / "ciwrap.yaml"
+    config = yaml.safe_load(path.read_text())
+    del config["checks"]["mesh"]["until_iteration"]
+    path.write_text(yaml.safe_dump(config))
+    again = project.run("repeat", "-n", "10", "--check")
+    found, until = variable(again), suggested["compare_until"]
+    assert found["present_bound"]["atol"] == suggested["suggested_bound"]["atol"]
+    assert abs(found["compare_until"] - until) <= 4
+    early = [one["max_abs"] for one in found["by_iteration"]
+             if one["iteration"] <= found["compare_until"]]  # fmt: skip
+    assert found["early_share"] == pytest.approx(max(early) / found["present_bound"]["atol"])
+    assert found["present_share"] > 100
+    # Checks compare all iterations as long as the configuration does not say otherwise.
+    assert again.code == 1
+    assert f"up to iteration {found['compare_until']} (" in again.out
+    assert ", and not beyond (differences reach" in again.out
+    before = path.read_text()
+    assert project.run("repeat", "-n", "10", "--write-bounds").code == 0
+    added = set(path.read_text().splitlines()) - set(before.splitlines())
+    assert any("until_iteration" in line for line in added)
+    if found["present_fit"] == "fits":
+        assert not any("atol" in line for line in added), added
 
 
 def test_a_random_walk_is_noise(project: Project) -> None:

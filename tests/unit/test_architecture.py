@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "repository": {"errors", "interrupts"},
     "worktrees": {"errors", "golden", "repository"},
     "environment": {"errors", "repository", "_core"},
-    "bisect": {*TOOLS, "model", "config", "repository", "worktrees"},
+    "bisect": {*TOOLS, "model", "config", "report", "repository", "worktrees"},
     "details": set(),
     "timeline": {"details"},
     "model": {"errors", "details", "timeline"},
@@ -40,7 +40,7 @@ MAY_IMPORT = {
     "compare": {
         *TOOLS,
         *("details", "timeline", "model", "config", "arrays", "trees", "readers"),
-        *("catalog", "captures", "golden", "environment", "_core"),
+        *("catalog", "captures", "golden", "environment", "interrupts", "_core"),
     },
     "api": {*TOOLS, "model", "arrays", "trees", "readers", "golden", "compare", "_core"},
     "pytest_plugin": {
@@ -78,6 +78,7 @@ MAY_IMPORT = {
         *("details", "model", "config", "arrays", "catalog", "golden", "compare", "report"),
         "statistics",
     },
+    "variability": {*TOOLS, "details", "model", "readers", "report", "statistics", "timing"},
     "testing": {"errors", "arrays", "readers"},
     "demo": {*TOOLS, "model", "config", "trees", "golden", "compare", "report", "_demo"},
     "review": {
@@ -91,7 +92,7 @@ MAY_IMPORT = {
         *("model", "config", "trees", "readers", "catalog", "captures"),
         *("golden", "details", "report", "compare", "review"),
         *("running", "statistics", "repeat", "timing", "bisect", "trend"),
-        "ensemble",
+        *("ensemble", "variability"),
         *("interrupts", "repository"),
         *("demo", "environment", "_core"),
     },
@@ -106,6 +107,7 @@ ONLY_IN = {
     "msgspec": {
         *("catalog", "captures", "documents", "golden", "compare", "report", "action", "review"),
         *("cli", "repeat", "timing", "bisect", "trend", "ensemble"),
+        "variability",
     },
     "pytest": {"testing", "pytest_plugin"},
     "hypothesis": {"testing"},

@@ -121,7 +121,7 @@ MISTAKES = {
     "field": (
         "checks:\n  a:\n    outputs:\n    - x\n    - out/{step:d}.npy\n",
         "5:7: checks.a.outputs.1: 'out/{step:d}.npy' has an unknown field {step:d}",
-        "the fields are {iteration:d}, {rank:d} and {name}",
+        "the fields are {iteration:d}, {rank:d}, {name} and {*}",
     ),
     "field in one output": (
         "checks:\n  a:\n    outputs: out/{}\n",

@@ -17,6 +17,7 @@ from ciwrap.model import (
     DifferingElement,
     Divergence,
     DivergenceKind,
+    EnsembleFacts,
     ErrorBound,
     RunResult,
     VariableId,
@@ -104,19 +105,42 @@ def test_variables_are_ordered_as_a_history_is_read() -> None:
 
 
 def test_the_worst_verdict_counts_and_nothing_is_no_match() -> None:
-    match, suspect, differ, neither = Verdict
+    match, suspect, differ, neither, consistent, inconsistent = Verdict
     assert Verdict.worst([match, match]) is match
     assert Verdict.worst([match, suspect]) is suspect
     assert Verdict.worst([match, differ, suspect]) is differ
-    assert [one.is_alarm for one in Verdict] == [False, True, True, False]
+    assert [one.is_alarm for one in Verdict] == [False, True, True, *[False] * 3]
     assert Verdict.worst([differ, neither, match]) is neither
     assert Verdict.worst([]) is neither
-    assert [int(verdict.exit_code) for verdict in Verdict] == [0, 1, 1, 3]
+    assert [int(verdict.exit_code) for verdict in Verdict] == [0, 1, 1, 3, 0, 1]
+    assert Verdict.worst([match, consistent]) is consistent
+    assert Verdict.worst([inconsistent, consistent, match]) is inconsistent
+    assert Verdict.worst([inconsistent, suspect, differ]) is differ
+    assert Verdict.worst([inconsistent, suspect]) is suspect
     assert neither.words == "not comparable"
 
 
 def matching(name: str = "x") -> VariableResult:
     return VariableResult(name, Verdict.MATCH, differing_count=0)
+
+
+def test_a_verdict_on_statistics_belongs_to_an_ensemble_and_to_nothing_else() -> None:
+    facts = EnsembleFacts(members=60, runs=3, features=2, rate=0.01, p=0.5)
+    assert CheckResult("air", Verdict.CONSISTENT, ensemble=facts).coverage.compared == (
+        "compared the statistics of 1 check, no values"
+    )
+    too_small = EnsembleFacts(members=9, runs=3, features=2, rate=0.01, more_members=11)
+    CheckResult("air", Verdict.NOT_COMPARABLE, ensemble=too_small)
+    for verdict, ensemble in (
+        (Verdict.MATCH, facts),
+        (Verdict.DIFFER, facts),
+        (Verdict.CONSISTENT, None),
+        (Verdict.INCONSISTENT, too_small),
+    ):
+        with pytest.raises(ValueError, match="does not fit its ensemble"):
+            CheckResult("air", verdict, ensemble=ensemble)
+    with pytest.raises(ValueError, match="which no variable has"):
+        VariableResult("x", Verdict.CONSISTENT)
 
 
 def test_results_cannot_be_a_false_match() -> None:

@@ -21,6 +21,7 @@ from ciwrap.model.repeat_result import (
     RepeatResult,
 )
 from ciwrap.report.paths import relative_to
+from ciwrap.report.repeat_charts import factor_map
 from ciwrap.report.repeat_page import render_repeat_html
 from ciwrap.report.repeat_words import variable_words
 
@@ -150,3 +151,37 @@ def test_kinds_in_words() -> None:
     words = variable_words(variable())
     assert words[:2] == ["2 different results from iteration 10 on", "|d| up to 3 (run 2)"]
     assert "grows by e every 1.25 iterations" in words
+
+
+def test_what_does_not_fit_is_said_to_be_left_out() -> None:
+    several = tuple(RepeatedRun(n, n, {}, 1.0, 0) for n in range(1, 71))
+    messages = tuple(Message(MessageLevel.WARNING, f"message {n}") for n in range(34))
+    findings = tuple(
+        FactorFinding(f"factor {n % 2}", "c", f"x{n // 2}", 4, n % 5, 2, 0, changes=n % 5 > 0)
+        for n in range(410)
+    )
+    page = render_repeat_html(
+        RepeatResult("1 of 1 variable varies", 0, runs=several, messages=messages,
+                     factors=findings, variables=(replace(variable(), classes=(1,) * 70),))
+    )  # fmt: skip
+    assert "... and 4 more messages; the JSON result has them all." in page
+    assert "The last 10 runs are not drawn; the JSON result has them all." in page
+    assert "... and 10 more findings; the JSON result has them all." in page
+    assert "... and 165 more variables are not drawn." in page
+
+
+def test_the_factor_map_frames_what_changes() -> None:
+    """Threads change `a` in all pairs; `b` is noise, which they spread; the seed does nothing."""
+    findings = (
+        FactorFinding("threads", "c", "a", 8, 8, 6, 0, changes=True),
+        FactorFinding("seed", "c", "a", 8, 0, 6, 0, changes=False),
+        FactorFinding("threads", "c", "b", 8, 8, 6, 6, spread_effect=1.0, p=0.01),
+        FactorFinding("seed", "c", "b", 0, 0, 6, 6, spread_effect=0.1, p=0.6),
+    )
+    picture = ET.fromstring(str(factor_map(findings)))
+    texts = [one.text for one in picture.iter("text")]
+    assert texts[:3] == ["no change", "threads", "seed"]
+    assert texts[3:] == ["a", "0 %", "100 %", "0 %", "b", "100 %", "100 %", "\u2013"]
+    frames = [one for one in picture.iter("rect") if one.get("class") == "fm"]
+    assert len(frames) == 2
+    assert len({one.get("x") for one in frames}) == 1

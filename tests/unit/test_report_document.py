@@ -196,7 +196,7 @@ def test_full_result_uses_every_field_of_the_model() -> None:
         values = [getattr(variable, name) for variable in check.variables]
         assert any(value not in (None, ()) for value in values), name
     for name in CheckResult.__dataclass_fields__:
-        if name not in ("test_id", "variant", "history", "unlisted"):
+        if name not in ("test_id", "variant", "history", "unlisted", "ensemble"):
             assert getattr(check, name) not in (None, (), {}), name
 
 

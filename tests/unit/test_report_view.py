@@ -46,13 +46,34 @@ def run(ranks: int, iterations: int, bad: set[tuple[int, int]]) -> Any:
     [
         ({(i, 1) for i in range(2, 6)}, "from iteration 2 on, on rank 1 only"),
         ({(3, 0), (3, 1), (3, 2)}, "in iteration 3 only, on all 3 ranks"),
-        ({(1, 0), (4, 2)}, "in 2 of 6 iterations, first in 1, on ranks 0, 2"),
+        (
+            {(1, 0), (4, 2)},
+            "in 2 of 6 iterations, first in 1 on rank 0; on 2 of 3 ranks in all",
+        ),
+        (
+            {(i, r) for i in range(2, 6) for r in range(3) if r == 1 or i >= 4},
+            "from iteration 2 on rank 1, from 4 on all 3 ranks",
+        ),
+        (
+            {(i, r) for i in range(6) for r in range(3) if i >= r},
+            "from iteration 0 on rank 0, from 1 on ranks 0, 1, from 2 on all 3 ranks",
+        ),
+        (
+            {(2, 0), (3, 0), (3, 1), (5, 2)},
+            "in 3 of 6 iterations, first in 2 on rank 0; on 3 of 3 ranks in all",
+        ),
         ({(i, r) for i in range(6) for r in range(3)}, "in all 6 iterations, on all 3 ranks"),
         (set(), ""),
     ],
 )
 def test_when_and_on_which_ranks(bad: set[tuple[int, int]], words: str) -> None:
     assert where_words(run(3, 6, bad)) == words
+
+
+def test_many_stages_are_told_by_the_first_and_the_last() -> None:
+    bad = {(i, r) for i in range(9) for r in range(8) if i > r}
+    words = where_words(run(8, 9, bad))
+    assert words == "from iteration 1 on rank 0, spreading, from 8 on all 8 ranks"
 
 
 def test_the_earliest_stands_before_the_worst() -> None:

@@ -1,0 +1,294 @@
+"""`ciwrap variability`: maps from a configuration to how much its runs vary."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ciwrap.cli.options import json_option, report_option
+from ciwrap.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ciwrap.cli.session import Session
+    from ciwrap.variability.document import VariabilityDocument
+    from ciwrap.variability.fitted import FittedMap
+    from ciwrap.variability.map_file import MapFile
+    from ciwrap.variability.space import Numbers
+
+_MAP = "variability-map.json"
+
+
+@click.group(name="variability", short_help="Map how much runs vary, by configuration.")
+def command() -> None:
+    """Say how much the runs of a configuration vary that was never run.
+
+    `fit` makes a map of a table of runs, `predict` asks it, and `plan` says how often to repeat a
+    configuration and which one to measure next. All need SciPy (pip install 'ciwrap[stats]').
+    """
+    # Before NumPy is loaded: for matrices this small, threads cost ten times what they bring,
+    # above all on a busy machine.
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+
+
+@command.command(name="fit", short_help="Make a map of a table of runs.")
+@click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
+@click.option("-o", "--output", default=_MAP, metavar="FILE", help=f"The map (default: {_MAP}).")
+@click.option(
+    "--value", metavar="COLUMN", help="What was measured (default: seconds, else the last)."
+)
+@click.option("--seconds", metavar="COLUMN", help="How long a run took, to tell what repeats cost.")
+@click.option(
+    "--category",
+    "categories",
+    multiple=True,
+    metavar="COLUMN",
+    help="A map for each of its values; columns of texts are categories anyway.",
+)
+@click.option(
+    "--ignore", "ignored", multiple=True, metavar="COLUMN", help="A column that says nothing."
+)
+@click.option("--predictor", metavar="NAME", help="Use this one, instead of the best.")
+@click.option("--seed", type=click.IntRange(0), default=0, help="Of all draws (default 0).")
+@json_option
+@report_option
+@click.pass_obj
+def fit(
+    session: Session,
+    tables: tuple[str, ...],
+    output: str,
+    value: str | None,
+    seconds: str | None,
+    categories: tuple[str, ...],
+    ignored: tuple[str, ...],
+    predictor: str | None,
+    seed: int,
+) -> int:
+    """Fit a map of the standard deviation over the repeats of each configuration.
+
+    TABLE is a .csv, .tsv or .parquet file with a row for each run, or the JSON result of `ciwrap
+    repeat` or `ciwrap time`. All columns are parameters, but for what was measured, texts
+    (categories: separate maps), and those called run, repeat, repetition or trial.
+
+    Several predictors are tried on configurations they have not seen; the table of all of them is
+    printed beside the noise floor.
+
+    Exit codes: 0 done, 2 usage, 3 a table could not be read or says too little.
+    """
+    from ciwrap.variability.fit import fit_maps
+    from ciwrap.variability.map_file import write_map
+    from ciwrap.variability.table import Roles, read_runs
+
+    session.kind = "variability"
+    started = time.monotonic()
+    _require_scipy()
+    runs = read_runs([Path(table) for table in tables], Roles(value, seconds, categories, ignored))
+    fitted = fit_maps(
+        runs,
+        seed=seed,
+        only=_predictor(predictor),
+        made=session.started_at,
+        ciwrap_version=_version(),
+        tell=_teller(),
+    )
+    write_map(fitted.file, output)
+    found = _document(
+        session, "fit", runs.file, fitted.file, started, maps=fitted.summaries, map_file=output
+    )
+    return _end(session, found)
+
+
+@command.command(name="predict", short_help="Ask a map about a configuration.")
+@click.argument("map_file", metavar="MAP")
+@click.argument("configuration", nargs=-1, required=True, metavar="NAME=VALUE...")
+@click.option("--confidence", type=float, default=0.9, help="Of the interval (default 0.9).")
+@json_option
+@click.pass_obj
+def predict(
+    session: Session, map_file: str, configuration: tuple[str, ...], confidence: float
+) -> int:
+    """Say which standard deviation a configuration probably has, with an interval.
+
+    All parameters of the map are given as NAME=VALUE, and its categories, if any. The interval
+    holds the standard deviation that so many repeats would show as often as it says. Beyond what
+    was measured, the prediction is called extrapolated.
+
+    Exit codes: 0 done, 2 usage, 3 the map could not be read.
+    """
+    session.kind = "variability"
+    started = time.monotonic()
+    _require_scipy()
+    if not 0 < confidence < 1:
+        raise UsageError("--confidence must be between 0 and 1")
+    maps, fitted, point = _ask(map_file, configuration)
+    found = _document(
+        session,
+        "predict",
+        map_file,
+        maps,
+        started,
+        predictions=(fitted.predict(point, confidence),),
+    )
+    return _end(session, found)
+
+
+@command.command(name="plan", short_help="Say what to repeat, and what to measure next.")
+@click.argument("map_file", metavar="MAP")
+@click.argument("configuration", nargs=-1, metavar="[NAME=VALUE...]")
+@click.option("--error", type=float, default=0.1, help="Wanted, as a share (default 0.1).")
+@click.option("--confidence", type=float, default=0.9, help="Wanted (default 0.9).")
+@click.option(
+    "--next", "count", type=click.IntRange(1, 100), default=3, help="How many (default 3)."
+)
+@json_option
+@report_option
+@click.pass_obj
+def plan(
+    session: Session,
+    map_file: str,
+    configuration: tuple[str, ...],
+    error: float,
+    confidence: float,
+    count: int,
+) -> int:
+    """Say how many repeats a configuration takes, or without one, which to measure next.
+
+    A configuration that was measured is judged by its own runs, any other one by the map. Those to
+    measure next are those of which the map knows least, each as if the ones before had been
+    measured. Where the time of a run is known, the cost is told.
+
+    Exit codes: 0 done, 2 usage, 3 the map could not be read.
+    """
+    from ciwrap.variability.fitted import FittedMap
+    from ciwrap.variability.map_file import read_map
+    from ciwrap.variability.plan import plan_next, plan_repeats
+
+    session.kind = "variability"
+    started = time.monotonic()
+    _require_scipy()
+    wanted: dict[str, Any] = {"error": error, "confidence": confidence}
+    if configuration:
+        maps, fitted, point = _ask(map_file, configuration)
+        repeats = (plan_repeats(fitted, point, seed=maps.seed, **wanted),)
+        return _end(session, _document(session, "plan", map_file, maps, started, repeats=repeats))
+    maps = read_map(Path(map_file))
+    candidates = [
+        one
+        for stored in maps.maps
+        for one in plan_next(FittedMap(stored), count, seed=maps.seed, **wanted)
+    ]
+    candidates.sort(key=lambda one: -one.uncertainty)
+    found = _document(
+        session, "plan", map_file, maps, started, candidates=tuple(candidates[:count])
+    )
+    return _end(session, found)
+
+
+def _require_scipy() -> None:
+    from ciwrap.statistics.library import scipy
+
+    scipy("linalg", "`ciwrap variability`")
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("ciwrap")
+
+
+def _teller() -> Callable[[str], None]:
+    """Tells a person at a terminal how far it is."""
+    if sys.stderr.isatty():
+        return lambda line: print(line, file=sys.stderr)
+    return lambda _: None
+
+
+def _predictor(name: str | None) -> str | None:
+    from ciwrap.variability.predictors import PREDICTORS
+
+    if name is None:
+        return None
+    for known in PREDICTORS:
+        if known.lower() == name.lower():
+            return known
+    raise UsageError(f"there is no predictor {name!r}", remedy=f"there are {', '.join(PREDICTORS)}")
+
+
+def _ask(map_file: str, configuration: Sequence[str]) -> tuple[MapFile, FittedMap, Numbers]:
+    """The maps, the one that is meant, and the configuration's point. Raises UsageError."""
+    from ciwrap.variability.fitted import map_of
+    from ciwrap.variability.map_file import read_map
+
+    maps = read_map(Path(map_file))
+    texts = _assignments(configuration)
+    names = {name for one in maps.maps for name in one.category}
+    fitted = map_of(maps, {name: text for name, text in texts.items() if name in names})
+    numbers = {name: _number(name, text) for name, text in texts.items() if name not in names}
+    return maps, fitted, fitted.point(numbers)
+
+
+def _assignments(configuration: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for word in configuration:
+        name, equals, text = word.partition("=")
+        if not equals or not name or not text:
+            raise UsageError(f"{word!r} is not NAME=VALUE")
+        if name in found:
+            raise UsageError(f"{name} is given twice")
+        found[name] = text
+    return found
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise UsageError(f"{name}={text}: {text!r} is no number")
+    return number
+
+
+def _document(
+    session: Session, did: Any, file: str, asked: MapFile, started: float, **found: Any
+) -> VariabilityDocument:
+    from ciwrap.environment import describe_environment
+    from ciwrap.variability.document import VariabilityDocument
+
+    parts: dict[str, Any] = {"maps": (), "predictions": (), "repeats": (), "candidates": ()}
+    return VariabilityDocument(
+        schema_version=1,
+        kind="variability",
+        did=did,
+        file=file,
+        value=asked.value,
+        seed=asked.seed,
+        environment=describe_environment(Path.cwd()),
+        ciwrap_version=_version(),
+        started_at=session.started_at,
+        seconds=time.monotonic() - started,
+        **{**parts, **found},
+    )
+
+
+def _end(session: Session, found: VariabilityDocument) -> int:
+    """Writes documents and prints."""
+    from ciwrap.variability.printing import lines_of
+
+    session.emit_record(found)
+    if session.report_target is not None:
+        from ciwrap.report.document import write_text
+        from ciwrap.variability.variability_page import render_variability_html
+
+        write_text(render_variability_html(found), session.report_target, "the report")
+    for line in lines_of(found):
+        session.console.print(line, markup=False, highlight=False, soft_wrap=True)
+    return 0

@@ -1,0 +1,50 @@
+"""As far as both of two runs go: iterations that one of them does not reach are left out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ciwrap.model.coverage import grouped_plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ciwrap.compare.outcome import Outcome
+    from ciwrap.model import VariableResult
+
+
+def leave_out_uncommon(outcome: Outcome) -> list[str]:
+    """Counts as ignored what one run has before the other begins or after it ends, and says so.
+
+    An iteration that is lacking in between stays missing. Where the runs have no iteration between
+    them in common, nothing is left out.
+    """
+    ours = _iterations((*outcome.results, *outcome.missing))
+    theirs = _iterations((*outcome.results, *outcome.extra))
+    if not ours or not theirs:
+        return []
+    first, last = max(min(ours), min(theirs)), min(max(ours), max(theirs))
+    if first > last:
+        return []
+
+    def is_within(one: VariableResult) -> bool:
+        return one.iteration is None or first <= one.iteration <= last
+
+    gone = [one.id for one in outcome.missing if not is_within(one)]
+    new = [one.id for one in outcome.extra if not is_within(one)]
+    outcome.missing = [one for one in outcome.missing if is_within(one)]
+    outcome.extra = [one for one in outcome.extra if is_within(one)]
+    outcome.ignored += gone + new
+    outcome.left_out += gone
+    if not gone and not new:
+        return []
+    text = (
+        f"iterations {first} to {last} were compared, as far as both runs go (--common);"
+        f" left out: {grouped_plural(len(gone), 'variable')} of the first run,"
+        f" {grouped_plural(len(new), 'variable')} of the second"
+    )
+    return [text]
+
+
+def _iterations(results: Iterable[VariableResult]) -> set[int]:
+    return {one.iteration for one in results if one.iteration is not None}

@@ -1,0 +1,130 @@
+"""What to try next, where what was found tells it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ciwrap.captures.checkpoint import Variables
+from ciwrap.errors import CiwrapError
+from ciwrap.model import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ciwrap.captures.side import Side
+    from ciwrap.compare.outcome import Outcome
+    from ciwrap.model import VariableId, VariableResult
+
+# What variables that number the rows of others are called.
+_ID_NAME = re.compile(r"(?:.*[/._])?(?:particle_?|atom_?|cell_?|global_?|g|p)?(?:id|ids|tag|tags)")
+_MOST_ID_BYTES = 8 << 20
+_FLOATS = {"f4", "f8"}
+
+
+def hints(outcome: Outcome, golden: Side, new: Side) -> list[str]:
+    """A sentence for each remedy that would help, as far as that is known without much reading."""
+    found = (
+        *_other_names(outcome),
+        *_moved_rows(outcome),
+        *_other_order(outcome, golden, new),
+        *_other_precision(outcome),
+    )
+    return [f"hint: {text}" for text in found]
+
+
+def _other_names(outcome: Outcome) -> Iterator[str]:
+    """All names of one run differ from those of the other in one part, as a job's number does."""
+    if outcome.results or not outcome.missing or not outcome.extra:
+        return
+    ours = {one.name for one in outcome.missing}
+    theirs = {one.name for one in outcome.extra}
+    for mine in sorted(_common_parts(ours)):
+        for other in sorted(_common_parts(theirs)):
+            if mine == other:
+                continue
+            if {_without(name, mine) for name in ours} == {_without(n, other) for n in theirs}:
+                example = _without(min(ours), mine)
+                yield (
+                    f"all names differ in one part, {mine!r} in A and {other!r} in B; write {{*}}"
+                    f" for it in --layout ({example!r}): it is left out of names"
+                )
+                return
+
+
+_SEPARATORS = re.compile(r"([/._-])")
+
+
+def _common_parts(names: Iterable[str]) -> set[str]:
+    parts = [{part for part in _SEPARATORS.split(name)[::2] if part} for name in names]
+    return set.intersection(*parts)
+
+
+def _without(name: str, part: str) -> str:
+    return "".join("{*}" if one == part else one for one in _SEPARATORS.split(name))
+
+
+def _moved_rows(outcome: Outcome) -> Iterator[str]:
+    """Other numbers of rows on each rank, equal sums of them, and an id that names the rows."""
+    sums: dict[tuple[str, int | None], list[tuple[int, int]]] = {}
+    for one in outcome.results:
+        if one.rank is not None and one.shape:
+            reference = one.golden_shape or one.shape
+            sums.setdefault((one.name, one.iteration), []).append((reference[0], one.shape[0]))
+    moved = [
+        key
+        for key, rows in sums.items()
+        if any(mine != other for mine, other in rows)
+        and sum(mine for mine, _ in rows) == sum(other for _, other in rows)
+    ]
+    names = sorted({one.name for one in outcome.results if _is_id(one)})
+    if moved and names:
+        yield (
+            "rows have moved between ranks, whose sums are equal: try --align-by"
+            f" {names[0]} --across-ranks"
+        )
+
+
+def _is_id(one: VariableResult) -> bool:
+    is_whole = one.dtype is not None and one.dtype[1] in "iu"
+    return is_whole and len(one.shape or ()) == 1 and _ID_NAME.fullmatch(one.name) is not None
+
+
+def _other_order(outcome: Outcome, golden: Side, new: Side) -> Iterator[str]:
+    """An id that holds the same values in another order."""
+    for one in outcome.results:
+        is_small = (one.byte_count or 0) <= _MOST_ID_BYTES
+        if one.verdict is Verdict.DIFFER and _is_id(one) and not one.aligned_by and is_small:
+            if _are_same_values(one.id, golden, new):
+                yield (
+                    f"{one.name} holds the same values in another order: try --align-by {one.name}"
+                )
+            return
+
+
+def _are_same_values(identity: VariableId, golden: Side, new: Side) -> bool:
+    read = []
+    try:
+        for side in (golden, new):
+            keys = [key for key in side.groups if key[0] in (None, identity.iteration)]
+            for key in (key for key in keys if key[1] in (None, identity.rank)):
+                found = Variables(side, key)
+                try:
+                    if identity in found.identities:
+                        values = found.values(identity)
+                        read.append(np.sort(values.read(0, values.element_count), axis=None))
+                finally:
+                    found.close()
+    except CiwrapError:
+        return False
+    return len(read) == 2 and bool(np.array_equal(read[0], read[1]))
+
+
+def _other_precision(outcome: Outcome) -> Iterator[str]:
+    for one in outcome.results:
+        kinds = {dtype[1:] for dtype in (one.golden_dtype, one.dtype) if dtype is not None}
+        if one.verdict is Verdict.NOT_COMPARABLE and kinds == _FLOATS:
+            yield "float32 on one side and float64 on the other: try --mixed-precision"
+            return

@@ -1,0 +1,90 @@
+"""The runs of a check against its ensemble: a verdict on their statistics, never a match."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ciwrap.compare.ensemble_runs import each_run
+from ciwrap.compare.law import failed_check
+from ciwrap.ensemble.features import FeatureChoice
+from ciwrap.ensemble.golden import read_ensemble
+from ciwrap.ensemble.runs import features_of_runs
+from ciwrap.errors import CiwrapError, CorruptGoldenError, OutputMissingError
+from ciwrap.golden.paths import ensemble_path
+from ciwrap.model import CheckResult, EnsembleFacts, Message, MessageLevel, Shift, Verdict
+from ciwrap.report.ensemble_words import ensemble_sentence
+from ciwrap.statistics.ensemble import EnsembleVerdict, compare_with_ensemble
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ciwrap.config import Check
+
+# Of random permutations: fixed, so that the same runs are always judged alike.
+_SEED = 1
+_VERDICTS = {
+    EnsembleVerdict.CONSISTENT: (Verdict.CONSISTENT, MessageLevel.NOTE),
+    EnsembleVerdict.INCONSISTENT: (Verdict.INCONSISTENT, MessageLevel.ERROR),
+    EnsembleVerdict.TOO_SMALL: (Verdict.NOT_COMPARABLE, MessageLevel.ERROR),
+}
+
+
+def check_ensemble(check: Check, golden_dir: Path) -> CheckResult:
+    """Holds the runs that a check's `ensemble` names against its ensemble. Writes nothing.
+
+    Consistent, inconsistent, or not comparable: where runs or members are too few to tell, where
+    there are none, and where one could not be read. Raises UsageError for a configuration that
+    cannot be used.
+    """
+    started = time.monotonic()
+    path = ensemble_path(golden_dir, check.name)
+    try:
+        result = _judge(check, path)
+    except CiwrapError as error:
+        return failed_check(check.name, error, str(path))
+    return replace(result, seconds=time.monotonic() - started)
+
+
+def _judge(check: Check, path: Path) -> CheckResult:
+    golden = read_ensemble(path)
+    if golden.check != check.name:
+        raise CorruptGoldenError(f"it is the ensemble of check {golden.check!r}", file=path)
+    folders = [run.root for run in each_run(check)]
+    if not folders:
+        raise OutputMissingError(
+            f"there are no runs: no folder is called {' or '.join(check.ensemble)}",
+            file=check.root,
+            remedy="let the program make them, or mend 'ensemble'",
+        )
+    choice = FeatureChoice(golden.statistics, golden.blocks, golden.from_iteration)
+    _, rows = features_of_runs(check, folders, choice, golden.features)
+    found = compare_with_ensemble(golden.members, rows, rate=golden.rate, seed=_SEED)
+    facts = EnsembleFacts(
+        members=found.members,
+        runs=found.runs,
+        features=len(golden.features),
+        rate=found.rate,
+        p=found.p,
+        more_members=found.more_members,
+        shifts=tuple(Shift(golden.features[one.feature], one.deviations) for one in found.shifts),
+    )
+    verdict, level = _VERDICTS[found.verdict]
+    return CheckResult(
+        check.name,
+        verdict,
+        golden_path=str(path),
+        messages=(*_repeated(len(rows), found.runs), Message(level, ensemble_sentence(facts))),
+        golden_bytes=path.stat().st_size,
+        golden_environment=dict(golden.environment),
+        ensemble=facts,
+    )
+
+
+def _repeated(runs: int, distinct: int) -> tuple[Message, ...]:
+    """A warning of runs that are equal to the bit, which count once."""
+    if runs == distinct:
+        return ()
+    text = f"only {distinct} of {runs} runs differ from each other; the others do not count"
+    return (Message(MessageLevel.WARNING, text),)

@@ -1,0 +1,36 @@
+"""What a check says of runs whose statistics were held against an ensemble."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ciwrap.details import Number  # noqa: TC001 - documents are checked against it
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """How far the new runs' mean of one feature is from the members' mean, in standard deviations
+    of the mean of so many members; infinite for a feature that no member varies.
+    """
+
+    feature: str
+    deviations: Number
+
+
+@dataclass(frozen=True, slots=True)
+class EnsembleFacts:
+    """Runs against an ensemble.
+
+    members, runs: how many there are that differ from each other. features: how many numbers stand
+    for each. rate: of honest runs that are called inconsistent. p: how often runs drawn from all of
+    them lie as far out; None where they are too few, and more_members then says how many further
+    ones it takes. shifts: of the features that moved, the largest first.
+    """
+
+    members: int
+    runs: int
+    features: int
+    rate: float
+    p: float | None = None
+    more_members: int | None = None
+    shifts: tuple[Shift, ...] = ()

@@ -1,0 +1,53 @@
+"""The chart of an ensemble's verdict: how far each feature moved."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ciwrap.report.svg import Frame, axes, chart, element, join, line, round_ticks, text
+from ciwrap.report.text import safe_name, short_number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from markupsafe import Markup
+
+    from ciwrap.model import Shift
+
+MOST_SHIFTS = 12
+_ROW = 22.0
+# So far a mean of honest runs goes once in twenty times.
+_USUAL = 2.0
+
+
+def shift_bars(shifts: Sequence[Shift]) -> Markup:
+    """A bar for each of the features that moved most; the band is where honest runs mostly lie."""
+    shown = shifts[:MOST_SHIFTS]
+    height = 16 + _ROW * len(shown) + 44
+    frame = Frame(left=190, right=450, top=12, bottom=height - 44)
+    finite = [abs(one.deviations) for one in shown if math.isfinite(one.deviations)]
+    most = 1.15 * max([*finite, 1.5 * _USUAL])
+
+    def x_of(deviations: float) -> float:
+        return frame.x((max(-most, min(most, deviations)) + most) / (2 * most))
+
+    parts = [
+        element(
+            "rect",
+            element("title", f"within {_USUAL:g}: where the mean of honest runs mostly lies"),
+            x=x_of(-_USUAL), y=frame.top, width=x_of(_USUAL) - x_of(-_USUAL),
+            height=frame.bottom - frame.top, class_="mg",
+        ),
+        line(x_of(0), frame.top, x_of(0), frame.bottom, "ax"),
+    ]  # fmt: skip
+    for row, one in enumerate(shown):
+        y = frame.top + 4 + _ROW * row
+        left, right = sorted((x_of(0), x_of(one.deviations)))
+        said = element("title", f"{safe_name(one.feature)}: {short_number(one.deviations)}")
+        shape = {"x": left, "y": y, "width": max(right - left, 1.0), "height": _ROW - 8}
+        parts.append(element("rect", said, **shape, class_="sb"))
+        parts.append(text(frame.left - 8, y + 11, safe_name(one.feature, 28), "end"))
+    parts += [text(x_of(tick), frame.bottom + 15, f"{tick:g}") for tick in round_ticks(-most, most)]
+    parts.append(axes(frame, "standard deviations of such a mean", ""))
+    return chart("How far each feature moved", join(parts), height=height)

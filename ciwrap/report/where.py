@@ -1,0 +1,130 @@
+"""When and on which ranks a variable does not match, in words that agree with the map."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ciwrap.model import Verdict
+from ciwrap.model.coverage import grouped_plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ciwrap.model import CheckResult, VariableResult
+
+_MOST_RANKS = 6
+_MOST_STAGES = 3
+
+
+def where_text(results: Sequence[VariableResult]) -> str:
+    """Of one variable over iterations and ranks: `from iteration 2 on rank 3, from 4 on all 8
+    ranks`; nothing if it matches, or if there is one checkpoint only.
+    """
+    bad = [result for result in results if result.verdict is not Verdict.MATCH]
+    if len(results) < 2 or not bad:
+        return ""
+    iterations, hit = _iterations(results), _iterations(bad)
+    ranks = sorted({one.rank for one in results if one.rank is not None})
+    ranks_at: dict[int, set[int]] = {iteration: set() for iteration in hit}
+    for one in bad:
+        if one.iteration is not None and one.rank is not None:
+            ranks_at[one.iteration].add(one.rank)
+    if len(ranks) > 1 and len(set(map(frozenset, ranks_at.values()))) > 1:
+        return _growing(results, ranks_at, iterations, ranks)
+    words = [_when(iterations, hit), _on_ranks(ranks, _ranks(bad)) if len(ranks) > 1 else ""]
+    return ", ".join(word for word in words if word)
+
+
+def extent_words(check: CheckResult) -> str:
+    """`3 of 7 variables, at 140 of 200 iterations, on 64 of 64 ranks`: of what does not match."""
+    bad = [one for one in check.variables if one.verdict is not Verdict.MATCH]
+    names = {one.name for one in check.variables}
+    parts = [f"{len({one.name for one in bad}):,} of {grouped_plural(len(names), 'variable')}"]
+    for preposition, noun, of in (
+        ("at", "iteration", _iterations),
+        ("on", "rank", _ranks),
+    ):
+        every = of(check.variables)
+        if len(every) > 1:
+            parts.append(f"{preposition} {len(of(bad)):,} of {grouped_plural(len(every), noun)}")
+    return ", ".join(parts)
+
+
+def _iterations(results: Iterable[VariableResult]) -> list[int]:
+    return sorted({one.iteration for one in results if one.iteration is not None})
+
+
+def _ranks(results: Iterable[VariableResult]) -> list[int]:
+    return sorted({one.rank for one in results if one.rank is not None})
+
+
+def _when(iterations: Sequence[int], hit: Sequence[int]) -> str:
+    if not hit:
+        return ""
+    if len(hit) == 1:
+        return f"in iteration {hit[0]} only" if len(iterations) > 1 else ""
+    if hit == iterations:
+        return f"in all {len(hit)} iterations"
+    if hit == [iteration for iteration in iterations if iteration >= hit[0]]:
+        return f"from iteration {hit[0]} on"
+    return f"in {len(hit)} of {len(iterations)} iterations, first in {hit[0]}"
+
+
+def _on_ranks(ranks: Sequence[int], hit: Sequence[int]) -> str:
+    if not hit:
+        return ""
+    return f"{_on_these(ranks, hit)} only" if len(hit) == 1 else _on_these(ranks, hit)
+
+
+def _rank_list(ranks: Sequence[int]) -> str:
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    return (
+        "ranks "
+        + ", ".join(map(str, ranks[:_MOST_RANKS]))
+        + (" ..." if len(ranks) > _MOST_RANKS else "")
+    )
+
+
+def _growing(
+    results: Sequence[VariableResult],
+    ranks_at: dict[int, set[int]],
+    iterations: Sequence[int],
+    ranks: Sequence[int],
+) -> str:
+    """Where other ranks are hit in other iterations."""
+    hit = sorted(ranks_at)
+    first = hit[0]
+    after = [one for one in iterations if one >= first]
+    known_at: dict[int, set[int]] = {}
+    for one in results:
+        if one.iteration is not None and one.rank is not None:
+            known_at.setdefault(one.iteration, set()).add(one.rank)
+    begun: set[int] = set()
+    stages: list[tuple[int, list[int]]] = []
+    for iteration in after:
+        now = ranks_at.get(iteration, set())
+        if not begun & known_at.get(iteration, set()) <= now:
+            # Some rank matches again: its beginning would say too much.
+            everywhere = sorted(set().union(*ranks_at.values()))
+            return (
+                f"in {len(hit)} of {len(iterations)} iterations, first in {first} on"
+                f" {_rank_list(sorted(ranks_at[first]))}; on {len(everywhere)} of"
+                f" {len(ranks)} ranks in all"
+            )
+        if now - begun:
+            begun |= now
+            stages.append((iteration, sorted(begun)))
+    said = [
+        f"from {'iteration ' if number == 0 else ''}{iteration} {_on_these(ranks, hit_ranks)}"
+        for number, (iteration, hit_ranks) in enumerate(stages)
+    ]
+    if len(said) > _MOST_STAGES:
+        said = [said[0], "spreading", said[-1]]
+    return ", ".join(said)
+
+
+def _on_these(ranks: Sequence[int], hit: Sequence[int]) -> str:
+    if len(hit) == len(ranks):
+        return "on both ranks" if len(ranks) == 2 else f"on all {len(ranks)} ranks"
+    return f"on {_rank_list(hit)}"

@@ -1,0 +1,90 @@
+"""How many repeats a wanted precision takes, and how precise so many repeats are."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ciwrap.errors import UsageError
+from ciwrap.statistics.library import scipy
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+LEAST = 2
+_MOST = 10**9
+_FEW = 30
+# The smallest kurtosis of any distribution is 1 (two equal peaks), where theory needs no repeats.
+_LEAST_KURTOSIS = 1.05
+
+
+def kurtosis_of(values: ArrayLike) -> float | None:
+    """The fourth moment over the square of the second: 3 for normal noise, 1 for two narrow peaks.
+
+    None for fewer than 4 values, or equal ones.
+    """
+    numbers = np.asarray(values, dtype=np.float64)
+    if numbers.size < 4:
+        return None
+    centred = numbers - numbers.mean()
+    square = float(np.mean(centred**2))
+    return float(np.mean(centred**4)) / square**2 if square > 0 else None
+
+
+def repeats_for_sigma(error: float, confidence: float, kurtosis: float = 3.0) -> int:
+    """Repeats until the standard deviation is known to within a share of itself.
+
+    (z / error)^2 (kurtosis - 1) / 4. Raises UsageError for an error or a confidence without a
+    meaning, NotAvailableError without SciPy.
+    """
+    z = _normal_quantile(error, confidence)
+    spread = max(kurtosis, _LEAST_KURTOSIS) - 1
+    return _whole((z / error) ** 2 * spread / 4)
+
+
+def repeats_for_mean(error: float, confidence: float, relative_sigma: float) -> int:
+    """Repeats until the mean is known to within a share of itself.
+
+    relative_sigma: the standard deviation over the mean. (z relative_sigma / error)^2, with
+    Student's t where that is below 30. Raises as `repeats_for_sigma`.
+    """
+    z = _normal_quantile(error, confidence)
+    count = _whole((z * relative_sigma / error) ** 2)
+    if count >= _FEW:
+        return count
+    student = scipy("stats", "repeats needed").t
+    for count in range(LEAST, 4 * _FEW):
+        t = float(student.ppf((1 + confidence) / 2, count - 1))
+        if t * relative_sigma / math.sqrt(count) <= error:
+            return count
+    return 4 * _FEW
+
+
+def sigma_half_width(count: int, confidence: float, kurtosis: float = 3.0) -> float:
+    """To within which share of itself a standard deviation is known after so many repeats."""
+    z = _normal_quantile(1.0, confidence)
+    return z * math.sqrt((max(kurtosis, _LEAST_KURTOSIS) - 1) / (4 * count))
+
+
+def bootstrapped_sigmas(
+    values: ArrayLike, count: int, draws: int, generator: np.random.Generator
+) -> NDArray[np.float64]:
+    """Standard deviations of `draws` sets of `count` values drawn with replacement."""
+    numbers = np.asarray(values, dtype=np.float64)
+    drawn = numbers[generator.integers(numbers.size, size=(draws, count))]
+    found: NDArray[np.float64] = drawn.std(axis=1, ddof=1)
+    return found
+
+
+def _normal_quantile(error: float, confidence: float) -> float:
+    if not 0 < confidence < 1:
+        raise UsageError("a confidence must be between 0 and 1")
+    if not 0 < error < math.inf:
+        raise UsageError("an error must be a share above 0, as 0.1 for 10 %")
+    return float(scipy("stats", "repeats needed").norm.ppf((1 + confidence) / 2))
+
+
+def _whole(count: float) -> int:
+    return max(LEAST, math.ceil(min(count, _MOST)))

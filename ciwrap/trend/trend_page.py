@@ -1,0 +1,101 @@
+"""The page of `ciwrap trend`: warnings first, then each variable and command over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ciwrap.report.page import render_page, time_words
+from ciwrap.report.text import capital, percent_text, plural, safe_name
+from ciwrap.trend.charts import share_plot, time_plot
+from ciwrap.trend.wording import change_lines, slope_words, walk_words
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from ciwrap.trend.document import ShareSeries, TimeSeries, TrendDocument
+
+MOST_WARNINGS = 50
+MOST_SERIES = 60
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesCard:
+    name: str
+    hue: str
+    lines: tuple[str, ...]
+    plot: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class TrendPage:
+    """All that the template shows."""
+
+    title: str
+    kind: str
+    hue: str
+    started: str
+    started_iso: str
+    commit: str
+    version: str
+    counts: tuple[str, ...]
+    warnings: tuple[str, ...]
+    warnings_left_out: int
+    shares: tuple[SeriesCard, ...]
+    shares_left_out: int
+    times: tuple[SeriesCard, ...]
+    times_left_out: int
+    goldens: tuple[str, ...]
+
+
+def render_trend_html(document: TrendDocument) -> str:
+    """The page of a trend, self-contained as that of a comparison is."""
+    warned = len(document.warnings)
+    page = TrendPage(
+        title=capital(plural(warned, "warning"))
+        if warned
+        else "Nothing moves towards a bound, and nothing became slower",
+        kind="trend",
+        hue="vary" if warned else "match",
+        started=f"{time_words(document.first)} to {time_words(document.last)}",
+        started_iso=safe_name(document.first, 40),
+        commit="",
+        version=safe_name(document.ciwrap_version),
+        counts=(
+            plural(document.results, "result"),
+            plural(len(document.shares), "variable"),
+            plural(len(document.times), "command"),
+        ),
+        warnings=tuple(f"{safe_name(one, 600)}." for one in document.warnings[:MOST_WARNINGS]),
+        warnings_left_out=max(0, warned - MOST_WARNINGS),
+        shares=tuple(map(_share_card, document.shares[:MOST_SERIES])),
+        shares_left_out=max(0, len(document.shares) - MOST_SERIES),
+        times=tuple(map(_time_card, document.times[:MOST_SERIES])),
+        times_left_out=max(0, len(document.times) - MOST_SERIES),
+        goldens=tuple(f"{walk_words(one)}." for one in document.goldens),
+    )
+    return render_page("trend.html.j2", page)
+
+
+def _share_card(one: ShareSeries) -> SeriesCard:
+    most = max(point.share for point in one.points)
+    used = f"Now {percent_text(one.newest)} of the bound, at most {percent_text(most)}"
+    lines = [f"{used}; {slope_words(one)}."]
+    if one.until_bound is not None:
+        lines.append(f"At this rate it is reached in {plural(one.until_bound, 'more result')}.")
+    return SeriesCard(
+        safe_name(f"{one.check}: {one.variable}", 120),
+        "differ" if one.newest > 1 else "match",
+        tuple(lines),
+        share_plot(one),
+    )
+
+
+def _time_card(one: TimeSeries) -> SeriesCard:
+    lines = (
+        f"On {safe_name(one.cpu, 80)}.",
+        *(f"{capital(text)}." for text in change_lines(one)),
+    )
+    is_slower = bool(one.change_points) and one.change_points[-1].change > 0
+    hue = "differ" if is_slower else "match"
+    return SeriesCard(safe_name(one.command, 120), hue, lines, time_plot(one))

@@ -1,0 +1,128 @@
+"""The page of `ciwrap variability`: slices of each map, how good it is, and what drives it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ciwrap.report.page import environment_rows, render_page, time_words
+from ciwrap.report.text import capital, grouped_number, safe_name
+from ciwrap.variability import charts, wording
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from markupsafe import Markup
+
+    from ciwrap.variability.document import MapSummary, Slice, VariabilityDocument
+
+MOST_MAPS = 20
+_MOST_TERMS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class SlicePicture:
+    caption: str
+    chart: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class MapCard:
+    """One map on the page."""
+
+    name: str
+    say: tuple[str, ...]
+    slices: tuple[SlicePicture, ...]
+    colours: Markup
+    scatter: Markup
+    band: str
+    scores: Markup
+    rows: tuple[tuple[str, str, str], ...]
+    influences: Markup | None
+    influence_words: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VariabilityPage:
+    """All that the template shows."""
+
+    title: str
+    lead: tuple[str, ...]
+    kind: str
+    hue: str
+    started: str
+    started_iso: str
+    commit: str
+    version: str
+    counts: tuple[tuple[str, str], ...]
+    maps: tuple[MapCard, ...]
+    maps_left_out: int
+    curve: Markup | None
+    candidates: tuple[str, ...]
+    environment: tuple[tuple[str, str], ...]
+
+
+def render_variability_html(document: VariabilityDocument) -> str:
+    """The page of what `fit` or `plan` found, self-contained as that of a comparison is."""
+    repeats = document.repeats[0] if document.repeats else None
+    page = VariabilityPage(
+        title=capital(wording.headline(document)),
+        lead=tuple(_lead(document)),
+        kind=f"variability {document.did}",
+        hue="vary",
+        started=time_words(document.started_at),
+        started_iso=safe_name(document.started_at, 40),
+        commit=safe_name(document.environment.get("git_commit", ""), 20),
+        version=safe_name(document.ciwrap_version),
+        counts=tuple(_counts(document)),
+        maps=tuple(_card(one) for one in document.maps[:MOST_MAPS]),
+        maps_left_out=max(0, len(document.maps) - MOST_MAPS),
+        curve=None if repeats is None else charts.curve_chart(repeats.curve),
+        candidates=tuple(wording.candidate_words(one) for one in document.candidates),
+        environment=environment_rows(document.environment),
+    )
+    return render_page("variability.html.j2", page)
+
+
+def _lead(document: VariabilityDocument) -> Iterator[str]:
+    if len(document.maps) == 1:
+        yield from (f"{capital(text)}." for text in wording.fit_words(document.maps[0]))
+    for repeats in document.repeats:
+        yield from (f"{capital(text)}." for text in wording.repeats_notes(repeats))
+
+
+def _counts(document: VariabilityDocument) -> Iterator[tuple[str, str]]:
+    """Number and what is counted."""
+    if document.maps:
+        configurations = sum(one.configurations for one in document.maps)
+        yield grouped_number(configurations), "configurations"
+        yield grouped_number(sum(one.runs for one in document.maps)), "runs"
+        yield str(len(document.maps[0].parameters)), "parameters"
+    if len(document.maps) > 1:
+        yield str(len(document.maps)), "maps"
+
+
+def _card(one: MapSummary) -> MapCard:
+    terms = () if one.influences is None else one.influences.terms[:_MOST_TERMS]
+    return MapCard(
+        name=wording.category_words(one.category),
+        say=tuple(f"{capital(text)}." for text in wording.fit_words(one)),
+        slices=tuple(
+            SlicePicture(_caption(each), charts.slice_chart(each, one)) for each in one.slices
+        ),
+        colours=charts.colour_bar(one),
+        scatter=charts.scatter_chart(one),
+        band="" if one.factor is None else f"a factor of {one.factor:.2f}, which holds 90 %",
+        scores=charts.score_chart(one),
+        rows=tuple(wording.score_rows(one)),
+        influences=(
+            None if one.influences is None else charts.influence_chart(terms, one.influences.left)
+        ),
+        influence_words=tuple(f"{text}." for text in wording.influence_words(one)),
+        notes=tuple(f"{capital(safe_name(note, 1000))}." for note in one.notes),
+    )
+
+
+def _caption(one: Slice) -> str:
+    return wording.configuration_words(one.held, {}) if one.held else "all of it"

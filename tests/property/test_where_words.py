@@ -1,0 +1,90 @@
+"""What is said of iterations and ranks is what the map shows: words make the map again."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from ciwrap.model import VariableResult, Verdict
+from ciwrap.report.where import where_text
+
+ITERATIONS, RANKS = 5, 4
+PLACES = [(i, r) for i in range(ITERATIONS) for r in range(RANKS)]
+
+
+def words_of(bad: set[tuple[int, int]]) -> str:
+    return where_text(
+        [
+            VariableResult(
+                "x",
+                Verdict.DIFFER if (i, r) in bad else Verdict.MATCH,
+                iteration=i,
+                rank=r,
+                differing_count=int((i, r) in bad),
+            )
+            for i, r in PLACES
+        ]
+    )
+
+
+def ranks_in(text: str) -> set[int]:
+    if f"all {RANKS} ranks" in text:
+        return set(range(RANKS))
+    found = re.search(r"ranks? ([\d, ]+)", text)
+    assert found is not None, text
+    return {int(one) for one in found[1].split(", ") if one.strip()}
+
+
+def map_of(text: str) -> set[tuple[int, int]] | None:
+    """All that the sentence says to be beyond the bound; None if it only counts."""
+    if text.startswith("in all"):
+        return {(i, r) for i, r in PLACES if r in ranks_in(text)}
+    only = re.match(r"in iteration (\d+) only, ", text)
+    if only is not None:
+        return {(i, r) for i, r in PLACES if i == int(only[1]) and r in ranks_in(text)}
+    steady = re.match(r"from iteration (\d+) on, ", text)
+    if steady is not None:
+        return {(i, r) for i, r in PLACES if i >= int(steady[1]) and r in ranks_in(text)}
+    if not text.startswith("from iteration") or "spreading" in text:
+        return None
+    found: set[tuple[int, int]] = set()
+    for stage in re.split(r", (?=from)", text):
+        first = re.match(r"from (?:iteration )?(\d+) ", stage)
+        assert first is not None, stage
+        found |= {(i, r) for i, r in PLACES if i >= int(first[1]) and r in ranks_in(stage)}
+    return found
+
+
+@given(st.lists(st.integers(0, ITERATIONS), min_size=RANKS, max_size=RANKS))
+@settings(max_examples=200, deadline=None)
+def test_of_ranks_that_begin_one_after_the_other(begin: list[int]) -> None:
+    bad = {(i, r) for i, r in PLACES if i >= begin[r]}
+    assume(bad)
+    text = words_of(bad)
+    said = map_of(text)
+    assert said == bad if said is not None else "spreading" in text
+
+
+@given(st.sets(st.sampled_from(PLACES), min_size=1))
+@settings(max_examples=300, deadline=None)
+def test_of_any_map(bad: set[tuple[int, int]]) -> None:
+    text = words_of(bad)
+    said = map_of(text)
+    if said is not None:
+        assert said == bad
+        return
+    hit = sorted({i for i, _ in bad})
+    if "spreading" in text:
+        return
+    counted = re.match(r"in (\d+) of (\d+) iterations, first in (\d+)", text)
+    assert counted is not None, text
+    assert [int(one) for one in counted.groups()] == [len(hit), ITERATIONS, hit[0]]
+    if "in all" in text:
+        assert f"on {len({r for _, r in bad})} of {RANKS} ranks in all" in text
+        first = re.search(r"first in \d+ on (.*);", text)
+        assert first is not None
+        assert ranks_in(first[1]) == {r for i, r in bad if i == hit[0]}
+    else:
+        assert ranks_in(text) == {r for _, r in bad}
