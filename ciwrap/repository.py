@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import getpass
 import os
 import shutil
 import subprocess
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _ASK_SECONDS = 10.0
+# Behind a commit: tracked files differed from it.
+DIRTY = "-dirty"
 # Set where git itself started this process (a hook, an alias): they name another folder.
 _OF_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 
@@ -29,6 +32,31 @@ def ask_git(folder: Path, *arguments: str) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
+
+
+def git_commit(folder: Path) -> str | None:
+    """The commit checked out around `folder`, with `-dirty` if tracked files differ; None without
+    git.
+    """
+    head = ask_git(folder, "rev-parse", "HEAD")
+    if head is None:
+        return None
+    changes = ask_git(folder, "status", "--porcelain", "--untracked-files=no")
+    return f"{head}{DIRTY}" if changes else head
+
+
+def git_user(folder: Path) -> str:
+    """Who accepts: git's own answer, else the login name."""
+    name = ask_git(folder, "config", "user.name")
+    email = ask_git(folder, "config", "user.email")
+    if name and email:
+        return f"{name} <{email}>"
+    if name or email:
+        return name or email or ""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
 
 
 @dataclass(frozen=True, slots=True)

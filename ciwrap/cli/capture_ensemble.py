@@ -152,8 +152,9 @@ def _capture(
     from ciwrap.ensemble.document import CaptureEnsembleDocument
     from ciwrap.ensemble.golden import FORMAT_VERSION, EnsembleGolden, write_ensemble
     from ciwrap.ensemble.runs import features_of_runs
-    from ciwrap.environment import describe_environment, git_commit, git_user
     from ciwrap.errors import NotComparableError
+    from ciwrap.repository import git_commit, git_user
+    from ciwrap.snapshot.describe import describe_environment
     from ciwrap.statistics.ensemble import distinct_rows, least_runs
 
     names, rows = features_of_runs(check, folders, choice)

@@ -19,6 +19,8 @@ from ciwrap.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ciwrap.cli.session import Session
     from ciwrap.config import Check
     from ciwrap.model import CheckResult, CommandOutcome, Message, RunResult
@@ -74,6 +76,7 @@ def run_checks(
     from ciwrap.cli.progress import progress_bar
 
     started = time.monotonic()
+    session.golden_dir = project.golden_dir
     settled = {result.name: result for result in done}
     with progress_bar() as progress:
         results = [
@@ -93,7 +96,19 @@ def _check_one(session: Session, project: Project, check: Check, progress: Progr
         return check_ensemble(check, project.golden_dir)
     from ciwrap.compare.check import check_outputs
 
-    return check_outputs(check, project.store, resources=session.resources, progress=progress)
+    result = check_outputs(check, project.store, resources=session.resources, progress=progress)
+    if session.environment is None:
+        result = _with_known_run(result, check, project.root)
+    return result
+
+
+def _with_known_run(result: CheckResult, check: Check, root: Path) -> CheckResult:
+    """The result with the environment of the `ciwrap run` that made the outputs, if one did."""
+    from ciwrap.compare.check import files_of
+    from ciwrap.snapshot.runs import environment_of_outputs
+
+    known = environment_of_outputs(root, check.name, files_of(check))
+    return result if known is None else replace(result, environment=known)
 
 
 def with_pending(project: Project, folder: str) -> Project:

@@ -41,9 +41,9 @@ def examine() -> DoctorDocument:
     """Everything doctor knows."""
     from ciwrap import _core
     from ciwrap.cli.json_documents import DoctorDocument
-    from ciwrap.environment import describe_environment
     from ciwrap.readers.optional import lacking
     from ciwrap.readers.registry import reader_names
+    from ciwrap.snapshot.describe import describe_environment
 
     findings = DoctorDocument(
         schema_version=1,

@@ -12,6 +12,12 @@ import msgspec
 
 from ciwrap.bisect.document import BisectDocument
 from ciwrap.captures.show import ShownCapture
+from ciwrap.cli.snapshot_documents import (
+    SnapshotDiffDocument,
+    SnapshotDocument,
+    SnapshotRestoreDocument,
+    SnapshotVerifyDocument,
+)
 from ciwrap.ensemble.document import CaptureEnsembleDocument
 from ciwrap.golden.manifest import Count, Root
 from ciwrap.golden.show import ShownVariable
@@ -212,6 +218,10 @@ DOCUMENTS = (
     VariabilityDocument,
     CaptureEnsembleDocument,
     RepeatResult,
+    SnapshotDocument,
+    SnapshotDiffDocument,
+    SnapshotRestoreDocument,
+    SnapshotVerifyDocument,
 )
 
 

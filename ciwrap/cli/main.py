@@ -39,6 +39,7 @@ COMMANDS = {
         "ciwrap.cli.variability",
         "Map how much runs vary, by configuration.",
     ),
+    "snapshot": ("ciwrap.cli.snapshot", "Keep, compare and restore environments."),
     "trend": ("ciwrap.cli.trend", "Say what moves from result to result."),
     "bisect": ("ciwrap.cli.bisect", "Find the commit that moved a number."),
     "show": ("ciwrap.cli.show", "Print a golden or a capture as text (serves git diff)."),

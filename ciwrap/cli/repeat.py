@@ -164,6 +164,7 @@ def command(
         is_checked=is_checked,
         messages=[Message(MessageLevel.WARNING, text) for text in found.notes],
     )
+    session.environment = found.environment
     return _finish(session, project, result, started, write_bounds, is_dry=dry_run)
 
 
@@ -291,16 +292,16 @@ def _finish(
     """Tells what was found, writes bounds if asked for, and returns the exit code."""
     from importlib.metadata import version
 
-    from ciwrap.environment import describe_environment
     from ciwrap.report.document import repeat_document
     from ciwrap.report.outputs import write_repeat_report
     from ciwrap.report.paths import relative_to
     from ciwrap.report.repeat_markdown import repeat_summary
     from ciwrap.report.repeat_terminal import render_repeat
+    from ciwrap.snapshot.describe import describe_environment
 
     result = replace(
         result,
-        environment=describe_environment(Path.cwd()),
+        environment=session.environment or describe_environment(Path.cwd()),
         ciwrap_version=version("ciwrap"),
         started_at=session.started_at,
         seconds=time.monotonic() - started,

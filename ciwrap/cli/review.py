@@ -122,8 +122,8 @@ class _Interview:
 
     def _show(self, looked: PendingChange) -> None:
         from ciwrap.cli.print_changes import print_changes
-        from ciwrap.environment import DIRTY
         from ciwrap.report.text import safe_text
+        from ciwrap.repository import DIRTY
 
         session = self._session
         print_changes([looked.change], session.console, dry_run=True, verbose=session.verbose)

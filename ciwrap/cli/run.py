@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ciwrap.model import CheckResult, CommandOutcome, RunResult
     from ciwrap.review.project import Project
     from ciwrap.running.stamps import Stamps
+    from ciwrap.snapshot.program import ProgramWatcher
 
 
 @click.command(name="run", short_help="Run the configured command, then check what it wrote.")
@@ -91,7 +92,8 @@ def run_and_check(session: Session, project: Project) -> tuple[RunResult, tuple[
         )
     started = time.monotonic()
     stamps = Stamps(project.checks)
-    overall = _run_overall(project)
+    watcher = _watcher(project)
+    overall = _run_overall(project, watcher)
     if overall is not None and overall.exit_code != 0:
         error = failure_of(overall)
         results = tuple(
@@ -103,8 +105,10 @@ def run_and_check(session: Session, project: Project) -> tuple[RunResult, tuple[
     done = tuple(
         result
         for check in project.checks
-        if (result := _run_check_command(project, check, stamps, overall)) is not None
+        if (result := _run_check_command(project, check, stamps, overall, watcher)) is not None
     )
+    if watcher is not None:
+        _keep_snapshot(session, project, watcher)
     found = run_checks(session, project, done=done, command=overall)
     # Of a check whose command failed there is nothing to accept: what lies there is old.
     stale = {check.name for check in done}
@@ -130,14 +134,38 @@ def with_command(project: Project, words: str | tuple[str, ...]) -> Project:
     )
 
 
-def _run_overall(project: Project) -> CommandOutcome | None:
+def _watcher(project: Project) -> ProgramWatcher | None:
+    """What looks at the commands while they run; None where the configuration says not to."""
+    from ciwrap.snapshot.program import ProgramWatcher
+
+    return ProgramWatcher() if project.own_config.snapshot.objects else None
+
+
+def _keep_snapshot(session: Session, project: Project, watcher: ProgramWatcher) -> None:
+    """Keeps what the commands ran with, and notes which outputs they made."""
+    from ciwrap.compare.check import files_of
+    from ciwrap.snapshot.runs import environment_of_program, note_outputs
+
+    commands = (project.own_config.command, *(check.command for check in project.checks))
+    text = "; ".join(one.text for one in commands if one is not None)
+    session.environment = environment_of_program(project.root, watcher, text)
+    outputs = {check.name: files_of(check) for check in project.checks}
+    note_outputs(project.root, session.environment, outputs)
+
+
+def _run_overall(project: Project, watcher: ProgramWatcher | None) -> CommandOutcome | None:
     from ciwrap.running.run_command import run_command
 
-    return None if project.own_config.command is None else run_command(project.own_config.command)
+    command = project.own_config.command
+    return None if command is None else run_command(command, watcher=watcher)
 
 
 def _run_check_command(
-    project: Project, check: Check, stamps: Stamps, overall: CommandOutcome | None
+    project: Project,
+    check: Check,
+    stamps: Stamps,
+    overall: CommandOutcome | None,
+    watcher: ProgramWatcher | None,
 ) -> CheckResult | None:
     """Runs a check's own command; its result if there is nothing left to compare, else None."""
     from ciwrap.compare.law import failed_check
@@ -145,7 +173,7 @@ def _run_check_command(
     from ciwrap.running.run_command import failure_of, run_command
 
     golden_path = str(project.store.path(check.name))
-    own = None if check.command is None else run_command(check.command)
+    own = None if check.command is None else run_command(check.command, watcher=watcher)
     if own is not None and own.exit_code != 0:
         return replace(failed_check(check.name, failure_of(own), golden_path), command=own)
     stale = stamps.stale_messages(check) if own is not None or overall is not None else ()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from ciwrap.model import RunResult
+    from ciwrap.model import CheckResult, RunResult
     from ciwrap.report.detail import Detail
     from ciwrap.trees.build import Resources
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class Session:
     """json_target, report_target, markdown_target: a file, `-` for stdout, None for none.
     json_detail: which variables the document lists. kind: the command's name. started_at: UTC, ISO
-    8601.
+    8601. environment: what the program ran with, where this call has run it. golden_dir: where
+    snapshots of goldens lie.
     """
 
     json_target: str | None = None
@@ -35,6 +36,8 @@ class Session:
     engine: str = "auto"
     arguments: tuple[str, ...] = ()  # as they were given
     started_at: str = ""
+    environment: Mapping[str, str] | None = None
+    golden_dir: Path | None = None
     _stdout: Console | None = None
 
     @property
@@ -63,11 +66,15 @@ class Session:
         code. folder: as for `with_circumstances`. Raises WriteFailedError, once the result has been
         seen.
         """
+        from ciwrap.model import Verdict
         from ciwrap.report.terminal import render
 
         try:
+            # The terminal tells of the environment where something does not match.
+            if self.writes_documents or result.verdict is not Verdict.MATCH:
+                result = self.with_circumstances(result, folder)
             if self.writes_documents:
-                self._write_files(self.with_circumstances(result, folder))
+                self._write_files(result)
         finally:
             render(result, self.console, verbose=self.verbose)
         return int(result.verdict.exit_code)
@@ -75,18 +82,37 @@ class Session:
     def with_circumstances(self, result: RunResult, folder: Path) -> RunResult:
         """The result, saying when, on what machine and with which versions it was made.
 
-        Documents tell that, the terminal does not. folder: where to look for the git commit.
+        And what of that differs from what goldens were made with. folder: the project's, where to
+        look for the git commit and for snapshots.
         """
         from importlib.metadata import version
 
-        from ciwrap.environment import describe_environment
+        from ciwrap.snapshot.describe import describe_environment
 
+        environment = self.environment or describe_environment(folder)
         return replace(
             result,
-            environment=describe_environment(folder),
+            environment=environment,
+            checks=tuple(self._with_differences(one, environment, folder) for one in result.checks),
             ciwrap_version=version("ciwrap"),
             started_at=self.started_at,
         )
+
+    def _with_differences(
+        self, check: CheckResult, environment: Mapping[str, str], folder: Path
+    ) -> CheckResult:
+        from ciwrap.snapshot.runs import environment_differences
+        from ciwrap.snapshot.store import SnapshotStore
+
+        if not check.golden_environment:
+            return check
+        stores = [SnapshotStore.of_project(folder)]
+        if self.golden_dir is not None:
+            stores.append(SnapshotStore.of_goldens(self.golden_dir))
+        found = environment_differences(
+            check.golden_environment, check.environment or environment, stores
+        )
+        return replace(check, environment_differences=found)
 
     def _write_files(self, result: RunResult) -> None:
         from ciwrap.report.detail import with_detail

@@ -19,11 +19,12 @@ from ciwrap.config.schema import TIMING
 from ciwrap.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ciwrap.cli.session import Session
     from ciwrap.config import CommandSettings, Config
     from ciwrap.config.settings import TimingSettings
+    from ciwrap.snapshot.program import ProgramWatcher
     from ciwrap.timing.document import TimingDocument
     from ciwrap.timing.measure import Side
     from ciwrap.timing.revisions import Recipe
@@ -87,7 +88,8 @@ def command(
     settings = _settings(config, given)
     seed = secrets.randbelow(1 << 32) if seed is None else seed
     with ends_are_interrupts(), _sides(commands, base, head, config, settings) as sides:
-        found = _measure(session, sides, settings, seed, concurrent)
+        watchers = _watchers(config, settings)
+        found = _measure(session, sides, settings, seed, concurrent, watchers)
     session.emit_record(found)
     session.emit_summary(timing_summary(found))
     if session.report_target is not None:
@@ -209,16 +211,29 @@ class _Teller:
             print(line, file=sys.stderr)
 
 
+def _watchers(config: Config | None, settings: TimingSettings) -> tuple[ProgramWatcher, ...]:
+    """What looks at both sides in their first warm-up run; nothing without a project to keep
+    snapshots in.
+    """
+    from ciwrap.snapshot.program import ProgramWatcher
+
+    if config is None or not config.snapshot.objects or not settings.warm_up:
+        return ()
+    return ProgramWatcher(), ProgramWatcher()
+
+
 def _measure(
     session: Session,
     sides: tuple[Side, Side],
     settings: TimingSettings,
     seed: int,
     concurrent: int,
+    watchers: Sequence[ProgramWatcher],
 ) -> TimingDocument:
     from importlib.metadata import version
 
-    from ciwrap.environment import describe_environment
+    from ciwrap.snapshot.describe import describe_environment
+    from ciwrap.snapshot.runs import environment_of_program
     from ciwrap.statistics.library import scipy
     from ciwrap.timing.document import timing_document
     from ciwrap.timing.measure import take_times
@@ -234,7 +249,12 @@ def _measure(
         seed=seed,
         size=concurrent,
         tell=_Teller(sys.stderr.isatty()),
+        watchers=watchers or (None, None),
     )
+    environments = [
+        environment_of_program(Path.cwd(), watcher, side.command.text)
+        for side, watcher in zip(sides, watchers, strict=False)
+    ]
     return timing_document(
         sides,
         taken,
@@ -244,11 +264,16 @@ def _measure(
         seed=seed,
         warm_up=settings.warm_up,
         reserve_core=settings.reserve_core,
-        environment=describe_environment(Path.cwd()),
+        environment=environments[0] if environments else describe_environment(Path.cwd()),
         ciwrap_version=version("ciwrap"),
         started_at=session.started_at,
         seconds=time.monotonic() - started,
         load=load,
+        snapshots=(
+            (environments[0].get("snapshot"), environments[1].get("snapshot"))
+            if environments
+            else (None, None)
+        ),
     )
 
 

@@ -260,7 +260,7 @@ def _number(name: str, text: str) -> float:
 def _document(
     session: Session, did: Any, file: str, asked: MapFile, started: float, **found: Any
 ) -> VariabilityDocument:
-    from ciwrap.environment import describe_environment
+    from ciwrap.snapshot.describe import describe_environment
     from ciwrap.variability.document import VariabilityDocument
 
     parts: dict[str, Any] = {"maps": (), "predictions": (), "repeats": (), "candidates": ()}

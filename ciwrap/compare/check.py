@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,13 +16,14 @@ from ciwrap.catalog.catalog import Catalog
 from ciwrap.catalog.files import change_since, looked_at
 from ciwrap.catalog.rows import Arrangement, refuse_other_ids
 from ciwrap.catalog.rules import Rules
+from ciwrap.compare.ensemble_runs import each_run
 from ciwrap.compare.judge import check_golden, golden_id, golden_signature
 from ciwrap.compare.law import begun, failed_check, not_comparable
 from ciwrap.compare.outcome import Outcome
 from ciwrap.compare.pairing import pair_up
 from ciwrap.compare.tally import GOLDEN, DetailKeeper, check_result
 from ciwrap.compare.work import Work
-from ciwrap.errors import AlignmentError, CiwrapError, StillWrittenError
+from ciwrap.errors import AlignmentError, CiwrapError, NotComparableError, StillWrittenError
 from ciwrap.model import Message, MessageLevel, VariableId, Verdict
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.readers.layout import find_outputs
@@ -30,6 +32,7 @@ from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from ciwrap.arrays.values import Labels, Signature
     from ciwrap.catalog.rows import RowOrder
@@ -51,6 +54,17 @@ def outputs_of(check: Check) -> FoundOutputs:
         exclude=check.exclude,
         formats=check.formats,
     )
+
+
+def files_of(check: Check) -> list[Path]:
+    """A check's files as far as they are there, of all of its runs; what is missing is told of
+    when it is checked.
+    """
+    found: list[Path] = []
+    for run in each_run(check):
+        with suppress(NotComparableError):
+            found += [file.path for file in outputs_of(run).files if file.path.exists()]
+    return found
 
 
 def arrangement_of(check: Check) -> Arrangement | None:

@@ -17,6 +17,7 @@ from ciwrap.config.settings import (
     LevelSettings,
     PerturbSettings,
     RepeatSettings,
+    SnapshotSettings,
     TimingSettings,
     VariableRule,
 )
@@ -111,6 +112,7 @@ def _config(document: Document, place: RunPlace = _ONE_RUN) -> Config:
         else _timing(section["timing"], place),
         command=None if section["run"] is None else _command(root, section["run"], place),
         repeat=_repeat(repeat, place),
+        snapshot=SnapshotSettings(**(section["snapshot"] or {})),
         placeholders=placeholders_in(
             *_command_texts(section["run"]),
             *(text for _, one, _ in located for text in _command_texts(one["run"])),

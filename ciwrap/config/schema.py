@@ -126,6 +126,21 @@ TIMING = Section(
     },
 )
 
+SNAPSHOT = Section(
+    "SnapshotSection",
+    "What snapshots of the environment hold (docs/how-to/snapshots.md).",
+    {
+        "objects": Key(
+            FLAG,
+            "look at the command's processes while it runs, for the libraries that they load",
+            True,
+        ),
+        "keep_files": Key(
+            FLAG, "`ciwrap snapshot save` keeps the libraries themselves, too", False
+        ),
+    },
+)
+
 STRICT = Section(
     "StrictSection",
     "Which mismatches make a check not comparable.",
@@ -246,6 +261,7 @@ CONFIG = Section(
         "run": Key(RUN, "the command that makes the outputs"),
         "repeat": Key(REPEAT, "what `ciwrap repeat` does"),
         "timing": Key(TIMING, "what `ciwrap time` does"),
+        "snapshot": Key(SNAPSHOT, "what snapshots of the environment hold"),
         "checks": Key(
             MappingOrList(MappingOf(CHECK), NAMED_CHECK), "the checks, by name", is_required=True
         ),

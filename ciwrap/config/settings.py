@@ -138,6 +138,14 @@ class TimingSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotSettings:
+    """What snapshots hold; what each means is in the schema."""
+
+    objects: bool = True
+    keep_files: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Check:
     """One check: which outputs to take and how to judge them.
 
@@ -207,6 +215,7 @@ class Config:
     timing: TimingSettings
     command: CommandSettings | None = None
     repeat: RepeatSettings = field(default_factory=RepeatSettings)
+    snapshot: SnapshotSettings = field(default_factory=SnapshotSettings)
     placeholders: frozenset[str] = frozenset()
     output_placeholders: frozenset[str] = frozenset()
 

@@ -10,6 +10,7 @@ from ciwrap.model.ensemble import EnsembleFacts, Shift
 from ciwrap.model.results import (
     CheckResult,
     CommandOutcome,
+    EnvironmentDifference,
     Message,
     MessageLevel,
     RunResult,
@@ -66,6 +67,7 @@ __all__ = [
     "Divergence",
     "DivergenceKind",
     "EnsembleFacts",
+    "EnvironmentDifference",
     "Message",
     "MessageLevel",
     "MovedElement",

@@ -46,7 +46,8 @@ class BoundFit(str, Enum):
 @dataclass(frozen=True, slots=True)
 class RepeatedRun:
     """One run. factors: "on" or "off" by factor. exit_code: None if it was ended, or could not be
-    started. problem: why nothing of it was compared. folder: where its outputs are kept.
+    started. problem: why nothing of it was compared. folder: where its outputs are kept. snapshot:
+    the identity of the snapshot of its environment, where one is kept.
     """
 
     number: int
@@ -58,6 +59,7 @@ class RepeatedRun:
     problem: str | None = None
     output_tail: str = ""
     folder: str | None = None
+    snapshot: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

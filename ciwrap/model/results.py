@@ -45,6 +45,22 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
+class EnvironmentDifference:
+    """Something that differs between the environments of both sides; no cause of anything.
+
+    kind: what it is, a key of `ciwrap.snapshot.kinds.KINDS`, which are in the order of how often
+    they change numbers. golden, run: what either side has. prove: the command that would show
+    whether this changes the numbers, where there is one.
+    """
+
+    kind: str
+    name: str
+    golden: str
+    run: str
+    prove: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CommandOutcome:
     """What the configured command did.
 
@@ -96,11 +112,13 @@ class CheckResult:
     format. backend: where trees were built, "serial" or "openmp" or another one. golden_bytes: size
     of the golden file. label: of merged results, which of them (a matrix leg, a shard).
     golden_environment: what the golden was made with. environment: of merged results, what this
-    check ran with. test_id: pytest's id of the test that made the check. variant: the kind of
-    machine that the golden is for; None for every one. history: of two runs with checkpoints.
-    bounds_from: who asked for the bounds of two runs (`given`, `check NAME`, `A's capture`, `none
-    given`). unlisted: variables that `--json-detail` leaves out. By default these are, of more than
-    1,000 variables, those that match, and those that do not beyond the first 10,000.
+    check ran with. environment_differences: what differs between both, the likeliest to change
+    numbers first; object by object where both snapshots were at hand. test_id: pytest's id of the
+    test that made the check. variant: the kind of machine that the golden is for; None for every
+    one. history: of two runs with checkpoints. bounds_from: who asked for the bounds of two runs
+    (`given`, `check NAME`, `A's capture`, `none given`). unlisted: variables that `--json-detail`
+    leaves out. By default these are, of more than 1,000 variables, those that match, and those that
+    do not beyond the first 10,000.
 
     ignored_variables: all that `ignore` names, on either side. left_out_variables: those that the
     golden side holds and the configuration left out, by `ignore`, or because they are gone from the
@@ -137,6 +155,7 @@ class CheckResult:
     label: str | None = None
     golden_environment: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
+    environment_differences: tuple[EnvironmentDifference, ...] = ()
     test_id: str | None = None
     variant: str | None = None
     history: HistoryFacts | None = None

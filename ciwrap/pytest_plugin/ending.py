@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ciwrap.environment import describe_environment
 from ciwrap.errors import CiwrapError
 from ciwrap.model import Coverage, Message, MessageLevel, RunResult, Verdict
 from ciwrap.pytest_plugin.judge import EXPECTED, NEW, WRITTEN
@@ -22,6 +21,7 @@ from ciwrap.pytest_plugin.unused import binary_of, delete_unused, find_unused, n
 from ciwrap.report.document import SCHEMA_VERSION, from_document, to_document, write_document
 from ciwrap.report.text import plural, safe_text
 from ciwrap.report.wording import left_out_words
+from ciwrap.snapshot.runs import environment_of_process
 
 if TYPE_CHECKING:
     from ciwrap.pytest_plugin.collected import Collected
@@ -221,7 +221,7 @@ def _run_result(
         run,
         verdict=Verdict.NOT_COMPARABLE if ending.problems else run.verdict,
         messages=tuple(messages),
-        environment={} if project is None else describe_environment(project.root),
+        environment={} if project is None else environment_of_process(project.root),
         ciwrap_version=version("ciwrap"),
         started_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         seconds=sum(check.seconds for check in run.checks),

@@ -14,6 +14,7 @@ from ciwrap.report.document import document_text, to_document
 from ciwrap.review.capture_change import change_of_catalog
 from ciwrap.review.keep_pending import keep
 from ciwrap.review.write_change import Origin, origin_here, write_change
+from ciwrap.snapshot.runs import environment_of_process
 from ciwrap.trees.build import Resources
 
 if TYPE_CHECKING:
@@ -79,7 +80,8 @@ class Judge:
     @cached_property
     def origin(self) -> Origin:
         """Found out once: git is slow in large repositories."""
-        return origin_here(self.project.root)
+        golden_dir = None if self._mode == "none" else self.project.golden_dir
+        return origin_here(self.project.root, environment_of_process(self.project.root, golden_dir))
 
     def judge(self, test: TestPlace, check: Check, catalog: Catalog, test_id: str) -> Outcome:
         """Compares, and writes what the mode asks for. Raises UsageError."""

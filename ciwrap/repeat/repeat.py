@@ -18,11 +18,13 @@ from ciwrap.repeat.perturb import write_inputs
 from ciwrap.repeat.summary import names_that_vary
 from ciwrap.running.run_command import ending_of, failure_of, run_command
 from ciwrap.running.together import together
+from ciwrap.snapshot.program import ProgramWatcher
+from ciwrap.snapshot.runs import environment_of_program
 from ciwrap.trees.build import DEFAULT_RESOURCES
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from ciwrap.config import Check, CommandSettings, Config
@@ -39,11 +41,14 @@ _LEAST_SECONDS = 60.0
 
 @dataclass(slots=True)
 class Repetition:
-    """All runs, and what was measured of each check. notes: what to tell besides."""
+    """All runs, and what was measured of each check. notes: what to tell besides. environment:
+    what the first run ran with, where it was looked at.
+    """
 
     runs: list[RepeatedRun] = field(default_factory=list)
     measurers: list[Measurer] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    environment: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,7 @@ def repeat_command(
     first = config_of(RunPlace(1, plan.runs[0].seed))
     _refuse_idle(first, how)
     with RunFolders(first.root, keeps=how.keeps) as folders:
-        return _Repeater(config_of, plan, how, folders).run_all()
+        return _Repeater(config_of, plan, how, folders, first.root).run_all()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,7 @@ class _Ready:
     run: PlannedRun
     commands: tuple[CommandSettings, ...]
     checks: tuple[Check, ...]
+    watcher: ProgramWatcher | None
 
 
 class _Repeater:
@@ -97,7 +103,9 @@ class _Repeater:
         plan: Plan,
         how: HowToRepeat,
         folders: RunFolders,
+        root: Path,
     ) -> None:
+        self._root = root
         self._config_of = config_of
         self._plan = plan
         self._how = how
@@ -129,7 +137,8 @@ class _Repeater:
             for settings in (config.command, *(check.command for check in checks))
             if settings is not None
         )
-        return _Ready(run, commands, checks)
+        watcher = ProgramWatcher() if config.snapshot.objects else None
+        return _Ready(run, commands, checks, watcher)
 
     def _inputs_of(self, run: PlannedRun) -> str:
         """The folder that a run takes its inputs from."""
@@ -148,10 +157,22 @@ class _Repeater:
         """Runs the overall command and those of the checks; the first that fails is the last."""
         outcomes = []
         for settings in ready.commands:
-            outcomes.append(run_command(settings, is_shown=self._how.is_shown, stop=stop))
+            watcher = ready.watcher
+            outcome = run_command(settings, is_shown=self._how.is_shown, stop=stop, watcher=watcher)
+            outcomes.append(outcome)
             if outcomes[-1].exit_code != 0:
                 break
         return outcomes
+
+    def _kept(self, ready: _Ready) -> str | None:
+        """Keeps the snapshot of a run, and returns its identity."""
+        if ready.watcher is None:
+            return None
+        command = "; ".join(one.text for one in ready.commands)
+        found = environment_of_program(self._root, ready.watcher, command)
+        if self._found.environment is None:
+            self._found.environment = found
+        return found.get("snapshot")
 
     def _taken(self, ready: _Ready, outcomes: Sequence[CommandOutcome]) -> RepeatedRun:
         """Measures what a run has written, and puts it away."""
@@ -167,6 +188,7 @@ class _Repeater:
             output_tail=last.output_tail,
         )
         is_first = not self._found.runs
+        record = replace(record, snapshot=self._kept(ready))
         places = self._folders.take(number, ready.checks)
         if last.exit_code != 0:
             if is_first:

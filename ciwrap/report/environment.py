@@ -1,4 +1,8 @@
-"""What the golden was made with beside what the run ran with: the most frequent cause of all."""
+"""What the golden was made with beside what the run ran with: a difference often, a cause at times.
+
+Differences come in the order of how often they change numbers, each with the command that would
+prove that it does; what is equal follows.
+"""
 
 from __future__ import annotations
 
@@ -7,94 +11,160 @@ from typing import TYPE_CHECKING
 
 from ciwrap.report.findings import check_title
 from ciwrap.report.text import plural, safe_name
+from ciwrap.snapshot.difference import compare_summaries, words_of_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from ciwrap.model import RunResult
+    from ciwrap.model import CheckResult, EnvironmentDifference, RunResult
 
 _MOST_TABLES = 8
-# They tell of the change itself, not of the machine it ran on.
-_EXPECTED_TO_DIFFER = frozenset({"git_commit", "ciwrap"})
+MOST_DIFFERENCES = 40
 _NAMES = {
     "cpu": "CPU",
     "cpu_count": "CPUs that may be used",
+    "cpu_flags": "CPU flags",
     "os": "operating system",
     "kernel": "kernel",
     "machine": "architecture",
     "python": "Python",
     "numpy": "NumPy",
     "git_commit": "git commit",
+    "blas": "BLAS and LAPACK",
+    "blas_architecture": "BLAS kernels for",
+    "libm": "libm",
+    "compiler_runtime": "compiler runtime",
+    "mpi": "MPI",
+    "cuda": "CUDA",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
+    """One fact of both sides. kind: what it is, for those that differ. prove: the command that
+    would show whether it changes the numbers.
+    """
+
     key: str
     golden: str
     run: str
-    differs: bool
-    is_expected: bool = False
+    kind: str = ""
+    prove: str = ""
 
     @property
     def is_marked(self) -> bool:
-        return self.differs and not self.is_expected
+        return bool(self.kind)
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """One table. title: the checks it is of, where there are several tables."""
+    """One table. title: the checks it is of, where there are several tables. differences: ranked.
+    more: how many of them are not shown. rows: what the summaries say, beside one another.
+    """
 
     title: str
+    differences: tuple[Fact, ...]
+    more: int
     rows: tuple[Fact, ...]
     note: str = ""
 
 
 def environments_of(run: RunResult) -> tuple[Environment, ...]:
     """A table for each pair of golden and run environments among the checks."""
-    pairs: dict[tuple[tuple[tuple[str, str], ...], ...], list[str]] = {}
+    pairs: dict[tuple[tuple[tuple[str, str], ...], ...], list[CheckResult]] = {}
     for check in run.checks:
         ours = tuple(sorted(check.golden_environment.items()))
         theirs = tuple(sorted((check.environment or run.environment).items()))
         if ours or theirs:
-            pairs.setdefault((ours, theirs), []).append(check_title(check))
+            pairs.setdefault((ours, theirs), []).append(check)
+    tables = [
+        _table(dict(ours), dict(theirs), checks, is_only=len(pairs) == 1)
+        for (ours, theirs), checks in list(pairs.items())[:_MOST_TABLES]
+    ]
     if not pairs and run.environment:
-        pairs[((), tuple(sorted(run.environment.items())))] = []
-    tables = []
-    for (ours, theirs), names in list(pairs.items())[:_MOST_TABLES]:
-        title = ""
-        if len(pairs) > 1:
-            title = safe_name(names[0], 80)
-            if len(names) > 1:
-                title += f" and {plural(len(names) - 1, 'other check')}"
-        note = "" if ours else "It is not recorded what the golden side was made with."
-        tables.append(Environment(title, _facts(dict(ours), dict(theirs)), note))
+        tables.append(_table({}, run.environment, [], is_only=True))
     return tuple(tables)
 
 
-def _facts(golden: Mapping[str, str], run: Mapping[str, str]) -> tuple[Fact, ...]:
-    keys = [*golden, *(key for key in run if key not in golden)]
-    order = list(_NAMES)
-    keys.sort(key=lambda key: (order.index(key) if key in order else len(order), key))
-    facts = [
-        Fact(
-            key=safe_name(_NAMES.get(key, key), 80),
-            golden=safe_name(golden.get(key, "not set" if golden else "not recorded"), 200),
-            run=safe_name(run.get(key, "not set" if run else "not recorded"), 200),
-            differs=bool(golden) and bool(run) and golden.get(key) != run.get(key),
-            is_expected=key in _EXPECTED_TO_DIFFER,
-        )
-        for key in keys
-    ]
-    return tuple(sorted(facts, key=lambda fact: not fact.is_marked))
+def differences_of(check: CheckResult, run: RunResult) -> tuple[EnvironmentDifference, ...]:
+    """The differences that a result tells of; of a document that has none, what its facts say."""
+    return check.environment_differences or compare_summaries(
+        check.golden_environment, check.environment or run.environment
+    )
+
+
+def worst_differences(run: RunResult) -> tuple[EnvironmentDifference, ...]:
+    """The differences of all checks that do not match, each once, in their order."""
+    from ciwrap.snapshot.difference import ranked
+
+    found = {
+        (one.kind, one.name): one
+        for check in run.checks
+        if check.verdict.severity
+        for one in differences_of(check, run)
+    }
+    return ranked(found.values())
+
+
+def difference_line(one: EnvironmentDifference) -> str:
+    """`OMP_NUM_THREADS differs: golden 1, this run 8 (thread settings)`."""
+    name = safe_name(_NAMES.get(one.name, one.name), 80)
+    sides = f"golden {safe_name(one.golden, 90)}, this run {safe_name(one.run, 90)}"
+    return f"{name} differs: {sides} ({words_of_kind(one.kind)})"
 
 
 def differing_keys(environments: Sequence[Environment]) -> tuple[str, ...]:
-    """What is not as it was, the commit apart."""
-    found = {
-        fact.key: None
-        for environment in environments
-        for fact in environment.rows
-        if fact.is_marked
-    }
-    return tuple(found)
+    """What is not as it was, the commit apart; the likeliest to change numbers first."""
+    return tuple(dict.fromkeys(fact.key for table in environments for fact in table.differences))
+
+
+def _table(
+    golden: Mapping[str, str],
+    run: Mapping[str, str],
+    checks: Sequence[CheckResult],
+    *,
+    is_only: bool,
+) -> Environment:
+    title = ""
+    if not is_only and checks:
+        title = safe_name(check_title(checks[0]), 80)
+        if len(checks) > 1:
+            title += f" and {plural(len(checks) - 1, 'other check')}"
+    told = checks[0].environment_differences if checks else ()
+    found = _facts(told or compare_summaries(golden, run))
+    note = "" if golden else "It is not recorded what the golden side was made with."
+    return Environment(
+        title,
+        found[:MOST_DIFFERENCES],
+        max(0, len(found) - MOST_DIFFERENCES),
+        _rows(golden, run),
+        note,
+    )
+
+
+def _facts(differences: Iterable[EnvironmentDifference]) -> tuple[Fact, ...]:
+    return tuple(
+        Fact(
+            safe_name(_NAMES.get(one.name, one.name), 80),
+            safe_name(one.golden, 200),
+            safe_name(one.run, 200),
+            words_of_kind(one.kind),
+            safe_name(one.prove or "", 200),
+        )
+        for one in differences
+    )
+
+
+def _rows(golden: Mapping[str, str], run: Mapping[str, str]) -> tuple[Fact, ...]:
+    """All that the summaries say, in the order of `_NAMES`, then by name."""
+    keys = [*golden, *(key for key in run if key not in golden)]
+    order = list(_NAMES)
+    keys.sort(key=lambda key: (order.index(key) if key in order else len(order), key))
+    return tuple(
+        Fact(
+            safe_name(_NAMES.get(key, key), 80),
+            safe_name(golden.get(key, "not set" if golden else "not recorded"), 200),
+            safe_name(run.get(key, "not set" if run else "not recorded"), 200),
+        )
+        for key in keys
+    )

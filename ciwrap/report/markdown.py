@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ciwrap.model import MessageLevel, Verdict
 from ciwrap.report import findings
 from ciwrap.report.ensemble_words import other_messages
-from ciwrap.report.environment import differing_keys, environments_of
+from ciwrap.report.environment import difference_line, worst_differences
 from ciwrap.report.paths import portable
 from ciwrap.report.text import capital, grouped_number, percent_text, plural, safe_name
 from ciwrap.report.view import groups_of, where_words
@@ -33,6 +33,7 @@ _MARKS = {
     Verdict.CONSISTENT: _GOOD,
     Verdict.INCONSISTENT: _BAD,
 }
+MOST_DIFFERENCES = 8
 # Whatever Markdown or HTML could take for its own, a link or a mention.
 # What Markdown could take for its own, and what GitHub makes links and mentions of.
 _SPECIAL = re.compile(r"(?i)://|www(?=\.)|[\\`*_{}\[\]<>#|~&$^!@]")
@@ -64,10 +65,7 @@ def render_markdown(run: RunResult) -> str:
         lines += [f"{plural(len(run.checks), 'check')}; variables: {said}.", ""]
     lines += [f"{capital(run.coverage.text)}.", ""]
     lines += _messages(run)
-    keys = differing_keys(environments_of(run))
-    if keys and not run.verdict.is_good:
-        names = ", ".join(escaped(key, 60) for key in keys[:12])
-        lines += [f"The environment is not that of the golden: {names}.", ""]
+    lines += _environment(run)
     lines += _groups(run)
     lines += _checks(run)
     accept = accept_command(run)
@@ -96,6 +94,20 @@ def _messages(run: RunResult) -> list[str]:
     if len(found) > len(lines):
         lines.append(f"- ... and {len(found) - len(lines)} more")
     return [*lines, ""] if lines else []
+
+
+def _environment(run: RunResult) -> list[str]:
+    """What differs from the golden's environment; nothing where all matches."""
+    found = worst_differences(run)
+    if not found:
+        return []
+    lines = ["The environment is not that of the golden:", ""]
+    for one in found[:MOST_DIFFERENCES]:
+        prove = f"; to prove that it matters: {escaped(one.prove)}" if one.prove else ""
+        lines.append(f"- {escaped(difference_line(one), 300)}{prove}")
+    if len(found) > MOST_DIFFERENCES:
+        lines.append(f"- ... and {len(found) - MOST_DIFFERENCES} more")
+    return [*lines, ""]
 
 
 def _groups(run: RunResult) -> list[str]:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ciwrap.model import CheckResult, MessageLevel, RunResult, VariableResult, Verdict
+from ciwrap.report.environment import difference_line, worst_differences
 from ciwrap.report.history_terminal import differing_lines, is_over_checkpoints
 from ciwrap.report.text import (
     bytes_text,
@@ -56,6 +57,7 @@ _LEVEL_STYLES = {
 }
 _TAIL_LINES = 10
 _MOST_NAMES = 4
+_MOST_DIFFERENCES = 4
 
 
 def make_console(stream: IO[str], *, color: bool | None = None) -> Console:
@@ -93,9 +95,29 @@ def render(
             console.print(_check_head(check))
         _render_check(check, console, limit, verbose, sides_of(check))
     if result.verdict is not Verdict.MATCH:
+        _render_environment(result, console, verbose=verbose)
         _render_hint(result, console)
     if verbose:
         console.print(Text(f"took {seconds_text(result.seconds)}", style="dim"))
+
+
+def _render_environment(result: RunResult, console: Console, *, verbose: bool) -> None:
+    """What differs from the golden's environment, the likeliest to change numbers first."""
+    found = worst_differences(result)
+    if not found:
+        return
+    console.print(Text("  the environment is not that of the golden:"))
+    shown = found if verbose else found[:_MOST_DIFFERENCES]
+    for one in shown:
+        console.print(Text(f"    {difference_line(one)}"))
+    if len(found) > len(shown):
+        rest = (
+            f"    ... and {len(found) - len(shown)} more (--verbose, --json or --report show all)"
+        )
+        console.print(Text(rest))
+    if found[0].prove is not None:
+        prove = f"    to prove that {safe_name(found[0].name)} matters: {safe_text(found[0].prove)}"
+        console.print(Text(prove, style="dim"))
 
 
 def _render_hint(result: RunResult, console: Console) -> None:

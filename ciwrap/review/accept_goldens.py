@@ -10,7 +10,8 @@ from ciwrap.review.capture_change import capture_change
 from ciwrap.review.golden_change import GoldenChange, demand_reason
 from ciwrap.review.pending_artifact import refuse_wider
 from ciwrap.review.pending_change import accept, look_at
-from ciwrap.review.write_change import origin_here, write_change
+from ciwrap.review.write_change import origin_of, write_change
+from ciwrap.snapshot.runs import copy_to_goldens
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
@@ -44,11 +45,11 @@ def accept_outputs(
         ]
         if not dry_run:
             demand_reason(changes, reason)
-            wanted = [change for change in changes if change.needs_writing]
-            origin = origin_here(project.root) if wanted else None
-            for change in wanted:
-                assert origin is not None
-                write_change(change, project.store, reason, origin)
+            for check, change in zip(project.checks, changes, strict=True):
+                if change.needs_writing:
+                    origin = origin_of(check, project.root)
+                    copy_to_goldens(project.root, project.golden_dir, origin.environment)
+                    write_change(change, project.store, reason, origin)
     return changes
 
 

@@ -8,7 +8,7 @@ from ciwrap.errors import CiwrapError, LockBusyError, WriteFailedError
 from ciwrap.golden.places import Place
 from ciwrap.review.capture_change import capture_change
 from ciwrap.review.pending_goldens import pending_origin
-from ciwrap.review.write_change import origin_here
+from ciwrap.review.write_change import origin_of
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ def keep_unmatched(
     waited of them is gone. Raises WriteFailedError, LockBusyError.
     """
     problems: dict[str, str] = {}
-    origin = None
     for check in checks:
         place = Place("", check.name)
         document = documents.get(check.name)
@@ -50,8 +49,7 @@ def keep_unmatched(
             pending.discard(place)
             problems[check.name] = str(error)
             continue
-        origin = origin or origin_here(check.root)
-        keep(change, place, pending, origin, document)
+        keep(change, place, pending, origin_of(check, check.root), document)
     return problems
 
 

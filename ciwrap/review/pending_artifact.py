@@ -16,9 +16,9 @@ from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING
 
 from ciwrap import archive
-from ciwrap.environment import DIRTY, git_commit
 from ciwrap.errors import ArtifactError, PendingConflictError
 from ciwrap.golden.paths import BINARY_SUFFIX, MANIFEST_SUFFIX
+from ciwrap.repository import DIRTY, git_commit
 from ciwrap.review.pending_goldens import RESULT_SUFFIX, PendingGoldens
 from ciwrap.review.pending_index import INDEX_NAME
 

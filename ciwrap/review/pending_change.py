@@ -11,10 +11,10 @@ from msgspec import structs
 from ciwrap.arrays.values import ArrayValues
 from ciwrap.compare.judge import check_golden
 from ciwrap.documents import DocumentError
-from ciwrap.environment import git_user
 from ciwrap.errors import PendingConflictError, UsageError
 from ciwrap.readers.base import as_elements
 from ciwrap.report.document import from_document
+from ciwrap.repository import git_user
 from ciwrap.review.golden_change import GoldenChange, OldGolden, Status
 from ciwrap.review.write_change import Origin, write_change
 

@@ -6,8 +6,8 @@ import json
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from ciwrap.environment import git_user
 from ciwrap.errors import PendingConflictError, WriteFailedError
+from ciwrap.repository import git_user
 
 if TYPE_CHECKING:
     from ciwrap.review.pending_goldens import PendingGolden

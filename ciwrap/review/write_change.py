@@ -6,13 +6,17 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from ciwrap.environment import describe_environment, git_commit, git_user
+from ciwrap.compare.check import files_of
 from ciwrap.golden.manifest import Acceptance, BinaryFile, Manifest, rows_of
+from ciwrap.repository import git_commit, git_user
+from ciwrap.snapshot.describe import describe_environment
+from ciwrap.snapshot.runs import environment_of_outputs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from ciwrap.config import Check
     from ciwrap.golden.store import GoldenStore, StoredGolden
     from ciwrap.review.golden_change import GoldenChange
 
@@ -28,9 +32,21 @@ class Origin:
     who: str
 
 
-def origin_here(folder: Path) -> Origin:
-    """The origin of outputs that were made here and now. folder: within the repository."""
-    return Origin(git_commit(folder), describe_environment(folder), git_user(folder))
+def origin_here(folder: Path, environment: Mapping[str, str] | None = None) -> Origin:
+    """The origin of outputs that were made here and now. folder: within the repository.
+
+    environment: what they were made with, where that is known; else it is what is here.
+    """
+    known = describe_environment(folder) if environment is None else environment
+    return Origin(git_commit(folder), known, git_user(folder))
+
+
+def origin_of(check: Check, root: Path) -> Origin:
+    """The origin of a check's outputs: what `ciwrap run` made them with, if nothing has written
+    them since. root: the project's folder, where runs leave their snapshots.
+    """
+    known = environment_of_outputs(root, check.name, files_of(check))
+    return origin_here(root, known)
 
 
 def write_change(

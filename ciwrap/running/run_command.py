@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ciwrap.config import CommandSettings
+    from ciwrap.snapshot.program import ProgramWatcher
 
 _TAIL_BYTES = 4000
 _GRACE_SECONDS = 5.0
@@ -28,15 +29,20 @@ _LOOK_SECONDS = 0.2
 
 
 def run_command(
-    settings: CommandSettings, *, is_shown: bool = True, stop: threading.Event | None = None
+    settings: CommandSettings,
+    *,
+    is_shown: bool = True,
+    stop: threading.Event | None = None,
+    watcher: ProgramWatcher | None = None,
 ) -> CommandOutcome:
     """Runs a command to its end or its time limit, and tells what happened.
 
     is_shown: whether its output goes to stderr as it comes; the end of it is in the outcome in any
     case. stop: ends the command once it is set, for those who run several in threads, where Ctrl-C
-    does not arrive; the exit code is None then. On Ctrl-C the command and its children are ended,
-    too. Raises KeyboardInterrupt then, and UsageError for cores that this machine does not give: a
-    command that cannot be started has the exit code None and says why in its output_tail.
+    does not arrive; the exit code is None then. watcher: looks at what the command's processes have
+    loaded. On Ctrl-C the command and its children are ended, too. Raises KeyboardInterrupt then,
+    and UsageError for cores that this machine does not give: a command that cannot be started has
+    the exit code None and says why in its output_tail.
     """
     started = time.perf_counter()
     try:
@@ -63,7 +69,8 @@ def run_command(
     )
     reader.start()
     try:
-        timed_out = not _wait(process, settings.timeout_seconds, stop)
+        with _watching(watcher, process.pid, settings):
+            timed_out = not _wait(process, settings.timeout_seconds, stop)
     except BaseException:
         _end(process)
         raise
@@ -80,6 +87,14 @@ def run_command(
         timed_out=timed_out,
         output_tail=bytes(tail).decode("utf-8", "replace"),
     )
+
+
+def _watching(
+    watcher: ProgramWatcher | None, pid: int, settings: CommandSettings
+) -> contextlib.AbstractContextManager[object]:
+    if watcher is None:
+        return contextlib.nullcontext()
+    return watcher.watch(pid, has_shell=isinstance(settings.words, str))
 
 
 def _wait(

@@ -5,9 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from ciwrap.compare.check import outputs_of
-from ciwrap.compare.ensemble_runs import each_run
-from ciwrap.errors import NotComparableError
+from ciwrap.compare.check import files_of
 from ciwrap.model import Message, MessageLevel
 
 if TYPE_CHECKING:
@@ -35,7 +33,7 @@ class Stamps:
         self._before: dict[Path, _Stamp] = {}
         youngest = 0.0
         for check in checks:
-            for path in _files_of(check):
+            for path in files_of(check):
                 status = path.stat()
                 self._before[path] = _stamp(status)
                 youngest = max(youngest, status.st_mtime, status.st_ctime)
@@ -45,7 +43,7 @@ class Stamps:
 
     def stale_files(self, check: Check) -> list[Path]:
         """The outputs of a check that were there before and have not been written since."""
-        return [path for path in _files_of(check) if self._before.get(path) == _stamp(path.stat())]
+        return [path for path in files_of(check) if self._before.get(path) == _stamp(path.stat())]
 
     def stale_messages(self, check: Check) -> tuple[Message, ...]:
         """An error for each output of a check that was there before and has not been written
@@ -71,15 +69,3 @@ class Stamps:
 
 def _stamp(status: os.stat_result) -> _Stamp:
     return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
-
-
-def _files_of(check: Check) -> list[Path]:
-    """A check's files as far as they are there; what is missing is told of when it is checked."""
-    return [path for run in each_run(check) for path in _files_of_run(run) if path.exists()]
-
-
-def _files_of_run(check: Check) -> list[Path]:
-    try:
-        return [file.path for file in outputs_of(check).files]
-    except NotComparableError:
-        return []

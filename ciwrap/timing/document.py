@@ -33,7 +33,8 @@ class TimedSide(msgspec.Struct, frozen=True):
     """One of the two sides.
 
     seconds: of each pair's run, in order; of the slowest run where several took place at once.
-    revision: which one of the repository it is. commit: its full name.
+    revision: which one of the repository it is. commit: its full name. snapshot: the identity of
+    the snapshot of its environment in the first warm-up run, where one is kept.
     """
 
     name: Literal["A", "B"]
@@ -43,6 +44,7 @@ class TimedSide(msgspec.Struct, frozen=True):
     revision: str | None = None
     commit: str | None = None
     together: Together | None = None
+    snapshot: str | None = None
 
 
 class TimingDocument(msgspec.Struct, frozen=True):
@@ -68,8 +70,13 @@ class TimingDocument(msgspec.Struct, frozen=True):
     load: float | None = None
 
 
-def timed_side(side: Side, times: tuple[Members, ...], seed: int) -> TimedSide:
-    """A side and what its times say. Raises NotAvailableError without SciPy."""
+def timed_side(
+    side: Side, times: tuple[Members, ...], seed: int, snapshot: str | None = None
+) -> TimedSide:
+    """A side and what its times say. snapshot: of its environment.
+
+    Raises NotAvailableError without SciPy.
+    """
     seconds = tuple(makespan(members) for members in times)
     return TimedSide(
         name="A" if side.name == "A" else "B",
@@ -79,6 +86,7 @@ def timed_side(side: Side, times: tuple[Members, ...], seed: int) -> TimedSide:
         revision=side.revision,
         commit=side.commit,
         together=_together(times) if len(times[0]) > 1 else None,
+        snapshot=snapshot,
     )
 
 
@@ -108,10 +116,11 @@ def timing_document(
     started_at: str,
     seconds: float,
     load: float | None,
+    snapshots: tuple[str | None, str | None] = (None, None),
 ) -> TimingDocument:
     """The record of times that were taken."""
-    a = timed_side(sides[0], taken.a, seed)
-    b = timed_side(sides[1], taken.b, seed)
+    a = timed_side(sides[0], taken.a, seed, snapshots[0])
+    b = timed_side(sides[1], taken.b, seed, snapshots[1])
     comparison = compare_pairs(a.seconds, b.seconds, margin=margin, confidence=confidence)
     is_slower = comparison.verdict is TimingVerdict.CHANGED and comparison.change > 0
     return TimingDocument(

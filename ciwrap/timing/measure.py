@@ -12,10 +12,11 @@ from ciwrap.timing.order import pair_order
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ciwrap.config import CommandSettings
     from ciwrap.model import CommandOutcome
+    from ciwrap.snapshot.program import ProgramWatcher
 
 _MOST_SAID = 200
 
@@ -53,15 +54,18 @@ def take_times(
     seed: int,
     size: int = 1,
     tell: Callable[[str], None],
+    watchers: Sequence[ProgramWatcher | None] = (None, None),
 ) -> Taken:
     """Runs both sides in pairs, in random order within each.
 
     warm_up: runs of either side that come first and do not count. size: how many of a side run at
-    once. tell: gets a line for each pair. Raises CommandFailedError for the first run that fails.
+    once. tell: gets a line for each pair. watchers: look at what each side has loaded, in the first
+    warm-up run, since a run that is timed is to be left alone. Raises CommandFailedError for the
+    first run that fails.
     """
     for number in range(warm_up):
-        for side in sides:
-            _run(side, size, f"warm-up run {number + 1}")
+        for side, watcher in zip(sides, watchers, strict=True):
+            _run(side, size, f"warm-up run {number + 1}", None if number else watcher)
     order = pair_order(pairs, seed)
     times: dict[str, list[Members]] = {side.name: [] for side in sides}
     for number, a_first in enumerate(order, start=1):
@@ -73,9 +77,9 @@ def take_times(
     return Taken(a, b, order)
 
 
-def _run(side: Side, size: int, which: str) -> Members:
+def _run(side: Side, size: int, which: str, watcher: ProgramWatcher | None = None) -> Members:
     def once(stop: threading.Event | None) -> CommandOutcome:
-        return run_command(side.command, is_shown=False, stop=stop)
+        return run_command(side.command, is_shown=False, stop=stop, watcher=watcher)
 
     outcomes = together([once] * size)
     for outcome in outcomes:

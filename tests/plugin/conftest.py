@@ -100,11 +100,11 @@ class Suite:
         )
 
     def files(self, folder: str) -> dict[str, bytes]:
-        """All files below a folder, and what is in them."""
+        """All files below a folder, and what is in them; but for snapshots of environments."""
         return {
             path.relative_to(self.root / folder).as_posix(): path.read_bytes()
             for path in sorted((self.root / folder).rglob("*"))
-            if path.is_file() and "__pycache__" not in path.parts
+            if path.is_file() and not {"__pycache__", "snapshots", ".snapshots"} & {*path.parts}
         }
 
     def goldens(self) -> list[str]:

@@ -15,7 +15,6 @@ import pytest
 
 from ciwrap import _core
 from ciwrap.arrays.values import ArrayValues
-from ciwrap.environment import describe_environment
 from ciwrap.errors import (
     CorruptGoldenError,
     FileLimitError,
@@ -34,6 +33,7 @@ from ciwrap.golden.paths import LOCK_NAME
 from ciwrap.golden.show import golden_lines, shown_variables
 from ciwrap.golden.store import GoldenStore
 from ciwrap.model import ErrorBound, EvidencePolicy, VariableId, VariableSettings
+from ciwrap.snapshot.describe import describe_environment
 from ciwrap.trees.bounds import describe_bound, suspect_is_proof
 
 if TYPE_CHECKING:

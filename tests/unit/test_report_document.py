@@ -19,6 +19,7 @@ from ciwrap.model import (
     CommandOutcome,
     Details,
     DifferingElement,
+    EnvironmentDifference,
     ErrorBound,
     Evidence,
     Message,
@@ -169,6 +170,7 @@ def full_result() -> RunResult:
         label="linux",
         golden_environment={"cpu": "other"},
         environment={"cpu": "some"},
+        environment_differences=(EnvironmentDifference("cpu", "cpu", "other", "some", "do it"),),
     )
     return RunResult(
         Verdict.NOT_COMPARABLE,

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from git_repository import GitRepository
 
-from ciwrap.environment import git_commit
 from ciwrap.errors import RepositoryError, UsageError
-from ciwrap.repository import Repository
+from ciwrap.repository import Repository, git_commit
 from ciwrap.worktrees import revision_folder
 
 if TYPE_CHECKING:

@@ -1,0 +1,204 @@
+"""What the processes of a command have mapped, seen by looking at them while they run."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ciwrap.snapshot.kinds import kind_of_variable
+from ciwrap.snapshot.maps import MappedFile, mapped_files
+from ciwrap.snapshot.objects import look_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_FIRST_SECONDS = 0.025
+# Looks come rarer the longer a command runs, but never later than a tenth of its time so far.
+_EARLY_SECONDS = 0.4
+_MOST_SECONDS = 5.0
+_SHARE = 0.1
+_MOST_PROCESSES = 512
+_MOST_BYTES = 4 << 20
+
+
+@dataclass(slots=True)
+class SeenProgram:
+    """What was seen of the processes of a command.
+
+    files: mapped executable, with what tells that they are still the same. variables: the values
+    that processes had, for each name of the allow-list.
+    """
+
+    files: dict[MappedFile, tuple[str, int, int, int, int]] = field(default_factory=dict)
+    variables: dict[str, set[str]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Process:
+    """What was seen of one process. program: the file that it runs."""
+
+    program: MappedFile | None = None
+    text: bytes = b""
+    files: dict[MappedFile, tuple[str, int, int, int, int]] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
+
+
+class ProgramWatcher:
+    """Looks at the process trees of commands, at 0.025, 0.075, 0.175, 0.375 ... s, then rarer.
+
+    Processes and libraries that live shorter than that may be missed: what is told is what was
+    seen. One watcher may watch several commands, also at the same time. is_thorough: looks all the
+    time, for whoever does not care what that costs the command.
+    """
+
+    def __init__(self, *, is_thorough: bool = False) -> None:
+        self.is_thorough = is_thorough
+        self._lock = threading.Lock()
+        self._processes: dict[tuple[int, int], _Process] = {}
+        self._shells: dict[int, tuple[str, int] | None] = {}
+
+    @property
+    def seen(self) -> SeenProgram:
+        """What was seen so far, of all processes together."""
+        found = SeenProgram()
+        with self._lock:
+            for (pid, _), process in self._processes.items():
+                program = process.program
+                if program and (program.path, program.inode) == self._shells.get(pid):
+                    continue  # the shell that starts a command is no part of it
+                found.files.update(process.files)
+                for name, value in process.variables.items():
+                    found.variables.setdefault(name, set()).add(value)
+        return found
+
+    def watch(self, pid: int, *, has_shell: bool = False) -> Watch:
+        """Watches a command, as long as the context lasts. pid: leader of a session of its own.
+        has_shell: whether that is the shell that runs the command.
+        """
+        if has_shell:
+            self._shells[pid] = _mapped_at(Path(os.path.realpath("/bin/sh")))
+        return Watch(self, pid)
+
+    def look(self, pid: int) -> None:
+        """Looks once at a process and all that belong to it."""
+        with self._lock:
+            for member in members_of(pid):
+                self._look_at(member)
+
+    def _look_at(self, member: tuple[int, int]) -> None:
+        pid = member[0]
+        text = _read(f"/proc/{pid}/maps")
+        process = self._processes.get(member, _Process())
+        mapped = [] if not text or process.text == text else mapped_files(text)
+        if not mapped:
+            return
+        if mapped[0] != process.program:
+            # A shell or a launcher that has become another program is part of it no longer.
+            process = _Process(mapped[0])
+            process.variables = dict(_variables(_read(f"/proc/{pid}/environ")))
+        process.text = text
+        new = [file for file in mapped if file not in process.files]
+        process.files.update(look_at(new, root=f"/proc/{pid}/root"))
+        self._processes[member] = process
+
+
+class Watch:
+    """Watching one command, in a thread of its own."""
+
+    def __init__(self, watcher: ProgramWatcher, pid: int) -> None:
+        self._watcher, self._pid = watcher, pid
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        begun = time.monotonic()
+        pause = _FIRST_SECONDS
+        while not self._ended.wait(pause):
+            self._watcher.look(self._pid)
+            if not self._watcher.is_thorough:
+                early = min(2 * pause, _EARLY_SECONDS)
+                pause = min(max(early, _SHARE * (time.monotonic() - begun)), _MOST_SECONDS)
+
+
+def members_of(leader: int) -> list[tuple[int, int]]:
+    """The process, its descendants and all others of its session; each with its start time.
+
+    Descendants alone would miss those whose parent has ended, and the session those that have
+    made one of their own, as launchers of MPI do.
+    """
+    parents: dict[int, tuple[int, int, int]] = {}
+    for pid in _all_processes():
+        stat = parse_stat(_read(f"/proc/{pid}/stat"))
+        if stat is not None:
+            parents[pid] = stat
+    found = {pid for pid, (_, session, _) in parents.items() if session == leader}
+    found.add(leader)
+    is_new = True
+    while is_new:
+        more = {pid for pid, (parent, _, _) in parents.items() if parent in found} - found
+        found |= more
+        is_new = bool(more)
+    return [(pid, parents[pid][2]) for pid in sorted(found) if pid in parents][:_MOST_PROCESSES]
+
+
+def parse_stat(data: bytes) -> tuple[int, int, int] | None:
+    """Parent, session and start time of /proc/PID/stat; None for what is no such line.
+
+    The name in it may hold anything, brackets and line breaks too. The format: proc_pid_stat(5).
+    """
+    words = data.rpartition(b")")[2].split()
+    if len(words) < 20 or not all(word.isdigit() for word in (words[1], words[3], words[19])):
+        return None
+    return int(words[1]), int(words[3]), int(words[19])
+
+
+def _mapped_at(path: Path) -> tuple[str, int] | None:
+    """What tells a file as one that is mapped."""
+    try:
+        return str(path), path.stat().st_ino
+    except OSError:
+        return None
+
+
+def own_program() -> SeenProgram:
+    """What this very process has mapped; variables are those of the process."""
+    files = look_at(mapped_files(_read("/proc/self/maps")))
+    kept = {name: {value} for name, value in os.environ.items() if kind_of_variable(name)}
+    return SeenProgram(files, kept)
+
+
+def _variables(block: bytes) -> Iterator[tuple[str, str]]:
+    """Those variables of a process that are of the allow-list."""
+    for entry in block.split(b"\0"):
+        name, is_set, value = entry.partition(b"=")
+        text = name.decode("utf-8", "replace")
+        if is_set and kind_of_variable(text) is not None:
+            yield text, value.decode("utf-8", "replace")
+
+
+def _all_processes() -> Iterable[int]:
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
+    except OSError:
+        return []
+
+
+def _read(path: str) -> bytes:
+    """What the kernel says; nothing of a process that is gone, or not ours."""
+    try:
+        with open(path, "rb") as stream:  # noqa: PTH123
+            return stream.read(_MOST_BYTES)
+    except OSError:
+        return b""

@@ -1,0 +1,394 @@
+"""Snapshots: what differs first, what nobody may see, and what comes back from the disk."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+from snapshots import OBJECTS, loaded, snapshot
+
+from ciwrap.errors import CorruptFileError, UsageError
+from ciwrap.snapshot.difference import compare_snapshots, compare_summaries, pair_objects
+from ciwrap.snapshot.elf import build_id_of
+from ciwrap.snapshot.kinds import KINDS, kind_of_fact, kind_of_library, kind_of_variable
+from ciwrap.snapshot.lock_files import lock_files_in, pins_of
+from ciwrap.snapshot.private import Cleaner
+from ciwrap.snapshot.program import ProgramWatcher, members_of
+from ciwrap.snapshot.restore import check_objects, not_restorable, recipes
+from ciwrap.snapshot.runs import (
+    copy_to_goldens,
+    environment_of_outputs,
+    keep_snapshot,
+    note_outputs,
+)
+from ciwrap.snapshot.store import SnapshotStore, identity_of, load_snapshot
+
+
+def names(first: object, second: object) -> list[str]:
+    assert isinstance(first, type(snapshot()))
+    assert isinstance(second, type(snapshot()))
+    return [one.name for one in compare_snapshots(first, second)]
+
+
+def test_equal_snapshots_differ_in_nothing() -> None:
+    assert compare_snapshots(snapshot(), snapshot()) == ()
+
+
+def test_what_changes_numbers_most_often_comes_first() -> None:
+    objects = (
+        loaded("/usr/lib/libm.so.6", "maths", "M"),
+        loaded("/usr/lib/libstdc++.so.6", "runtime", "S"),
+        OBJECTS[2],
+        loaded("{packages}/numpy/_core.so", "object", "C"),
+    )
+    other = snapshot(
+        objects=objects,
+        machine={"cpu": "CPU A", "cpu_flags": "avx", "kernel": "Linux 7", "os": "Debian 12"},
+        variables={"OMP_NUM_THREADS": "8", "LANG": "C"},
+        packages={"numpy": "2.1.0", "scipy": "1.14.1"},
+    )
+    found = compare_snapshots(snapshot(), other)
+    assert [one.name for one in found] == [
+        *("libm.so.6", "cpu_flags", "OMP_NUM_THREADS", "libstdc++.so.6", "_core.so", "scipy"),
+        "kernel",
+    ]
+    assert [one.kind for one in found] == [
+        *("maths", "cpu", "threads", "runtime", "object", "package", "kernel")
+    ]
+    assert list(KINDS)[:4] == ["maths", "cpu", "threads", "runtime"]
+
+
+@pytest.mark.parametrize(
+    ("variables", "prove"),
+    [
+        ({"OMP_NUM_THREADS": "8", "LANG": "C"}, "ciwrap repeat --vary OMP_NUM_THREADS=1,8"),
+        ({"LANG": "C"}, "OMP_NUM_THREADS set in one level of FACTOR"),
+    ],
+)
+def test_the_command_that_proves_stands_beside(variables: dict[str, str], prove: str) -> None:
+    (found,) = compare_snapshots(snapshot(), snapshot(variables=variables))
+    assert found.golden == "1"
+    assert found.prove is not None
+    assert prove in found.prove
+    assert "because" not in f"{found.prove} {found.run}"
+
+
+def test_objects_of_no_program_are_no_difference() -> None:
+    nothing = snapshot(seen="nothing", objects=())
+    assert compare_snapshots(snapshot(), nothing) == ()
+    fewer = snapshot(objects=OBJECTS[1:])
+    assert names(snapshot(), fewer) == ["libm.so.6"]
+    assert compare_snapshots(snapshot(), fewer)[0].run == "not loaded"
+
+
+def test_a_renamed_library_is_paired_with_what_it_replaces() -> None:
+    new = loaded("{packages}/numpy.libs/libopenblas64_-bbbb.so", "maths", "O")
+    pairs = pair_objects(OBJECTS, (*OBJECTS[:2], OBJECTS[3], new))
+    assert (OBJECTS[2], new) in pairs
+    assert all(None not in pair for pair in pairs)
+
+
+def test_a_moved_library_is_the_same_build() -> None:
+    moved = structs.replace(OBJECTS[0], path="/opt/lib/libm.so.6")
+    assert compare_snapshots(snapshot(), snapshot(objects=(moved, *OBJECTS[1:]))) == ()
+
+
+def test_builds_without_any_digest_are_never_the_same() -> None:
+    one = structs.replace(OBJECTS[0], build_id=None)
+    assert not one.same_bits(one)
+    hashed = structs.replace(OBJECTS[0], sha256="00" * 32)
+    assert not hashed.same_bits(structs.replace(hashed, sha256="11" * 32))
+
+
+def test_summaries_tell_what_both_sides_looked_for() -> None:
+    old = {
+        "cpu": "a",
+        "kernel": "Linux 6",
+        "git_commit": "1",
+        "kokkos": "4",
+        "python": "CPython 3.11",
+    }
+    new = {"cpu": "b", "kernel": "Linux 7", "git_commit": "2", "kokkos": "5", "libm": "libm.so.6"}
+    new |= {"python": "CPython 3.11.7", "OMP_NUM_THREADS": "4"}
+    found = compare_summaries(old, new)
+    assert [one.name for one in found] == ["cpu", "OMP_NUM_THREADS", "kernel"]
+    assert found[1].golden == "not set"
+    assert compare_summaries({}, new) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("libm.so.6", "maths"),
+        ("libm-2.31.so", "maths"),
+        ("libscipy_openblas64_-fdde5778.so", "maths"),
+        ("libmkl_avx512.so.2", "maths"),
+        ("libgomp-e985bcbb.so.1.0.0", "runtime"),
+        ("libmpi.so.12.4.1", "mpi"),
+        ("libcudart.so.12", "gpu"),
+        ("libmpfr.so.6", "object"),
+        ("libmagic.so.1", "object"),
+        ("_fblas.cpython-311-x86_64-linux-gnu.so", "object"),
+        ("m", "object"),
+    ],
+)
+def test_libraries_are_known_by_their_names(name: str, kind: str) -> None:
+    assert kind_of_library(name) == kind
+
+
+def test_no_variable_is_read_that_is_not_on_the_list() -> None:
+    assert kind_of_variable("OMP_NUM_THREADS") == "threads"
+    for name in ("OMP_API_TOKEN", "OMPI_MCA_password", "HOME", "AWS_SECRET_ACCESS_KEY", "PATH"):
+        assert kind_of_variable(name) is None
+    assert kind_of_fact("cpu_flags") == "cpu"
+    assert kind_of_fact("kernel") == "kernel"
+
+
+def test_paths_tell_nothing_of_who_ran_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    monkeypatch.setenv("LOGNAME", "ada")
+    cleaner = Cleaner({"MY_TOKEN": "planted-secret"}, root=tmp_path)
+    shown = {
+        "/usr/lib/libm.so.6": "/usr/lib/libm.so.6",
+        "/home/ada/venv/lib/python3.11/site-packages/numpy/x.so": "{packages}/numpy/x.so",
+        "/home/ada/secret-project/build/sim": ".../sim",
+        f"{tmp_path}/build/sim": "./build/sim",
+        "/opt/ada/lib/libx.so": "/opt/(hidden)/lib/libx.so",
+        "/scratch/planted-secret/libx.so": ".../libx.so",
+    }
+    assert {path: cleaner.path(path) for path in shown} == shown
+    spack = "/sw/spack/opt/linux/gcc/openblas-0.3.26-" + "a" * 32 + "/lib/libopenblas.so.0"
+    assert cleaner.path(spack) == f"{{spack}}/{spack.split('/gcc/')[1]}"
+    assert (
+        cleaner.text("run /home/ada/x --key planted-secret by ada")
+        == "run ~/x --key (hidden) by (hidden)"
+    )
+    assert cleaner.paths("/home/ada/lib:/usr/lib:x") == ".../lib:/usr/lib:x"
+
+
+def test_a_snapshot_is_named_by_what_it_holds(tmp_path: Path) -> None:
+    store = SnapshotStore(tmp_path / "s")
+    assert store.newest() is None
+    first, second = store.save(snapshot()), store.save(snapshot(command="b"))
+    assert first != second
+    assert store.save(snapshot()) == first == identity_of(snapshot())
+    assert store.load(first) == store.load(first[:6]) == snapshot()
+    for name, why in (
+        ("abc", "at least 4"),
+        ("g" * 8, "names no"),
+        ("0000" if first[:4] != "0000" else "1111", "no snapshot"),
+    ):
+        with pytest.raises(UsageError, match=why):
+            store.load(name)
+    path = store.path_of(first)
+    other = store.path_of(second)
+    assert path is not None
+    assert other is not None
+    path.write_bytes(other.read_bytes())
+    with pytest.raises(CorruptFileError, match="another snapshot"):
+        store.load(first)
+    path.write_bytes(other.read_bytes()[:-9])
+    with pytest.raises(CorruptFileError, match="no snapshot"):
+        load_snapshot(path)
+
+
+def test_outputs_are_known_until_somebody_writes_them(tmp_path: Path) -> None:
+    output = tmp_path / "x.npy"
+    output.write_text("1")
+    summary = keep_snapshot(SnapshotStore.of_project(tmp_path), snapshot())
+    assert summary["snapshot"] == identity_of(snapshot())
+    assert environment_of_outputs(tmp_path, "mesh", [output]) is None
+    note_outputs(tmp_path, summary, {"mesh": [output]})
+    assert environment_of_outputs(tmp_path, "mesh", [output]) == summary
+    assert environment_of_outputs(tmp_path, "other", [output]) is None
+    copy_to_goldens(tmp_path, tmp_path / "golden", summary)
+    assert SnapshotStore.of_goldens(tmp_path / "golden").load(summary["snapshot"]) == snapshot()
+    output.write_text("22")
+    assert environment_of_outputs(tmp_path, "mesh", [output]) is None
+    # A run whose snapshot could not be kept takes back what an earlier one said.
+    note_outputs(tmp_path, summary, {"mesh": [output]})
+    note_outputs(tmp_path, {}, {"mesh": [output]})
+    assert environment_of_outputs(tmp_path, "mesh", [output]) is None
+    notes = tmp_path / ".ciwrap/snapshots/outputs.json"
+    notes.write_text("{")
+    assert environment_of_outputs(tmp_path, "mesh", [output]) is None
+
+
+def test_no_run_fails_for_want_of_a_snapshot(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / ".ciwrap").write_text("in the way")
+    summary = keep_snapshot(SnapshotStore.of_project(tmp_path), snapshot())
+    assert "snapshot" not in summary
+    assert "no snapshot is kept" in capsys.readouterr().err
+
+
+def test_recipes_say_no_more_than_is_known() -> None:
+    texts = recipes(snapshot())
+    assert "numpy==2.1.0\nscipy==1.14.0\n" in texts["requirements.txt"]
+    assert "Without hashes" in texts["requirements.txt"]
+    assert "export OMP_NUM_THREADS=1\n" in texts["restore.sh"]
+    assert texts["restore.sh"].endswith("python sim.py\n")
+    assert "digest is not known" in texts["Containerfile"]
+    assert "kernel: Linux 6" in texts["NOT-RESTORED.txt"]
+    assert "spack.yaml" not in texts
+    hashed = recipes(snapshot(), hashes={"numpy": ["aa"], "scipy": ["bb"]})["requirements.txt"]
+    assert "numpy==2.1.0 \\\n    --hash=sha256:aa\n" in hashed
+    half = recipes(snapshot(), hashes={"numpy": ["aa"]})["requirements.txt"]
+    assert "--hash" not in half.replace("`ciwrap snapshot restore --hashes`", "")
+    assert "No hash is known of: scipy" in half
+
+
+def test_recipes_name_what_is_missing() -> None:
+    image = "registry/sim@sha256:" + "0" * 64
+    spack = loaded("{spack}/openblas-0.3.26-" + "a" * 32 + "/lib/libopenblas.so", "maths", "o")
+    found = snapshot(
+        container=image,
+        objects=(spack, loaded("./build/sim", "object", "x")),
+        variables={"OMP_NUM_THREADS": "1 | 2"},
+        repository={"commit": "c" * 40, "dirty": "yes"},
+        command="sim --key (hidden)",
+        system_packages={"libc6": "2.36-9"},
+    )
+    texts = recipes(found)
+    assert f"FROM {image}\n" in texts["Containerfile"]
+    assert "libc6=2.36-9" in texts["Containerfile"]
+    assert f"- openblas@0.3.26/{'a' * 32}\n" in texts["spack.yaml"]
+    assert "export OMP_NUM_THREADS" not in texts["restore.sh"]
+    assert texts["restore.sh"].endswith("exit 2\n")
+    said = "\n".join(not_restorable(found))
+    assert "OMP_NUM_THREADS" in said
+    assert "./build/sim" in said
+    assert "changes that were not committed" in said
+
+
+def test_verification_goes_object_by_object() -> None:
+    other = loaded("/usr/lib/libm.so.6", "maths", "M")
+    extra = loaded("/usr/lib/libextra.so", "object", "e")
+    assert check_objects(snapshot(), snapshot()).is_same
+    found = check_objects(snapshot(), snapshot(objects=(other, *OBJECTS[2:], extra)))
+    assert not found.is_same
+    assert found.other == ((OBJECTS[0], other),)
+    assert found.missing == (OBJECTS[1],)
+    assert found.extra == (extra,)
+    empty = snapshot(objects=())
+    assert not check_objects(empty, empty).is_same
+
+
+def test_lock_files_are_hashed_and_read(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("Num_Py==2.1 --hash=sha256:00\n# no\n-e .\nx>=1\n")
+    (tmp_path / "uv.lock").write_text(
+        '[[package]]\nname = "scipy"\nversion = "1.14"\n\n[package.x]\nname = "no"\nversion = "0"\n'
+    )
+    assert set(lock_files_in(tmp_path)) == {"requirements.txt", "uv.lock"}
+    assert pins_of("requirements.txt", (tmp_path / "requirements.txt").read_bytes()) == {
+        "num-py": "2.1"
+    }
+    assert pins_of("uv.lock", (tmp_path / "uv.lock").read_bytes()) == {"scipy": "1.14"}
+
+
+def test_a_linker_agrees_on_the_build_id(tmp_path: Path) -> None:
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler is installed")
+    source, library = tmp_path / "x.c", tmp_path / "x.so"
+    source.write_text("int x(void) { return 1; }\n")
+    wanted = "0123456789abcdef0123456789abcdef01234567"
+    words = [
+        compiler,
+        "-shared",
+        "-fPIC",
+        f"-Wl,--build-id=0x{wanted}",
+        str(source),
+        "-o",
+        str(library),
+    ]
+    subprocess.run(words, check=True, timeout=60)
+    with library.open("rb") as stream:
+        assert build_id_of(stream) == wanted
+
+
+def wait_for(process: subprocess.Popen[bytes], line: bytes) -> None:
+    assert process.stdout is not None
+    assert process.stdout.readline() == line
+
+
+GRANDCHILD = """
+import subprocess, sys
+child = subprocess.Popen(
+    [sys.executable, "-c", "import sys, zlib; print('ready', flush=True); sys.stdin.read()"],
+    start_new_session=True,
+)
+child.wait()
+"""
+
+
+def test_grandchildren_in_sessions_of_their_own_are_seen() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", GRANDCHILD],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        wait_for(process, b"ready\n")
+        assert len(members_of(process.pid)) == 2
+        watcher = ProgramWatcher()
+        watcher.look(process.pid)
+        seen = watcher.seen
+        assert any("zlib" in file.path or "libz" in file.path for file in seen.files)
+        watcher.look(process.pid)
+        assert watcher.seen == seen
+    finally:
+        process.communicate(timeout=30)
+    watcher.look(process.pid)  # it is gone: nothing new, nothing lost
+    assert watcher.seen == seen
+
+
+def test_a_process_that_becomes_another_program_is_that_program() -> None:
+    code = (
+        "import os, sys; print('first', flush=True); sys.stdin.readline();"
+        "os.environ['OMP_NUM_THREADS'] = '7'; os.execv('/bin/cat', ['cat'])"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"},
+        start_new_session=True,
+        bufsize=0,
+    )
+    assert process.stdin is not None
+    try:
+        wait_for(process, b"first\n")
+        watcher = ProgramWatcher()
+        watcher.look(process.pid)
+        assert any("python" in file.path for file in watcher.seen.files)
+        assert "OMP_NUM_THREADS" not in watcher.seen.variables
+        process.stdin.write(b"go\n")
+        for _ in range(500):  # Python would read the next line ahead
+            if not str(Path(f"/proc/{process.pid}/exe").readlink()).startswith(
+                sys.base_prefix + "/bin/py"
+            ):
+                break
+            time.sleep(0.02)
+        process.stdin.write(b"ready\n")
+        wait_for(process, b"ready\n")
+        watcher.look(process.pid)
+        assert not any("libpython" in file.path for file in watcher.seen.files)
+        assert watcher.seen.variables["OMP_NUM_THREADS"] == {"7"}
+    finally:
+        process.communicate(timeout=30)
+
+
+def test_watching_ends_with_the_command() -> None:
+    watcher = ProgramWatcher(is_thorough=True)
+    with watcher.watch(os.getpid()):
+        time.sleep(0.2)
+    assert watcher.seen.files
