@@ -44,7 +44,7 @@ COMMANDS = {
     "bisect": ("ciwrap.cli.bisect", "Find the commit that moved a number."),
     "import": ("ciwrap.cli.import_command", "Make checks of the tests of other runners."),
     "values": ("ciwrap.cli.values", "Print what a configuration finds in a log."),
-    "show": ("ciwrap.cli.show", "Print a golden as text (serves git diff)."),
+    "show": ("ciwrap.cli.show", "Print a golden or a capture as text (serves git diff)."),
     "doctor": ("ciwrap.cli.doctor", "Say what this installation can do and what troubles it."),
     "demo": ("ciwrap.cli.demo", "See it work: a noisy simulation, its golden, and a defect."),
 }

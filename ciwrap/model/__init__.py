@@ -14,6 +14,7 @@ from ciwrap.model.results import (
     Message,
     MessageLevel,
     RunResult,
+    Unlisted,
 )
 from ciwrap.model.rules import (
     ErrorBound,
@@ -78,6 +79,7 @@ __all__ = [
     "RunResult",
     "SeriesResult",
     "Shift",
+    "Unlisted",
     "VariableResult",
     "Verdict",
 ]

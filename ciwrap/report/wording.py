@@ -35,7 +35,26 @@ if TYPE_CHECKING:
     )
 
 _MOST_RANGES = 3
+_MOST_BOUNDS = 3
 _LONGEST_NAMES = 1000
+
+
+def bounds_line(check: CheckResult) -> str:
+    """By which bounds two runs were compared, and who asked for them."""
+    origin = check.bounds_from or ""
+    if origin == "none given":
+        return "bound: none given, compared exactly"
+    kinds = Counter(
+        "exact" if one.bound.is_exact else one.bound.text
+        for one in check.variables
+        if one.bound is not None
+    )
+    said = [text for text, _ in kinds.most_common(_MOST_BOUNDS)]
+    if len(kinds) > 1:
+        said = [f"{text} ({plural(kinds[text], 'variable')})" for text in said]
+    more = ", ..." if len(kinds) > _MOST_BOUNDS else ""
+    words = {"given": "as given"}.get(origin, f"of {origin}")
+    return f"bound: {', '.join(said)}{more}, {words}" if said else f"bound: {words}"
 
 
 def worst_first(variables: Iterable[VariableResult]) -> list[VariableResult]:

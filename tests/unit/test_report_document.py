@@ -178,6 +178,7 @@ def full_result() -> RunResult:
         variables=(differing, unsure, missing, single),
         golden_path="golden/mesh.golden",
         source_path="out",
+        bounds_from="given",
         missing_variables=(VariableId("y"),),
         extra_variables=(VariableId("z", 1, 2),),
         ignored_variables=(VariableId("t", 0),),
@@ -224,7 +225,7 @@ def test_full_result_uses_every_field_of_the_model() -> None:
         values = [getattr(variable, name) for variable in check.variables]
         assert any(value not in (None, ()) for value in values), name
     for name in CheckResult.__dataclass_fields__:
-        if name not in ("test_id", "variant", "history", "ensemble"):
+        if name not in ("test_id", "variant", "history", "unlisted", "ensemble"):
             assert getattr(check, name) not in (None, (), {}), name
 
 
