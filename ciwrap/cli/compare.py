@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,8 @@ from ciwrap.cli.capture import own_files
 from ciwrap.cli.history import (
     compare_sides,
     history_options,
+    pool_of,
+    refuse_spread,
     refuse_without_folders,
 )
 from ciwrap.cli.options import (
@@ -24,10 +27,11 @@ from ciwrap.cli.rules import RuleOptions, rule_options
 from ciwrap.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from ciwrap.cli.session import Session
+    from ciwrap.compare.engines import Pool
     from ciwrap.model import Message
     from ciwrap.readers.layout import FoundOutputs
 
@@ -58,11 +62,24 @@ def command(
 
     Exit codes: 0 match, 1 differ, 2 usage, 3 could not compare.
     """
+    refuse_spread(history)
+    with pool_of(history) as (pool, has_served):
+        return 0 if has_served else _compare(session, golden, new, chosen, history, pool)
+
+
+def _compare(
+    session: Session,
+    golden: str,
+    new: str,
+    chosen: RuleOptions,
+    history: Mapping[str, Any],
+    pool: Pool | None,
+) -> int:
+    """The command itself, in the process that tells the result."""
     from ciwrap.cli.progress import progress_bar
     from ciwrap.model import RunResult
     from ciwrap.readers.registry import is_output_folder
 
-    rules = chosen.make_rules()
     started = time.monotonic()
     ours, theirs = Path(golden), Path(new)
     is_folder = [
@@ -75,26 +92,24 @@ def command(
         )
     if not is_folder[0]:
         refuse_without_folders(history)
-    captures = (history["capture_a"], history["capture_b"])
+    own = (history["capture_a"], history["capture_b"], history["journal_path"])
     sides = [
         # Two single arrays are held against each other whatever their files are called.
-        chosen.outputs_of(path, leave_out=own_files(path, *captures), name=ours.stem)
+        chosen.outputs_of(path, leave_out=own_files(path, *own), name=ours.stem)
         for path in (ours, theirs)
     ]
     with progress_bar() as progress:
         ending = compare_sides(
             (ours, theirs),
             (sides[0], sides[1]),
-            rules,
+            chosen,
             history,
-            arguments=session.arguments,
+            pool=pool,
             has_documents=session.writes_documents,
             resources=session.resources,
             progress=progress,
         )
     result = ending.result
-    if result is None:
-        return 0
     code = session.emit(
         RunResult(
             verdict=result.verdict,
@@ -106,6 +121,8 @@ def command(
         Path.cwd(),
     )
     if ending.exit is not None:
+        sys.stdout.flush()
+        sys.stderr.flush()
         ending.exit(code)
     return code
 

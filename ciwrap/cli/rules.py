@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +88,17 @@ class RuleOptions:
             arrangement=None if check is None else arrangement_of(check),
             bounds_are_given=check is not None or "bound" in self.layer.said,
         )
+
+    @property
+    def text(self) -> str:
+        """All that decides verdicts, as a text that is another one as soon as something of it is.
+
+        Raises as `check` does.
+        """
+        check = self.check
+        said = None if check is None else replace(check, command=None, line=None)
+        rest = (self.layout, self.format_name, self.exclude, self.ignore)
+        return repr((self.layer, said, *rest))
 
     def outputs_of(
         self, path: Path, *, leave_out: tuple[str, ...] = (), name: str | None = None

@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ciwrap.captures.checkpoint import Variables
 from ciwrap.captures.index import key_order
 from ciwrap.catalog.catalog import no_reader
-from ciwrap.compare.comparer import Comparer
-from ciwrap.compare.outcome import HistoryOptions, Outcome
-from ciwrap.compare.pairing import Nothing, pair_up
+from ciwrap.compare.outcome import HistoryOptions
+from ciwrap.compare.spread import Spread
 from ciwrap.compare.tally import RUNS, check_result
 from ciwrap.compare.timelines import history_facts
+from ciwrap.compare.unit_comparer import UnitComparer
+from ciwrap.compare.unit_loop import UnitLoop
+from ciwrap.compare.units import plan_units
 from ciwrap.compare.work import Work
 from ciwrap.errors import NotComparableError, UsageError
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from ciwrap.captures.index import CheckpointKey
     from ciwrap.captures.side import Side
     from ciwrap.catalog.rules import Rules
     from ciwrap.compare.differences import DifferenceList
+    from ciwrap.compare.outcome import Outcome
     from ciwrap.model import CheckResult
     from ciwrap.progress import Progress
-    from ciwrap.readers.layout import OutputFile
-
-    # Has every checkpoint compared by somebody and adds up what they found.
-    Spread = Callable[[Sequence[CheckpointKey], Callable[[CheckpointKey], Outcome]], Outcome]
 
 
 # Samples and maps for the report take a second look at the data: of runs up to this size.
@@ -55,37 +51,47 @@ def compare_histories(
 ) -> CheckResult:
     """Compares two runs, or two files; raises UsageError, all else is in the result.
 
-    differences: takes every differing element; raises WriteFailedError then. spread: hands the
-    checkpoints, biggest first, to several processes.
+    differences: takes every differing element; raises WriteFailedError then. spread: who compares;
+    default: this process.
     """
     options = HistoryOptions() if options is None else options
-    if options.detail_bytes > 0 and _is_large(golden, new):
-        options = replace(options, detail_bytes=0)
-    # Rows that are aligned by an id, perhaps across ranks, are a matter of whole runs.
+    spread = Spread() if spread is None else spread
+    # Rows that are aligned by an id, perhaps across ranks, are a matter of whole iterations.
     is_paired = golden.groups.keys() == new.groups.keys() or not _grouped_in_other_ways(golden, new)
     if rules.arrangement is not None or not is_paired:
-        for unused, option in ((spread, "--mpi"), (differences, "--list")):
-            if unused is not None:
-                raise UsageError(
-                    "rows are aligned, or iterations stand in the paths of one run and in the files"
-                    " of the other",
-                    remedy=f"compare without {option}",
-                )
+        if differences is not None or spread.list_path is not None:
+            raise UsageError(
+                "rows are aligned, or iterations stand in the paths of one run and in the files of"
+                " the other",
+                remedy="compare without --list",
+            )
+        is_by_path = all(side.has_iterations_in_paths for side in (golden, new))
         for side in (golden, new):
-            side.take_whole(rules.arrangement)
-    keys = sorted({*golden.groups, *new.groups}, key=key_order)
-    shared = [key for key in keys if key in golden.groups and key in new.groups]
+            side.take_whole(rules.arrangement, by_iteration=is_by_path)
     started = time.monotonic()
     progress.begin(name, None)
     try:
-        work = Work(resources, progress)
-        comparer = Comparer(work, golden, new, rules, options, differences)
-        if spread is None:
-            outcome = comparer.compare(shared)
-        else:
-            outcome = spread(biggest_first(golden, new), lambda key: comparer.compare([key]))
-        if len(shared) < len(keys):
-            outcome.add(one_sided(golden, new, rules, keys))
+        with ExitStack() as opened:
+            journal = spread.journal(golden, new, opened)
+            units = plan_units(
+                golden,
+                new,
+                former=() if journal is None else journal.former,
+                has_stamps=journal is not None,
+            )
+            if sum(unit.byte_count for unit in units) > _MOST_DETAILED_BYTES:
+                options = replace(options, detail_bytes=0)
+            comparer = UnitComparer(
+                Work(resources), golden, new, rules, options, differences, spread.list_path
+            )
+            loop = UnitLoop(
+                spread.engine(comparer),
+                journal=journal,
+                silence_seconds=spread.silence_seconds,
+                progress=progress,
+            )
+            outcome = loop.run(units)
+            spread.has_ended_early = loop.has_ended_early
     finally:
         progress.end()
     result = finish(name, outcome, golden, new, rules)
@@ -98,38 +104,6 @@ def compare_histories(
     )
 
 
-def biggest_first(golden: Side, new: Side) -> list[CheckpointKey]:
-    """The checkpoints of both runs, those with the most data first."""
-    shared = [key for key in golden.groups if key in new.groups]
-    return sorted(
-        shared,
-        key=lambda key: (
-            -stored_bytes(golden.groups[key]) - stored_bytes(new.groups[key]),
-            key_order(key),
-        ),
-    )
-
-
-def _is_large(golden: Side, new: Side) -> bool:
-    """Whether the data of both are too many for a second look at them."""
-    left = _MOST_DETAILED_BYTES
-    for side in (golden, new):
-        for files in side.groups.values():
-            left -= stored_bytes(files)
-            if left < 0:
-                return True
-    return False
-
-
-def stored_bytes(files: Iterable[OutputFile]) -> int:
-    """What the files of a checkpoint hold, as far as they can be asked."""
-    total = 0
-    for file in files:
-        with contextlib.suppress(OSError):
-            total += file.path.stat().st_size
-    return total
-
-
 def _grouped_in_other_ways(golden: Side, new: Side) -> bool:
     """Whether iterations or ranks stand in the paths of one run and in the files of the other, so
     that variables, not files, have to be paired.
@@ -139,23 +113,6 @@ def _grouped_in_other_ways(golden: Side, new: Side) -> bool:
         != any(key[part] is None for key in new.groups)
         for part in (0, 1)
     )
-
-
-def one_sided(golden: Side, new: Side, rules: Rules, keys: Iterable[CheckpointKey]) -> Outcome:
-    """The variables of checkpoints that only one run has."""
-    outcome = Outcome()
-    for key in keys:
-        if key in golden.groups and key in new.groups:
-            continue
-        is_reference = key in golden.groups
-        found = Variables(golden if is_reference else new, key)
-        found.close()
-        ours, theirs = (found, Nothing()) if is_reference else (Nothing(), found)
-        pair_up(outcome, rules, ours, theirs)
-        outcome.errors += found.errors
-        if found.stale is not None:
-            outcome.stale.append((str(found.side.run), key, found.stale))
-    return outcome
 
 
 def finish(name: str, outcome: Outcome, golden: Side, new: Side, rules: Rules) -> CheckResult:

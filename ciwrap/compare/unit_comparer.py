@@ -1,0 +1,88 @@
+"""Compares units, in whatever process: what a worker does."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ciwrap.captures.checkpoint import Variables
+from ciwrap.compare.comparer import Comparer
+from ciwrap.compare.differences import DifferenceList
+from ciwrap.compare.outcome import Outcome
+from ciwrap.compare.pairing import Nothing, pair_up
+from ciwrap.compare.units import stamp_of
+from ciwrap.errors import StillWrittenError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from ciwrap.captures.index import CheckpointKey
+    from ciwrap.captures.side import Side
+    from ciwrap.catalog.rules import Rules
+    from ciwrap.compare.outcome import HistoryOptions
+    from ciwrap.compare.units import Unit
+    from ciwrap.compare.work import Work
+
+
+@dataclass(slots=True)
+class UnitComparer:
+    """Compares units of two runs. Not thread safe; the sides stay the caller's.
+
+    differences: takes every differing element of all units. list_path: has every unit write a list
+    of its own instead, named after it and its number.
+    """
+
+    work: Work
+    golden: Side
+    new: Side
+    rules: Rules
+    options: HistoryOptions
+    differences: DifferenceList | None = None
+    list_path: Path | None = None
+
+    def compare(self, unit: Unit) -> Outcome:
+        """Raises UsageError and WriteFailedError; all else is in the outcome."""
+        with ExitStack() as opened:
+            differences = self.differences
+            if self.list_path is not None:
+                target = list_of_unit(self.list_path, unit)
+                differences = opened.enter_context(DifferenceList(target))
+            sides = self.golden, self.new
+            comparer = Comparer(self.work, *sides, self.rules, self.options, differences)
+            shared = [key for key in unit.keys if all(key in side.groups for side in sides)]
+            outcome = comparer.compare(shared, unit.part) if shared else Outcome()
+        if len(shared) < len(unit.keys):
+            outcome.add(_one_sided(*sides, self.rules, unit.keys))
+        if unit.part is not None and (stamp_of(unit.keys[0], *sides),) != unit.stamps:
+            outcome.errors.append(
+                StillWrittenError(
+                    "was written while its parts were being compared",
+                    file=self.new.run,
+                    remedy="let the program finish first, then compare again",
+                )
+            )
+        return outcome
+
+
+def list_of_unit(path: Path, unit: Unit) -> Path:
+    """`differences.7.csv`."""
+    return path.with_name(f"{path.stem}.{unit.name}{path.suffix}")
+
+
+def _one_sided(golden: Side, new: Side, rules: Rules, keys: Iterable[CheckpointKey]) -> Outcome:
+    """The variables of checkpoints that only one run has."""
+    outcome = Outcome()
+    for key in keys:
+        if key in golden.groups and key in new.groups:
+            continue
+        is_reference = key in golden.groups
+        found = Variables(golden if is_reference else new, key)
+        found.close()
+        ours, theirs = (found, Nothing()) if is_reference else (Nothing(), found)
+        pair_up(outcome, rules, ours, theirs)
+        outcome.errors += found.errors
+        if found.stale is not None:
+            outcome.stale.append((str(found.side.run), key, found.stale))
+    return outcome
