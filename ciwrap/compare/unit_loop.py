@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from ciwrap.compare.journal import Journal
-    from ciwrap.compare.units import Part, Unit
+    from ciwrap.compare.units import Unit
     from ciwrap.progress import Progress
 
 
@@ -64,7 +64,7 @@ class UnitLoop:
         self._silence = silence_seconds
         self._progress = progress
         self._found: dict[tuple[int, int], Outcome] = {}
-        self._parts: dict[tuple[int, int], Part | None] = {}
+        self._units: Sequence[Unit] = ()
         self._waiting: deque[Unit] = deque()
         # What was at work when a pool broke: one of them is to blame, so each is tried alone.
         self._suspects: deque[Unit] = deque()
@@ -73,7 +73,7 @@ class UnitLoop:
 
     def run(self, units: Sequence[Unit]) -> Outcome:
         """Until all is compared or lost. Raises UsageError, and whatever ends the command."""
-        self._parts = {unit.order: unit.part for unit in units}
+        self._units = units
         if self._journal is not None:
             self._journal.begin(units)
         self._progress.expect(sum(unit.byte_count for unit in units))
@@ -115,24 +115,24 @@ class UnitLoop:
     def _give_out(self) -> None:
         limit = self._engine.at_once
         while self._waiting and not self._suspects and self._has_room(limit):
-            if not self._submit(self._waiting.popleft()):
+            if not self._submit(self._waiting):
                 return
         if self._suspects and not self._at_work:
-            self._submit(self._suspects.popleft())
+            self._submit(self._suspects)
 
     def _has_room(self, limit: int | None) -> bool:
         return limit is None or len(self._at_work) < limit
 
-    def _submit(self, unit: Unit) -> bool:
+    def _submit(self, units: deque[Unit]) -> bool:
+        """Gives out the first of them; whether somebody took it."""
         try:
             with _alarm(self._silence):
-                future = self._engine.submit(unit)
+                future = self._engine.submit(units[0])
         except BrokenExecutor as error:
             # Somebody's death was not noticed yet.
-            self._waiting.appendleft(unit)
             self._broken([], error)
             return False
-        self._at_work[future] = unit
+        self._at_work[future] = units.popleft()
         return True
 
     def _take_in(self) -> None:
@@ -186,20 +186,27 @@ class UnitLoop:
     def _give_up(self, reason: str) -> None:
         """Names as lost all that has no outcome yet."""
         self.has_ended_early = bool(self._at_work)
-        remedy = "go on with --resume" if self._journal is not None else "give --journal next time"
-        for unit in (*self._at_work.values(), *self._suspects, *self._waiting):
-            lost = [(key, f"{reason}; {remedy}") for key in unit.keys]
-            self._found[unit.order] = Outcome(lost=lost)
         self._waiting.clear()
         self._suspects.clear()
+        remedy = "go on with --resume" if self._journal is not None else "give --journal next time"
+        self._lose_rest(f"{reason}; {remedy}")
+
+    def _lose_rest(self, reason: str) -> None:
+        """What is lost is told by the plan, not by who had what: nothing is forgotten."""
+        for unit in self._units:
+            if unit.order not in self._found:
+                for one in unit.apart():
+                    self._found.setdefault(one.order, Outcome(lost=[(one.keys[0], reason)]))
 
     def _together(self) -> Outcome:
         """All outcomes in the order of their units, whatever order they came in."""
+        self._lose_rest("nobody answered for it")
         outcome = Outcome()
         cut: list[Outcome] = []
+        parts = {unit.number: unit.part for unit in self._units}
         for order in sorted(self._found):
             found = self._found[order]
-            part = self._parts.get(order)
+            part = parts[order[0]]
             if part is None:
                 outcome.add(found)
                 continue

@@ -1,0 +1,409 @@
+"""One comparison by the workers of every engine: the same result, whatever becomes of them."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from e2e.cli_project import environment
+from e2e.engine_runs import (
+    ITERATIONS,
+    MPIEXEC,
+    RANKS,
+    Cluster,
+    comparable,
+    compared,
+    document_in,
+    hooked,
+    journalled,
+    units_begun,
+    words_of,
+    write_runs,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+needs_dask = pytest.mark.skipif(
+    find_spec("distributed") is None, reason="the extra dask is not installed"
+)
+needs_mpi = pytest.mark.skipif(
+    find_spec("mpi4py") is None or not MPIEXEC.exists(),
+    reason="no mpi4py, or no mpiexec beside this Python (pip install mpi4py mpich)",
+)
+HERE = pytest.param("here", id="here")
+PROCESS = pytest.param("process", id="process")
+OWN = pytest.param("own", id="own")
+DASK = pytest.param("dask", id="dask", marks=[needs_dask, pytest.mark.slow])
+MPI = [pytest.param(f"mpi-{n}", id=f"mpi-{n}", marks=needs_mpi) for n in (1, 2, 4)]
+SEED = 20261122
+
+
+@pytest.fixture
+def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A working folder; with a Dask cluster if the test's engine is that."""
+    chosen = getattr(request.node, "callspec", None)
+    if chosen is None or chosen.params.get("engine") != "dask":
+        yield tmp_path
+        return
+    cluster = Cluster(tmp_path)
+    try:
+        yield tmp_path
+    finally:
+        cluster.close()
+
+
+@pytest.mark.parametrize("engine", [PROCESS, OWN, DASK, *MPI])
+def test_every_engine_says_what_one_process_says(folder: Path, engine: str) -> None:
+    write_runs(folder, one_sided=True)
+    code, alone, _ = compared(folder, "here")
+    assert code == 3
+    begun = len(units_begun(folder))
+    assert 4 <= begun < ITERATIONS * RANKS, "units are batches"
+    code, together, text = compared(folder, engine)
+    assert code == 3, text
+    assert comparable(together) == comparable(alone)
+    assert len(units_begun(folder)) == 2 * begun
+
+
+@pytest.mark.parametrize("engine", [HERE, PROCESS])
+def test_units_of_any_size_come_to_the_same(folder: Path, engine: str) -> None:
+    write_runs(folder)
+    (folder / "unit-bytes").unlink()
+    code, whole, _ = compared(folder, "here")
+    assert code == 1
+    assert units_begun(folder) == ["0"]
+    (folder / "unit-bytes").write_text("1")
+    code, single, _ = compared(folder, engine)
+    assert code == 1
+    assert len(units_begun(folder)) == 1 + ITERATIONS * RANKS
+    assert comparable(single) == comparable(whole)
+
+
+# --- workers that die -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", [PROCESS, DASK])
+def test_a_worker_that_dies_changes_nothing(folder: Path, engine: str, long_mode: bool) -> None:
+    write_runs(folder)
+    code, alone, _ = compared(folder, "here")
+    assert code == 1
+    draw = random.Random(SEED)
+    count = len(units_begun(folder))
+    for _ in range(20 if long_mode else 2):
+        order = folder / f"die-at-{draw.randrange(count)}"
+        order.touch()
+        code, together, text = compared(folder, engine)
+        assert not order.exists(), "nobody died"
+        assert code == 1, text
+        assert comparable(together) == comparable(alone)
+
+
+@pytest.mark.parametrize("engine", [PROCESS, DASK])
+def test_a_poisonous_checkpoint_costs_itself(folder: Path, engine: str) -> None:
+    write_runs(folder)
+    (folder / "poison-4-1").touch()
+    code, document, text = compared(folder, engine)
+    assert code == 3, text
+    check = document["checks"][0]
+    assert check["history"]["not_compared_checkpoints"] == 1
+    places = {(one["iteration"], one["rank"]) for one in check["variables"]}
+    assert len(places) == ITERATIONS * RANKS - 1
+    assert (4, 1) not in places
+    [told] = [one["text"] for one in check["messages"] if "was not compared" in one["text"]]
+    assert told.startswith("iter 4 / rank 1: was not compared: ")
+    assert "BrokenProcessPool" in told or "KilledWorker" in told
+
+
+# --- the journal ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", [HERE, *MPI[1:]])
+def test_what_a_kill_ended_goes_on(folder: Path, engine: str) -> None:
+    """With one process the coordinator is killed; with MPI a rank is, and mpiexec ends all."""
+    write_runs(folder)
+    code, alone, _ = compared(folder, "here")
+    assert code == 1
+    (folder / "units.log").unlink()
+    (folder / "slow").write_text("0.05")
+    (folder / "die-at-3").touch()
+    code, document, _ = compared(folder, engine, "--journal=j.jsonl")
+    assert code not in (0, 1), "somebody was killed"
+    assert document is None
+    done = {tuple(map(tuple, entry["keys"])) for entry in journalled(folder)}
+    count = len(units_begun(folder))
+    code, resumed, text = compared(folder, engine, "--journal=j.jsonl", "--resume")
+    assert code == 1, text
+    assert comparable(resumed) == comparable(alone)
+    entries = journalled(folder)
+    assert len(entries) == len({str(entry["keys"]) for entry in entries}), "none was done twice"
+    assert len(units_begun(folder)) == count + len(entries) - len(done)
+    # Once more: nothing is left to do.
+    count = len(units_begun(folder))
+    code, again, _ = compared(folder, engine, "--journal=j.jsonl", "--resume")
+    assert comparable(again) == comparable(alone)
+    assert len(units_begun(folder)) == count
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("torn", [1, 40, 400])
+def test_a_killed_coordinator_of_workers(folder: Path, torn: int) -> None:
+    """Its workers end with it, and a line that was torn is compared again."""
+    write_runs(folder, unit_bytes=30_000)
+    code, alone, _ = compared(folder, "here")
+    (folder / "units.log").unlink()
+    (folder / "slow").write_text("0.1")
+    process = subprocess.Popen(
+        words_of(folder, "process", "--journal=j.jsonl"), cwd=folder, env=hooked(folder)
+    )
+    deadline = time.monotonic() + 60
+    while not (folder / "j.jsonl").exists() or len(journalled(folder)) < 4:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    journal = folder / "j.jsonl"
+    journal.write_bytes(journal.read_bytes()[:-torn])
+    done = len(journalled(folder))
+    (folder / "slow").unlink()
+    code, resumed, text = compared(folder, "process", "--journal=j.jsonl", "--resume")
+    assert code == 1, text
+    assert comparable(resumed) == comparable(alone)
+    assert len(journalled(folder)) == ITERATIONS * RANKS > done
+
+
+def test_units_whose_files_changed_are_compared_again(folder: Path) -> None:
+    write_runs(folder)
+    compared(folder, "here", "--journal=j.jsonl")
+    count = len(units_begun(folder))
+    np.save(folder / "B/iter_2/rank_0/x.npy", np.zeros(1000))
+    code, document, text = compared(folder, "here", "--journal=j.jsonl", "--resume")
+    assert code == 1, text
+    assert len(units_begun(folder)) == count + 1
+    [changed] = [
+        one
+        for one in document["checks"][0]["variables"]
+        if (one["iteration"], one["rank"]) == (2, 0)
+    ]
+    assert changed["differing_count"] == 1000
+    code, alone, _ = compared(folder, "here")
+    assert comparable(document) == comparable(alone)
+
+
+def test_a_journal_of_something_else(folder: Path) -> None:
+    write_runs(folder)
+    assert compared(folder, "here", "--journal=j.jsonl")[0] == 1
+    before = (folder / "j.jsonl").read_bytes()
+    for more, said in (
+        ((), "is there already; go on with --resume"),
+        (("--resume", "--atol=2"), "was made with other rules or options"),
+        (("--resume", "--ignore=y"), "was made with other rules or options"),
+        (("--resume", "--no-captures"), "was made with other rules or options"),
+    ):
+        code, _, text = compared(folder, "here", "--journal=j.jsonl", *more)
+        assert code == 2
+        assert said in text
+    (folder / "B").rename(folder / "C")
+    (folder / "B").symlink_to("C")
+    (folder / "notes.txt").write_text("mine\n")
+    code, _, text = compared(folder, "here", "--journal=notes.txt", "--resume")
+    assert code == 2
+    assert "is no journal of ciwrap" in text
+    assert (folder / "notes.txt").read_text() == "mine\n"
+    assert (folder / "j.jsonl").read_bytes() == before
+    for words in (("--resume",), ("--scheduler=x",)):
+        assert compared(folder, "here", *words)[0] == 2
+
+
+# --- those that never end -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", [HERE, PROCESS])
+def test_silence_is_told(folder: Path, engine: str) -> None:
+    write_runs(folder)
+    (folder / "slow").write_text("30")
+    started = time.monotonic()
+    code, document, text = compared(folder, engine, "--silence=4")
+    assert code == 3, text
+    assert time.monotonic() - started < 25
+    assert document["checks"][0]["history"]["not_compared_checkpoints"] == ITERATIONS * RANKS
+    assert "no unit was done for 4 s; give --journal next time" in text
+
+
+@pytest.mark.parametrize("engine", [HERE, PROCESS])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_what_is_known_is_told_at_the_end_of_a_job(
+    folder: Path, engine: str, number: signal.Signals
+) -> None:
+    write_runs(folder, unit_bytes=1)
+    (folder / "slow").write_text("0.4")
+    process = subprocess.Popen(
+        words_of(folder, engine, "--journal=j.jsonl"),
+        cwd=folder,
+        env=hooked(folder),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    deadline = time.monotonic() + 60
+    while not (folder / "j.jsonl").exists() or len(journalled(folder)) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(number)
+    told, _ = process.communicate(timeout=60)
+    assert process.returncode == 3, told.decode()
+    check = document_in(folder)["checks"][0]
+    lost = check["history"]["not_compared_checkpoints"]
+    assert 0 < lost < ITERATIONS * RANKS
+    assert len(check["variables"]) == ITERATIONS * RANKS - lost
+    assert b"it was interrupted; go on with --resume" in told
+    (folder / "slow").unlink()
+    assert compared(folder, engine, "--journal=j.jsonl", "--resume")[0] == 1
+
+
+# --- large files, aligned rows, lists -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", [HERE, PROCESS])
+def test_parts_of_a_large_file(folder: Path, engine: str) -> None:
+    """All but the means, which nobody can know then, is as if the file were compared at once."""
+    draw = np.random.default_rng(SEED)
+    large = draw.normal(size=(300, 1000))
+    other = large.copy()
+    other[::7, 3] += 1
+    other[299, 999] = np.nan
+    for run, array in (("A", large), ("B", other)):
+        (folder / run).mkdir()
+        np.save(folder / run / "large.npy", array)
+        np.save(folder / run / "small.npy", array[:3])
+        np.savez(folder / run / "packed.npz", u=array, v=array[0])
+    whole = compared(folder, "here", "--atol=0.5")
+    (folder / "part-bytes").write_text("500000")
+    cut = compared(folder, engine, "--atol=0.5")
+    assert whole[0] == cut[0] == 1
+    assert len(units_begun(folder)) == 1 + 5
+    both = [
+        {one["name"]: one for one in document["checks"][0]["variables"]}
+        for document in (whole[1], cut[1])
+    ]
+    assert both[0].keys() == both[1].keys() == {"large", "small", "packed/u", "packed/v"}
+    for name, one in both[0].items():
+        two = both[1][name]
+        if name in ("large", "packed/u"):
+            assert one["differing_count"] == 44, "of the oracle"
+            assert one.pop("mean_abs_difference") is not None
+            assert one.pop("mean_rel_difference") is not None
+        for drawn in ("details", "differing_box", "pattern", "pattern_value"):
+            one.pop(drawn, None)
+            two.pop(drawn, None)
+        assert one == two
+
+
+def test_a_lost_part_leaves_no_match(folder: Path) -> None:
+    for run in "AB":
+        (folder / run).mkdir()
+        np.save(folder / run / "large.npy", np.arange(300_000.0))
+    (folder / "part-bytes").write_text("500000")
+    (folder / "slow").write_text("0.5")
+    (folder / "die-at-2").touch()
+    assert compared(folder, "here", "--journal=j.jsonl")[0] == -signal.SIGKILL
+    code, document, text = compared(folder, "here", "--journal=j.jsonl", "--resume")
+    assert code == 0, text
+    code, document, text = compared(folder, "process", "--silence=0.1")
+    assert code == 3, text
+    assert document["checks"][0]["variables"] == []
+
+
+@pytest.mark.parametrize("engine", [PROCESS])
+def test_aligned_rows_by_workers(folder: Path, engine: str) -> None:
+    """Rows move between ranks; the unit is the iteration."""
+    (folder / "unit-bytes").write_text("1")
+    (folder / "ciwrap.yaml").write_text(
+        "version: 1\ndefaults: {align_by: id, across_ranks: true}\nchecks: {c: {outputs: A}}\n"
+    )
+    draw = np.random.default_rng(SEED)
+    for iteration in range(4):
+        values = draw.normal(size=100)
+        for run in "AB":
+            order = draw.permutation(100)
+            if run == "B" and iteration == 2:
+                values[5] += 1
+            for rank, ids in enumerate(np.array_split(order, 3)):
+                place = folder / run / f"iter_{iteration}/rank_{rank}"
+                place.mkdir(parents=True)
+                np.save(place / "id.npy", ids)
+                np.save(place / "x.npy", values[ids])
+    code, alone, text = compared(folder, "here", "--check=c")
+    assert code == 1, text
+    assert units_begun(folder) == ["0", "1", "2", "3"]
+    code, together, text = compared(folder, engine, "--check=c")
+    assert code == 1, text
+    assert comparable(together) == comparable(alone)
+    differing = [one for one in alone["checks"][0]["variables"] if one["verdict"] == "differ"]
+    assert [(one["name"], one["iteration"]) for one in differing] == [("x", 2)]
+    assert differing[0]["first_index"] == [5]
+
+
+@pytest.mark.parametrize("engine", [PROCESS])
+def test_every_unit_lists_its_differences(folder: Path, engine: str) -> None:
+    write_runs(folder)
+    assert compared(folder, "here", "--list=all.csv")[0] == 1
+    assert compared(folder, engine, "--list=some.csv")[0] == 1
+    listed = [path.read_text().splitlines() for path in sorted(folder.glob("some.*.csv"))]
+    assert len(listed) > 2
+    rows = sorted(row for lines in listed for row in lines[1:])
+    assert rows == sorted((folder / "all.csv").read_text().splitlines()[1:])
+    assert len(rows) == 6
+
+
+# --- what is asked for wrongly --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--executor=slurm"], 2, "is none of process, mpi, dask"),
+        (["--executor=no_such_package:make"], 2, "no_such_package"),
+        (["--executor=ciwrap_test_engine:wrong"], 2, "returns int"),
+        pytest.param(["--executor=dask"], 2, "--executor dask needs --scheduler", marks=needs_dask),
+        pytest.param(
+            ["--executor=dask", "--scheduler=none.json"],
+            3,
+            "there is no such file of a Dask scheduler",
+            marks=needs_dask,
+        ),
+        (["--executor=process", "--scheduler=x"], 2, "--scheduler is for --executor dask"),
+    ],
+)
+def test_engines_that_are_none(folder: Path, words: list[str], code: int, said: str) -> None:
+    write_runs(folder)
+    found, _, text = compared(folder, "here", *words)
+    assert found == code
+    assert said in text
+    assert "Traceback" not in text
+
+
+def test_libraries_of_engines_are_loaded_if_asked_for(folder: Path) -> None:
+    write_runs(folder)
+    program = (
+        "import sys; from ciwrap.cli.main import run; run(sys.argv[1:]);"
+        " print([name for name in ('distributed', 'dask', 'mpi4py') if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "compare", "A", "B", "--journal=j.jsonl"],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
