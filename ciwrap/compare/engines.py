@@ -124,16 +124,38 @@ def open_pool(name: str, scheduler: str | None = None) -> Iterator[Pool | None]:
 
 
 def _processes() -> Pool:
+    import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
 
     count = os.cpu_count() or 1
 
     def make() -> Executor:
         # Not by fork: threads of ours would be missing in the child.
-        return ProcessPoolExecutor(count, mp_context=get_context("spawn"))
+        context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(count, mp_context=context, initializer=_end_with_parent)
 
-    return Pool("process", make(), make, at_once=2 * count)
+    def end(code: int) -> None:
+        for child in multiprocessing.active_children():
+            child.kill()
+        os._exit(code)
+
+    return Pool("process", make(), make, at_once=2 * count, end=end)
+
+
+def _end_with_parent() -> None:
+    """Has this process end with the one that started it, which may be killed at any time."""
+    import multiprocessing
+    from multiprocessing.connection import wait
+    from threading import Thread
+
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
 
 
 def _of_somebody(name: str) -> Pool:

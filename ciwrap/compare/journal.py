@@ -1,5 +1,5 @@
 """What units came to, kept in a file as they are done, so that a comparison can go on where it
-ended (docs/reference/journal-format.md).
+ended.
 
 The file is JSON, one record a line, each with a checksum; no code is ever read from it. A line that
 a crash has torn is dropped, and its unit compared again.

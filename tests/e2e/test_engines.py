@@ -162,14 +162,18 @@ def test_a_killed_coordinator_of_workers(folder: Path, torn: int) -> None:
     (folder / "units.log").unlink()
     (folder / "slow").write_text("0.1")
     process = subprocess.Popen(
-        words_of(folder, "process", "--journal=j.jsonl"), cwd=folder, env=hooked(folder)
+        words_of(folder, "process", "--journal=j.jsonl"),
+        cwd=folder,
+        env=hooked(folder),
+        stdout=subprocess.PIPE,
     )
     deadline = time.monotonic() + 60
     while not (folder / "j.jsonl").exists() or len(journalled(folder)) < 4:
         assert time.monotonic() < deadline
         time.sleep(0.02)
     process.kill()
-    process.wait()
+    # Workers hold its output: that ends when the last of them has.
+    process.communicate(timeout=30)
     journal = folder / "j.jsonl"
     journal.write_bytes(journal.read_bytes()[:-torn])
     done = len(journalled(folder))
