@@ -6,7 +6,7 @@ Libraries are loaded when an engine of that name is asked for.
 from __future__ import annotations
 
 import os
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -19,39 +19,16 @@ from ciwrap.errors import NotAvailableError, UsageError, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from concurrent.futures import Future
 
     from ciwrap.compare.outcome import Outcome
     from ciwrap.compare.remote import Order
-    from ciwrap.compare.unit_comparer import UnitComparer
     from ciwrap.compare.units import Unit
 
 NAMES = ("process", "mpi", "dask")
 _START_SCHEDULER = "start `dask scheduler --scheduler-file FILE`, and give that file"
 # In which mpiexec tells a process how many there are; an MPI library of another make sees one.
 _WORLD_SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
-
-
-class InProcess:
-    """Compares units one by one, here."""
-
-    at_once = 1
-    can_renew = False
-
-    def __init__(self, comparer: UnitComparer) -> None:
-        self._comparer = comparer
-
-    def submit(self, unit: Unit) -> Future[Any]:
-        """A future that is done. Raises whatever comparing raises: nobody else can be lost."""
-        future: Future[Any] = Future()
-        future.set_result(self._comparer.compare(unit))
-        return future
-
-    def outcome(self, answer: Any) -> Outcome:
-        found: Outcome = answer
-        return found
-
-    def renew(self) -> None:
-        raise NotImplementedError
 
 
 @dataclass(slots=True)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciwrap.compare.engines import ByPool, InProcess
-from ciwrap.compare.journal import Journal, JournalRules
-from ciwrap.compare.remote import Order, SideOrder, versions, what_is_seen
+from ciwrap.compare.unit_comparer import InProcess
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from ciwrap.captures.side import Side
     from ciwrap.compare.engines import Pool
+    from ciwrap.compare.journal import Journal
     from ciwrap.compare.remote import Groups, MakesRules
     from ciwrap.compare.unit_comparer import UnitComparer
     from ciwrap.compare.unit_loop import Engine
@@ -47,6 +43,11 @@ class Spread:
         """The journal, which `opened` will close. Raises as `Journal` does."""
         if self.journal_path is None:
             return None
+        import hashlib
+
+        from ciwrap.compare.journal import Journal, JournalRules
+        from ciwrap.compare.remote import versions
+
         ciwrap, numpy = versions()
         made_with = JournalRules(
             ciwrap,
@@ -61,6 +62,11 @@ class Spread:
     def engine(self, comparer: UnitComparer) -> Engine:
         if self.pool is None:
             return InProcess(comparer)
+        import uuid
+
+        from ciwrap.compare.engines import ByPool
+        from ciwrap.compare.remote import Order, SideOrder, versions, what_is_seen
+
         assert self.make_rules is not None
         sides = comparer.golden, comparer.new
 
@@ -70,10 +76,18 @@ class Spread:
             )
             return ours, theirs
 
+        ours, theirs = (
+            SideOrder(
+                side.run,
+                None if side.capture is None else side.capture.path,
+                side.verify_checksums,
+            )
+            for side in sides
+        )
         order = Order(
             uuid.uuid4().hex,
-            os.getcwd(),  # noqa: PTH109
-            (_side_order(sides[0]), _side_order(sides[1])),
+            str(Path.cwd()),
+            (ours, theirs),
             self.make_rules,
             comparer.options,
             comparer.work.resources,
@@ -82,8 +96,3 @@ class Spread:
             self.list_path,
         )
         return ByPool(self.pool, order, groups_of)
-
-
-def _side_order(side: Side) -> SideOrder:
-    capture = None if side.capture is None else side.capture.path
-    return SideOrder(side.run, capture, side.verify_checksums)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ciwrap.captures.checkpoint import Variables
 from ciwrap.compare.comparer import Comparer
@@ -64,6 +65,29 @@ class UnitComparer:
                 )
             )
         return outcome
+
+
+class InProcess:
+    """Compares units one by one, here."""
+
+    at_once = 1
+    can_renew = False
+
+    def __init__(self, comparer: UnitComparer) -> None:
+        self._comparer = comparer
+
+    def submit(self, unit: Unit) -> Future[Any]:
+        """A future that is done. Raises whatever comparing raises: nobody else can be lost."""
+        future: Future[Any] = Future()
+        future.set_result(self._comparer.compare(unit))
+        return future
+
+    def outcome(self, answer: Any) -> Outcome:
+        found: Outcome = answer
+        return found
+
+    def renew(self) -> None:
+        raise NotImplementedError
 
 
 def list_of_unit(path: Path, unit: Unit) -> Path:

@@ -159,7 +159,8 @@ class UnitLoop:
     def _keep(self, unit: Unit, outcome: Outcome) -> None:
         self._found[unit.order] = outcome
         self._progress.advance(unit.byte_count if unit.single is None else 0)
-        if self._journal is not None:
+        # What could not be read is to be tried again when the journal goes on.
+        if self._journal is not None and not outcome.errors:
             self._journal.add(unit, outcome)
 
     def _failed(self, unit: Unit, error: BaseException) -> None:

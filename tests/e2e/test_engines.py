@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from e2e.cli_project import environment
+from e2e.cli_project import ROOT, environment
 from e2e.engine_runs import (
     ITERATIONS,
     MPIEXEC,
@@ -45,6 +46,12 @@ OWN = pytest.param("own", id="own")
 DASK = pytest.param("dask", id="dask", marks=[needs_dask, pytest.mark.slow])
 MPI = [pytest.param(f"mpi-{n}", id=f"mpi-{n}", marks=needs_mpi) for n in (1, 2, 4)]
 SEED = 20261122
+# The source tree is appended, so that an installed ciwrap comes before it.
+SCALING = """
+import runpy, sys
+sys.path.append(sys.argv.pop(1))
+runpy.run_module("benchmarks.mpi_scaling", run_name="__main__", alter_sys=True)
+"""
 
 
 @pytest.fixture
@@ -200,6 +207,20 @@ def test_units_whose_files_changed_are_compared_again(folder: Path) -> None:
     assert changed["differing_count"] == 1000
     code, alone, _ = compared(folder, "here")
     assert comparable(document) == comparable(alone)
+
+
+def test_what_could_not_be_read_is_tried_again(folder: Path) -> None:
+    write_runs(folder, unit_bytes=1)
+    path = folder / "B/iter_2/rank_0/x.npy"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-3])
+    assert compared(folder, "here", "--journal=j.jsonl")[0] == 3
+    assert len(journalled(folder)) == ITERATIONS * RANKS - 1
+    path.write_bytes(whole)
+    count = len(units_begun(folder))
+    code, _, text = compared(folder, "here", "--journal=j.jsonl", "--resume")
+    assert code == 1, text
+    assert len(units_begun(folder)) == count + 1
 
 
 def test_a_journal_of_something_else(folder: Path) -> None:
@@ -366,6 +387,30 @@ def test_every_unit_lists_its_differences(folder: Path, engine: str) -> None:
     rows = sorted(row for lines in listed for row in lines[1:])
     assert rows == sorted((folder / "all.csv").read_text().splitlines()[1:])
     assert len(rows) == 6
+
+
+@pytest.mark.slow
+@needs_mpi
+def test_the_benchmark_of_scaling_runs(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [
+            *(sys.executable, "-c", SCALING, str(ROOT), "--folder", str(tmp_path)),
+            *("--gib", "0.002", "--repeats", "1", "--processes", "2", "--json", "found.json"),
+        ],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((tmp_path / "found.json").read_text())["rows"]
+    assert [(row["way"], row["cache"]) for row in rows] == [
+        (way, cache) for way in ("without MPI", "2 MPI processes") for cache in ("cold", "warm")
+    ]
+    assert all(0 < row["comparison_seconds"] < row["command_seconds"] for row in rows)
+    assert list(tmp_path.iterdir()) == [tmp_path / "found.json"]
 
 
 # --- what is asked for wrongly --------------------------------------------------------------------
