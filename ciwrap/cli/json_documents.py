@@ -18,6 +18,7 @@ from ciwrap.model import RunResult
 from ciwrap.model.repeat_result import RepeatResult
 from ciwrap.report.document_schema import document_schema
 from ciwrap.review.accept_document import AcceptDocument
+from ciwrap.selftest.document import SelftestDocument
 from ciwrap.timing.document import TimingDocument
 from ciwrap.trend.document import TrendDocument
 
@@ -174,6 +175,7 @@ DOCUMENTS = (
     DemoDocument,
     RejectDocument,
     PruneDocument,
+    SelftestDocument,
     TimingDocument,
     BisectDocument,
     TrendDocument,

@@ -78,6 +78,11 @@ MAY_IMPORT = {
         *("details", "model", "config", "arrays", "catalog", "golden", "compare", "report"),
         "statistics",
     },
+    "selftest": {
+        *TOOLS,
+        *("model", "config", "arrays", "trees", "readers", "catalog", "golden", "compare"),
+        "review",
+    },
     "testing": {"errors", "arrays", "readers"},
     "demo": {*TOOLS, "model", "config", "trees", "golden", "compare", "report", "_demo"},
     "review": {
@@ -91,7 +96,7 @@ MAY_IMPORT = {
         *("model", "config", "trees", "readers", "catalog", "captures"),
         *("golden", "details", "report", "compare", "review"),
         *("running", "statistics", "repeat", "timing", "bisect", "trend"),
-        "ensemble",
+        *("ensemble", "selftest"),
         *("interrupts", "repository"),
         *("demo", "environment", "_core"),
     },
@@ -105,7 +110,7 @@ ONLY_IN = {
     "jinja2": {"report"},
     "msgspec": {
         *("catalog", "captures", "documents", "golden", "compare", "report", "action", "review"),
-        *("cli", "repeat", "timing", "bisect", "trend", "ensemble"),
+        *("cli", "repeat", "timing", "bisect", "trend", "ensemble", "selftest"),
     },
     "pytest": {"testing", "pytest_plugin"},
     "hypothesis": {"testing"},
