@@ -251,7 +251,7 @@ def test_a_journal_of_something_else(folder: Path) -> None:
 # --- those that never end -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", [HERE, PROCESS])
+@pytest.mark.parametrize("engine", [HERE, PROCESS, DASK, MPI[1]])
 def test_silence_is_told(folder: Path, engine: str) -> None:
     write_runs(folder)
     (folder / "slow").write_text("30")
