@@ -34,8 +34,8 @@ _UNIT = "units"
 class Target:
     """One variable of one file, and what can be planted in it.
 
-    settings: None for a variable that the check ignores. is_helper: whether others are ordered or
-    masked by it. bound: that it is compared by. not_tried: what cannot be planted, and why.
+    is_helper: whether others are ordered or masked by it. bound: that it is compared by. not_tried:
+    what cannot be planted, and why.
     """
 
     file: OutputFile

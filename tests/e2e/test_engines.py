@@ -192,7 +192,8 @@ def test_a_killed_coordinator_of_workers(folder: Path, alone: str) -> None:
     journal.write_bytes(journal.read_bytes()[:-40])
     done = len(journalled(folder))
     (folder / "slow").unlink()
-    code, resumed, text = compared(folder, "process", "--journal=j.jsonl", "--resume")
+    # Another engine can go on.
+    code, resumed, text = compared(folder, "here", "--journal=j.jsonl", "--resume")
     assert code == 1, text
     assert comparable(resumed) == alone
     assert len(journalled(folder)) == ITERATIONS * RANKS > done
@@ -303,101 +304,6 @@ def test_what_is_known_is_told_at_the_end_of_a_job(
     assert b"it was interrupted; go on with --resume" in told
     (folder / "slow").unlink()
     assert compared(folder, engine, "--journal=j.jsonl", "--resume")[0] == 1
-
-
-# --- large files, aligned rows, lists -------------------------------------------------------------
-
-
-@pytest.mark.parametrize("engine", [HERE, PROCESS])
-def test_parts_of_a_large_file(folder: Path, engine: str) -> None:
-    """All but the means, which nobody can know then, is as if the file were compared at once."""
-    draw = np.random.default_rng(SEED)
-    large = draw.normal(size=(300, 1000))
-    other = large.copy()
-    other[::7, 3] += 1
-    other[299, 999] = np.nan
-    for run, array in (("A", large), ("B", other)):
-        (folder / run).mkdir()
-        np.save(folder / run / "large.npy", array)
-        np.save(folder / run / "small.npy", array[:3])
-        np.savez(folder / run / "packed.npz", u=array, v=array[0])
-    whole = compared(folder, "here", "--atol=0.5")
-    (folder / "part-bytes").write_text("500000")
-    cut = compared(folder, engine, "--atol=0.5")
-    assert whole[0] == cut[0] == 1
-    assert len(units_begun(folder)) == 1 + 5
-    both = [
-        {one["name"]: one for one in document["checks"][0]["variables"]}
-        for document in (whole[1], cut[1])
-    ]
-    assert both[0].keys() == both[1].keys() == {"large", "small", "packed/u", "packed/v"}
-    for name, one in both[0].items():
-        two = both[1][name]
-        if name in ("large", "packed/u"):
-            assert one["differing_count"] == 44, "of the oracle"
-            assert one.pop("mean_abs_difference") is not None
-            assert one.pop("mean_rel_difference") is not None
-        for drawn in ("details", "differing_box", "pattern", "pattern_value"):
-            one.pop(drawn, None)
-            two.pop(drawn, None)
-        assert one == two
-
-
-def test_a_lost_part_leaves_no_match(folder: Path) -> None:
-    for run in "AB":
-        (folder / run).mkdir()
-        np.save(folder / run / "large.npy", np.arange(300_000.0))
-    (folder / "part-bytes").write_text("500000")
-    (folder / "slow").write_text("0.5")
-    (folder / "die-at-2").touch()
-    assert compared(folder, "here", "--journal=j.jsonl")[0] == -signal.SIGKILL
-    code, document, text = compared(folder, "here", "--journal=j.jsonl", "--resume")
-    assert code == 0, text
-    code, document, text = compared(folder, "process", "--silence=0.1")
-    assert code == 3, text
-    assert document["checks"][0]["variables"] == []
-
-
-@pytest.mark.parametrize("engine", [PROCESS])
-def test_aligned_rows_by_workers(folder: Path, engine: str) -> None:
-    """Rows move between ranks; the unit is the iteration."""
-    (folder / "unit-bytes").write_text("1")
-    (folder / "ciwrap.yaml").write_text(
-        "version: 1\ndefaults: {align_by: id, across_ranks: true}\nchecks: {c: {outputs: A}}\n"
-    )
-    draw = np.random.default_rng(SEED)
-    for iteration in range(4):
-        values = draw.normal(size=100)
-        for run in "AB":
-            order = draw.permutation(100)
-            if run == "B" and iteration == 2:
-                values[5] += 1
-            for rank, ids in enumerate(np.array_split(order, 3)):
-                place = folder / run / f"iter_{iteration}/rank_{rank}"
-                place.mkdir(parents=True)
-                np.save(place / "id.npy", ids)
-                np.save(place / "x.npy", values[ids])
-    code, alone, text = compared(folder, "here", "--check=c")
-    assert code == 1, text
-    assert units_begun(folder) == ["0", "1", "2", "3"]
-    code, together, text = compared(folder, engine, "--check=c")
-    assert code == 1, text
-    assert comparable(together) == comparable(alone)
-    differing = [one for one in alone["checks"][0]["variables"] if one["verdict"] == "differ"]
-    assert [(one["name"], one["iteration"]) for one in differing] == [("x", 2)]
-    assert differing[0]["first_index"] == [5]
-
-
-@pytest.mark.parametrize("engine", [PROCESS])
-def test_every_unit_lists_its_differences(folder: Path, engine: str) -> None:
-    write_runs(folder)
-    assert compared(folder, "here", "--list=all.csv")[0] == 1
-    assert compared(folder, engine, "--list=some.csv")[0] == 1
-    listed = [path.read_text().splitlines() for path in sorted(folder.glob("some.*.csv"))]
-    assert len(listed) > 2
-    rows = sorted(row for lines in listed for row in lines[1:])
-    assert rows == sorted((folder / "all.csv").read_text().splitlines()[1:])
-    assert len(rows) == 6
 
 
 @pytest.mark.slow
