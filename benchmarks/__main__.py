@@ -31,6 +31,7 @@ from benchmarks import (
     measure,
     pytest_plugin,
     repeated_runs,
+    solving,
     timing_pairs,
     tree_building,
 )
@@ -94,6 +95,11 @@ def _sections(options: argparse.Namespace) -> dict[str, Section]:
             "Chunks suspected, by noise and residue levels (float64, 1024 values per chunk)",
             lambda: false_alarms.run(chunk_count=512 if quick else 4096),
             false_alarms.table,
+        ),
+        "solve": Section(
+            "One element that moved, found by the golden's digest and residues (k = 15)",
+            lambda: solving.run(trials=40 if quick else 1000),
+            solving.table,
         ),
         "demo-noise": Section(
             "Largest |difference| between runs of the demonstration's simulation",

@@ -209,6 +209,13 @@ def diff_trees(golden: Tree, new: Tree, *, start_level: int = -1) -> NDArray[np.
     Raises CoreError if parameters or sizes differ, or if each tree has residues of its own (one has to be made against
     the other)."""
 
+def solve_chunk(
+    golden: Tree, leaf: int, data: Any, *, most_trials: int = ...
+) -> list[tuple[int, int, int]]:
+    """Scalars of a new chunk that are in another cell than the golden's, as (index in the chunk, golden code, golden
+    residue): one, or two, whose codes put back give the golden's digest. Empty: not found, which proves nothing.
+    data: the new chunk's scalars. Raises CoreError if these are not as many."""
+
 def diff_leaves(golden: Any, new: Any) -> NDArray[np.int64]:
     """Which of two equally long rows of leaf digests (16 bytes each, back to back) do not match, ascending."""
 

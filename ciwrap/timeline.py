@@ -10,11 +10,13 @@ from ciwrap.details import Number  # noqa: TC001 - documents are checked against
 
 class PointState(str, Enum):
     """One variable of one checkpoint. MATCH: the trees agree, or all values are equal. WITHIN:
-    values moved, none beyond its bound. FIRST_ONLY, SECOND_ONLY: only that run has it.
+    values moved, none beyond its bound. SUSPECT: digests differ, and nobody can tell. FIRST_ONLY,
+    SECOND_ONLY: only that run has it.
     """
 
     MATCH = "match"
     WITHIN = "within"
+    SUSPECT = "suspect"
     BEYOND = "beyond"
     NOT_COMPARED = "not_compared"
     FIRST_ONLY = "first_only"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MATCH, DIFFER, NOT_COMPARABLE, ERROR = "match", "differ", "not-comparable", "error"
 _STATUS = {
     Verdict.MATCH: MATCH,
+    Verdict.SUSPECT: DIFFER,
     Verdict.DIFFER: DIFFER,
     Verdict.NOT_COMPARABLE: NOT_COMPARABLE,
 }
@@ -97,9 +98,9 @@ def publish(
     for name, value in {
         "status": outcome.status,
         "root": outcome.root,
-        "compared": counts[Verdict.MATCH] + counts[Verdict.DIFFER],
+        "compared": counts[Verdict.MATCH] + counts[Verdict.SUSPECT] + counts[Verdict.DIFFER],
         "matching": counts[Verdict.MATCH],
-        "differing": counts[Verdict.DIFFER],
+        "differing": counts[Verdict.SUSPECT] + counts[Verdict.DIFFER],
         "not-comparable": counts[Verdict.NOT_COMPARABLE],
         "artifact-name": inputs.artifact_name,
         "artifact-path": stage,

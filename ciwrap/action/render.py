@@ -75,7 +75,7 @@ def _bad(result: RunResult) -> list[Group]:
 
 def _of_group(group: Group, place: Place) -> str:
     first = group.first
-    known = group.verdict is Verdict.DIFFER
+    known = group.verdict.is_alarm
     what = findings.difference_sentence(first) if known else headline(first)
     more = where_words(group)
     text = f"{findings.place(first)}: {what}. {more[:1].upper()}{more[1:]}".strip()

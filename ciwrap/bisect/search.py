@@ -18,8 +18,13 @@ if TYPE_CHECKING:
 _FOUND = re.compile(r"^# first bad commit: \[([0-9a-f]{40,64})\]", re.MULTILINE)
 _POSSIBLE = re.compile(r"^# possible first bad commit: \[([0-9a-f]{40,64})\]", re.MULTILINE)
 _MOST_FILES = 3
-# 3, could not compare, says nothing about a commit.
-_MARKS = {Verdict.MATCH: "good", Verdict.DIFFER: "bad", Verdict.NOT_COMPARABLE: "skip"}
+# What could not be compared, or decided, says nothing about a commit.
+_MARKS = {
+    Verdict.MATCH: "good",
+    Verdict.SUSPECT: "skip",
+    Verdict.DIFFER: "bad",
+    Verdict.NOT_COMPARABLE: "skip",
+}
 
 
 def refuse_unless_ready(repository: Repository, good: str, bad: str) -> None:

@@ -186,7 +186,8 @@ class _Finding:
             self._folders.drop(number)
         seconds = time.monotonic() - started
         described = describe_commit(self._search.repository, commit)
-        reason = _reason(result) if result.verdict is Verdict.NOT_COMPARABLE else None
+        decided = result.verdict in (Verdict.MATCH, Verdict.DIFFER)
+        reason = None if decided else _reason(result)
         self._steps.append(Step(described, result.verdict, seconds, reason))
         self._results[commit] = result
         self._session.console.print(
@@ -211,7 +212,7 @@ class _Finding:
 
         self._search.look_at(commit)
         result = self._look(commit)
-        if result.verdict is Verdict.NOT_COMPARABLE:
+        if result.verdict not in (Verdict.MATCH, Verdict.DIFFER):
             raise NotComparableError(
                 f"{name} ({commit[:10]}) cannot be compared: {_reason(result)}"
             )
@@ -228,6 +229,7 @@ _THIRD_PERSON = {"match": "matches", "differ": "differs from"}
 def _reason(result: RunResult) -> str:
     """Why a commit could not be compared: the first reason."""
     from ciwrap.model import MessageLevel, Verdict
+    from ciwrap.report.wording import headline
 
     messages = [*result.messages, *(one for check in result.checks for one in check.messages)]
     reasons = [one.text for one in messages if one.level is MessageLevel.ERROR]
@@ -236,6 +238,12 @@ def _reason(result: RunResult) -> str:
         for check in result.checks
         for variable in check.variables
         if variable.verdict is Verdict.NOT_COMPARABLE
+    ]
+    reasons += [
+        f"{variable.id.text}: {headline(variable)}"
+        for check in result.checks
+        for variable in check.variables
+        if variable.verdict is Verdict.SUSPECT
     ]
     return reasons[0] if reasons else "nothing was compared"
 

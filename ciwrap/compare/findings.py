@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ciwrap.arrays.values import Values
     from ciwrap.compare.details import Drawn
     from ciwrap.compare.parts import ReadElements
+    from ciwrap.compare.solve import Solved
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ def with_digests(
     at_least = suspect_count if suspect_count and suspect_is_proof(parameters) else 0
     return replace(
         result,
-        verdict=Verdict.DIFFER if suspect_count else Verdict.MATCH,
+        verdict=_by_suspects(suspect_count, at_least),
         reason=None,
         bound=bound_of(parameters),
         element_count=count,
@@ -177,6 +178,42 @@ def with_digests(
         if suspect_count and tree is not None
         else None,
     )
+
+
+def _by_suspects(suspect_count: int, at_least: int) -> Verdict:
+    if not suspect_count:
+        return Verdict.MATCH
+    return Verdict.DIFFER if at_least else Verdict.SUSPECT
+
+
+def with_solved(result: VariableResult, solved: Solved) -> VariableResult:
+    """The result of suspect chunks, once it is known of some which elements moved, and how far.
+
+    An element surely beyond its bound is a difference. Where all suspect chunks are solved and all
+    that moved is within the bound, it is a match: everything else lies in the golden's cells.
+    """
+    if not solved.elements:
+        return result
+    beyond = sum(one.is_beyond is True for one in solved.elements)
+    is_within = all(one.is_beyond is False for one in solved.elements)
+    result = replace(
+        result,
+        solved_chunks=solved.chunk_count,
+        moved_elements=solved.elements[:MOST_ELEMENTS],
+        differing_count_at_least=max(result.differing_count_at_least or 0, beyond),
+    )
+    if solved.chunk_count == result.suspect_chunks:
+        open_count = sum(one.is_beyond is None for one in solved.elements)
+        result = replace(
+            result,
+            differing_count=None if open_count else beyond,
+            differing_count_at_most=beyond + open_count,
+        )
+        if is_within:
+            shares = [one.share_to for one in solved.elements if one.share_to is not None]
+            share = max([result.max_drift_share or 0.0, *shares])
+            return replace(result, verdict=Verdict.MATCH, max_drift_share=share, details=None)
+    return replace(result, verdict=Verdict.DIFFER) if beyond else result
 
 
 def with_residues(result: VariableResult, parameters: _core.TreeParameters) -> VariableResult:

@@ -19,6 +19,7 @@ from ciwrap.compare.findings import (
     with_elements,
     with_residues,
     with_roots,
+    with_solved,
 )
 from ciwrap.compare.fit import (
     GOLDEN,
@@ -30,6 +31,7 @@ from ciwrap.compare.fit import (
 )
 from ciwrap.compare.law import begun, not_comparable
 from ciwrap.compare.parts import read_each, suspect_pieces
+from ciwrap.compare.solve import solve_chunks
 from ciwrap.compare.work import Work
 from ciwrap.errors import (
     CiwrapError,
@@ -291,9 +293,11 @@ def _by_tree(
     result = with_roots(result, golden.tree.root, tree.root, new)
     if golden.evidence == "residues":
         result = with_residues(result, parameters)
-    return with_digests(
-        result, parameters, tuple(golden.shape), suspects, tree=golden.tree, drift=drift
-    )
+    shape = tuple(golden.shape)
+    result = with_digests(result, parameters, shape, suspects, tree=golden.tree, drift=drift)
+    if not suspects.leaves.size:
+        return result
+    return with_solved(result, solve_chunks(golden.tree, new, suspects.leaves, shape))
 
 
 def _builder(

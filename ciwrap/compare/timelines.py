@@ -66,12 +66,17 @@ def _order(point: TimelinePoint) -> tuple[int, int]:
     )
 
 
+_COMPARED = (PointState.MATCH, PointState.WITHIN, PointState.SUSPECT, PointState.BEYOND)
+
+
 def _point(variable: VariableResult) -> TimelinePoint:
     share = variable.max_bound_share
     if share is None:
         share = variable.max_drift_share
     if variable.verdict is Verdict.NOT_COMPARABLE:
         state = PointState.NOT_COMPARED
+    elif variable.verdict is Verdict.SUSPECT:
+        state = PointState.SUSPECT
     elif variable.verdict is Verdict.DIFFER:
         state = PointState.BEYOND
     elif share or variable.max_abs_difference or variable.suspect_chunks:
@@ -92,10 +97,10 @@ def trend(points: Sequence[TimelinePoint]) -> Trend | None:
     """How a variable goes beyond its bound, the worst rank of each iteration counting."""
     worst: dict[int | None, tuple[bool, float]] = {}
     for point in points:
-        if point.state in (PointState.MATCH, PointState.WITHIN, PointState.BEYOND):
+        if point.state in _COMPARED:
             beyond, share = worst.get(point.iteration, (False, 0.0))
             worst[point.iteration] = (
-                beyond or point.state is PointState.BEYOND,
+                beyond or point.state in (PointState.SUSPECT, PointState.BEYOND),
                 max(share, point.bound_share or 0.0),
             )
     steps = list(worst.values())

@@ -45,7 +45,7 @@ def _whole(parts: Sequence[VariableResult]) -> VariableResult:
     failed = [part for part in parts if part.verdict is Verdict.NOT_COMPARABLE]
     if failed:
         return failed[0]
-    differing = [part for part in parts if part.verdict is Verdict.DIFFER]
+    differing = [part for part in parts if part.verdict is not Verdict.MATCH]
     first = (differing or parts)[0]
     said: dict[str, Any] = {name: _sum(getattr(part, name) for part in parts) for name in _COUNTS}
     for name, place in _LARGEST:

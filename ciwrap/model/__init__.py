@@ -15,7 +15,13 @@ from ciwrap.model.rules import (
     number_text,
 )
 from ciwrap.model.strictness import STRICT_KEYS, Strictness, StrictVariables
-from ciwrap.model.variable_result import ChunkRange, Details, DifferingElement, VariableResult
+from ciwrap.model.variable_result import (
+    ChunkRange,
+    Details,
+    DifferingElement,
+    MovedElement,
+    VariableResult,
+)
 from ciwrap.model.variable_settings import (
     BOUND_PARTS,
     NO_ALIGNMENT,
@@ -53,6 +59,7 @@ __all__ = [
     "DivergenceKind",
     "Message",
     "MessageLevel",
+    "MovedElement",
     "RunResult",
     "VariableResult",
     "Verdict",

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from ciwrap.model.verdict import Verdict
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -16,11 +14,13 @@ if TYPE_CHECKING:
 
 
 class DivergenceKind(str, Enum):
-    """Why a variable does not match. MISSING: only the golden side has it. EXTRA: only the new
+    """Why a variable does not match. SUSPECT: digests differ, and nobody can tell whether a number
+    is beyond its bound. MISSING: only the golden side has it. EXTRA: only the new
     side has it. NOT_COMPARABLE: both have it, and it could not be compared.
     """
 
     DIFFER = "differ"
+    SUSPECT = "suspect"
     NOT_COMPARABLE = "not_comparable"
     MISSING = "missing"
     EXTRA = "extra"
@@ -32,6 +32,11 @@ class DivergenceKind(str, Enum):
     def words(self) -> str:
         """For people: `not comparable`."""
         return self.value.replace("_", " ")
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether it is about numbers that were compared."""
+        return self in (DivergenceKind.DIFFER, DivergenceKind.SUSPECT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +61,8 @@ def earliest(check: CheckResult, found: Iterable[VariableResult]) -> Divergence 
 
 
 def _kind_of(check: CheckResult, variable: VariableResult) -> DivergenceKind:
-    if variable.verdict is Verdict.DIFFER:
-        return DivergenceKind.DIFFER
+    if variable.verdict.is_alarm:
+        return DivergenceKind(variable.verdict.value)
     if variable.id in check.missing_variables:
         return DivergenceKind.MISSING
     if variable.id in check.extra_variables:

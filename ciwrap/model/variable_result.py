@@ -56,6 +56,28 @@ class DifferingElement:
 
 
 @dataclass(frozen=True, slots=True)
+class MovedElement:
+    """One element of a suspect chunk that left its cell, told by the golden's digest without the
+    golden's value.
+
+    part: `real` or `imaginary` of a complex number; else None. golden_from, golden_to: the golden's
+    value lies between these, both included; texts that read back as the same value. None: it was a
+    number, and no more is known. new: as text.
+    share_from, share_to: |new - golden| / bound lies between these; None where a difference has no
+    meaning (NaN). is_beyond: whether it is beyond the bound; None if the golden's value decides.
+    """
+
+    index: tuple[int, ...]
+    new: str
+    golden_from: str | None = None
+    golden_to: str | None = None
+    part: str | None = None
+    share_from: Number | None = None
+    share_to: Number | None = None
+    is_beyond: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Details:
     """What a report draws of one variable; kept for the variables that matter most, and bounded.
 
@@ -93,7 +115,9 @@ class VariableResult:
     own dimensions. first_differences: the first few differing elements.
 
     chunk_count: leaves of the tree. suspect_chunks: leaves whose digests differ. suspect_ranges:
-    the first few ranges of neighbouring ones. suspect_range_count: all of them.
+    the first few ranges of neighbouring ones. suspect_range_count: all of them. solved_chunks:
+    suspect ones of which it is known which elements moved, though the golden's data are not at
+    hand. moved_elements: the first few of these.
 
     max_abs_difference, mean_abs_difference: over pairs of finite numbers. max_rel_difference,
     mean_rel_difference: |new - golden| / |golden|, over finite pairs with golden not 0.
@@ -150,6 +174,8 @@ class VariableResult:
     suspect_chunks: int | None = None
     suspect_ranges: tuple[ChunkRange, ...] = ()
     suspect_range_count: int | None = None
+    solved_chunks: int | None = None
+    moved_elements: tuple[MovedElement, ...] = ()
 
     max_abs_difference: Number | None = None
     max_abs_index: tuple[int, ...] | None = None

@@ -1,4 +1,4 @@
-"""The three result words, their order, and the exit code of each."""
+"""The four result words, their order, and the exit code of each."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ if TYPE_CHECKING:
 
 
 class Verdict(str, Enum):
-    """The three result words."""
+    """The four result words.
+
+    suspect: digests differ, and without the golden's data nobody can tell whether a number is
+    beyond its bound. It fails as a difference does.
+    """
 
     MATCH = "match"
+    SUSPECT = "suspect"
     DIFFER = "differ"
     NOT_COMPARABLE = "not_comparable"
 
@@ -23,8 +28,13 @@ class Verdict(str, Enum):
 
     @property
     def words(self) -> str:
-        """For people: `match`, `differ`, `not comparable`."""
+        """For people: `match`, `suspect`, `differ`, `not comparable`."""
         return self.value.replace("_", " ")
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether numbers were compared that are beyond their bound, or may be."""
+        return self in (Verdict.SUSPECT, Verdict.DIFFER)
 
     @property
     def exit_code(self) -> ExitCode:
@@ -32,7 +42,7 @@ class Verdict(str, Enum):
 
     @property
     def severity(self) -> int:
-        """How bad it is: 0 for a match, 1 for a difference, 2 for what was not compared."""
+        """How bad it is: from 0 for a match to 3 for what was not compared."""
         return _SEVERITY[self]
 
     @staticmethod
@@ -42,14 +52,20 @@ class Verdict(str, Enum):
 
     @staticmethod
     def worst_first() -> tuple[Verdict, ...]:
-        """All three, the most severe one first: the order in which everything is listed."""
+        """All of them, the most severe one first: the order in which everything is listed."""
         return _WORST_FIRST
 
 
-_SEVERITY = {Verdict.MATCH: 0, Verdict.DIFFER: 1, Verdict.NOT_COMPARABLE: 2}
+_SEVERITY = {
+    Verdict.MATCH: 0,
+    Verdict.SUSPECT: 1,
+    Verdict.DIFFER: 2,
+    Verdict.NOT_COMPARABLE: 3,
+}
 _WORST_FIRST = tuple(sorted(Verdict, key=_SEVERITY.__getitem__, reverse=True))
 _EXIT_CODES = {
     Verdict.MATCH: ExitCode.MATCH,
+    Verdict.SUSPECT: ExitCode.DIFFER,
     Verdict.DIFFER: ExitCode.DIFFER,
     Verdict.NOT_COMPARABLE: ExitCode.NOT_COMPARABLE,
 }

@@ -183,6 +183,7 @@ class Judge:
 def _word(result: CheckResult) -> str:
     return {
         Verdict.MATCH: MATCHED,
+        Verdict.SUSPECT: DIFFER,
         Verdict.DIFFER: DIFFER,
         Verdict.NOT_COMPARABLE: NOT_COMPARABLE,
     }[result.verdict]

@@ -54,7 +54,7 @@ def _bad(run: RunResult) -> list[Group]:
 def _of_group(group: Group) -> _Annotation:
     first = group.first
     title = f"ciwrap: {safe_name(group.name, 80)} {group.verdict.words}"
-    if group.verdict is Verdict.DIFFER:
+    if group.verdict.is_alarm:
         text = f"{findings.place(first)}: {findings.difference_sentence(first)}"
     else:
         text = f"{findings.place(first)}: {headline(first)}"

@@ -102,7 +102,7 @@ def card_of(number: int, group: Group, *, with_check: bool) -> Card:
     first, worst = group.first, group.worst
     is_bad = group.verdict is not Verdict.MATCH
     parts = [_part(first, _first_title(group), folded=False)]
-    if is_bad and worst.id != first.id and worst.verdict is Verdict.DIFFER:
+    if is_bad and worst.id != first.id and worst.verdict.is_alarm:
         title = "Most suspect chunks" if is_suspect(worst) else "Largest difference"
         parts.append(_part(worst, title, folded=True))
     words = [group.name, check_title(group.check), group.verdict.words, where_words(group)]
@@ -131,7 +131,10 @@ def _first_title(group: Group) -> str:
         return "Where it moved most" if group.is_history else ""
     if not group.is_history:
         return ""
-    return "First difference" if group.first.verdict is Verdict.DIFFER else "First not comparable"
+    return {
+        Verdict.DIFFER: "First difference",
+        Verdict.SUSPECT: "First suspect",
+    }.get(group.first.verdict, "First not comparable")
 
 
 def _part(result: VariableResult, title: str, *, folded: bool) -> Part:
@@ -162,7 +165,7 @@ def _part(result: VariableResult, title: str, *, folded: bool) -> Part:
 
 
 def _sentence(result: VariableResult) -> str:
-    if result.verdict is Verdict.DIFFER:
+    if result.verdict.is_alarm:
         return capital(difference_sentence(result))
     if result.verdict is Verdict.MATCH:
         return capital(match_words(result))

@@ -112,6 +112,7 @@ class VerdictCounts(msgspec.Struct, frozen=True):
     """Variables by verdict."""
 
     match: int
+    suspect: int
     differ: int
     not_comparable: int
 

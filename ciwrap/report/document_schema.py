@@ -52,6 +52,10 @@ _CONDITIONS: Mapping[type, Mapping[str, Any]] = {
                 {"required": ["reason"], "properties": {"reason": {"minLength": 1}}},
             ),
             _if_verdict(
+                "suspect",
+                {"required": ["differing_count_at_least", "differing_count_at_most"]},
+            ),
+            _if_verdict(
                 "differ",
                 {"required": ["differing_count_at_least", "differing_count_at_most"]},
                 differing_count={"const": None},

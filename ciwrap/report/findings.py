@@ -42,10 +42,14 @@ def title(run: RunResult) -> str:
     counts = run.verdict_counts
     if run.verdict is Verdict.MATCH:
         return match_title(run.coverage, run.kind)
+    if run.verdict is Verdict.SUSPECT:
+        return "Not cleared: numbers may be beyond their bounds"
     if run.verdict is Verdict.DIFFER:
         return "Numbers differ"
     if counts[Verdict.DIFFER]:
         return "Numbers differ, and not everything could be compared"
+    if counts[Verdict.SUSPECT]:
+        return "Numbers may be beyond their bounds, and not everything could be compared"
     return "Not everything could be compared"
 
 
@@ -70,19 +74,20 @@ def _earliest(
 
 
 def _largest(run: RunResult) -> tuple[CheckResult, Divergence] | None:
-    """The variable furthest beyond its bound."""
+    """The variable furthest beyond its bound; where none is for sure, the first suspect one."""
     found = [
-        (check, Divergence(DivergenceKind.DIFFER, variable))
+        (check, Divergence(DivergenceKind(variable.verdict.value), variable))
         for check in run.checks
         for variable in check.variables
-        if variable.verdict is Verdict.DIFFER
+        if variable.verdict.is_alarm
     ]
     return min(found, key=lambda pair: _smallness(pair[1].variable), default=None)
 
 
-def _smallness(variable: VariableResult) -> tuple[float, tuple[int, int, str]]:
+def _smallness(variable: VariableResult) -> tuple[int, float, tuple[int, int, str]]:
     share = variable.max_bound_share or 0.0
-    return -share if share == share else 0.0, variable.id.sort_key
+    severity = variable.verdict.severity
+    return -severity, -share if share == share else 0.0, variable.id.sort_key
 
 
 def lead(run: RunResult) -> list[str]:
@@ -95,33 +100,39 @@ def lead(run: RunResult) -> list[str]:
 
 def _lead(run: RunResult) -> Iterator[str]:
     counts = run.verdict_counts
-    bad = counts[Verdict.DIFFER] + counts[Verdict.NOT_COMPARABLE]
+    alarms = counts[Verdict.SUSPECT] + counts[Verdict.DIFFER]
+    bad = alarms + counts[Verdict.NOT_COMPARABLE]
     told = leading(run)
     for number, (check, divergence) in enumerate(told):
         # Where nothing tells what was early, one difference is the largest of nothing.
-        is_alone = (bad if check.is_history else counts[Verdict.DIFFER]) == 1
+        is_alone = (bad if check.is_history else alarms) == 1
         opening = _opening(check, divergence, is_alone=is_alone, is_second=number > 0)
         where = f" (check {safe_name(check_title(check))})" if len(run.checks) > 1 else ""
         variable = divergence.variable
-        is_numeric = divergence.kind is DivergenceKind.DIFFER
-        words = difference_sentence(variable) if is_numeric else cut(headline(variable))
+        is_alarm = divergence.kind.is_alarm
+        words = difference_sentence(variable) if is_alarm else cut(headline(variable))
         yield f"{opening}: {place(variable)}{where}: {words}."
-    if any(one.kind is not DivergenceKind.DIFFER for _, one in told):
+    if any(not one.kind.is_alarm for _, one in told):
         if counts[Verdict.NOT_COMPARABLE] > 1:
             yield f"{counts[Verdict.NOT_COMPARABLE]:,} variables were not compared."
     elif run.verdict is Verdict.NOT_COMPARABLE:
         yield from _uncompared(run)
 
 
+_ALONE = {DivergenceKind.DIFFER: "Difference", DivergenceKind.SUSPECT: "Suspect"}
+
+
 def _opening(check: CheckResult, divergence: Divergence, *, is_alone: bool, is_second: bool) -> str:
-    is_numeric = divergence.kind is DivergenceKind.DIFFER
     if is_alone:
-        return "Difference" if is_numeric else "Not compared"
+        return _ALONE.get(divergence.kind, "Not compared")
     if not check.is_history:
-        return "Largest difference"
+        is_known = divergence.kind is DivergenceKind.DIFFER
+        return "Largest difference" if is_known else "First suspect"
     if is_second:
         return "First numeric divergence"
-    return "First divergence" if is_numeric else f"First divergence ({divergence.kind.words})"
+    if divergence.kind is DivergenceKind.DIFFER:
+        return "First divergence"
+    return f"First divergence ({divergence.kind.words})"
 
 
 def _uncompared(run: RunResult) -> Iterator[str]:

@@ -100,10 +100,10 @@ def _case(check: str, variable: VariableResult) -> ElementTree.Element:
     case = ElementTree.Element(
         "testcase", classname=check, name=safe_name(variable.id.text), time="0"
     )
-    if variable.verdict is Verdict.DIFFER:
+    if variable.verdict.is_alarm:
         words = findings.difference_sentence(variable)
         body = "\n".join([headline(variable), *detail_lines(variable)])
-        _add(case, "failure", words, body, "differ")
+        _add(case, "failure", words, body, variable.verdict.value)
     elif variable.verdict is Verdict.NOT_COMPARABLE:
         _add(case, "error", headline(variable), headline(variable), "not_comparable")
     return case

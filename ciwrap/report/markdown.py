@@ -23,7 +23,12 @@ MOST_BYTES = 128 * 1024
 MOST_GROUPS = 50
 MOST_CHECKS = 50
 MOST_MESSAGES = 20
-_MARKS = {Verdict.MATCH: "\u2705", Verdict.DIFFER: "\u274c", Verdict.NOT_COMPARABLE: "\u26a0\ufe0f"}
+_MARKS = {
+    Verdict.MATCH: "\u2705",
+    Verdict.SUSPECT: "\U0001f7e0",
+    Verdict.DIFFER: "\u274c",
+    Verdict.NOT_COMPARABLE: "\u26a0\ufe0f",
+}
 # Whatever Markdown or HTML could take for its own, a link or a mention.
 # What Markdown could take for its own, and what GitHub makes links and mentions of.
 _SPECIAL = re.compile(r"(?i)://|www(?=\.)|[\\`*_{}\[\]<>#|~&$^!@]")
@@ -112,6 +117,8 @@ def _group(group: Group) -> str:
         count = "unknown" if first.differing_count is None else f"{first.differing_count:,}"
         worst = group.worst.max_bound_share
         share = "" if worst is None else "beyond"
+        if group.verdict is Verdict.SUSPECT:
+            share = "may be beyond"
         if worst is not None and math.isfinite(worst):
             share = f"{grouped_number(worst)} x"
     name = escaped(group.name, 80)

@@ -24,6 +24,11 @@ MOST_RESULTS = 5000
 _LONGEST = 2000
 _RULES = (
     ("differ", "Numbers differ", "A number moved beyond its error bound."),
+    (
+        "suspect",
+        "Numbers may differ",
+        "Digests differ; without the golden's data nobody can tell whether a number does.",
+    ),
     ("not-comparable", "Not compared", "What was not compared is not a match."),
 )
 
@@ -86,8 +91,8 @@ def _note(text: str) -> dict[str, Any]:
 
 def _of_group(group: Group) -> dict[str, Any]:
     first = group.first
-    if group.verdict is Verdict.DIFFER:
-        rule, words = "differ", findings.difference_sentence(first)
+    if group.verdict.is_alarm:
+        rule, words = group.verdict.value, findings.difference_sentence(first)
     else:
         rule, words = "not-comparable", headline(first)
     more = where_words(group)

@@ -39,6 +39,7 @@ DEFAULT_MOST_VARIABLES = 8
 # The word of each verdict, and its style.
 _WORDS = {
     Verdict.MATCH: ("match", "bold green"),
+    Verdict.SUSPECT: ("SUSPECT", "bold yellow"),
     Verdict.DIFFER: ("DIFFER", "bold red"),
     Verdict.NOT_COMPARABLE: ("NOT COMPARABLE", "bold magenta"),
 }
@@ -93,7 +94,7 @@ def render(
 
 def _render_hint(result: RunResult, console: Console) -> None:
     """What to do about differences that are meant to be."""
-    names = [check.name for check in result.checks if check.verdict is Verdict.DIFFER]
+    names = [check.name for check in result.checks if check.verdict.is_alarm]
     if names and result.kind in ("check", "run"):
         words = " ".join(shlex.quote(safe_text(name)) for name in names)
         hint = f"if the new numbers are right: ciwrap accept {words} --reason '...'"

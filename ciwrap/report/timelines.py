@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _MARKS = {
     PointState.MATCH: ".",
     PointState.WITHIN: "~",
+    PointState.SUSPECT: "!",
     PointState.BEYOND: "#",
     PointState.NOT_COMPARED: "?",
     PointState.FIRST_ONLY: "A",
@@ -35,6 +36,7 @@ _WORST = (
     PointState.WITHIN,
     PointState.FIRST_ONLY,
     PointState.SECOND_ONLY,
+    PointState.SUSPECT,
     PointState.BEYOND,
     PointState.NOT_COMPARED,
 )
@@ -91,7 +93,8 @@ def timeline_lines(facts: HistoryFacts) -> Iterator[str]:
         return
     yield (
         f"over iterations {iterations[0]} to {iterations[-1]}"
-        " (. match, ~ within the bound, # beyond, ? not compared, A or B: in that run only)"
+        " (. match, ~ within the bound, ! suspect, # beyond, ? not compared,"
+        " A or B: in that run only)"
     )
     width = max(len(safe_name(one.name, 30)) for one in told[:_MOST_LINES])
     for one in told[:_MOST_LINES]:

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ciwrap.details import SHARE_CLASSES
+from ciwrap.details import BOUND_CLASS, SHARE_CLASSES, SUSPECT
 from ciwrap.model import Verdict
 from ciwrap.report.findings import box_words, check_title, leading
 from ciwrap.report.iteration_charts import (
@@ -58,7 +58,7 @@ class Group:
     @property
     def worst(self) -> VariableResult:
         """The one that is furthest beyond its bound."""
-        bad = [result for result in self.results if result.verdict is Verdict.DIFFER]
+        bad = [result for result in self.results if result.verdict.is_alarm]
         return max(
             bad or self.results, key=lambda one: (sortable_share(one), one.suspect_chunks or 0)
         )
@@ -71,7 +71,7 @@ class Group:
 
     @property
     def differing(self) -> tuple[VariableResult, ...]:
-        return tuple(result for result in self.results if result.verdict is Verdict.DIFFER)
+        return tuple(result for result in self.results if result.verdict.is_alarm)
 
     @property
     def is_history(self) -> bool:
@@ -187,6 +187,8 @@ def cell_of(result: VariableResult) -> int:
     if result.verdict is Verdict.NOT_COMPARABLE:
         return CELL_NOT_COMPARABLE
     share = result.max_bound_share
+    if result.verdict is Verdict.SUSPECT:
+        return SUSPECT
     if result.verdict is Verdict.DIFFER and (share is None or math.isinf(share)):
         return CELL_DIFFER
     if share is None:
@@ -199,7 +201,9 @@ def cell_of(result: VariableResult) -> int:
 _CELL_ORDER = (
     CELL_NONE,
     CELL_MATCH,
-    *range(SHARE_CLASSES),
+    *range(BOUND_CLASS),
+    SUSPECT,
+    *range(BOUND_CLASS, SHARE_CLASSES),
     CELL_DIFFER,
 )
 
@@ -242,7 +246,7 @@ def _point(iteration: int, results: Iterable[VariableResult]) -> Point:
     is_beyond = is_unknown = False
     for one in results:
         share = one.max_bound_share
-        if one.verdict is Verdict.DIFFER:
+        if one.verdict.is_alarm:
             is_beyond = True
             is_unknown |= share is None
         elif share is None:
@@ -303,6 +307,8 @@ def row_of(number: int, group: Group) -> Row:
 
 
 def _share_words(group: Group) -> str:
+    if group.verdict is Verdict.SUSPECT:
+        return "may be beyond"
     if any(result.max_bound_share is None for result in group.differing):
         return "beyond" if group.share is None or group.share <= 1 else f"> {_percent(group.share)}"
     return "" if group.share is None else _percent(group.share)

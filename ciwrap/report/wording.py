@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         ChunkRange,
         CommandOutcome,
         Coverage,
+        MovedElement,
         RunResult,
         VariableResult,
     )
@@ -126,6 +127,8 @@ def _differ_sentence(variable: VariableResult) -> str:
     at_least = variable.differing_count_at_least or 0
     at_most = variable.differing_count_at_most or 0
     chunks = f"{variable.suspect_chunks or 0} of {plural(variable.chunk_count or 0, 'chunk')}"
+    if at_least and variable.moved_elements:
+        return f"{moved_words(variable.moved_elements[0])}{_more_moved(variable)}"
     if at_least:
         return (
             f"{chunks} differ: from {at_least} to {at_most} of {total}"
@@ -141,6 +144,47 @@ def _differ_sentence(variable: VariableResult) -> str:
         f"{chunks} suspect{bound_words(variable)}; a golden that is a tree alone cannot tell"
         " a difference from a false alarm"
     )
+
+
+def moved_words(moved: MovedElement) -> str:
+    """`[3, 17] moved by 1.25 to 1.5 x the bound (golden between 1.0 and 1.001, new 1.3)`."""
+    part = f" ({moved.part} part)" if moved.part else ""
+    golden = safe_name(moved.golden_from or "a number")
+    if moved.golden_to != moved.golden_from:
+        golden = "between {} and {}".format(*_told_apart(moved.golden_from, moved.golden_to))
+    how_far = "differs"
+    if moved.share_from is not None and moved.share_to is not None:
+        how_far = f"moved by {_interval_words(moved.share_from, moved.share_to)}"
+    place = index_text(moved.index) if moved.index else "it"
+    return f"{place}{part} {how_far} (golden {golden}, new {safe_name(moved.new)})"
+
+
+def _told_apart(least: str | None, greatest: str | None) -> tuple[str, str]:
+    """Two numbers with as few digits as tell them apart."""
+    for digits in range(3, 18):
+        texts = tuple(f"{float(text or 0):.{digits}g}" for text in (least, greatest))
+        if texts[0] != texts[1]:
+            return texts[0], texts[1]
+    return least or "", greatest or ""
+
+
+def _interval_words(least: float, greatest: float) -> str:
+    if math.isinf(greatest):
+        return "more than the bound"
+    if short_number(least) == short_number(greatest):
+        return share_text(greatest)
+    return f"{short_number(least)} to {short_number(greatest)} x the bound"
+
+
+def _more_moved(variable: VariableResult) -> str:
+    """What the first moved element leaves open: `; 3 of 24 chunks are suspect, 1 is solved`."""
+    suspect, solved = variable.suspect_chunks or 0, variable.solved_chunks or 0
+    if suspect == 1 and len(variable.moved_elements) == 1:
+        return ""
+    chunks = f"{suspect} of {plural(variable.chunk_count or 0, 'chunk')}"
+    others = f", {plural(len(variable.moved_elements) - 1, 'other element')} told below"
+    more = others if len(variable.moved_elements) > 1 else ""
+    return f"; {chunks} suspect, of which {solved} solved{more}"
 
 
 def bound_words(variable: VariableResult) -> str:
@@ -172,9 +216,9 @@ GOLDEN_AND_NEW = ("golden", "new")
 
 def detail_lines(variable: VariableResult, sides: tuple[str, str] = GOLDEN_AND_NEW) -> list[str]:
     """Where and how much, a line for each fact that is known; for variables that differ."""
-    if variable.verdict is not Verdict.DIFFER:
+    if not variable.verdict.is_alarm:
         return []
-    lines = []
+    lines: list[str] = []
     if variable.first_differences:
         first = variable.first_differences[0]
         line = (
@@ -188,6 +232,9 @@ def detail_lines(variable: VariableResult, sides: tuple[str, str] = GOLDEN_AND_N
         lines.append(line)
     lines += _largest_lines(variable)
     lines += _special_lines(variable)
+    is_told = variable.differing_count is None and variable.differing_count_at_least
+    told = variable.moved_elements[1 if is_told else 0 :]
+    lines += [f"element {moved_words(one)}" for one in told[:_MOST_RANGES]]
     if variable.differing_count is None and variable.suspect_ranges:
         lines.append(_ranges_line(variable))
     return lines
@@ -239,7 +286,7 @@ def range_text(item: ChunkRange) -> str:
 
 def accept_command(run: RunResult) -> str:
     """What to type if the new numbers are right; nothing if there is no golden to accept."""
-    names = [check.name for check in run.checks if check.verdict is Verdict.DIFFER]
+    names = [check.name for check in run.checks if check.verdict.is_alarm]
     if not names or run.kind not in ("check", "run"):
         return ""
     words = " ".join(shlex.quote(name) for name in dict.fromkeys(names))

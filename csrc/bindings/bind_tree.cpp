@@ -5,6 +5,7 @@
 
 #include "bindings/py_tree.hpp"
 #include "ciwrap/error.hpp"
+#include "ciwrap/solve.hpp"
 #include "kernels/executor.hpp"
 #include "kernels/packed_residues.hpp"
 
@@ -110,6 +111,36 @@ py::array_t<std::int64_t> diff(const PyTree& golden, const PyTree& other,
     return as_array(leaves);
 }
 
+py::list solve(const PyTree& golden, std::uint64_t leaf, const py::object& data,
+               std::uint64_t most_trials) {
+    const MerkleTree& tree = *golden.tree;
+    if (leaf >= tree.leaf_count())
+        throw py::index_error("no such leaf");
+    const QuantizePlan plan = make_plan(tree.parameters);
+    const std::uint64_t count =
+        std::min(plan.chunk_scalars, tree.scalar_count - leaf * plan.chunk_scalars);
+    const PyBytes held(data);
+    if (held.bytes().size() != count * plan.scalar_bytes)
+        throw Error(ErrorCode::invalid_argument, "the data are not those of the chunk");
+    const TreeShape shape = tree.shape();
+    std::vector<MovedScalar> moved;
+    {
+        const py::gil_scoped_release released;
+        std::span<const std::uint8_t> residues;
+        if (!tree.residues.empty()) {
+            residues = {tree.residues.data() + leaf * plan.residue_bytes(plan.chunk_scalars),
+                        static_cast<std::size_t>(plan.residue_bytes(count))};
+        }
+        moved = solve_chunk(tree.parameters, held.bytes(),
+                            tree.digests[shape.offset(shape.level_count() - 1) + leaf], residues,
+                            {most_trials});
+    }
+    py::list found;
+    for (const MovedScalar& one : moved)
+        found.append(py::make_tuple(one.index, one.golden_code, one.residue));
+    return found;
+}
+
 std::vector<Digest> digests_of(const py::object& data) {
     const PyBytes held(data);
     if (held.bytes().size() % sizeof(Digest) != 0)
@@ -150,6 +181,8 @@ void register_tree(py::module_& module) {
                py::arg("golden_residues") = py::none());
     module.def("diff_trees", &diff, py::arg("golden"), py::arg("new"), py::kw_only(),
                py::arg("start_level") = -1);
+    module.def("solve_chunk", &solve, py::arg("golden"), py::arg("leaf"), py::arg("data"),
+               py::kw_only(), py::arg("most_trials") = SolveLimits{}.most_trials);
     module.def(
         "diff_leaves",
         [](const py::object& golden, const py::object& other) {

@@ -139,6 +139,16 @@ def test_timing_in_pairs_is_right_as_often_as_promised(monkeypatch: pytest.Monke
     assert len(timing_pairs.table(result)) == 1 + len(result["rows"])
 
 
+def test_moved_elements_are_found_and_none_wrongly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quick form of `python -m benchmarks --only solve`, with its seed."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import solving
+
+    rows = solving.run(trials=40)["rows"]
+    assert all(row["wrong"] == 0 for row in rows)
+    assert all(row["found"] == row["suspect"] > 20 for row in rows if row["range"][1] == 10.0)
+
+
 def test_ensembles_are_told_apart_as_often_as_promised(monkeypatch: pytest.MonkeyPatch) -> None:
     """A quick form of `python -m benchmarks --only ensembles`, with its seed."""
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))

@@ -95,20 +95,22 @@ def test_residues_pass_noise_and_tell_the_drift() -> None:
     assert sum(result.drift_histogram) == GOLDEN.size
     assert (result.max_abs_difference, result.max_bound_share) == (None, None)
     # The same noise on a plain tree: false alarms.
-    assert check(GOLDEN, GOLDEN + noise, settings_of("tree")).verdict is Verdict.DIFFER
+    assert check(GOLDEN, GOLDEN + noise, settings_of("tree")).verdict is Verdict.SUSPECT
 
 
 def test_residues_never_miss_and_give_limits_and_ranges() -> None:
     new = moved(((3, 7, 1), 1.01e-3))
     result = check(GOLDEN, new, settings_of("residues"))
-    assert result.verdict is Verdict.DIFFER
+    assert result.verdict is Verdict.SUSPECT
     assert (result.differing_count, result.first_index) == (None, None)
     assert (result.differing_count_at_least, result.suspect_chunks) == (0, 1)
+    (element,) = result.moved_elements
+    assert (element.index, element.is_beyond) == ((3, 7, 1), None)
     (found,) = result.suspect_ranges
     flat = int(np.ravel_multi_index((3, 7, 1), GOLDEN.shape))
     assert found.first_element <= flat <= found.last_element
     assert found.first_index == to_index(found.first_element, GOLDEN.shape)
-    assert result.differing_count_at_most == found.element_count == 512
+    assert (result.differing_count_at_most, found.element_count) == (1, 512)
     assert result.guaranteed_share == pytest.approx(0.875, abs=1e-3)
 
 
@@ -117,6 +119,11 @@ def test_exact_trees_prove_what_they_find() -> None:
     new = golden.copy()
     new[[7, 4990]] += 1
     result = check(golden, new, settings_of("tree", bound=ErrorBound()))
+    assert (result.differing_count_at_least, result.suspect_chunks) == (2, 2)
+    assert (result.differing_count, result.differing_count_at_most) == (2, 2)
+    new[8:20] += 1
+    result = check(golden, new, settings_of("tree", bound=ErrorBound()))
+    assert (result.verdict, result.differing_count) == (Verdict.DIFFER, None)
     assert (result.differing_count_at_least, result.suspect_chunks) == (2, 2)
     assert result.differing_count_at_most == 512 + 5000 - 9 * 512
     assert check(golden, golden, settings_of("tree", bound=ErrorBound())).max_abs_difference == 0
@@ -204,7 +211,8 @@ def test_every_kind_of_type(array: np.ndarray, evidence: str) -> None:
     if array.size:
         other = array.copy()
         other[...] = np.roll(other, 1) if array.ndim else other + 1
-        assert check(array, other, settings_of(evidence)).verdict is Verdict.DIFFER
+        verdict = check(array, other, settings_of(evidence)).verdict
+        assert verdict is Verdict.DIFFER if evidence == "data" else verdict.is_alarm
 
 
 def test_texts_of_values_read_back() -> None:

@@ -81,7 +81,9 @@ def test_a_check_says_what_it_rests_on(evidence: str, by: float) -> None:
         assert result.differing_count == int(by)
         assert result.differing_count_at_least is None
     elif by:
-        assert (result.differing_count_at_least, result.differing_count_at_most) == (0, 488)
+        assert (result.differing_count_at_least, result.differing_count_at_most) == (1, 1)
+        assert (result.differing_count, result.solved_chunks) == (1, 1)
+        assert [one.index for one in result.moved_elements] == [(600,)]
         assert result.details is not None
         assert result.suspect_ranges[0].first_element == 512
     else:

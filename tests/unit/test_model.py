@@ -104,12 +104,14 @@ def test_variables_are_ordered_as_a_history_is_read() -> None:
 
 
 def test_the_worst_verdict_counts_and_nothing_is_no_match() -> None:
-    match, differ, neither = Verdict
+    match, suspect, differ, neither = Verdict
     assert Verdict.worst([match, match]) is match
-    assert Verdict.worst([match, differ]) is differ
+    assert Verdict.worst([match, suspect]) is suspect
+    assert Verdict.worst([match, differ, suspect]) is differ
+    assert [one.is_alarm for one in Verdict] == [False, True, True, False]
     assert Verdict.worst([differ, neither, match]) is neither
     assert Verdict.worst([]) is neither
-    assert [int(verdict.exit_code) for verdict in Verdict] == [0, 1, 3]
+    assert [int(verdict.exit_code) for verdict in Verdict] == [0, 1, 1, 3]
     assert neither.words == "not comparable"
 
 
@@ -148,6 +150,7 @@ def test_first_divergence_is_the_earliest_in_the_history() -> None:
     run = RunResult(Verdict.DIFFER, (check,))
     assert run.verdict_counts == {
         Verdict.MATCH: 1,
+        Verdict.SUSPECT: 0,
         Verdict.DIFFER: 2,
         Verdict.NOT_COMPARABLE: 0,
     }

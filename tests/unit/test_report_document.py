@@ -23,6 +23,7 @@ from ciwrap.model import (
     Evidence,
     Message,
     MessageLevel,
+    MovedElement,
     RunResult,
     VariableId,
     VariableResult,
@@ -89,6 +90,10 @@ def full_result() -> RunResult:
         suspect_chunks=1,
         suspect_ranges=(ChunkRange(0, 19, (0, 0), (3, 4), 1),),
         suspect_range_count=1,
+        solved_chunks=1,
+        moved_elements=(
+            MovedElement((0, 3), "nan", "1.0", "1.5", "real", 0.5, math.inf, is_beyond=True),
+        ),
         max_abs_difference=1.0,
         max_abs_index=(1, 1),
         mean_abs_difference=0.05,
@@ -125,7 +130,7 @@ def full_result() -> RunResult:
     )
     unsure = VariableResult(
         name="vx",
-        verdict=Verdict.DIFFER,
+        verdict=Verdict.SUSPECT,
         evidence=Evidence.RESIDUES,
         element_count=100,
         differing_count_at_least=0,
