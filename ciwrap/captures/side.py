@@ -58,14 +58,23 @@ class Side:
         """Whether there is but one checkpoint, of which the paths say nothing."""
         return list(self.groups) == [WHOLE_RUN]
 
-    def take_whole(self, arrangement: Arrangement | None) -> None:
-        """From now on all files are one checkpoint, whose variables tell their iterations and
-        ranks; captures, which are of single checkpoints, are of no use then.
+    @property
+    def has_iterations_in_paths(self) -> bool:
+        """Whether every file is of an iteration that its path tells."""
+        return all(file.iteration is not None for file in self.found.files)
+
+    def take_whole(self, arrangement: Arrangement | None, *, by_iteration: bool) -> None:
+        """From now on all files of an iteration are one checkpoint, or all files of the run, whose
+        variables then tell their iterations; ranks are told by variables in either case. Captures,
+        which are of single checkpoints, are of no use then.
         """
         self.close()
         self.capture = self.index = None
         self.arrangement = arrangement
-        self.groups = {WHOLE_RUN: list(self.found.files)}
+        self.groups = {}
+        for file in self.found.files:
+            key = (file.iteration, None) if by_iteration else WHOLE_RUN
+            self.groups.setdefault(key, []).append(file)
 
     def prefetch(self, keys: Iterable[CheckpointKey]) -> None:
         """Has the system fetch what the capture says of these checkpoints, all at once."""

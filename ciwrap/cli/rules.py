@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any
 
@@ -141,6 +141,17 @@ class RuleOptions:
         from ciwrap.readers.choice import Choice
 
         return Choice(**self._reading).is_store(path, path.name)
+
+    @property
+    def text(self) -> str:
+        """All that decides verdicts, as a text that is another one as soon as something of it is.
+
+        Raises as `check` does.
+        """
+        check = self.check
+        said = None if check is None else replace(check, command=None, line=None)
+        rest = (self.layout, self.format_texts, self.include, self.exclude, self.ignore)
+        return repr((self.layer, said, *rest))
 
     def outputs_of(
         self,

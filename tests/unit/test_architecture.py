@@ -79,6 +79,11 @@ MAY_IMPORT = {
         "statistics",
     },
     "variability": {*TOOLS, "details", "model", "readers", "report", "statistics", "timing"},
+    "selftest": {
+        *TOOLS,
+        *("model", "config", "arrays", "trees", "readers", "catalog", "golden", "compare"),
+        "review",
+    },
     "testing": {"errors", "arrays", "readers"},
     "demo": {*TOOLS, "model", "config", "trees", "golden", "compare", "report", "_demo"},
     "review": {
@@ -92,7 +97,7 @@ MAY_IMPORT = {
         *("model", "config", "trees", "readers", "catalog", "captures"),
         *("golden", "details", "report", "compare", "review"),
         *("running", "statistics", "repeat", "timing", "bisect", "trend"),
-        *("ensemble", "variability"),
+        *("ensemble", "selftest", "variability"),
         *("interrupts", "repository"),
         *("demo", "snapshot", "_core"),
     },
@@ -106,7 +111,7 @@ ONLY_IN = {
     "jinja2": {"report"},
     "msgspec": {
         *("catalog", "captures", "documents", "golden", "compare", "report", "action", "review"),
-        "variability",
+        *("selftest", "variability"),
         *("cli", "repeat", "timing", "bisect", "trend", "ensemble", "snapshot"),
     },
     "pytest": {"testing", "pytest_plugin"},
