@@ -13,8 +13,9 @@ import click
 from ciwrap.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from ciwrap.captures.side import Side
     from ciwrap.cli.rules import RuleOptions
     from ciwrap.compare.engines import Pool
     from ciwrap.model import CheckResult
@@ -124,6 +125,40 @@ def refuse_without_folders(history: Mapping[str, Any]) -> None:
             raise UsageError(f"{option} is for folders", remedy="give two folders")
 
 
+def refuse_with_fingerprints(history: Mapping[str, Any], prints: Sequence[Path | None]) -> None:
+    """Raises UsageError for options that captures without data have no use for."""
+    if not any(prints):
+        return
+    refused = ["no_captures", "list_path", "offset"]
+    refused += ["capture_a"] if prints[0] else []
+    refused += ["capture_b"] if prints[1] else []
+    refused += ["verify_checksums"] if all(prints) else []
+    for name in refused:
+        if history[name]:
+            option = "--" + name.removesuffix("_path").replace("_", "-")
+            one = next(path for path in prints if path is not None)
+            raise UsageError(
+                f"{option}, but {one} is a capture without the run's data",
+                remedy=f"compare without {option}, or where the data are",
+            )
+
+
+def with_layout_of(chosen: RuleOptions, prints: Sequence[Path | None]) -> RuleOptions:
+    """The options with the layout that a fingerprint was captured with, unless one is given: a run
+    with data is read in the same way. Raises the errors of `CaptureFile`.
+    """
+    if chosen.layout is not None or chosen.check is not None:
+        return chosen
+    from ciwrap.captures.container import CaptureFile
+    from ciwrap.captures.index_codec import read_index
+
+    for path in prints:
+        if path is not None:
+            with CaptureFile(path) as capture:
+                chosen = replace(chosen, layout=read_index(capture).header.layout)
+    return chosen
+
+
 def refuse_captures(history: Mapping[str, Any], why: str) -> None:
     """Raises UsageError if a capture is to be used where it cannot be, for its trees are of the
     files as they are.
@@ -171,7 +206,7 @@ class Ending:
 
 def compare_sides(
     paths: tuple[Path, Path],
-    found: tuple[FoundOutputs, FoundOutputs],
+    found: tuple[FoundOutputs | Path, FoundOutputs | Path],
     chosen: RuleOptions,
     history: Mapping[str, Any],
     *,
@@ -182,10 +217,10 @@ def compare_sides(
 ) -> Ending:
     """Compares two folders, or two files: each is a run of one checkpoint, without a capture.
 
-    has_documents: whether a document or a report will be made of the result; the terminal shows no
-    samples and maps.
+    found: what each of them holds, or the capture that is all that there is of it. has_documents:
+    whether a document or a report will be made of the result; the terminal shows no samples and
+    maps.
     """
-    from ciwrap.captures.side import open_side
     from ciwrap.compare.differences import DifferenceList
     from ciwrap.compare.histories import compare_histories
     from ciwrap.compare.outcome import HistoryOptions
@@ -216,15 +251,14 @@ def compare_sides(
     with contextlib.ExitStack() as stack:
         sides = []
         for path, one, capture in zip(paths, found, captures, strict=True):
-            side = open_side(
-                path,
-                one,
-                None if capture is None else Path(capture),
-                use_capture=path.is_dir() and not (history["no_captures"] or history["offset"]),
-                verify_checksums=history["verify_checksums"],
-            )
+            side = _opened(path, one, capture, history)
             stack.callback(side.close)
             sides.append(side)
+        if history["verify_checksums"] and not any(side.capture for side in sides):
+            raise UsageError(
+                "--verify-checksums, but neither run has a capture",
+                remedy="leave it out: all data are read anyway",
+            )
         differences = None
         if list_path is not None and not is_spread:
             differences = stack.enter_context(DifferenceList(list_path))
@@ -242,3 +276,20 @@ def compare_sides(
             spread=spread,
         )
     return Ending(result, pool.end if pool is not None and spread.has_ended_early else None)
+
+
+def _opened(
+    path: Path, found: FoundOutputs | Path, capture: str | None, history: Mapping[str, Any]
+) -> Side:
+    from ciwrap.captures.fingerprints import open_fingerprint
+    from ciwrap.captures.side import open_side
+
+    if isinstance(found, Path):
+        return open_fingerprint(path, found)
+    return open_side(
+        path,
+        found,
+        None if capture is None else Path(capture),
+        use_capture=path.is_dir() and not (history["no_captures"] or history["offset"]),
+        verify_checksums=history["verify_checksums"],
+    )

@@ -109,6 +109,9 @@ class RuleOptions:
             strict_variables=StrictVariables.BOTH if check is None else check.strict.variables,
             arrangement=arrangement(),
             bounds_are_given=check is not None or "bound" in self.layer.said,
+            bounds_from="given" if check is None else f"check {check.name}",
+            general=self.layer.over(default) if check is None else None,
+            by_place=check is not None and any(" / " in rule.pattern for rule in check.rules),
         )
 
     @cached_property
@@ -148,10 +151,13 @@ class RuleOptions:
 
         Raises as `check` does.
         """
-        check = self.check
-        said = None if check is None else replace(check, command=None, line=None)
-        rest = (self.layout, self.format_texts, self.include, self.exclude, self.ignore)
-        return repr((self.layer, said, *rest))
+        check, names = self.check, []
+        if check is not None:
+            # Sets have no order of their own.
+            names = sorted(check.exact_names)
+            check = replace(check, command=None, line=None, exact_names=frozenset())
+        rest = (names, self.layout, self.format_texts, self.include, self.exclude, self.ignore)
+        return repr((self.layer, check, *rest))
 
     def outputs_of(
         self,

@@ -8,17 +8,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ciwrap.captures.index import key_order
+from ciwrap.compare.bounds_used import rules_between, with_bound_notes
 from ciwrap.compare.common import leave_out_uncommon
 from ciwrap.compare.hints import hints
 from ciwrap.compare.outcome import HistoryOptions
 from ciwrap.compare.spread import Spread
-from ciwrap.compare.tally import RUNS, check_result
+from ciwrap.compare.tally import RUNS, check_result, fewer_details
 from ciwrap.compare.timelines import history_facts
 from ciwrap.compare.unit_comparer import UnitComparer
 from ciwrap.compare.unit_loop import UnitLoop, UnitSteps
 from ciwrap.compare.units import plan_units
 from ciwrap.compare.work import Work
-from ciwrap.errors import NotComparableError
+from ciwrap.errors import NotComparableError, UsageError
 from ciwrap.model import Message, MessageLevel, Verdict
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
@@ -54,18 +55,26 @@ def compare_histories(
 ) -> CheckResult:
     """Compares two runs, or two files; raises UsageError, all else is in the result.
 
+    Where nobody asks for a bound, that of a capture holds, for all checkpoints.
+
     progress: an EndableProgress makes a partial result where a signal comes. differences: takes
     every differing element; raises WriteFailedError then. spread: who compares; default: this
     process.
     """
     options = HistoryOptions() if options is None else options
     spread = Spread() if spread is None else spread
+    rules = rules_between(rules, golden, new)
     # Rows that are aligned by an id, perhaps across ranks, are a matter of whole iterations.
     is_paired = golden.groups.keys() == new.groups.keys() or not _grouped_in_other_ways(golden, new)
     if rules.arrangement is not None or not is_paired:
         is_by_path = all(side.has_iterations_in_paths for side in (golden, new))
         for side in (golden, new):
             side.take_whole(rules.arrangement, by_iteration=is_by_path)
+    if rules.arrangement is not None and (golden.is_fingerprint or new.is_fingerprint):
+        raise UsageError(
+            "rows are aligned, or copies chosen, which captures know nothing of",
+            remedy="give the runs themselves",
+        )
     started = time.monotonic()
     progress.begin(name, None)
     try:
@@ -95,7 +104,11 @@ def compare_histories(
         progress.end()
     if options.is_common:
         outcome.notes += leave_out_uncommon(outcome)
-    result = _finish(name, outcome, golden, new, rules, can_go_on=spread.journal_path is not None)
+    if options.detail_bytes > 0:
+        outcome.results = fewer_details(outcome.results)
+    can_go_on = spread.journal_path is not None
+    result = _finish(name, outcome, golden, new, rules, can_go_on=can_go_on)
+    result = with_bound_notes(result, rules)
     return replace(
         result,
         golden_path=golden_path,
@@ -145,11 +158,22 @@ def _finish(
     if check.verdict is not Verdict.MATCH:
         notes += hints(outcome, golden, new)
     told = [Message(MessageLevel.NOTE, text) for text in dict.fromkeys(notes)]
+    told += [fingerprint_note(side) for side in (golden, new) if side.is_fingerprint]
     check = replace(check, messages=(*check.messages, *told))
     check = replace(check, excluded_files=sum(side.excluded_files for side in (golden, new)))
     if golden.is_single and not any(one.iteration is not None for one in check.variables):
         return check
     return replace(check, history=history_facts(check, outcome))
+
+
+def fingerprint_note(side: Side) -> Message:
+    """What is told of a run of which there is a capture alone."""
+    header = side.header
+    made = "" if header is None else f" of {header.made_at}, by ciwrap {header.made_by}"
+    return Message(
+        MessageLevel.NOTE,
+        f"{side.run} is a fingerprint{made}: what its trees leave open stays open",
+    )
 
 
 def _lost(outcome: Outcome) -> list[CiwrapError]:

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from ciwrap.captures.fingerprints import open_fingerprint
 from ciwrap.captures.side import open_side
+from ciwrap.compare.bounds_used import rules_between
 from ciwrap.compare.outcome_record import Answer, ErrorRecord, OutcomeRecord, to_text
 from ciwrap.compare.unit_comparer import UnitComparer
 from ciwrap.compare.work import Work
@@ -24,6 +26,7 @@ from ciwrap.readers.layout import FoundOutputs
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ciwrap.captures.bounds import CaptureHeader
     from ciwrap.captures.index import CheckpointKey
     from ciwrap.captures.side import Side
     from ciwrap.catalog.rules import Rules
@@ -50,11 +53,15 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class SideOrder:
-    """One of the two runs, for a worker. capture: where the one in use lies."""
+    """One of the two runs, for a worker. capture: where the one in use lies. header: of the one
+    that says which bounds hold, used or not. is_fingerprint: whether the capture is all there is.
+    """
 
     run: Path
     capture: Path | None
     verify_checksums: bool
+    header: CaptureHeader | None = None
+    is_fingerprint: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +91,11 @@ def versions() -> tuple[str, str]:
 
 
 def what_is_seen(sides: tuple[Side, Side]) -> tuple[Seen, ...]:
-    """The first file of each run, as it is now."""
+    """The first file of each run, or the fingerprint in its place, as it is now."""
     found = []
     for side in sides:
-        for files in side.groups.values():
-            path = files[0].path
+        paths = [files[0].path for files in side.groups.values() if files]
+        for path in [side.capture.path] if side.is_fingerprint and side.capture else paths:
             try:
                 status = path.stat()
             except OSError:
@@ -118,8 +125,8 @@ def _comparer_of(order: Order, groups: tuple[Groups, Groups]) -> UnitComparer:
         for side in getattr(_kept, "sides", ()):
             side.close()
         _kept.number, _kept.sides = None, ()
-        _kept.rules = order.rules.make_rules()
         _kept.sides = tuple(_opened(one) for one in order.sides)
+        _kept.rules = rules_between(order.rules.make_rules(), *_kept.sides)
         _kept.number = order.number
     rules = _kept.rules
     golden, new = (
@@ -131,13 +138,18 @@ def _comparer_of(order: Order, groups: tuple[Groups, Groups]) -> UnitComparer:
 
 
 def _opened(order: SideOrder) -> Side:
-    return open_side(
+    if order.is_fingerprint:
+        assert order.capture is not None
+        return open_fingerprint(order.run, order.capture)
+    side = open_side(
         order.run,
         FoundOutputs(()),
         order.capture,
         use_capture=order.capture is not None,
         verify_checksums=order.verify_checksums,
     )
+    side.header = order.header
+    return side
 
 
 def _prove(order: Order) -> None:

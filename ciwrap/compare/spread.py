@@ -40,7 +40,10 @@ class Spread:
     has_ended_early: bool = False
 
     def journal(self, golden: Side, new: Side, opened: ExitStack) -> Journal | None:
-        """The journal, which `opened` will close. Raises as `Journal` does."""
+        """The journal, which `opened` will close. Raises as `Journal` does.
+
+        Where nobody has said a bound, that of a capture is a rule, too.
+        """
         if self.journal_path is None:
             return None
         import hashlib
@@ -49,13 +52,15 @@ class Spread:
         from ciwrap.compare.remote import versions
 
         ciwrap, numpy = versions()
+        headers = [one.header for one in (golden, new) if one.header is not None]
+        rules = repr((self.rules_text, [(one.origin, one.bounds) for one in headers]))
         made_with = JournalRules(
             ciwrap,
             numpy,
             str(Path.cwd()),
             str(golden.run),
             str(new.run),
-            hashlib.sha256(self.rules_text.encode()).hexdigest(),
+            hashlib.sha256(rules.encode()).hexdigest(),
         )
         return opened.enter_context(Journal(self.journal_path, made_with, resume=self.resume))
 
@@ -82,6 +87,8 @@ class Spread:
                 side.run,
                 None if side.capture is None else side.capture.path,
                 side.verify_checksums,
+                side.header,
+                side.is_fingerprint,
             )
             for side in sides
         )

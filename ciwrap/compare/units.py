@@ -158,7 +158,8 @@ def _parts(key: CheckpointKey, sides: tuple[Side, Side], sizes: Sequence[int]) -
     """
     largest = max(sizes, default=0)
     are_captured = all(side.index and key in side.index.checkpoints for side in sides)
-    if largest <= LARGE_FILE_BYTES or are_captured or sides[0].arrangement is not None:
+    is_whole = sides[0].arrangement is not None or any(side.is_fingerprint for side in sides)
+    if largest <= LARGE_FILE_BYTES or are_captured or is_whole:
         return []
     count = -(-largest // PART_BYTES)
     return [Part(number, count, PART_BYTES) for number in range(count)]
@@ -177,11 +178,23 @@ def _sizes(files: Iterable[OutputFile]) -> Iterator[int]:
 
 
 def stamp_of(key: CheckpointKey, golden: Side, new: Side) -> str:
-    """Sizes, times and inodes of a checkpoint's files, as a digest; '' if one cannot be looked at,
-    which is like no other.
+    """Sizes, times and inodes of a checkpoint's files, or of the fingerprint that stands for them,
+    as a digest; '' if one cannot be looked at, which is like no other.
     """
     try:
-        seen = [source_files(side.run, side.groups.get(key, ())) for side in (golden, new)]
-    except CiwrapError:
+        seen: list[object] = [
+            _stamp_of_fingerprint(side)
+            if side.is_fingerprint
+            else source_files(side.run, side.groups.get(key, ()))
+            for side in (golden, new)
+        ]
+    except (CiwrapError, OSError):
         return ""
     return _core.xxh3_128(msgspec.msgpack.encode(seen)).hex()
+
+
+def _stamp_of_fingerprint(side: Side) -> tuple[int, ...]:
+    """Raises OSError."""
+    assert side.capture is not None
+    status = side.capture.path.stat()
+    return status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino

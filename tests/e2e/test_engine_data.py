@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from command_line import call
+from e2e.cli_project import environment
 from e2e.engine_runs import ITERATIONS, comparable, compared, units_begun, write_runs
 
 if TYPE_CHECKING:
@@ -123,3 +127,64 @@ def test_every_unit_lists_its_differences(tmp_path: Path, engine: str) -> None:
     rows = sorted(row for lines in listed for row in lines[1:])
     assert rows == sorted((tmp_path / "all.csv").read_text().splitlines()[1:])
     assert len(rows) == 6
+
+
+def test_captured_bounds_and_fingerprints_by_workers(tmp_path: Path) -> None:
+    """The bound of a capture holds for workers, too; a journal goes on under no other one."""
+    write_runs(tmp_path)
+    capture = "capture", "A", "--settle=0", "--atol"
+    assert call(*capture, "0.5", folder=tmp_path, environment=environment()).returncode == 0
+    code, alone, text = compared(tmp_path, "here")
+    assert code == 1, text
+    assert alone["checks"][0]["bounds_from"] == "A's capture"
+    code, together, text = compared(tmp_path, "process", "--journal=j.jsonl")
+    assert code == 1, text
+    assert comparable(together) == comparable(alone)
+    rebuilt = call(*capture, "3", "--rebuild", folder=tmp_path, environment=environment())
+    assert rebuilt.returncode == 0
+    code, _, text = compared(tmp_path, "here", "--journal=j.jsonl", "--resume")
+    assert code == 2
+    assert "was made with other rules or options" in text
+    # Now that the data of A are gone, its capture stands for it.
+    (tmp_path / "A/.ciwrap.tree").rename(tmp_path / "C.tree")
+    shutil.rmtree(tmp_path / "A")
+    (tmp_path / "C.tree").rename(tmp_path / "A")
+    code, alone, text = compared(tmp_path, "here", "--journal=k.jsonl")
+    assert code == 3, text
+    assert "is a fingerprint" in text
+    assert "1 of 1 chunk is open" in text
+    code, together, text = compared(tmp_path, "process")
+    assert code == 3, text
+    assert comparable(together) == comparable(alone)
+    # A journal that goes on knows another fingerprint from this one.
+    count = len(units_begun(tmp_path))
+    os.utime(tmp_path / "A")
+    assert compared(tmp_path, "here", "--journal=k.jsonl", "--resume")[0] == 3
+    assert len(units_begun(tmp_path)) > count
+
+
+def test_logs_by_workers(tmp_path: Path) -> None:
+    """Rules of logs travel, and are the same rules when a journal goes on."""
+    for run, last in (("A", 4.0), ("B", 4.5)):
+        for iteration in range(3):
+            place = tmp_path / run / f"iter_{iteration}"
+            place.mkdir(parents=True)
+            lines = [f"Energy = {step * 1.5:.6f} Ha in {step} cycles" for step in range(1, 4)]
+            lines.append(f"Energy = {last if iteration == 1 else 4.0:.6f} Ha in 9 cycles")
+            (place / "out.log").write_text("\n".join(lines) + "\n")
+    (tmp_path / "ciwrap.yaml").write_text(
+        "version: 1\nchecks:\n  c:\n    outputs: iter_{iteration:d}/out.log\n    format: log\n"
+        "    values:\n      energy: 'Energy = {energy} {unit:text} in {cycles:int} cycles'\n"
+        "    variables: {'*': {atol: 1e-6}}\n"
+    )
+    code, alone, text = compared(tmp_path, "here", "--check=c", "--journal=j.jsonl")
+    assert code == 1, text
+    differing = [one for one in alone["checks"][0]["variables"] if one["verdict"] == "differ"]
+    assert [one["iteration"] for one in differing] == [1]
+    assert differing[0]["series"]["first_differing"]["new"]["text"] == "4.500000"
+    code, together, text = compared(tmp_path, "process", "--check=c")
+    assert code == 1, text
+    assert comparable(together) == comparable(alone)
+    code, again, text = compared(tmp_path, "here", "--check=c", "--journal=j.jsonl", "--resume")
+    assert code == 1, text
+    assert comparable(again) == comparable(alone)

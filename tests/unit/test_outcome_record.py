@@ -10,7 +10,16 @@ import pytest
 from ciwrap.compare.outcome import Outcome
 from ciwrap.compare.outcome_record import Answer, ErrorRecord, OutcomeRecord, answer_of, to_text
 from ciwrap.errors import ConfigError, CorruptFileError, all_errors
-from ciwrap.model import DifferingElement, ErrorBound, VariableId, VariableResult, Verdict
+from ciwrap.model import (
+    DifferingElement,
+    DifferingInSeries,
+    ErrorBound,
+    NumberInText,
+    SeriesResult,
+    VariableId,
+    VariableResult,
+    Verdict,
+)
 
 RESULT = VariableResult(
     "x",
@@ -25,6 +34,12 @@ RESULT = VariableResult(
     mean_abs_difference=-0.0,
     max_rel_difference=5e-324,
     bound_share_histogram=(1, 2),
+    series=SeriesResult(
+        (3, 4),
+        DifferingInSeries(NumberInText("-0.1", 3, 5), NumberInText("0,2"), 8),
+        12,
+        is_too_fine=True,
+    ),
     first_differences=(DifferingElement((0, 1), "nan", "b'a'", abs_difference=math.nan),),
 )
 FULL = Outcome(
