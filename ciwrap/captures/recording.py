@@ -23,7 +23,7 @@ from ciwrap.captures.index import (
 )
 from ciwrap.captures.index_codec import encode_checkpoint, encode_index
 from ciwrap.captures.journal import JournalReader
-from ciwrap.errors import NotComparableError, OutputMissingError
+from ciwrap.errors import NotComparableError, OutputMissingError, WriteFailedError
 from ciwrap.model import ErrorBound, VariableId, VariableSettings
 
 if TYPE_CHECKING:
@@ -39,11 +39,23 @@ _MOST_TOLD = 5
 
 
 class RunFile(msgspec.Struct, frozen=True):
-    """What `ciwrap record` says of a run, in `run.json`. bounds_from: who asked for its bounds."""
+    """What `ciwrap record` says of a run, in `run.json`.
+
+    bounds_from: who asked for its bounds; None if nobody but the program itself.
+    """
 
     format: str = "ciwrap recorded run 1"
     command: tuple[str, ...] = ()
-    bounds_from: str = NONE_GIVEN
+    bounds_from: str | None = None
+
+
+def write_run_file(run: Path, said: RunFile) -> None:
+    """Makes the folder, if need be. Raises WriteFailedError."""
+    try:
+        run.mkdir(parents=True, exist_ok=True)
+        (run / RUN_FILE).write_bytes(msgspec.json.encode(said) + b"\n")
+    except OSError as error:
+        raise WriteFailedError(error.strerror or str(error), file=run) from error
 
 
 def journal_paths(run: Path) -> list[Path]:
@@ -53,17 +65,11 @@ def journal_paths(run: Path) -> list[Path]:
 
 def is_recording(path: Path) -> bool:
     """Whether a folder is a recorded run."""
-    return path.is_dir() and (next(path.glob(_JOURNALS), None) is not None or _has_run_file(path))
-
-
-def _has_run_file(path: Path) -> bool:
-    try:
-        return msgspec.json.decode((path / RUN_FILE).read_bytes(), type=RunFile) is not None
-    except (OSError, msgspec.DecodeError):
-        return False
+    return path.is_dir() and next(path.glob(_JOURNALS), None) is not None
 
 
 def _bounds_from(path: Path) -> str | None:
+    """Who asked for the bounds of a run, as far as its run file says it."""
     try:
         return msgspec.json.decode((path / RUN_FILE).read_bytes(), type=RunFile).bounds_from
     except (OSError, msgspec.DecodeError):
