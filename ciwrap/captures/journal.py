@@ -201,12 +201,14 @@ class _Attempts:
 def _records(journal: JournalReader, file: BinaryIO) -> Iterator[tuple[int, int, int, int, bytes]]:
     """Type, iteration, point, variable and payload of every whole record."""
     count = 0
+    # As long as it is now: a program may write faster than this reads.
+    size = os.fstat(file.fileno()).st_size
     while len(head := file.read(_RECORD.size)) == _RECORD.size:
         magic, kind, length, iteration, point, variable, unused, number = _RECORD.unpack(head)
         if magic != _RECORD_MAGIC or number != count or unused:
             raise journal.damaged(f"record {count}")
         padded = -(-length // 8) * 8
-        if padded + _CHECKSUM_BYTES > os.fstat(file.fileno()).st_size - file.tell():
+        if padded + _CHECKSUM_BYTES > size - file.tell():
             return  # still being written, or its writer died
         body = file.read(padded + _CHECKSUM_BYTES)
         if len(body) < padded + _CHECKSUM_BYTES:

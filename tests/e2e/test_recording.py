@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import signal
 import subprocess
@@ -10,18 +12,20 @@ import time
 from pathlib import Path
 
 import pytest
-from e2e.history_runs import ciwrap
 from recorded_runs import LIBRARY, captured, need_library, python, recording, roots
 
 from ciwrap.captures.journal import JournalReader
 from ciwrap.captures.recording import journal_paths
+from ciwrap.cli.main import run as run_cli
 from ciwrap.errors import ExitCode
 
 PROGRAM = """
 import os, sys, numpy as np, ciwrap
-step, place, by = (int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])) if sys.argv[1:] else (-1, 0, 0)
+step, place, by = [*sys.argv[1:], -1, 0, 0.0][:3]
+step, place, by = int(step), int(place), float(by)
+rank, ranks = int(os.environ.get("RANK", 0)), int(os.environ.get("RANKS", 1))
 x = np.random.default_rng(3).normal(size=4000)
-with ciwrap.Recorder("walk", rank=int(os.environ.get("RANK", 0)), ranks=int(os.environ.get("RANKS", 1))) as r:
+with ciwrap.Recorder("walk", rank=rank, ranks=ranks) as r:
     for n in range(12):
         x = x + 0.001 * n
         if n == step:
@@ -38,6 +42,14 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.chdir(tmp_path)
     Path("walk.py").write_text(PROGRAM)
     return [sys.executable, "walk.py"]
+
+
+def ciwrap(*words: str) -> tuple[int, str]:
+    """The exit code, and all that was printed."""
+    told = io.StringIO()
+    with contextlib.redirect_stdout(told), contextlib.redirect_stderr(sys.__stderr__ or told):
+        code = run_cli(words)
+    return code, told.getvalue()
 
 
 def record(output: str, *words: str, **options: str) -> int:
@@ -149,10 +161,11 @@ def test_what_cannot_be_recorded_is_no_match(program: list[str]) -> None:
 
 
 ENDLESS = """
-import itertools, numpy as np, ciwrap
+import itertools, time, numpy as np, ciwrap
 r = ciwrap.Recorder()
 for n in itertools.count():
     r.record(n, x=np.full(20000, float(n)), y=np.arange(100) + n)
+    time.sleep(0.002)
 """
 
 
