@@ -24,7 +24,13 @@ _BOUNDS_FILE = "bounds.txt"
 @click.option("--atol", type=float, help="Absolute error bound of all variables.")
 @click.option("--rtol", type=float, help="Relative error bound of all variables.")
 @click.option("--again", is_flag=True, help="The run goes on: a restart of the same program.")
-@click.argument("words", nargs=-1, required=True, metavar="-- COMMAND...")
+@click.option(
+    "--folder-of",
+    "language",
+    type=click.Choice(("c", "fortran")),
+    help="Print the folder of ciwrap/record.h, or of ciwrap_record.f90, and end.",
+)
+@click.argument("words", nargs=-1, metavar="-- COMMAND...")
 def command(
     output: str,
     check_name: str | None,
@@ -32,6 +38,7 @@ def command(
     atol: float | None,
     rtol: float | None,
     again: bool,
+    language: str | None,
     words: tuple[str, ...],
 ) -> int:
     """Run COMMAND and have it record its arrays, if it has ciwrap/record.h or ciwrap.Recorder.
@@ -42,22 +49,32 @@ def command(
 
     Exit codes: 0 recorded, 2 usage, 3 the program failed or not all could be recorded.
     """
+    from ciwrap.native.library import fortran_folder, include_folder
+
+    if language is not None:
+        click.echo(include_folder() if language == "c" else fortran_folder())
+        return 0
+    if not words:
+        raise click.UsageError("there is no command to run")
+    return _record(Path(output), _table(check_name, config_path, atol, rtol), words, again=again)
+
+
+def _record(
+    folder: Path, bounds: tuple[str | None, str | None], words: tuple[str, ...], *, again: bool
+) -> int:
     from ciwrap.captures.recording import RunFile, journal_paths, write_run_file
     from ciwrap.config.settings import CommandSettings
-    from ciwrap.native.bounds_table import bounds_table
     from ciwrap.native.library import library_path
     from ciwrap.running.run_command import failure_of, run_command
 
-    library, folder = library_path(), Path(output)
+    library = library_path()
+    table, whose = bounds
     if journal_paths(folder) and not again:
         raise UsageError(
             "holds a recorded run already",
             file=folder,
             remedy="give another folder with -o, or --again if this is a restart of that run",
         )
-    check, layer = _check(check_name, config_path), _layer(atol, rtol)
-    table = bounds_table(check, layer)
-    whose = None if table is None else "given" if check is None else f"check {check.name}"
     write_run_file(folder, RunFile(command=words, bounds_from=whose))
     env = {
         "CIWRAP_RECORD": os.path.abspath(folder),  # noqa: PTH100 - resolve() would follow links
@@ -73,6 +90,17 @@ def command(
     if outcome.exit_code != 0:
         raise failure_of(outcome)
     return 0
+
+
+def _table(
+    check_name: str | None, config_path: str | None, atol: float | None, rtol: float | None
+) -> tuple[str | None, str | None]:
+    """The table of bounds for the program, and who asked for them; None if nobody did."""
+    from ciwrap.native.bounds_table import bounds_table
+
+    check, layer = _check(check_name, config_path), _layer(atol, rtol)
+    table = bounds_table(check, layer)
+    return table, None if table is None else "given" if check is None else f"check {check.name}"
 
 
 def _check(name: str | None, config_path: str | None) -> Check | None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ciwrap.errors import NotAvailableError
 
+_SOURCE = Path(__file__).parents[2] / "csrc" / "record"
 LIBRARY_NAME = "libciwrap_record.so"
 
 
@@ -24,4 +25,10 @@ def library_path() -> Path:
 def include_folder() -> Path:
     """The folder that a compiler is given with -I: it holds ciwrap/record.h."""
     own = Path(__file__).parent / "include"
-    return own if own.is_dir() else Path(__file__).parents[2] / "csrc" / "record" / "include"
+    return own if own.is_dir() else _SOURCE / "include"
+
+
+def fortran_folder() -> Path:
+    """The folder of ciwrap_record.f90 and its half in C."""
+    own = include_folder() / "fortran"
+    return own if own.is_dir() else _SOURCE / "fortran"

@@ -53,6 +53,7 @@ class _Table(ctypes.Structure):
         ("checkpoint", ctypes.CFUNCTYPE(ctypes.c_int, _RUN, _ID, ctypes.c_char_p, ctypes.c_int)),
         ("errors", ctypes.CFUNCTYPE(_ID, _RUN)),
         ("close", ctypes.CFUNCTYPE(_ID, _RUN)),
+        ("find", ctypes.CFUNCTYPE(_ID, _RUN, ctypes.c_char_p)),
     )
 
 

@@ -136,6 +136,9 @@ const ciwrap_table* table() {
         },
         [](ciwrap_run* run) { return guarded(run, [](Recorder& one) { return one.errors(); }); },
         close_run,
+        [](ciwrap_run* run, const char* name) {
+            return guarded(run, [&](Recorder& one) { return one.find_name(name); });
+        },
     };
     return &functions;
 }

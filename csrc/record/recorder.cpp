@@ -134,6 +134,15 @@ std::int64_t Recorder::add(const ciwrap_array& array) {
     return static_cast<std::int64_t>(variables_.size()) - 1;
 }
 
+std::int64_t Recorder::find_name(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < variables_.size(); ++i) {
+        if (variables_[i].name == name)
+            return static_cast<std::int64_t>(i);
+    }
+    return -1;
+}
+
 int Recorder::replace(std::int64_t id, const ciwrap_array& array) {
     const std::lock_guard lock(mutex_);
     if (array.size < sizeof(ciwrap_array))

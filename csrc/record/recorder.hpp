@@ -25,6 +25,8 @@ class Recorder {
     ~Recorder();
 
     std::int64_t add(const ciwrap_array& array);
+    // The id of the array of a name, or -1.
+    std::int64_t find_name(const std::string& name);
     int replace(std::int64_t id, const ciwrap_array& array);
     int move(std::int64_t id, const void* data);
     int remove(std::int64_t id);

@@ -10,7 +10,7 @@ import pytest
 from recorded_runs import build, captured, need_library, python, recording, roots, start
 
 from ciwrap import _core
-from ciwrap.native.library import include_folder
+from ciwrap.native.library import fortran_folder, include_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,6 +100,49 @@ def test_compiled(tmp_path: Path, compiler: str, suffix: str, options: list[str]
     assert roots(run) == core_roots()
     shapes = {one.identity.name: one.shape for one in captured(run).values()}
     assert shapes == {name: array.shape for name, array in arrays().items()}
+
+
+FORTRAN_SOURCE = """
+program vectors
+    use, intrinsic :: iso_fortran_env, only: real64, real32, int32
+    use ciwrap_record, only: ciwrap_recorder
+    implicit none
+    type(ciwrap_recorder) :: recorder
+    real(real64), target :: t(305, 41)
+    real(real32), target :: u(5000)
+    integer(int32), target :: n(11, 70)
+    integer :: i, j, errors
+    t = -7
+    do j = 1, 37
+        do i = 1, 301
+            t(i + 2, j + 2) = ((j - 1) * 1000 + i - 1) * 0.0078125_real64
+        end do
+    end do
+    u = [(mod(i, 97) * 0.5, i = 0, 4999)]
+    n = reshape([(i, i = 0, 769)], [11, 70])
+    call recorder%open("vectors")
+    call recorder%add("t", t(3:303, 3:39), atol=1e-6_real64)
+    call recorder%add("u", u(::2))
+    call recorder%add("n", n)
+    call recorder%checkpoint(3)
+    call recorder%close(errors)
+    if (errors > 0) stop 1
+end program
+"""
+
+
+def test_fortran(tmp_path: Path) -> None:
+    need_library()
+    source = tmp_path / "vectors.f90"
+    source.write_text(FORTRAN_SOURCE)
+    halves = [fortran_folder() / one for one in ("ciwrap_record.f90", "ciwrap_record_fortran.c")]
+    program = build(
+        "gfortran",
+        [f"-J{tmp_path}", f"-I{include_folder()}", *halves, source],
+        tmp_path / "vectors",
+    )
+    assert start([program], recording(tmp_path / "run")).returncode == 0
+    assert roots(tmp_path / "run") == core_roots()
 
 
 def test_python(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ typedef struct ciwrap_table {
     int (*checkpoint)(struct ciwrap_run* run, int64_t iteration, const char* point, int flags);
     int64_t (*errors)(struct ciwrap_run* run);
     int64_t (*close)(struct ciwrap_run* run);
+    int64_t (*find)(struct ciwrap_run* run, const char* name);
 } ciwrap_table;
 
 /* A process's part of a recorded run; NULL when recording is off. */
@@ -100,6 +101,11 @@ static inline ciwrap_run* ciwrap_open(const char* name, int rank, int ranks) {
 /* An array to record from now on; its id, or -1. The data are read at checkpoints. */
 static inline int64_t ciwrap_add(ciwrap_run* run, const ciwrap_array* array) {
     return run ? run->table->add(run, array) : -1;
+}
+
+/* The id of the array of a name, or -1. */
+static inline int64_t ciwrap_find(ciwrap_run* run, const char* name) {
+    return run ? run->table->find(run, name) : -1;
 }
 
 /* Another place, shape, type or bound for the array `id`; its name stays. */
