@@ -80,13 +80,15 @@ class RecordedCapture(CaptureFile):
     """The capture that a recorded run's journals make, as they are now.
 
     notes: what is to be told of it. faults: what the program could not record, and journals that
-    are missing: the run is not all there then. Raises the errors of `JournalReader`,
-    OutputMissingError without a journal, CorruptCaptureError for journals of several runs.
+    are missing: the run is not all there then. open_journals: of processes that have not ended
+    them. Raises the errors of `JournalReader`, OutputMissingError without a journal, and
+    CorruptCaptureError for journals of several runs.
     """
 
     def __init__(self, run: Path) -> None:
         self.notes: tuple[str, ...] = ()
         self.faults: tuple[CiwrapError, ...] = ()
+        self.open_journals = 0
         memory = os.memfd_create("ciwrap-recording", os.MFD_CLOEXEC)
         held = Path(f"/proc/self/fd/{memory}")
         try:
@@ -113,9 +115,9 @@ class RecordedCapture(CaptureFile):
                 merge.take(writer, reader)
             writer.commit(encode_index(merge.index(readers)))
         self.faults = (*missing, *_told(readers))
-        open_count = sum(not one.is_closed for one in readers)
-        if open_count:
-            count = f"{open_count} of {len(readers)} processes"
+        self.open_journals = sum(not one.is_closed for one in readers)
+        if self.open_journals:
+            count = f"{self.open_journals} of {len(readers)} processes"
             why = "they still run, or were killed; compared is what they have recorded so far"
             self.notes = (f"{run}: {count} have not closed their journals: {why}",)
 

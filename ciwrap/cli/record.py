@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ciwrap.errors import UsageError
+from ciwrap.errors import NotComparableError, UsageError
 
 if TYPE_CHECKING:
     from ciwrap.config import Check
@@ -133,9 +133,13 @@ def _tell(folder: Path) -> None:
             f"recorded {iterations} {'iteration' if iterations == 1 else 'iterations'}"
             f" of {ranks} {'process' if ranks == 1 else 'processes'} in {folder}"
         )
-        for note in capture.notes:
-            click.echo(f"note: {note}")
         for fault in capture.faults[1:]:
             click.echo(f"error: {fault}", err=True)
         if capture.faults:
             raise capture.faults[0]
+        if capture.open_journals:
+            raise NotComparableError(
+                "not all was recorded: a process was killed, or could not write to the end",
+                file=folder,
+                remedy="see what the program said on stderr",
+            )

@@ -143,6 +143,7 @@ void Writer::lose(Job& job, const std::string& why) {
         return;
     }
     const Batch& batch = *job.batch;
+    lost_.emplace_back(RecordKey{RecordType::error}, Payload().text(why));
     for (const auto& one : batch.variables)
         lost_.emplace_back(RecordKey{RecordType::hole, batch.iteration, batch.point, one->variable},
                            Payload().text(why));

@@ -216,6 +216,43 @@ def test_a_growing_run_is_compared_as_far_as_it_is(tmp_path: Path) -> None:
     assert all(mine[name] == root for name, root in roots(other).items())
 
 
+FULL = """
+import resource, numpy as np, ciwrap
+resource.setrlimit(resource.RLIMIT_FSIZE, (@SIZE@, resource.RLIM_INFINITY))
+r = ciwrap.Recorder()
+total = 0.0
+for n in range(60):
+    r.record(n, x=np.full(20000, float(n)))
+    total += n
+    if n == 40 and @IS_RELEASED@:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, resource.RLIM_INFINITY))
+        import time
+        time.sleep(0.2)
+r.close()
+assert total == 1770.0
+"""
+
+
+@pytest.mark.parametrize("is_released", [False, True])
+def test_a_full_disk_leaves_the_program_alone_and_is_no_match(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_released: bool
+) -> None:
+    need_library()
+    monkeypatch.chdir(tmp_path)
+    text = FULL.replace("@IS_RELEASED@", str(is_released))
+    assert record("full", sys.executable, "-c", text.replace("@SIZE@", "16000")) == 3
+    found = captured(Path("full"))
+    known = [one for one in found.values() if one.plain is not None]
+    lost = [one for one in found.values() if one.plain is None]
+    assert 5 < len(known) < 60
+    assert bool(lost) == is_released
+    assert record("whole", sys.executable, "-c", text.replace("@SIZE@", "1 << 30")) == 0
+    whole = {one.digests for one in captured(Path("whole")).values()}
+    assert {one.digests for one in known} <= whole
+    code, said = ciwrap("compare", "whole", "full")
+    assert code != ExitCode.MATCH, said
+
+
 def test_a_folder_that_cannot_be_written_leaves_the_program_alone(tmp_path: Path) -> None:
     need_library()
     blocked = tmp_path / "file"
