@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from ciwrap.errors import CiwrapError, GoldenMismatch
     from ciwrap.model import ErrorBound, Evidence, VariableResult, Verdict
+    from ciwrap.native.recorder import Recorder
 
     __version__: str
 
@@ -34,6 +35,7 @@ _API = (
 
 # Where each public name lives.
 _HOMES = {
+    "Recorder": "ciwrap.native.recorder",
     **dict.fromkeys(_API, "ciwrap.api"),
     "CiwrapError": "ciwrap.errors",
     "GoldenMismatch": "ciwrap.errors",
@@ -49,6 +51,7 @@ __all__ = [
     "Evidence",
     "Golden",
     "GoldenMismatch",
+    "Recorder",
     "VariableResult",
     "Verdict",
     "__version__",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from ciwrap.captures.container import MAGIC, CaptureFile
+from ciwrap.captures.container import MAGIC
 from ciwrap.captures.index_codec import read_index
 from ciwrap.captures.listing import capture_paths
+from ciwrap.captures.recording import RecordedCapture, is_recording, open_capture
 from ciwrap.captures.side import Side
 from ciwrap.errors import UnreadableFileError
 from ciwrap.readers.layout import FoundOutputs
@@ -17,19 +18,23 @@ if TYPE_CHECKING:
 
 
 def fingerprint_of(path: Path) -> Path | None:
-    """The capture that stands for a run without data: the file `path` itself, or that of a folder
-    that holds no other file; None for a run with data and for anything else. Raises
-    UnreadableFileError.
+    """The capture that stands for a run without data: the file or recorded run `path` itself, or
+    that of a folder that holds no other file; None for a run with data and for anything else.
+    Raises UnreadableFileError.
     """
     known = capture_of(path)
+    if known == path:
+        return path
     return None if known is None or (path.is_dir() and _holds_files(path)) else known
 
 
 def capture_of(path: Path) -> Path | None:
-    """The capture at `path`, or that of the run there; None if there is none. Raises
-    UnreadableFileError.
+    """The capture or recorded run at `path`, or the capture of the run there; None if there is
+    none. Raises UnreadableFileError.
     """
     try:
+        if is_recording(path):
+            return path
         if path.is_dir():
             return next((one for one in capture_paths(path) if one.is_file()), None)
         if not path.is_file():
@@ -54,7 +59,7 @@ def open_fingerprint(run: Path, capture_path: Path) -> Side:
 
     Raises the errors of `CaptureFile`, and CorruptCaptureError for an index that is damaged.
     """
-    capture = CaptureFile(capture_path)
+    capture = open_capture(capture_path)
     try:
         index = read_index(capture)
     except BaseException:
@@ -68,4 +73,6 @@ def open_fingerprint(run: Path, capture_path: Path) -> Side:
         index,
         header=index.header,
         is_fingerprint=True,
+        notes=capture.notes if isinstance(capture, RecordedCapture) else (),
+        faults=capture.faults if isinstance(capture, RecordedCapture) else (),
     )

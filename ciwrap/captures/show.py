@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ciwrap.captures.container import CaptureFile
 from ciwrap.captures.index_codec import read_checkpoint, read_index
+from ciwrap.captures.recording import open_capture
 from ciwrap.catalog.files import Whole
 from ciwrap.trees.bounds import describe_bound
 
@@ -62,7 +62,7 @@ class ShownCapture(msgspec.Struct, frozen=True):
 
 def shown_capture(path: Path) -> ShownCapture:
     """Raises the errors of `CaptureFile`, and CorruptCaptureError."""
-    with CaptureFile(path) as capture:
+    with open_capture(path) as capture:
         index = read_index(capture)
         rows: dict[_Row, list[int]] = {}
         places = set(index.checkpoints)

@@ -37,7 +37,8 @@ WHOLE_RUN: CheckpointKey = (None, None)
 class Side:
     """A run, or a single file: a run of one checkpoint. capture: open, or None; index: what it
     holds. arrangement: how rows are aligned, which only whole runs can be. is_fingerprint: whether
-    the capture is all that there is of the run; then it is believed whatever lies there.
+    the capture is all that there is of the run; then it is believed whatever lies there. notes:
+    what else is to be told of it.
     """
 
     run: Path
@@ -50,6 +51,8 @@ class Side:
     arrangement: Arrangement | None = None
     header: CaptureHeader | None = None  # of the capture, whether or not its trees are of use
     is_fingerprint: bool = False
+    notes: tuple[str, ...] = ()
+    faults: tuple[CiwrapError, ...] = ()  # what the run lacks
 
     @property
     def excluded_files(self) -> int:

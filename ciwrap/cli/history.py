@@ -149,12 +149,12 @@ def with_layout_of(chosen: RuleOptions, prints: Sequence[Path | None]) -> RuleOp
     """
     if chosen.layout is not None or chosen.check is not None:
         return chosen
-    from ciwrap.captures.container import CaptureFile
     from ciwrap.captures.index_codec import read_index
+    from ciwrap.captures.recording import open_capture
 
     for path in prints:
         if path is not None:
-            with CaptureFile(path) as capture:
+            with open_capture(path) as capture:
                 chosen = replace(chosen, layout=read_index(capture).header.layout)
     return chosen
 

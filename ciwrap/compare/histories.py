@@ -135,7 +135,7 @@ def _finish(
     """The check's result of all that was found."""
     messages = []
     for side in (golden, new):
-        outcome.errors += side.found.unread
+        outcome.errors += [*side.found.unread, *side.faults]
         if side.fault is not None:
             messages.append(f"a capture is not used: {side.fault}")
         stale = [one for one in outcome.stale if one[0] == str(side.run)]
@@ -154,7 +154,7 @@ def _finish(
         )
         outcome.errors.insert(0, error)
     check = check_result(name, outcome, rules, RUNS, messages=messages)
-    notes = [note for side in (golden, new) for note in side.found.notes]
+    notes = [note for side in (golden, new) for note in (*side.found.notes, *side.notes)]
     if check.verdict is not Verdict.MATCH:
         notes += hints(outcome, golden, new)
     told = [Message(MessageLevel.NOTE, text) for text in dict.fromkeys(notes)]

@@ -1,11 +1,12 @@
 // Which CPU level's kernels run: the best one the machine has, unless a test asks for another.
+#include "kernels/cpu_level.hpp"
+
 #include <atomic>
 #include <iterator>
 #include <span>
 
 #include "base/xxh3.hpp"
 #include "ciwrap/error.hpp"
-#include "kernels/executor.hpp"
 
 namespace ciwrap {
 namespace {

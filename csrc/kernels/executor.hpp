@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "ciwrap/execution.hpp"
-#include "kernels/level_kernels.hpp"
+#include "kernels/cpu_level.hpp"
 
 namespace ciwrap {
 
@@ -67,20 +67,5 @@ void parallel_ranges(const Execution& execution, std::uint64_t count, std::uint6
         },
         &shared);
 }
-
-// The CPU levels this build has, best last, and whether this machine can run them.
-struct CpuLevelReport {
-    std::string name;
-    bool usable;
-    std::string reason;  // why it is not
-    bool active;
-};
-std::vector<CpuLevelReport> cpu_level_report();
-
-// "auto" or a level's name; for tests. Throws Error(not_available) or Error(invalid_argument).
-void set_cpu_level(const std::string& name);
-
-// The kernels of the active level.
-const LevelKernels& level_kernels();
 
 }  // namespace ciwrap

@@ -101,9 +101,10 @@ MAY_IMPORT = {
         *("running", "statistics", "repeat", "timing", "bisect", "trend"),
         *("ensemble", "importers", "logs", "selftest", "variability"),
         *("interrupts", "repository"),
-        *("demo", "snapshot", "_core"),
+        *("demo", "snapshot", "native", "_core"),
     },
-    "__init__": {"errors", "model", "api", "core_loading"},
+    "native": {"errors", "model", "config"},
+    "__init__": {"errors", "model", "api", "core_loading", "native"},
     "__main__": {"cli"},
 }
 # Libraries that only some parts may load, so that the others stay quick and plain.

@@ -1,0 +1,1 @@
+"""Recording inside running programs: the library that they load, and its face in Python."""

@@ -1,0 +1,68 @@
+"""The bounds of ciwrap.yaml as the flat table that the recording library reads.
+
+One line for each layer of settings, in the order in which they count
+(docs/reference/recording-format.md).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ciwrap.errors import UsageError
+from ciwrap.model import SETTINGS
+from ciwrap.model.variable_settings import OnTrees
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ciwrap.config import Check
+    from ciwrap.model import SettingsLayer
+
+HEAD = "ciwrap-bounds 1"
+
+
+def bounds_table(check: Check | None, layer: SettingsLayer) -> str | None:
+    """The table for a check's variables, with `layer` over all of it; None if it would say nothing.
+
+    Raises UsageError for what trees that are made while a program runs cannot do.
+    """
+    lines = [_line("*", "*", layer) for layer in (() if check is None else check.layers)]
+    if check is not None:
+        for rule in sorted(check.rules, key=lambda one: one.is_exact):
+            if " / " in rule.pattern:
+                raise UsageError(
+                    f"the rule {rule.pattern!r} is of one iteration or rank",
+                    file=check.config_path,
+                    remedy="record with a check whose bounds are the same for all of them",
+                )
+            lines.append(_line("=" if rule.is_exact else "*", rule.pattern, rule.settings))
+    lines.append(_line("*", "*", layer))
+    said = [line for line in lines if not line.endswith("\t-\t-\t-\t-")]
+    return "\n".join((HEAD, *said, "")) if said else None
+
+
+def _line(kind: str, pattern: str, layer: SettingsLayer) -> str:
+    if "\t" in pattern or "\n" in pattern:
+        raise UsageError(f"the pattern {pattern!r} holds a tab or a line break")
+    _refuse_beyond_trees(pattern, layer)
+    return "\t".join((kind, pattern, *_fields(layer)))
+
+
+def _refuse_beyond_trees(pattern: str, layer: SettingsLayer) -> None:
+    for name, setting in SETTINGS.items():
+        is_beyond = setting.on_trees is OnTrees.BEYOND and setting.field in layer.said
+        if is_beyond and layer.said[setting.field] not in (None, setting.default):
+            raise UsageError(
+                f"`{name}` of {pattern!r} needs the data, and a recorded run has none",
+                remedy="record with a check without it",
+            )
+
+
+def _fields(layer: SettingsLayer) -> Iterator[str]:
+    said = layer.said
+    bound = said.get("bound")
+    yield "-" if bound is None else f"{bound.atol!r} {bound.rtol!r} {bound.ulps}"
+    yield "-" if "equal_nan" not in said else str(int(said["equal_nan"]))
+    yield "-" if "chunk_bytes" not in said else str(said["chunk_bytes"])
+    fills = said.get("fill_values")
+    yield ",".join(repr(float(one)) for one in fills) if fills else "-"

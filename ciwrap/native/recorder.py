@@ -1,0 +1,177 @@
+"""Recording arrays of a running Python program."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from ciwrap.errors import NotAvailableError, UsageError
+from ciwrap.native.library import library_path
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_DIMENSIONS = 15
+_VERSION = 1
+_HOST, _DEVICE = 0, 1
+_BYTE_STRIDES = 1
+
+
+class _Array(ctypes.Structure):
+    _fields_ = (
+        ("size", ctypes.c_size_t),
+        ("location", ctypes.c_int),
+        ("name", ctypes.c_char_p),
+        ("dtype", ctypes.c_char_p),
+        ("data", ctypes.c_void_p),
+        ("dimensions", ctypes.c_int),
+        ("flags", ctypes.c_int),
+        ("extents", ctypes.c_int64 * _DIMENSIONS),
+        ("strides", ctypes.c_int64 * _DIMENSIONS),
+        ("atol", ctypes.c_double),
+        ("rtol", ctypes.c_double),
+    )
+
+
+_RUN, _ID = ctypes.c_void_p, ctypes.c_int64
+_ARRAY = ctypes.POINTER(_Array)
+
+
+class _Table(ctypes.Structure):
+    _fields_ = (
+        ("size", ctypes.c_size_t),
+        ("open", ctypes.CFUNCTYPE(_RUN, ctypes.c_char_p, ctypes.c_int, ctypes.c_int)),
+        ("add", ctypes.CFUNCTYPE(_ID, _RUN, _ARRAY)),
+        ("replace", ctypes.CFUNCTYPE(ctypes.c_int, _RUN, _ID, _ARRAY)),
+        ("move", ctypes.CFUNCTYPE(ctypes.c_int, _RUN, _ID, ctypes.c_void_p)),
+        ("remove", ctypes.CFUNCTYPE(ctypes.c_int, _RUN, _ID)),
+        ("prepare", ctypes.CFUNCTYPE(ctypes.c_int, _RUN, _ID, ctypes.c_char_p)),
+        ("work", ctypes.CFUNCTYPE(ctypes.c_int, _RUN)),
+        ("complete", ctypes.CFUNCTYPE(ctypes.c_int, _RUN)),
+        ("checkpoint", ctypes.CFUNCTYPE(ctypes.c_int, _RUN, _ID, ctypes.c_char_p, ctypes.c_int)),
+        ("errors", ctypes.CFUNCTYPE(_ID, _RUN)),
+        ("close", ctypes.CFUNCTYPE(_ID, _RUN)),
+        ("find", ctypes.CFUNCTYPE(_ID, _RUN, ctypes.c_char_p)),
+    )
+
+
+def _load() -> _Table | None:
+    """The library's functions; None, with a line on stderr, if there is no library of use."""
+    try:
+        path = os.environ.get("CIWRAP_RECORD_LIBRARY") or str(library_path())
+        find = ctypes.CDLL(path).ciwrap_record_table
+    except (OSError, AttributeError, NotAvailableError) as error:
+        print(f"ciwrap: nothing is recorded: {error}", file=sys.stderr)
+        return None
+    find.restype, find.argtypes = ctypes.POINTER(_Table), (ctypes.c_uint32,)
+    table = find(_VERSION)
+    if not table or table.contents.size < ctypes.sizeof(_Table):
+        print(f"ciwrap: nothing is recorded: {path} is too old", file=sys.stderr)
+        return None
+    found: _Table = table.contents
+    return found
+
+
+class Recorder:
+    """This process's part of a recorded run, where CIWRAP_RECORD names a folder; else nothing.
+
+    `ciwrap record -- COMMAND` sets that variable. name: of the program. comm: an mpi4py
+    communicator, for rank and number of ranks; without one they can be given. No method raises for
+    what cannot be recorded: it is counted, told on stderr once, and ends `ciwrap record` with 3.
+
+    Raises UsageError for a rank beyond the number of ranks.
+    """
+
+    def __init__(
+        self, name: str = "run", *, comm: Any = None, rank: int = 0, ranks: int = 1
+    ) -> None:
+        if comm is not None:
+            rank, ranks = comm.Get_rank(), comm.Get_size()
+        if not 0 <= rank < ranks:
+            raise UsageError(f"there is no rank {rank} of {ranks}")
+        self._table = _load() if os.environ.get("CIWRAP_RECORD") else None
+        self._run = None
+        if self._table is not None:
+            self._run = self._table.open(name.encode(), rank, ranks)
+        self._ids: dict[str, int] = {}
+        self._bounds: dict[str, tuple[float, float]] = {}
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anything is recorded."""
+        return self._run is not None
+
+    def bound(self, name: str, *, atol: float = 0.0, rtol: float = 0.0) -> None:
+        """The bound of an array not yet recorded, unless ciwrap.yaml has another one."""
+        self._bounds[name] = (atol, rtol)
+
+    def record(self, iteration: int, point: str = "", /, **arrays: Any) -> None:
+        """Records these arrays as they are now; when it returns, they are the program's again.
+
+        iteration: not negative. point: where in the iteration, as "after hydro". arrays: NumPy
+        arrays, any slices of them, numbers, and what has DLPack on the host.
+        """
+        if self._table is None or self._run is None:
+            return
+        held = []  # until they are hashed
+        for name, array in arrays.items():
+            described, keep = _described(name, array, self._bounds.get(name, (-1.0, -1.0)))
+            held.append(keep)
+            if name in self._ids:
+                self._table.replace(self._run, self._ids[name], ctypes.byref(described))
+            else:
+                number = self._table.add(self._run, ctypes.byref(described))
+                if number >= 0:
+                    self._ids[name] = number
+        for name in self._ids.keys() - arrays.keys():
+            self._table.remove(self._run, self._ids[name])
+        self._table.checkpoint(self._run, iteration, point.encode(), 0)
+        del held
+
+    @property
+    def errors(self) -> int:
+        """How many things could not be recorded so far."""
+        if self._table is None or self._run is None:
+            return 0
+        return int(self._table.errors(self._run))
+
+    def close(self) -> int:
+        """Ends the journal once all is written; the number of errors."""
+        if self._table is None or self._run is None:
+            return 0
+        run, self._run = self._run, None
+        return int(self._table.close(run))
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _described(name: str, array: Any, bound: tuple[float, float]) -> tuple[_Array, Any]:
+    """What the library is told of an array, and what has to live until it has been read."""
+    import numpy as np
+
+    found = _Array(ctypes.sizeof(_Array), _HOST, name.encode(), b"|V1", None, 0, _BYTE_STRIDES)
+    found.atol, found.rtol = bound
+    if not isinstance(array, np.ndarray) and hasattr(array, "__dlpack_device__"):
+        if int(array.__dlpack_device__()[0]) != 1:  # not the host's memory
+            found.location = _DEVICE
+            return found, array
+        array = np.from_dlpack(array)
+    values = np.asarray(array)
+    found.dtype = values.dtype.str.encode()
+    found.dimensions = values.ndim
+    for i, (extent, stride) in enumerate(zip(values.shape, values.strides, strict=True)):
+        if i < _DIMENSIONS:
+            found.extents[i], found.strides[i] = extent, stride
+    found.data = values.ctypes.data
+    return found, values

@@ -1,0 +1,136 @@
+#include "record/array_view.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "ciwrap/error.hpp"
+
+namespace ciwrap::record {
+namespace {
+
+[[noreturn]] void refuse(const std::string& what) {
+    throw Error(ErrorCode::invalid_argument, what);
+}
+
+// Copies `count` elements that are `stride` bytes apart.
+template <std::size_t bytes>
+void copy_strided(std::byte* to, const std::byte* from, std::int64_t stride, std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i, from += stride, to += bytes)
+        std::memcpy(to, from, bytes);
+}
+
+void copy_run(std::byte* to, const std::byte* from, std::int64_t stride, std::uint64_t count,
+              std::uint64_t bytes) {
+    if (stride == static_cast<std::int64_t>(bytes)) {
+        std::memcpy(to, from, count * bytes);
+        return;
+    }
+    switch (bytes) {
+        case 4:
+            return copy_strided<4>(to, from, stride, count);
+        case 8:
+            return copy_strided<8>(to, from, stride, count);
+        case 16:
+            return copy_strided<16>(to, from, stride, count);
+        default:
+            break;
+    }
+    for (std::uint64_t i = 0; i < count; ++i, from += stride, to += bytes)
+        std::memcpy(to, from, bytes);
+}
+
+}  // namespace
+
+std::string full_dtype(const std::string& dtype) {
+    if (dtype == "?")
+        return "|b1";
+    const bool has_order = !dtype.empty() && std::strchr("<>|=", dtype.front()) != nullptr;
+    const std::string bare = has_order ? dtype.substr(1) : dtype;
+    const bool is_single = bare.size() == 2 && bare[1] == '1' && std::strchr("iub", bare[0]);
+    if (is_single || bare.starts_with("S"))
+        return "|" + bare;
+    if (has_order && dtype.front() != '=')
+        return dtype;
+    return (std::endian::native == std::endian::little ? "<" : ">") + bare;
+}
+
+ArrayView::ArrayView(const ciwrap_array& array) {
+    if (array.location != CIWRAP_HOST)
+        refuse("lies on a device, which this library does not read");
+    dtype_ = full_dtype(array.dtype == nullptr ? "" : array.dtype);
+    const DataType type = DataType::parse(dtype_);
+    element_bytes_ = type.element_bytes();
+    scalars_per_element_ = type.scalars_per_element;
+    const int count = array.dimensions;
+    if (count < 0 || count > CIWRAP_MAX_DIMENSIONS)
+        refuse("has " + std::to_string(count) + " dimensions, not 0 to 15");
+    element_count_ = 1;
+    bool is_packed = true;
+    for (int i = 0; i < count; ++i) {
+        if (array.extents[i] < 0)
+            refuse("has a negative extent");
+        const auto extent = static_cast<std::uint64_t>(array.extents[i]);
+        shape_.push_back(extent);
+        if (extent != 0 && element_count_ > (std::uint64_t{1} << 56) / extent)
+            refuse("has more than 2^56 elements");
+        element_count_ *= extent;
+        is_packed = is_packed && array.strides[i] == 0;
+    }
+    const auto bytes = static_cast<std::int64_t>(element_bytes_);
+    const std::int64_t unit = (array.flags & CIWRAP_BYTE_STRIDES) != 0 ? 1 : bytes;
+    std::int64_t packed_stride = bytes;
+    for (int i = count; i-- > 0;) {
+        const std::int64_t stride = is_packed ? packed_stride : array.strides[i] * unit;
+        const std::uint64_t extent = shape_[static_cast<std::size_t>(i)];
+        packed_stride *= static_cast<std::int64_t>(extent);
+        if (extent == 1)
+            continue;
+        // An index that goes on where the one inside of it ends is the same dimension.
+        if (!dimensions_.empty()) {
+            Dimension& inner = dimensions_.back();
+            if (stride == inner.stride * static_cast<std::int64_t>(inner.extent)) {
+                inner.extent *= extent;
+                continue;
+            }
+        }
+        dimensions_.push_back({extent, stride});
+    }
+    std::reverse(dimensions_.begin(), dimensions_.end());
+    data_ = static_cast<const std::byte*>(array.data);
+}
+
+const std::byte* ArrayView::elements(std::uint64_t first, std::uint64_t count,
+                                     std::vector<std::byte>& buffer) const {
+    const auto bytes = static_cast<std::int64_t>(element_bytes_);
+    if (dimensions_.empty() || (dimensions_.size() == 1 && dimensions_[0].stride == bytes))
+        return data_ + first * element_bytes_;
+    buffer.resize(count * element_bytes_);
+    std::vector<std::uint64_t> index(dimensions_.size());
+    std::uint64_t rest = first;
+    const std::byte* from = data_;
+    for (std::size_t i = dimensions_.size(); i-- > 0;) {
+        index[i] = rest % dimensions_[i].extent;
+        rest /= dimensions_[i].extent;
+        from += static_cast<std::int64_t>(index[i]) * dimensions_[i].stride;
+    }
+    std::byte* to = buffer.data();
+    const Dimension& inner = dimensions_.back();
+    while (count > 0) {
+        const std::uint64_t run = std::min(count, inner.extent - index.back());
+        copy_run(to, from, inner.stride, run, element_bytes_);
+        to += run * element_bytes_;
+        count -= run;
+        from += static_cast<std::int64_t>(run) * inner.stride;
+        index.back() += run;
+        for (std::size_t i = index.size() - 1; i > 0 && index[i] == dimensions_[i].extent; --i) {
+            from -= static_cast<std::int64_t>(index[i]) * dimensions_[i].stride;
+            index[i] = 0;
+            ++index[i - 1];
+            from += dimensions_[i - 1].stride;
+        }
+    }
+    return buffer.data();
+}
+
+}  // namespace ciwrap::record

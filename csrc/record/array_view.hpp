@@ -1,0 +1,53 @@
+// A program's array as the recorder sees it: elements in index order, wherever they lie.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ciwrap/parameters.hpp"
+#include "record/include/ciwrap/record.h"
+
+namespace ciwrap::record {
+
+// A dtype as NumPy's array protocol has it, of one in short: "f8" is "<f8", "?" is "|b1". Throws
+// Error(invalid_argument) if it is none of ours.
+std::string full_dtype(const std::string& dtype);
+
+class ArrayView {
+  public:
+    ArrayView() = default;
+    // Throws Error(invalid_argument) for what cannot be recorded: device memory, no data, negative
+    // extents, too many dimensions.
+    explicit ArrayView(const ciwrap_array& array);
+
+    void move(const void* data) { data_ = static_cast<const std::byte*>(data); }
+    const std::vector<std::uint64_t>& shape() const { return shape_; }
+    const std::string& dtype() const { return dtype_; }
+    // Whether there is anything to read, or need not be.
+    bool has_data() const { return data_ != nullptr || element_count_ == 0; }
+    std::uint64_t element_count() const { return element_count_; }
+    std::uint64_t scalar_count() const { return element_count_ * scalars_per_element_; }
+    std::uint64_t element_bytes() const { return element_bytes_; }
+
+    // Elements [first, first + count), back to back: where they lie, or copied into `buffer`.
+    const std::byte* elements(std::uint64_t first, std::uint64_t count,
+                              std::vector<std::byte>& buffer) const;
+
+  private:
+    struct Dimension {
+        std::uint64_t extent;
+        std::int64_t stride;  // in bytes
+    };
+
+    const std::byte* data_ = nullptr;
+    std::string dtype_;
+    std::vector<std::uint64_t> shape_;
+    std::vector<Dimension> dimensions_;  // without those of one index; neighbours joined
+    std::uint64_t element_count_ = 0;
+    std::uint64_t element_bytes_ = 1;
+    std::uint64_t scalars_per_element_ = 1;
+};
+
+}  // namespace ciwrap::record

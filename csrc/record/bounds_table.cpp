@@ -1,0 +1,115 @@
+#include "record/bounds_table.hpp"
+
+#include <fnmatch.h>
+
+#include <charconv>
+#include <cmath>
+#include <fstream>
+
+#include "base/fill_value.hpp"
+#include "ciwrap/error.hpp"
+
+namespace ciwrap::record {
+namespace {
+
+template <class Number>
+Number number(const std::string& text) {
+    Number value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size())
+        throw Error(ErrorCode::corrupt_file, "'" + text + "' is no number");
+    return value;
+}
+
+std::uint64_t fill_bits(const std::string& dtype, ScalarType type, double value) {
+    if (!is_integer(type))
+        return float_fill_bits(dtype, type, value);
+    if (value != std::floor(value) || std::abs(value) > 0x1p+53)
+        throw Error(ErrorCode::invalid_argument, "a fill value does not fit dtype '" + dtype + "'");
+    const auto whole = static_cast<std::int64_t>(value);
+    return integer_fill_bits(dtype, type, whole < 0, static_cast<std::uint64_t>(whole));
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+    std::vector<std::string> parts{""};
+    for (const char c : text) {
+        if (c == separator)
+            parts.emplace_back();
+        else
+            parts.back() += c;
+    }
+    return parts;
+}
+
+}  // namespace
+
+// `*` is any text, `?` one character, `[a-z]` and `[!a-z]` sets.
+bool BoundsTable::Row::matches(const std::string& name) const {
+    return is_exact ? pattern == name : fnmatch(pattern.c_str(), name.c_str(), FNM_NOESCAPE) == 0;
+}
+
+BoundsTable::Row BoundsTable::parse(const std::string& line) {
+    const std::vector<std::string> fields = split(line, '\t');
+    if (fields.size() != 6)
+        throw Error(ErrorCode::corrupt_file, "a line has not 6 fields");
+    Row row{fields[0] == "=", fields[1], {}, {}, {}, {}};
+    if (fields[2] != "-") {
+        const std::vector<std::string> parts = split(fields[2], ' ');
+        if (parts.size() != 3)
+            throw Error(ErrorCode::corrupt_file, "'" + fields[2] + "' is no bound");
+        row.bound = Bound{number<double>(parts[0]), number<double>(parts[1]),
+                          number<std::uint64_t>(parts[2])};
+    }
+    if (fields[3] != "-")
+        row.equal_nan = number<int>(fields[3]) != 0;
+    if (fields[4] != "-")
+        row.chunk_bytes = number<std::uint64_t>(fields[4]);
+    if (fields[5] != "-") {
+        row.fill_values.emplace();
+        for (const std::string& text : split(fields[5], ','))
+            row.fill_values->push_back(number<double>(text));
+    }
+    return row;
+}
+
+BoundsTable::BoundsTable(const std::string& path) {
+    std::ifstream file(path);
+    std::string line;
+    if (!file || !std::getline(file, line))
+        throw Error(ErrorCode::io, path + ": cannot be read");
+    if (line != "ciwrap-bounds 1")
+        throw Error(ErrorCode::corrupt_file, path + ": is no table of bounds");
+    try {
+        while (std::getline(file, line))
+            rows_.push_back(parse(line));
+    } catch (const Error& error) {
+        throw Error(error.code(), path + ": " + error.what());
+    }
+}
+
+TreeParameters BoundsTable::parameters_for(const std::string& name, const std::string& dtype,
+                                           double atol, double rtol) const {
+    StatedParameters stated;
+    stated.dtype = dtype;
+    stated.atol = atol < 0 ? 0 : atol;
+    stated.rtol = rtol < 0 ? 0 : rtol;
+    std::vector<double> fills;
+    for (const Row& row : rows_) {
+        if (!row.matches(name))
+            continue;
+        if (row.bound) {
+            stated.atol = row.bound->atol;
+            stated.rtol = row.bound->rtol;
+            stated.ulps = row.bound->ulps;
+        }
+        stated.equal_nan = row.equal_nan.value_or(stated.equal_nan);
+        stated.chunk_bytes = row.chunk_bytes.value_or(stated.chunk_bytes);
+        fills = row.fill_values.value_or(fills);
+    }
+    const ScalarType type = DataType::parse(dtype).scalar;
+    for (const double value : fills)
+        stated.fill_bits.push_back(fill_bits(dtype, type, value));
+    return TreeParameters(stated);
+}
+
+}  // namespace ciwrap::record

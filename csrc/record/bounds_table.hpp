@@ -1,0 +1,50 @@
+// The bounds that the configuration asks for, as `ciwrap record` hands them over: a flat text
+// table.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ciwrap/parameters.hpp"
+
+namespace ciwrap::record {
+
+// One line for each rule: tab-separated `kind pattern bound equal_nan chunk_bytes fill_values`.
+// kind:
+// `=` for a name, `*` for a shell pattern. bound: `atol rtol ulps`. fill_values: joined by commas.
+// `-` says nothing. Of the lines that match a name the later one counts, field by field.
+class BoundsTable {
+  public:
+    BoundsTable() = default;
+    // Reads a table. Throws Error(io, corrupt_file) naming the file.
+    explicit BoundsTable(const std::string& path);
+
+    // The parameters for a variable. atol, rtol: those in the program, which count where no line
+    // says a bound; negative: none. Throws Error(invalid_argument).
+    TreeParameters parameters_for(const std::string& name, const std::string& dtype, double atol,
+                                  double rtol) const;
+
+  private:
+    struct Bound {
+        double atol;
+        double rtol;
+        std::uint64_t ulps;
+    };
+    struct Row {
+        bool is_exact;
+        std::string pattern;
+        std::optional<Bound> bound;
+        std::optional<bool> equal_nan;
+        std::optional<std::uint64_t> chunk_bytes;
+        std::optional<std::vector<double>> fill_values;
+
+        bool matches(const std::string& name) const;
+    };
+    static Row parse(const std::string& line);
+
+    std::vector<Row> rows_;
+};
+
+}  // namespace ciwrap::record

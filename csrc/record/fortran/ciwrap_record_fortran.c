@@ -1,0 +1,64 @@
+/* The half of ciwrap_record.f90 that is C: array descriptors of Fortran 2018 become ciwrap_array. */
+#include <ISO_Fortran_binding.h>
+#include <ciwrap/record.h>
+#include <string.h>
+
+ciwrap_run* ciwrap_fortran_open(const char* name, int rank, int ranks);
+void ciwrap_fortran_add(ciwrap_run* run, const char* name, const CFI_cdesc_t* array, double atol,
+                        double rtol);
+void ciwrap_fortran_checkpoint(ciwrap_run* run, int64_t iteration, const char* point);
+int64_t ciwrap_fortran_close(ciwrap_run* run);
+
+ciwrap_run* ciwrap_fortran_open(const char* name, int rank, int ranks) {
+    return ciwrap_open(name, rank, ranks);
+}
+
+/* Types that share a number are told by their size; "" for one that is not recorded. */
+static const char* dtype_of(CFI_type_t type, size_t bytes) {
+    if (type == CFI_type_float || type == CFI_type_double)
+        return bytes == 4 ? "f4" : "f8";
+    if (type == CFI_type_float_Complex || type == CFI_type_double_Complex)
+        return bytes == 8 ? "c8" : "c16";
+    if (type == CFI_type_Bool)
+        return bytes == 1 ? "i1" : bytes == 2 ? "i2" : bytes == 4 ? "i4" : "i8";
+    if (type == CFI_type_signed_char || type == CFI_type_short || type == CFI_type_int ||
+        type == CFI_type_long || type == CFI_type_long_long || type == CFI_type_int8_t ||
+        type == CFI_type_int16_t || type == CFI_type_int32_t || type == CFI_type_int64_t)
+        return bytes == 1 ? "i1" : bytes == 2 ? "i2" : bytes == 4 ? "i4" : "i8";
+    return "";
+}
+
+void ciwrap_fortran_add(ciwrap_run* run, const char* name, const CFI_cdesc_t* array, double atol,
+                        double rtol) {
+    ciwrap_array told;
+    int64_t id;
+    int i;
+    memset(&told, 0, sizeof told);
+    told.size = sizeof told;
+    told.location = CIWRAP_HOST;
+    told.name = name;
+    told.dtype = dtype_of(array->type, array->elem_len);
+    told.data = array->base_addr;
+    told.dimensions = array->rank;
+    told.flags = CIWRAP_BYTE_STRIDES;
+    told.atol = atol;
+    told.rtol = rtol;
+    for (i = 0; i < array->rank && i < CIWRAP_MAX_DIMENSIONS; ++i) {
+        const CFI_dim_t* dimension = &array->dim[array->rank - 1 - i];
+        told.extents[i] = dimension->extent;
+        told.strides[i] = dimension->sm;
+    }
+    id = ciwrap_find(run, name);
+    if (id >= 0)
+        ciwrap_replace(run, id, &told);
+    else
+        ciwrap_add(run, &told);
+}
+
+void ciwrap_fortran_checkpoint(ciwrap_run* run, int64_t iteration, const char* point) {
+    ciwrap_point(run, iteration, point);
+}
+
+int64_t ciwrap_fortran_close(ciwrap_run* run) {
+    return ciwrap_close(run);
+}

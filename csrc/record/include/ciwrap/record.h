@@ -1,0 +1,173 @@
+/* Recording the arrays of a running program, so that `ciwrap compare` can say which variable of which
+ * iteration differs from another run's.
+ *
+ * Copy this one file into your program. It needs no ciwrap to build, to link or to run: it looks for
+ * the library when CIWRAP_RECORD is set, which `ciwrap record -- COMMAND` does, and every call is a
+ * branch when it is not. C99, or C++98 and later. How to: docs/how-to/record-a-program.md. */
+#ifndef CIWRAP_RECORD_H
+#define CIWRAP_RECORD_H
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CIWRAP_MAX_DIMENSIONS 15
+#define CIWRAP_TABLE_VERSION 1
+
+/* Where an array lies. Device memory is refused, and counted as an error. */
+enum { CIWRAP_HOST = 0, CIWRAP_DEVICE = 1 };
+/* ciwrap_array.flags */
+enum { CIWRAP_BYTE_STRIDES = 1 };
+/* Hash where the data lie; when the call returns, the memory is the program's again. */
+enum { CIWRAP_IN_PLACE = 0 };
+
+/* An array. Indices are those that a comparison names: the last one varies fastest, whatever the
+ * order in memory, which the strides tell. */
+typedef struct ciwrap_array {
+    size_t size;       /* sizeof(ciwrap_array) */
+    int location;      /* CIWRAP_HOST */
+    const char* name;  /* unique in a run */
+    const char* dtype; /* as in NumPy: "f8", "f4", "i4", "u8", "c16", "?", "S8" */
+    const void* data;  /* the element of index 0, 0, ... */
+    int dimensions;
+    int flags;                              /* 0, or CIWRAP_BYTE_STRIDES */
+    int64_t extents[CIWRAP_MAX_DIMENSIONS]; /* without ghost cells */
+    int64_t strides[CIWRAP_MAX_DIMENSIONS]; /* in elements; all 0: back to back */
+    double atol;                            /* |v - g| <= atol + rtol |g|; negative: not given. */
+    double rtol;                            /* Those of ciwrap.yaml come first. */
+} ciwrap_array;
+
+struct ciwrap_run;
+
+/* What the library offers. Only ever appended to. */
+typedef struct ciwrap_table {
+    size_t size;
+    struct ciwrap_run* (*open)(const char* name, int rank, int ranks);
+    int64_t (*add)(struct ciwrap_run* run, const ciwrap_array* array);
+    int (*replace)(struct ciwrap_run* run, int64_t id, const ciwrap_array* array);
+    int (*move)(struct ciwrap_run* run, int64_t id, const void* data);
+    int (*remove)(struct ciwrap_run* run, int64_t id);
+    int (*prepare)(struct ciwrap_run* run, int64_t iteration, const char* point);
+    int (*work)(struct ciwrap_run* run);
+    int (*complete)(struct ciwrap_run* run);
+    int (*checkpoint)(struct ciwrap_run* run, int64_t iteration, const char* point, int flags);
+    int64_t (*errors)(struct ciwrap_run* run);
+    int64_t (*close)(struct ciwrap_run* run);
+    int64_t (*find)(struct ciwrap_run* run, const char* name);
+} ciwrap_table;
+
+/* A process's part of a recorded run; NULL when recording is off. */
+typedef struct ciwrap_run {
+    const ciwrap_table* table;
+} ciwrap_run;
+
+static inline const ciwrap_table* ciwrap_load(void) {
+    typedef const ciwrap_table* (*find_table)(uint32_t version);
+    const char* library = getenv("CIWRAP_RECORD_LIBRARY");
+    void* handle = dlopen(library ? library : "libciwrap_record.so", RTLD_NOW | RTLD_LOCAL);
+    union {
+        void* object;
+        find_table function;
+    } found;
+    const ciwrap_table* table;
+    if (!handle) {
+        fprintf(stderr, "ciwrap: nothing is recorded: %s\n", dlerror());
+        return NULL;
+    }
+    found.object = dlsym(handle, "ciwrap_record_table");
+    table = found.object ? found.function(CIWRAP_TABLE_VERSION) : NULL;
+    if (!table || table->size < sizeof(ciwrap_table)) {
+        fprintf(stderr, "ciwrap: nothing is recorded: %s is too old for this program\n",
+                library ? library : "libciwrap_record.so");
+        return NULL;
+    }
+    return table;
+}
+
+/* Begins this process's journal, if CIWRAP_RECORD names a folder. rank: of `ranks` processes. NULL
+ * if nothing is recorded; every other call takes that. */
+static inline ciwrap_run* ciwrap_open(const char* name, int rank, int ranks) {
+    const char* folder = getenv("CIWRAP_RECORD");
+    const ciwrap_table* table = folder && *folder ? ciwrap_load() : NULL;
+    return table ? table->open(name, rank, ranks) : NULL;
+}
+
+/* An array to record from now on; its id, or -1. The data are read at checkpoints. */
+static inline int64_t ciwrap_add(ciwrap_run* run, const ciwrap_array* array) {
+    return run ? run->table->add(run, array) : -1;
+}
+
+/* The id of the array of a name, or -1. */
+static inline int64_t ciwrap_find(ciwrap_run* run, const char* name) {
+    return run ? run->table->find(run, name) : -1;
+}
+
+/* Another place, shape, type or bound for the array `id`; its name stays. */
+static inline int ciwrap_replace(ciwrap_run* run, int64_t id, const ciwrap_array* array) {
+    return run ? run->table->replace(run, id, array) : 0;
+}
+
+/* Another place for the array `id`, as after pointers were swapped. */
+static inline int ciwrap_move(ciwrap_run* run, int64_t id, const void* data) {
+    return run ? run->table->move(run, id, data) : 0;
+}
+
+/* The array `id` is not recorded any more. */
+static inline int ciwrap_remove(ciwrap_run* run, int64_t id) {
+    return run ? run->table->remove(run, id) : 0;
+}
+
+/* Records all arrays as they are now. flags: CIWRAP_IN_PLACE. 0, or -1 if it was not recorded. Not
+ * from a signal handler, nor within a parallel region. */
+static inline int ciwrap_checkpoint(ciwrap_run* run, int64_t iteration, int flags) {
+    return run ? run->table->checkpoint(run, iteration, "", flags) : 0;
+}
+
+/* The same at a named point of an iteration: "after_hydro". */
+static inline int ciwrap_point(ciwrap_run* run, int64_t iteration, const char* point) {
+    return run ? run->table->checkpoint(run, iteration, point, CIWRAP_IN_PLACE) : 0;
+}
+
+/* A checkpoint in three steps, to hash with the program's own threads: prepare, then work from any
+ * number of threads, then complete. The data must not change meanwhile. point: "" for none. */
+static inline int ciwrap_prepare(ciwrap_run* run, int64_t iteration, const char* point) {
+    return run ? run->table->prepare(run, iteration, point) : 0;
+}
+static inline int ciwrap_work(ciwrap_run* run) {
+    return run ? run->table->work(run) : 0;
+}
+static inline int ciwrap_complete(ciwrap_run* run) {
+    return run ? run->table->complete(run) : 0;
+}
+
+/* Errors so far; the first was told on stderr. */
+static inline int64_t ciwrap_errors(ciwrap_run* run) {
+    return run ? run->table->errors(run) : 0;
+}
+
+/* Ends the journal once all is written; the number of errors. May come after MPI_Finalize. */
+static inline int64_t ciwrap_close(ciwrap_run* run) {
+    return run ? run->table->close(run) : 0;
+}
+
+/* With <mpi.h> included before. The library itself knows no MPI, so one serves every MPI. */
+#ifdef MPI_VERSION
+static inline ciwrap_run* ciwrap_open_mpi(const char* name, MPI_Comm comm) {
+    int rank = 0, ranks = 1;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &ranks);
+    return ciwrap_open(name, rank, ranks);
+}
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

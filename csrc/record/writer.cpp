@@ -1,0 +1,180 @@
+#include "record/writer.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+
+#include "ciwrap/error.hpp"
+
+namespace ciwrap::record {
+namespace {
+
+constexpr std::size_t most_waiting = 8;
+constexpr std::uint64_t most_waiting_bytes = std::uint64_t{256} << 20;
+constexpr std::int64_t seconds_between_syncs = 30;
+
+std::int64_t now_ns() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+
+// With all signals blocked: they are the program's.
+std::thread start_quietly(std::function<void()> body) {
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::thread thread(std::move(body));
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return thread;
+}
+
+Payload tree_payload(const Recorded& one) {
+    const MerkleTree& tree = one.parts.tree;
+    Payload payload;
+    payload.u32(0).u32(static_cast<std::uint32_t>(one.view.shape().size()));
+    for (const std::uint64_t extent : one.view.shape())
+        payload.u64(extent);
+    payload.bytes(std::as_bytes(std::span(tree.digests)));
+    return payload;
+}
+
+Payload count_payload(const Batch& batch) {
+    Payload payload;
+    payload.u32(static_cast<std::uint32_t>(batch.variables.size() + batch.holes.size()));
+    return payload;
+}
+
+}  // namespace
+
+Writer::Writer(std::unique_ptr<Journal> journal, std::function<void(const std::string&)> failed)
+    : journal_(std::move(journal)),
+      failed_(std::move(failed)),
+      synced_at_s_(now_ns() / 1'000'000'000),
+      thread_(start_quietly([this] { run(); })) {}
+
+Writer::~Writer() {
+    {
+        const std::lock_guard lock(mutex_);
+        is_ending_ = true;
+    }
+    has_job_.notify_all();
+    thread_.join();
+}
+
+void Writer::put(const RecordKey& key, Payload payload) {
+    push({nullptr, key, std::move(payload)});
+}
+
+void Writer::put(std::unique_ptr<Batch> batch) {
+    push({std::move(batch), {}, {}});
+}
+
+void Writer::finish(Payload statistics) {
+    push({nullptr, {RecordType::end}, std::move(statistics)});
+}
+
+void Writer::push(Job job) {
+    const std::uint64_t bytes = job.batch ? job.batch->tree_bytes() : 0;
+    std::unique_lock lock(mutex_);
+    const auto has_room = [&] {
+        return jobs_.empty() ||
+               (jobs_.size() < most_waiting && waiting_bytes_ + bytes <= most_waiting_bytes);
+    };
+    if (!has_room()) {
+        const std::int64_t started = now_ns();
+        has_room_.wait(lock, has_room);
+        waited_ns_ += static_cast<std::uint64_t>(now_ns() - started);
+    }
+    waiting_bytes_ += bytes;
+    jobs_.push_back(std::move(job));
+    has_job_.notify_one();
+}
+
+void Writer::run() {
+    (void)setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 10);
+    std::unique_lock lock(mutex_);
+    for (;;) {
+        has_job_.wait(lock, [&] { return is_ending_ || !jobs_.empty(); });
+        if (jobs_.empty())
+            return;
+        Job job = std::move(jobs_.front());
+        lock.unlock();
+        write(job);
+        lock.lock();
+        // Only now: what is being written counts as waiting.
+        jobs_.pop_front();
+        waiting_bytes_ -= job.batch ? job.batch->tree_bytes() : 0;
+        has_room_.notify_all();
+    }
+}
+
+void Writer::write(Job& job) {
+    try {
+        for (const auto& [key, payload] : lost_)
+            journal_->add(key, payload.span());
+        if (job.batch)
+            write_batch(*job.batch);
+        else
+            journal_->add(job.key, job.payload.span());
+        journal_->commit();
+        lost_.clear();
+        if (job.key.type == RecordType::end)
+            journal_->sync();
+        else
+            sync_now_and_then();
+    } catch (const std::exception& error) {
+        journal_->discard();
+        lose(job, error.what());
+        failed_(error.what());
+    }
+}
+
+// What is named in records to come is written as soon as there is room again; of a checkpoint, that
+// it is not there.
+void Writer::lose(Job& job, const std::string& why) {
+    if (!job.batch) {
+        lost_.emplace_back(job.key, std::move(job.payload));
+        return;
+    }
+    const Batch& batch = *job.batch;
+    lost_.emplace_back(RecordKey{RecordType::error}, Payload().text(why));
+    for (const auto& one : batch.variables)
+        lost_.emplace_back(RecordKey{RecordType::hole, batch.iteration, batch.point, one->variable},
+                           Payload().text(why));
+    for (const auto& [variable, own] : batch.holes)
+        lost_.emplace_back(RecordKey{RecordType::hole, batch.iteration, batch.point, variable},
+                           Payload().text(own));
+    lost_.emplace_back(RecordKey{RecordType::complete, batch.iteration, batch.point},
+                       count_payload(batch));
+}
+
+void Writer::write_batch(Batch& batch) {
+    for (const auto& one : batch.variables) {
+        for (std::size_t level = one->parts.shape.level_count() - 1; level-- > 0;)
+            hash_level(one->parts.shape, level, one->parts.tree.digests, 0,
+                       one->parts.shape.count(level));
+        journal_->add({RecordType::tree, batch.iteration, batch.point, one->variable},
+                      tree_payload(*one).span());
+    }
+    for (const auto& [variable, why] : batch.holes)
+        journal_->add({RecordType::hole, batch.iteration, batch.point, variable},
+                      Payload().text(why).span());
+    journal_->add({RecordType::complete, batch.iteration, batch.point},
+                  count_payload(batch).span());
+}
+
+void Writer::sync_now_and_then() {
+    const std::int64_t now = now_ns() / 1'000'000'000;
+    if (now - synced_at_s_ < seconds_between_syncs)
+        return;
+    synced_at_s_ = now;
+    journal_->sync();
+}
+
+}  // namespace ciwrap::record

@@ -1,0 +1,65 @@
+// The one background thread of a process: upper levels, checksums, and all writing.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "record/batch.hpp"
+#include "record/journal.hpp"
+
+namespace ciwrap::record {
+
+// Takes hashed checkpoints and writes them in the order in which they come. At most 8 of them, or
+// 256 MiB of trees, wait; then `put` waits.
+class Writer {
+  public:
+    // failed: is told, from the writer's thread, what could not be written.
+    Writer(std::unique_ptr<Journal> journal, std::function<void(const std::string&)> failed);
+    ~Writer();
+
+    // Records of no checkpoint: names of points, variables, errors.
+    void put(const RecordKey& key, Payload payload);
+    void put(std::unique_ptr<Batch> batch);
+    // Writes what waits and then the last record.
+    void finish(Payload statistics);
+
+    std::uint64_t waited_ns() const { return waited_ns_; }
+
+  private:
+    struct Job {
+        std::unique_ptr<Batch> batch;  // null: `key` and `payload`
+        RecordKey key{};
+        Payload payload;
+    };
+
+    void push(Job job);
+    void run();
+    void write(Job& job);
+    void write_batch(Batch& batch);
+    void lose(Job& job, const std::string& why);
+    void sync_now_and_then();
+
+    std::unique_ptr<Journal> journal_;
+    std::function<void(const std::string&)> failed_;
+    std::mutex mutex_;
+    std::condition_variable has_job_;
+    std::condition_variable has_room_;
+    std::deque<Job> jobs_;
+    std::uint64_t waiting_bytes_ = 0;
+    std::uint64_t waited_ns_ = 0;
+    bool is_ending_ = false;
+    // Of the writer's thread alone.
+    std::vector<std::pair<RecordKey, Payload>> lost_;  // could not be written yet
+    std::int64_t synced_at_s_ = 0;
+    std::thread thread_;
+};
+
+}  // namespace ciwrap::record

@@ -1,0 +1,169 @@
+"""The root of an array is the same from C, C++, Python and the core."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from recorded_runs import build, captured, need_library, python, recording, roots, start
+
+from ciwrap import _core
+from ciwrap.native.library import fortran_folder, include_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+ATOL = 1e-6
+
+C_SOURCE = r"""
+#include <ciwrap/record.h>
+#define NY 37
+#define NX 301
+#define G 2
+static double t[NY + 2 * G][NX + 2 * G];
+static float u[5000];
+static int32_t columns[11][70];  /* [column][row]: Fortran's order */
+int main(void) {
+    int i, j;
+    for (i = 0; i < NY + 2 * G; ++i)
+        for (j = 0; j < NX + 2 * G; ++j) t[i][j] = -7.0;
+    for (i = 0; i < NY; ++i)
+        for (j = 0; j < NX; ++j) t[i + G][j + G] = (i * 1000 + j) * 0.0078125;
+    for (i = 0; i < 5000; ++i) u[i] = (float)(i % 97) * 0.5f;
+    for (i = 0; i < 70; ++i)
+        for (j = 0; j < 11; ++j) columns[j][i] = i * 11 + j;
+    ciwrap_run* run = ciwrap_open("vectors", 0, 1);
+    ciwrap_array a = {sizeof a, CIWRAP_HOST, "t", "f8", &t[G][G], 2, 0,
+                      {NY, NX}, {NX + 2 * G, 1}, 1e-6, -1};
+    ciwrap_array b = {sizeof b, CIWRAP_HOST, "u", "f4", u, 1, 0, {2500}, {2}, -1, -1};
+    ciwrap_array c = {sizeof c, CIWRAP_HOST, "n", "i4", columns, 2, 0, {70, 11}, {1, 70}, -1, -1};
+    ciwrap_add(run, &a);
+    ciwrap_add(run, &b);
+    ciwrap_add(run, &c);
+    ciwrap_checkpoint(run, 3, CIWRAP_IN_PLACE);
+    return (int)ciwrap_close(run);
+}
+"""
+
+PYTHON_SOURCE = """
+import numpy as np, ciwrap
+t = np.full((41, 305), -7.0)
+t[2:-2, 2:-2] = (np.arange(37)[:, None] * 1000 + np.arange(301)) * 0.0078125
+u = ((np.arange(5000) % 97) * 0.5).astype("f4")
+n = np.asfortranarray(np.arange(770, dtype="i4").reshape(70, 11))
+with ciwrap.Recorder("vectors") as recorder:
+    recorder.bound("t", atol=1e-6)
+    recorder.record(3, t=t[2:-2, 2:-2], u=u[::2], n=n)
+    assert recorder.errors == 0
+"""
+
+
+@functools.cache
+def arrays() -> dict[str, NDArray[np.generic]]:
+    t = (np.arange(37)[:, None] * 1000 + np.arange(301)) * 0.0078125
+    u = ((np.arange(5000) % 97) * 0.5).astype("f4")[::2]
+    return {"t": t, "u": u, "n": np.arange(770, dtype="i4").reshape(70, 11)}
+
+
+def core_roots() -> dict[str, bytes]:
+    found = {}
+    for name, array in arrays().items():
+        parameters = _core.TreeParameters(
+            array.dtype.str, atol=ATOL if name == "t" else 0.0, residue_levels=1
+        )
+        builder = _core.TreeBuilder(parameters, array.size)
+        builder.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+        found[f"iter 3 / rank 0 / {name}"] = builder.finish().root
+    return found
+
+
+@pytest.mark.parametrize(
+    ("compiler", "suffix", "options"),
+    [("gcc", "c", ["-std=c99"]), ("g++", "cpp", ["-std=c++11"])],
+)
+def test_compiled(tmp_path: Path, compiler: str, suffix: str, options: list[str]) -> None:
+    need_library()
+    source = tmp_path / f"vectors.{suffix}"
+    source.write_text(C_SOURCE)
+    warnings = ["-Wall", "-Wextra", "-pedantic", "-Werror"]
+    program = build(
+        compiler, [*options, *warnings, f"-I{include_folder()}", source], tmp_path / "vectors"
+    )
+    run = tmp_path / "run"
+    assert start([program], recording(None)).returncode == 0
+    assert not run.exists()
+    assert start([program], recording(run)).returncode == 0
+    assert roots(run) == core_roots()
+    shapes = {one.identity.name: one.shape for one in captured(run).values()}
+    assert shapes == {name: array.shape for name, array in arrays().items()}
+
+
+FORTRAN_SOURCE = """
+program vectors
+    use, intrinsic :: iso_fortran_env, only: real64, real32, int32
+    use ciwrap_record, only: ciwrap_recorder
+    implicit none
+    type(ciwrap_recorder) :: recorder
+    real(real64), target :: t(305, 41)
+    real(real32), target :: u(5000)
+    integer(int32), target :: n(11, 70)
+    integer :: i, j, errors
+    t = -7
+    do j = 1, 37
+        do i = 1, 301
+            t(i + 2, j + 2) = ((j - 1) * 1000 + i - 1) * 0.0078125_real64
+        end do
+    end do
+    u = [(mod(i, 97) * 0.5, i = 0, 4999)]
+    n = reshape([(i, i = 0, 769)], [11, 70])
+    call recorder%open("vectors")
+    call recorder%add("t", t(3:303, 3:39), atol=1e-6_real64)
+    call recorder%add("u", u(::2))
+    call recorder%add("n", n)
+    call recorder%checkpoint(3)
+    call recorder%close(errors)
+    if (errors > 0) stop 1
+end program
+"""
+
+
+def test_fortran(tmp_path: Path) -> None:
+    need_library()
+    source = tmp_path / "vectors.f90"
+    source.write_text(FORTRAN_SOURCE)
+    halves = [fortran_folder() / one for one in ("ciwrap_record.f90", "ciwrap_record_fortran.c")]
+    program = build(
+        "gfortran",
+        [f"-J{tmp_path}", f"-I{include_folder()}", *halves, source],
+        tmp_path / "vectors",
+    )
+    assert start([program], recording(tmp_path / "run")).returncode == 0
+    assert roots(tmp_path / "run") == core_roots()
+
+
+def test_python(tmp_path: Path) -> None:
+    need_library()
+    assert python(PYTHON_SOURCE, recording(None)).returncode == 0
+    done = python(PYTHON_SOURCE, recording(tmp_path / "run"))
+    assert done.returncode == 0, done.stderr
+    assert roots(tmp_path / "run") == core_roots()
+
+
+def test_library_exports_one_symbol_and_needs_the_c_library_alone() -> None:
+    import subprocess
+
+    from recorded_runs import LIBRARY
+
+    need_library()
+    words = ["nm", "-D", "--defined-only", str(LIBRARY)]
+    table = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert [line.split()[-1] for line in table.splitlines()] == ["ciwrap_record_table"]
+    dynamic = subprocess.run(
+        ["readelf", "-d", str(LIBRARY)], capture_output=True, text=True, check=True
+    ).stdout
+    needed = {line.split("[")[1][:-1] for line in dynamic.splitlines() if "(NEEDED)" in line}
+    assert needed <= {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "libpthread.so.0"}

@@ -1,0 +1,271 @@
+"""Runs that were recorded inside the program: compared, shown, killed, and recorded again."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from recorded_runs import LIBRARY, captured, need_library, python, recording, roots
+
+from ciwrap.captures.journal import JournalReader
+from ciwrap.captures.recording import journal_paths
+from ciwrap.cli.main import run as run_cli
+from ciwrap.errors import ExitCode
+
+PROGRAM = """
+import os, sys, numpy as np, ciwrap
+step, place, by = [*sys.argv[1:], -1, 0, 0.0][:3]
+step, place, by = int(step), int(place), float(by)
+rank, ranks = int(os.environ.get("RANK", 0)), int(os.environ.get("RANKS", 1))
+x = np.random.default_rng(3).normal(size=4000)
+with ciwrap.Recorder("walk", rank=rank, ranks=ranks) as r:
+    for n in range(12):
+        x = x + 0.001 * n
+        if n == step:
+            x[place] += by
+        r.record(n, "half", x=x)
+        r.record(n, x=x, count=np.arange(10) * n, t=0.5 * n)
+    sys.exit(r.errors)
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    need_library()
+    monkeypatch.chdir(tmp_path)
+    Path("walk.py").write_text(PROGRAM)
+    return [sys.executable, "walk.py"]
+
+
+def ciwrap(*words: str) -> tuple[int, str]:
+    """The exit code, and all that was printed."""
+    told = io.StringIO()
+    with contextlib.redirect_stdout(told), contextlib.redirect_stderr(sys.__stderr__ or told):
+        code = run_cli(words)
+    return code, told.getvalue()
+
+
+def record(output: str, *words: str, **options: str) -> int:
+    given = [text for name, value in options.items() for text in (f"--{name}", value)]
+    code, _ = ciwrap("record", "-o", output, *given, "--", *words)
+    return code
+
+
+def test_equal_runs_match(program: list[str]) -> None:
+    assert record("a", *program) == 0
+    assert record("b", *program) == 0
+    assert roots(Path("a")) == roots(Path("b"))
+    assert len(roots(Path("a"))) == 12 * 4
+    code, text = ciwrap("compare", "a", "b")
+    assert code == ExitCode.MATCH, text
+    code, text = ciwrap("show", "a")
+    assert code == 0
+    assert "variable x@half" in text
+
+
+@pytest.mark.parametrize("step", [0, 5, 11])
+def test_a_defect_is_told_with_its_iteration(program: list[str], step: int) -> None:
+    assert record("a", *program) == 0
+    assert record("b", *program, str(step), "1234", "1e-12") == 0
+    code, text = ciwrap("compare", "a", "b")
+    assert code == ExitCode.DIFFER, text
+    assert f"first divergence: iter {step} / rank 0 / x" in text
+
+
+def test_a_bound_lets_nothing_pass_that_is_beyond_it(program: list[str]) -> None:
+    assert record("a", *program, atol="1e-6") == 0
+    assert record("b", *program, "4", "17", "1e-3", atol="1e-6") == 0
+    code, text = ciwrap("compare", "a", "b")
+    assert code == ExitCode.NOT_COMPARABLE, text  # without data nobody can tell how far
+    assert "atol=1e-6" in text
+
+
+def test_bounds_come_from_the_configuration(program: list[str]) -> None:
+    Path("ciwrap.yaml").write_text(
+        "checks:\n  walk:\n    outputs: none/*.npy\n    atol: 0.25\n    variables:\n"
+        "      'x*': {rtol: 0.5}\n      t: {atol: 1}\n"
+    )
+    assert record("a", *program, check="walk") == 0
+    found = captured(Path("a"))
+    bounds = {
+        name: (one.plain.made_with.atol, one.plain.made_with.rtol)
+        for name, one in found.items()
+        if one.plain is not None and one.identity.iteration == 3
+    }
+    assert bounds == {
+        "iter 3 / rank 0 / x": (0.0, 0.5),
+        "iter 3 / rank 0 / x@half": (0.0, 0.5),
+        "iter 3 / rank 0 / t": (1.0, 0.0),
+        "iter 3 / rank 0 / count": (0.25, 0.0),
+    }
+    assert "check walk" in ciwrap("show", "a")[1]
+
+
+def test_a_folder_that_holds_a_run_is_not_recorded_into(program: list[str]) -> None:
+    assert record("a", *program) == 0
+    assert record("a", *program) == ExitCode.USAGE
+
+
+def test_a_restart_that_repeats_iterations_is_kept_twice_where_it_differs(
+    program: list[str],
+) -> None:
+    assert record("a", *program) == 0
+    assert ciwrap("record", "-o", "a", "--again", "--", *program)[0] == 0
+    assert len(captured(Path("a"))) == 12 * 4
+    assert ciwrap("record", "-o", "a", "--again", "--", *program, "7", "3", "1.0")[0] == 0
+    twice = [name for name in captured(Path("a")) if "attempt 3" in name]
+    assert {name.split()[1] for name in twice} == {"7", "8", "9", "10", "11"}
+    assert record("b", *program) == 0
+    assert ciwrap("compare", "b", "a")[0] != ExitCode.MATCH
+
+
+def test_a_program_that_records_nothing_or_fails_is_code_3(program: list[str]) -> None:
+    assert record("a", "true") == ExitCode.NOT_COMPARABLE
+    assert record("b", sys.executable, "-c", "import sys; sys.exit(4)") == ExitCode.NOT_COMPARABLE
+    assert record("c", *program, "not a number") == ExitCode.NOT_COMPARABLE
+
+
+def test_a_missing_rank_is_no_match(program: list[str]) -> None:
+    for name in ("a", "b"):
+        for rank in "01":
+            env = recording(Path(name).absolute(), RANK=rank, RANKS="2")
+            assert subprocess.run(program, env=env, check=False, timeout=60).returncode == 0
+    assert ciwrap("compare", "a", "b")[0] == ExitCode.MATCH
+    for name in ("a", "b"):
+        journal_paths(Path(name))[1].unlink()
+    code, text = ciwrap("compare", "a", "b")
+    assert code == ExitCode.NOT_COMPARABLE
+    assert "1 of 2 ranks left no journal, such as rank 1" in text
+
+
+def test_what_cannot_be_recorded_is_no_match(program: list[str]) -> None:
+    del program
+    text = (
+        "import numpy as np, ciwrap\n"
+        "with ciwrap.Recorder() as r:\n    r.record(1, x=np.array([None]), y=np.ones(3))\n"
+    )
+    for name in ("a", "b"):
+        done = python(text, recording(Path(name).absolute()))
+        assert done.returncode == 0
+        assert done.stderr.count("ciwrap:") == 1
+    code, text = ciwrap("compare", "a", "b")
+    assert code == ExitCode.NOT_COMPARABLE, text
+    assert record("c", sys.executable, "-c", "import ciwrap as c; c.Recorder().record(-1)") == 3
+
+
+ENDLESS = """
+import itertools, time, numpy as np, ciwrap
+r = ciwrap.Recorder()
+for n in itertools.count():
+    r.record(n, x=np.full(20000, float(n)), y=np.arange(100) + n)
+    time.sleep(0.002)
+"""
+
+
+def test_whole_checkpoints_survive_a_kill_at_any_moment(tmp_path: Path) -> None:
+    need_library()
+    counts = []
+    for number in range(12):
+        run = tmp_path / f"run{number}"
+        process = subprocess.Popen([sys.executable, "-c", ENDLESS], env=recording(run))
+        while not journal_paths(run):
+            time.sleep(0.002)
+        time.sleep(0.003 * number**1.5)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        (path,) = journal_paths(run)
+        reader = JournalReader(path)
+        if path.stat().st_size < 64:
+            continue  # killed before the head was written
+        found = [one.iteration for one in reader.checkpoints()]
+        assert found == list(range(len(found)))
+        assert not reader.is_closed
+        counts.append(len(found))
+    assert max(counts) > 5
+
+
+def test_a_growing_run_is_compared_as_far_as_it_is(tmp_path: Path) -> None:
+    need_library()
+    run, other = tmp_path / "run", tmp_path / "other"
+    with subprocess.Popen([sys.executable, "-c", ENDLESS], env=recording(run)) as process:
+        try:
+            last = 0
+            for _ in range(8):
+                while not journal_paths(run) or journal_paths(run)[0].stat().st_size < 1000:
+                    time.sleep(0.01)
+                found = roots(run)
+                assert len(found) >= last
+                last = len(found)
+                time.sleep(0.02)
+            assert last > 10
+        finally:
+            process.kill()
+    text = ENDLESS.replace("itertools.count()", "range(5)") + "r.close()\n"
+    assert python(text, recording(other)).returncode == 0
+    code, text = ciwrap("compare", str(run), str(other))
+    assert code == ExitCode.NOT_COMPARABLE
+    assert "have not closed their journals" in text
+    mine = roots(run)
+    assert all(mine[name] == root for name, root in roots(other).items())
+
+
+FULL = """
+import resource, numpy as np, ciwrap
+resource.setrlimit(resource.RLIMIT_FSIZE, (@SIZE@, resource.RLIM_INFINITY))
+r = ciwrap.Recorder()
+total = 0.0
+for n in range(60):
+    r.record(n, x=np.full(20000, float(n)))
+    total += n
+    if n == 40 and @IS_RELEASED@:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, resource.RLIM_INFINITY))
+        import time
+        time.sleep(0.2)
+r.close()
+assert total == 1770.0
+"""
+
+
+@pytest.mark.parametrize("is_released", [False, True])
+def test_a_full_disk_leaves_the_program_alone_and_is_no_match(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_released: bool
+) -> None:
+    need_library()
+    monkeypatch.chdir(tmp_path)
+    text = FULL.replace("@IS_RELEASED@", str(is_released))
+    assert record("full", sys.executable, "-c", text.replace("@SIZE@", "16000")) == 3
+    found = captured(Path("full"))
+    known = [one for one in found.values() if one.plain is not None]
+    lost = [one for one in found.values() if one.plain is None]
+    assert 5 < len(known) < 60
+    assert bool(lost) == is_released
+    assert record("whole", sys.executable, "-c", text.replace("@SIZE@", "1 << 30")) == 0
+    whole = {one.digests for one in captured(Path("whole")).values()}
+    assert {one.digests for one in known} <= whole
+    code, said = ciwrap("compare", "whole", "full")
+    assert code != ExitCode.MATCH, said
+
+
+def test_a_folder_that_cannot_be_written_leaves_the_program_alone(tmp_path: Path) -> None:
+    need_library()
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    done = python(
+        "import ciwrap; r = ciwrap.Recorder(); r.record(1, x=1.0); print(r.is_on)",
+        recording(blocked / "run"),
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "False")
+    assert done.stderr.count("\n") == 1
+    assert "nothing is recorded" in done.stderr
+
+
+def test_the_library_is_found_where_it_was_built() -> None:
+    need_library()
+    assert os.access(LIBRARY, os.R_OK)

@@ -1,0 +1,103 @@
+#include "record/journal.hpp"
+
+#include <sys/resource.h>
+
+#include <csignal>
+
+#include "ciwrap/error.hpp"
+#include "record_fixtures.hpp"
+
+namespace ciwrap::record {
+namespace {
+
+constexpr std::uint64_t head = 64;
+
+class JournalTest : public RecordTest {
+  protected:
+    std::string path() const { return (folder_ / "rank-000000.cwr").string(); }
+    std::uint64_t size() const { return std::filesystem::file_size(path()); }
+
+    std::uint64_t write_three() {
+        Journal journal(path(), 0, 1);
+        for (const char* text : {"one", "three and more", ""}) {
+            journal.add({RecordType::error}, Payload().text(text).span());
+            journal.commit();
+        }
+        return journal.file_bytes();
+    }
+};
+
+TEST_F(JournalTest, HasAHeadAndWholeRecords) {
+    const std::uint64_t end = write_three();
+    EXPECT_EQ(end, size());
+    EXPECT_EQ((end - head) % 8, 0u);
+}
+
+TEST_F(JournalTest, GoesOnBehindTheLastRecord) {
+    const std::uint64_t end = write_three();
+    Journal again(path(), 0, 1);
+    EXPECT_EQ(again.file_bytes(), end);
+    again.add({RecordType::end});
+    again.commit();
+    EXPECT_EQ(size(), end + 64);
+}
+
+// Whatever moment a program is killed at.
+TEST_F(JournalTest, CutsOffWhatIsHalfWritten) {
+    const std::uint64_t end = write_three();
+    const std::vector<char> whole = bytes_of(path());
+    std::uint64_t last_end = 0;
+    for (std::uint64_t length = 0; length <= end; ++length) {
+        std::ofstream(path(), std::ios::binary | std::ios::trunc)
+            .write(whole.data(), static_cast<std::streamsize>(length));
+        const Journal journal(path(), 0, 1);
+        EXPECT_GE(journal.file_bytes(), last_end);
+        EXPECT_LE(journal.file_bytes(), std::max(length, head));
+        EXPECT_EQ(journal.file_bytes(), size());
+        last_end = journal.file_bytes();
+    }
+    EXPECT_EQ(last_end, end);
+}
+
+TEST_F(JournalTest, StopsAtARecordThatDoesNotCheck) {
+    write_three();
+    std::vector<char> whole = bytes_of(path());
+    whole[head + 48] = static_cast<char>(whole[head + 48] ^ 1);
+    std::ofstream(path(), std::ios::binary)
+        .write(whole.data(), static_cast<std::streamsize>(whole.size()));
+    EXPECT_EQ(Journal(path(), 0, 1).file_bytes(), head);
+}
+
+TEST_F(JournalTest, RefusesTheJournalOfAnotherRank) {
+    write_three();
+    EXPECT_THROW(Journal(path(), 1, 2), Error);
+    EXPECT_THROW(Journal(path(), 0, 2), Error);
+}
+
+TEST_F(JournalTest, HasOneWriter) {
+    const Journal journal(path(), 0, 1);
+    EXPECT_THROW(Journal(path(), 0, 1), Error);
+}
+
+TEST_F(JournalTest, IsAsItWasWhereTheDiskIsFull) {
+    struct rlimit before {};
+    getrlimit(RLIMIT_FSIZE, &before);
+    const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
+    Journal journal(path(), 0, 1);
+    journal.add({RecordType::error}, Payload().text("fits").span());
+    journal.commit();
+    const std::uint64_t end = journal.file_bytes();
+    const struct rlimit small { end + 100, before.rlim_max };
+    setrlimit(RLIMIT_FSIZE, &small);
+    journal.add({RecordType::error}, Payload().text(std::string(1000, 'x')).span());
+    EXPECT_THROW(journal.commit(), Error);
+    setrlimit(RLIMIT_FSIZE, &before);
+    std::signal(SIGXFSZ, ignored);
+    EXPECT_EQ(size(), end);
+    journal.add({RecordType::error}, Payload().text("again").span());
+    journal.commit();
+    EXPECT_EQ(size(), journal.file_bytes());
+}
+
+}  // namespace
+}  // namespace ciwrap::record

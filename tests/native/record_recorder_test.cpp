@@ -1,0 +1,235 @@
+#include "record/recorder.hpp"
+
+#include <dlfcn.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "record_fixtures.hpp"
+
+namespace ciwrap::record {
+namespace {
+
+using RecorderTest = RecordTest;
+
+std::vector<double> some_values(std::size_t count, unsigned seed) {
+    std::mt19937 random(seed);
+    std::normal_distribution<double> normal;
+    std::vector<double> values(count);
+    for (double& value : values)
+        value = normal(random);
+    return values;
+}
+
+// The root of an array, hashed in one go.
+Digest root_of(const ciwrap_array& array) {
+    const ArrayView view(array);
+    StatedParameters stated;
+    stated.dtype = view.dtype();
+    Batch batch;
+    batch.variables.push_back(std::make_unique<Recorded>(0, view, TreeParameters(stated)));
+    batch.cut();
+    batch.work();
+    TreeParts& parts = batch.variables[0]->parts;
+    for (std::size_t level = parts.shape.level_count() - 1; level-- > 0;)
+        hash_level(parts.shape, level, parts.tree.digests, 0, parts.shape.count(level));
+    return parts.tree.root();
+}
+
+// Any strides and any order in memory give what the same indices give back to back.
+TEST_F(RecorderTest, HashesInIndexOrder) {
+    std::mt19937 random(7);
+    for (int round = 0; round < 40; ++round) {
+        const std::vector<double> memory = some_values(60000, 100u + static_cast<unsigned>(round));
+        ciwrap_array array = doubles("x", memory);
+        array.dimensions = 1 + round % 4;
+        std::vector<std::size_t> order(static_cast<std::size_t>(array.dimensions));
+        std::iota(order.begin(), order.end(), 0);
+        std::shuffle(order.begin(), order.end(), random);
+        std::int64_t stride = 1 + round % 2;
+        for (const std::size_t i : order) {
+            array.extents[i] =
+                1 + static_cast<std::int64_t>(random() % (round % 4 == 0 ? 9000 : 12));
+            array.strides[i] = stride;
+            stride *= array.extents[i] + static_cast<std::int64_t>(random() % 3);
+        }
+        std::vector<double> packed;
+        std::vector<std::int64_t> index(order.size());
+        const std::uint64_t count = ArrayView(array).element_count();
+        for (std::uint64_t i = 0; i < count; ++i) {
+            std::int64_t at = 0;
+            std::uint64_t rest = i;
+            for (std::size_t d = order.size(); d-- > 0;) {
+                const auto extent = static_cast<std::uint64_t>(array.extents[d]);
+                at += static_cast<std::int64_t>(rest % extent) * array.strides[d];
+                rest /= extent;
+            }
+            ASSERT_LT(static_cast<std::size_t>(at), memory.size());
+            packed.push_back(memory[static_cast<std::size_t>(at)]);
+        }
+        EXPECT_EQ(root_of(array), root_of(doubles("x", packed))) << round;
+    }
+}
+
+TEST_F(RecorderTest, TakesStridesInBytesAndBackwards) {
+    const std::vector<double> values = some_values(5000, 1);
+    const std::vector<double> reversed(values.rbegin(), values.rend());
+    ciwrap_array array = doubles("x", values);
+    array.data = &values.back();
+    array.flags = CIWRAP_BYTE_STRIDES;
+    array.strides[0] = -8;
+    EXPECT_EQ(root_of(array), root_of(doubles("x", reversed)));
+}
+
+TEST_F(RecorderTest, TakesEmptyArraysAndScalars) {
+    const double one = 1;
+    ciwrap_array array = doubles("x", {});
+    array.data = nullptr;
+    EXPECT_NO_THROW(root_of(array));
+    array.data = &one;
+    array.dimensions = 0;
+    EXPECT_EQ(root_of(array), root_of(doubles("x", {1.0})));
+}
+
+TEST_F(RecorderTest, CountsWhatCannotBeRecorded) {
+    const std::vector<double> values(10);
+    Recorder recorder(run(), "test", 0, 1, "");
+    EXPECT_EQ(recorder.add(doubles("x", values)), 0);
+    EXPECT_EQ(recorder.add(doubles("x", values)), -1);  // twice
+    ciwrap_array device = doubles("d", values);
+    device.location = CIWRAP_DEVICE;
+    EXPECT_EQ(recorder.add(device), 1);  // leaves holes
+    ciwrap_array odd = doubles("o", values);
+    odd.dtype = "x3";
+    EXPECT_EQ(recorder.add(odd), 2);
+    EXPECT_EQ(recorder.move(17, values.data()), -1);
+    EXPECT_EQ(recorder.complete(), -1);
+    EXPECT_EQ(recorder.checkpoint(-1, "", 0), -1);
+    EXPECT_EQ(recorder.checkpoint(0, "", 77), -1);
+    EXPECT_EQ(recorder.checkpoint(0, "", 0), 0);
+    EXPECT_EQ(recorder.move(0, nullptr), 0);
+    EXPECT_EQ(recorder.checkpoint(1, "", 0), 0);
+    EXPECT_EQ(recorder.close(), 8);
+}
+
+TEST_F(RecorderTest, LetsManyThreadsHash) {
+    const std::vector<double> values = some_values(1 << 18, 3);
+    Recorder recorder(run(), "test", 0, 1, "");
+    recorder.add(doubles("x", values));
+    for (int n = 0; n < 20; ++n) {
+        ASSERT_EQ(recorder.prepare(n, "p"), 0);
+        EXPECT_EQ(recorder.prepare(n, "p"), -1);
+        std::vector<std::thread> threads;
+        for (int i = 0; i < 4; ++i)
+            threads.emplace_back([&] { recorder.work(); });
+        EXPECT_EQ(recorder.complete(), 0);
+        for (std::thread& thread : threads)
+            thread.join();
+    }
+    EXPECT_EQ(recorder.close(), 20);
+}
+
+TEST_F(RecorderTest, WritesTheSameWhoeverHashes) {
+    const std::vector<double> values = some_values(1 << 17, 4);
+    const auto record = [&](const std::string& name, bool by_threads) {
+        Recorder recorder((folder_ / name).string(), "test", 0, 1, "");
+        recorder.add(doubles("x", values));
+        recorder.prepare(0, "");
+        if (by_threads) {
+            std::thread one([&] { recorder.work(); });
+            std::thread two([&] { recorder.work(); });
+            one.join();
+            two.join();
+        }
+        recorder.complete();
+        const std::string path = recorder.path();
+        recorder.close();
+        std::vector<char> bytes = bytes_of(path);
+        // Without the attempt, which has a time, and the end, which has statistics.
+        return std::vector<char>(bytes.begin() + 200, bytes.end() - 200);
+    };
+    EXPECT_EQ(record("a", false), record("b", true));
+}
+
+TEST_F(RecorderTest, RefusesRanksThatAreNone) {
+    EXPECT_ANY_THROW(Recorder(run(), "test", 2, 2, ""));
+    EXPECT_ANY_THROW(Recorder(run(), "test", 0, 1, "/no/such/table"));
+}
+
+class LibraryTest : public RecordTest {
+  protected:
+    void SetUp() override {
+        RecordTest::SetUp();
+        setenv("CIWRAP_RECORD_LIBRARY", CIWRAP_RECORD_LIBRARY_PATH, 1);
+        setenv("CIWRAP_RECORD", run().c_str(), 1);
+    }
+    void TearDown() override {
+        unsetenv("CIWRAP_RECORD");
+        RecordTest::TearDown();
+    }
+    std::string journal() const { return run() + "/000/rank-000000.cwr"; }
+};
+
+TEST_F(LibraryTest, KeepsErrnoAndEndsItsThread) {
+    const std::vector<double> values(1000, 1.0);
+    const ciwrap_array array = doubles("x", values);
+    errno = 42;
+    ciwrap_run* const run = ciwrap_open("test", 0, 1);
+    ASSERT_NE(run, nullptr);
+    ciwrap_add(run, &array);
+    EXPECT_EQ(ciwrap_checkpoint(run, 0, CIWRAP_IN_PLACE), 0);
+    EXPECT_EQ(ciwrap_close(run), 0);
+    EXPECT_EQ(errno, 42);
+}
+
+TEST_F(LibraryTest, IsOffWithoutAFolder) {
+    unsetenv("CIWRAP_RECORD");
+    ciwrap_run* const run = ciwrap_open("test", 0, 1);
+    EXPECT_EQ(run, nullptr);
+    EXPECT_EQ(ciwrap_add(run, nullptr), -1);
+    EXPECT_EQ(ciwrap_checkpoint(run, 0, 0), 0);
+    EXPECT_EQ(ciwrap_close(run), 0);
+}
+
+TEST_F(LibraryTest, IsOffWithoutALibrary) {
+    setenv("CIWRAP_RECORD_LIBRARY", "/no/such/library.so", 1);
+    EXPECT_EQ(ciwrap_open("test", 0, 1), nullptr);
+}
+
+TEST_F(LibraryTest, LeavesAForkedChildAlone) {
+    const std::vector<double> values(1000, 1.0);
+    const ciwrap_array array = doubles("x", values);
+    ciwrap_run* const run = ciwrap_open("test", 0, 1);
+    ciwrap_add(run, &array);
+    ciwrap_checkpoint(run, 0, CIWRAP_IN_PLACE);
+    const pid_t child = fork();
+    if (child == 0) {
+        const bool is_quiet = ciwrap_checkpoint(run, 1, CIWRAP_IN_PLACE) == 0 &&
+                              ciwrap_add(run, &array) == 0 && ciwrap_close(run) == 0;
+        _exit(is_quiet ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    ciwrap_checkpoint(run, 2, CIWRAP_IN_PLACE);
+    EXPECT_EQ(ciwrap_close(run), 0);
+    const std::uint64_t size = std::filesystem::file_size(journal());
+    const Journal again(journal(), 0, 1);
+    EXPECT_EQ(again.file_bytes(), size);
+}
+
+TEST_F(LibraryTest, HasOneRunInAFolder) {
+    ciwrap_run* const run = ciwrap_open("test", 0, 1);
+    EXPECT_EQ(ciwrap_open("test", 0, 1), nullptr);
+    EXPECT_EQ(ciwrap_close(run), 0);
+    ciwrap_run* const again = ciwrap_open("test", 0, 1);
+    ASSERT_NE(again, nullptr);
+    ciwrap_close(again);
+}
+
+}  // namespace
+}  // namespace ciwrap::record

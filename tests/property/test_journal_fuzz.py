@@ -1,0 +1,108 @@
+"""Journals that are cut or damaged anywhere never pass for another run."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from recorded_runs import captured, need_library, python, recording
+
+from ciwrap.captures.journal import JournalReader
+from ciwrap.captures.recording import journal_paths
+from ciwrap.errors import NotComparableError
+
+TEXT = """
+import numpy as np, ciwrap
+with ciwrap.Recorder("fuzz") as r:
+    r.bound("x", atol=0.5)
+    for n in range(4):
+        r.record(n, x=np.arange(40.0) + n, y=np.arange(3) * n)
+        r.record(n, "p", y=np.arange(3) * n)
+"""
+
+
+@functools.cache
+def whole() -> tuple[bytes, dict[str, bytes]]:
+    """A journal, and the digests of what it holds."""
+    need_library()
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder) / "run"
+        assert python(TEXT, recording(run)).returncode == 0
+        found = {name: one.digests[0] or b"" for name, one in captured(run).items()}
+        return journal_paths(run)[0].read_bytes(), found
+
+
+def read(data: bytes) -> dict[str, bytes] | None:
+    """What a run with that one journal holds; None where it is refused."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "000" / "rank-000000.cwr"
+        path.parent.mkdir()
+        path.write_bytes(data)
+        try:
+            found = captured(Path(folder))
+        except NotComparableError:
+            return None
+        return {name: one.digests[0] or b"" for name, one in found.items()}
+
+
+def test_whole_journal() -> None:
+    data, known = whole()
+    assert read(data) == known
+    assert len(known) == 4 * 3
+
+
+@given(st.data())
+@settings(max_examples=120, deadline=None)
+def test_cut(data: st.DataObject) -> None:
+    journal, known = whole()
+    found = read(journal[: data.draw(st.integers(0, len(journal)))])
+    assert found is None or found.items() <= known.items()
+
+
+@given(st.data())
+@settings(max_examples=250, deadline=None)
+def test_flipped(data: st.DataObject) -> None:
+    journal, known = whole()
+    changed = bytearray(journal)
+    for _ in range(data.draw(st.integers(1, 3))):
+        changed[data.draw(st.integers(0, len(journal) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    found = read(bytes(changed))
+    assert found is None or found.items() <= known.items()
+
+
+@given(st.data())
+@settings(max_examples=120, deadline=None)
+def test_spliced(data: st.DataObject) -> None:
+    """Parts left out, doubled or put elsewhere, at the places where records begin, too."""
+    journal, known = whole()
+    starts = [at for at in range(64, len(journal), 8) if journal[at : at + 4] == b"CRWR"]
+    places = st.one_of(st.sampled_from(starts), st.integers(0, len(journal)))
+    one, two, three = (data.draw(places) for _ in range(3))
+    begin, end = sorted((one, two))
+    found = read(journal[:three] + journal[begin:end] + journal[three:])
+    assert found is None or found.items() <= known.items()
+    found = read(journal[:begin] + journal[end:])
+    assert found is None or found.items() <= known.items()
+
+
+@given(st.binary(max_size=400))
+@settings(max_examples=100, deadline=None)
+def test_anything(data: bytes) -> None:
+    assert not read(data)
+    assert not read(whole()[0][:64] + data)
+
+
+def test_records_end_where_files_do(tmp_path: Path) -> None:
+    """Byte by byte, as a file grows: checkpoints only ever join."""
+    journal, _ = whole()
+    last = 0
+    path = tmp_path / "rank-000000.cwr"
+    for length in range(64, len(journal) + 1, 8):
+        path.write_bytes(journal[:length])
+        count = sum(1 for _ in JournalReader(path).checkpoints())
+        assert count in (last, last + 1)
+        last = count
+    assert last == 8

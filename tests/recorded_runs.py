@@ -1,0 +1,83 @@
+"""Programs that record, for tests: built with the compilers that are here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ciwrap.captures.index_codec import read_checkpoint, read_index
+from ciwrap.captures.recording import RecordedCapture
+from ciwrap.native.library import LIBRARY_NAME, include_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ciwrap.captures.index import CapturedVariable
+
+LIBRARY = Path(str(include_folder.__globals__["__file__"])).parent / LIBRARY_NAME
+
+
+def need_library() -> None:
+    if not LIBRARY.is_file():
+        pytest.skip("the recording library is not built here")
+
+
+def build(compiler: str, arguments: Sequence[str | Path], target: Path) -> Path:
+    """Compiles and links a program, or skips the test where there is no such compiler."""
+    found = shutil.which(compiler)
+    if found is None:
+        pytest.skip(f"there is no compiler {compiler} here")
+    words = [found, *map(str, arguments), "-o", str(target), "-lm", "-ldl"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return target
+
+
+def recording(folder: Path | None, **more: str) -> dict[str, str]:
+    """The variables under which a program records into a folder."""
+    own = {} if folder is None else {"CIWRAP_RECORD": str(folder)}
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("CIWRAP_")}
+    return {**kept, "CIWRAP_RECORD_LIBRARY": str(LIBRARY), **own, **more}
+
+
+def start(
+    words: Sequence[str | Path], env: Mapping[str, str], **more: Any
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*map(str, words)],
+        env=dict(env),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        **more,
+    )
+
+
+def python(text: str, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    return start([sys.executable, "-c", text], env)
+
+
+def captured(run: Path) -> dict[str, CapturedVariable]:
+    """All variables of a recorded run, by their full text."""
+    with RecordedCapture(run) as capture:
+        index = read_index(capture)
+        return {
+            one.identity.text: one
+            for directory in index.checkpoints.values()
+            for one in read_checkpoint(capture, directory).variables
+        }
+
+
+def roots(run: Path) -> dict[str, bytes]:
+    found = {}
+    for name, one in captured(run).items():
+        assert one.plain is not None, (name, one.reason)
+        found[name] = one.plain.root
+    return found
