@@ -120,6 +120,13 @@ def plain_value(value: Any) -> Any:
         return str(value)
 
 
+def _records(value: Any) -> list[Any]:
+    """Descriptions of records; what they may say, their reader knows."""
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise FormError(f"must be a list of mappings, not {shown(value)}")
+    return [plain_value(one) for one in value]
+
+
 _WORDS = frozenset({".nan", "nan", ".inf", "inf"})
 _LENGTH = whole(-1, 1 << 62)
 _MANY_TEXTS = {"type": "array", "items": {"type": "string"}}
@@ -131,6 +138,8 @@ FLAG_OR_TEXTS = Form(
 )
 SHORT_COMMANDS = ({"type": "string", "minLength": 1}, {**_MANY_TEXTS, "minItems": 1})
 COMMAND = Form(_command_words, _command_words, schema={"anyOf": list(SHORT_COMMANDS)})
+RECORDS = Form(_records, _records, schema={"type": "array", "items": {"type": "object"}})
+MARK_BYTES = whole(4, 8)
 OFFSET = whole(0, 1 << 62)
 LENGTHS = Form(
     _lengths,

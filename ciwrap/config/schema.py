@@ -20,7 +20,9 @@ from ciwrap.config.scalars import (
     HEADER_WORD,
     LENGTHS,
     MARGIN,
+    MARK_BYTES,
     OFFSET,
+    RECORDS,
     SECONDS,
     SHORT_COMMANDS,
     STEP_SIZE,
@@ -167,7 +169,12 @@ OPTIONS = Section(
         "dtype": Key(TEXT, "raw: such as float32, '>f8', bfloat16"),
         "shape": Key(LENGTHS, "raw: lengths; one may be -1 (as the file's size says)"),
         "offset": Key(OFFSET, "raw: bytes before the array"),
-        "byte_order": Key(BYTE_ORDER, "raw: little (default) or big"),
+        "byte_order": Key(BYTE_ORDER, "raw: little (default) or big; fortran: what fits"),
+        "records": Key(
+            RECORDS, "fortran: for each record names and dtype, or of each variable its dtype"
+        ),
+        "first_records": Key(RECORDS, "fortran: records that come once, before 'records'"),
+        "mark_bytes": Key(MARK_BYTES, "fortran: length of a record's marks; what fits"),
         "delimiter": Key(ANY_TEXT, "text: between columns; 'space' for blanks"),
         "header": Key(HEADER_WORD, "text: whether the first line names columns"),
         "comment": Key(ANY_TEXT, "text: what comment lines begin with"),

@@ -43,6 +43,7 @@ OWN_FORMATS = {
         ),
     ),
     "adios2": OwnFormat("ciwrap.readers.adios2:Adios2Reader", (".bp", ".bp4", ".bp5")),
+    "fortran": OwnFormat("ciwrap.readers.fortran_file:FortranReader", ()),
     "log": OwnFormat("ciwrap.readers.log:LogReader", ()),
     "veloc": OwnFormat("ciwrap.readers.veloc:VelocReader", (".veloc",)),
 }
