@@ -35,7 +35,8 @@ class Marks(NamedTuple):
         return f"{self.byte_count} bytes, {self.order}-endian"
 
 
-KINDS = tuple(Marks(count, order) for count in (4, 8) for order in ("little", "big"))  # type: ignore[arg-type]
+_ORDERS: tuple[ByteOrder, ...] = ("little", "big")
+KINDS = tuple(Marks(count, order) for count in (4, 8) for order in _ORDERS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,10 @@ def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def test_fortran_is_offered_and_compared_once_it_is_described(tmp_path: Path) -> None:
     """Offered where nothing describes it, and compared where something does."""
-    for run, last in (("a", 1.0), ("b", 1.5)):
-        (tmp_path / run).mkdir()
+    for folder, last in (("a", 1.0), ("b", 1.5)):
+        (tmp_path / folder).mkdir()
         records = [np.array([1, 3], "<i4").tobytes(), np.array([0.0, 0.5, last]).tobytes()]
-        (tmp_path / run / "state.unf").write_bytes(fortran_bytes(records))
+        (tmp_path / folder / "state.unf").write_bytes(fortran_bytes(records))
     unread = run("compare", "a", "b", folder=tmp_path)
     assert unread.returncode == 3
     assert "looks like records of unformatted Fortran" in unread.stdout + unread.stderr

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from scipy.io import FortranFile
 
 from ciwrap.errors import UnsupportedFormatError
-from ciwrap.readers.layout import find_in
 from ciwrap.readers.fortran_records import looks_like_fortran
+from ciwrap.readers.layout import find_in
 from ciwrap.readers.sniff import formats_of
 
 if TYPE_CHECKING:
