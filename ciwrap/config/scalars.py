@@ -68,6 +68,13 @@ def _texts(value: Any) -> tuple[str, ...]:
     return read_each(value, TEXT.from_text)
 
 
+def _marks(value: Any) -> str | tuple[str, ...]:
+    """One text, which may be empty, or several."""
+    if isinstance(value, list):
+        return _texts(value)
+    return _any_text(value)
+
+
 def _flag_or_texts(value: Any) -> bool | tuple[str, ...]:
     """Yes, no, or which ones."""
     if isinstance(value, list):
@@ -131,6 +138,9 @@ _WORDS = frozenset({".nan", "nan", ".inf", "inf"})
 _LENGTH = whole(-1, 1 << 62)
 _MANY_TEXTS = {"type": "array", "items": {"type": "string"}}
 
+MARKS = Form(
+    _marks, _marks, schema={"anyOf": [{"type": ["string", "number", "boolean"]}, _MANY_TEXTS]}
+)
 ANY_TEXT = Form(_any_text, _any_text, schema={"type": ["string", "number", "boolean"]})
 TEXTS = Form(_texts, _texts, schema={"anyOf": [{"type": "string"}, _MANY_TEXTS]})
 FLAG_OR_TEXTS = Form(

@@ -39,3 +39,38 @@ def test_fortran_is_offered_and_compared_once_it_is_described(tmp_path: Path) ->
     assert "[2]" in told.stdout
     same = run("compare", "a", "a", "--check", "state", folder=tmp_path)
     assert same.returncode == 0, same.stdout + same.stderr
+
+
+def test_rows_of_a_table_are_paired_by_the_column_of_steps(tmp_path: Path) -> None:
+    (tmp_path / "ciwrap.yaml").write_text(
+        "version: 1\nchecks:\n  energy:\n    outputs: md.ener\n    format: text\n"
+        "    options: {iteration: Step Nr.}\n    ignore: ['UsedTime[s]']\n    atol: 1e-6\n"
+    )
+    names = "#     Step Nr.          Pot.[a.u.]        UsedTime[s]\n"
+    path = tmp_path / "md.ener"
+    path.write_text(names + "  0  -1.5  0.0\n  5  -1.25  0.1\n")
+    accepted = run("accept", folder=tmp_path)
+    assert accepted.returncode == 0, accepted.stderr
+    path.write_text(names + "  0  -1.5  0.2\n  5  -1.25  0.3\n")
+    assert run("check", folder=tmp_path).returncode == 0
+    path.write_text(names + "  0  -1.5  0.2\n  5  -1.24  0.3\n")
+    differs = run("check", folder=tmp_path)
+    assert differs.returncode == 1
+    assert "Pot.[a.u.]" in differs.stdout
+    assert "step 5" in differs.stdout
+    path.write_text(names + "  0  -1.5  0.2\n  6  -1.25  0.3\n")
+    other = run("check", folder=tmp_path)
+    assert other.returncode == 3
+    assert "step 6" in other.stdout + other.stderr
+
+
+def test_free_text_in_a_folder_is_no_table(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "stdout.txt").write_text(" step 1 of 2\n step 2 of 2\n")
+        (tmp_path / folder / "u.dat").write_text("0.0 1.0\n0.5 2.0\n")
+    told = run("compare", "a", "b", folder=tmp_path)
+    assert told.returncode == 3
+    assert "may be a text and no table" in told.stdout + told.stderr
+    said = run("compare", "a", "b", "--format", "*.txt=tokens", folder=tmp_path)
+    assert said.returncode == 0, said.stdout + said.stderr
