@@ -44,6 +44,9 @@ OWN_FORMATS = {
     ),
     "adios2": OwnFormat("ciwrap.readers.adios2:Adios2Reader", (".bp", ".bp4", ".bp5")),
     "fortran": OwnFormat("ciwrap.readers.fortran_file:FortranReader", ()),
+    "xyz": OwnFormat("ciwrap.readers.xyz:XyzReader", (".xyz", ".extxyz")),
+    "lammps": OwnFormat("ciwrap.readers.lammps_dump:LammpsReader", (".lammpstrj",)),
+    "cube": OwnFormat("ciwrap.readers.cube:CubeReader", (".cube", ".cub")),
     "log": OwnFormat("ciwrap.readers.log:LogReader", ()),
     "veloc": OwnFormat("ciwrap.readers.veloc:VelocReader", (".veloc",)),
 }

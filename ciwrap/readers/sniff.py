@@ -93,6 +93,7 @@ _MAGIC: dict[str, Callable[[bytes], bool]] = {
     "vtk": lambda head: head.startswith(b"# vtk DataFile Version"),
     "dcd": _is_dcd,
     "gromacs": _is_gromacs,
+    "lammps": lambda head: head.startswith((b"ITEM: TIMESTEP", b"ITEM: UNITS")),
 }
 
 

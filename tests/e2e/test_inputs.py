@@ -74,3 +74,20 @@ def test_free_text_in_a_folder_is_no_table(tmp_path: Path) -> None:
     assert "may be a text and no table" in told.stdout + told.stderr
     said = run("compare", "a", "b", "--format", "*.txt=tokens", folder=tmp_path)
     assert said.returncode == 0, said.stdout + said.stderr
+
+
+def test_atoms_of_a_dump_in_another_order(tmp_path: Path) -> None:
+    head = "ITEM: TIMESTEP\n50\nITEM: NUMBER OF ATOMS\n2\nITEM: BOX BOUNDS pp pp pp\n"
+    head += "0 2\n" * 3 + "ITEM: ATOMS id x\n"
+    for folder, rows in (
+        ("a", "1 0.5\n2 1.5\n"),
+        ("b", "2 1.5\n1 0.5\n"),
+        ("c", "2 1.25\n1 0.5\n"),
+    ):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "dump.lammpstrj").write_text(head + rows)
+    assert run("compare", "a", "b", folder=tmp_path).returncode != 0
+    assert run("compare", "a", "b", "--align-by", "dump/id", folder=tmp_path).returncode == 0
+    differs = run("compare", "a", "c", "--align-by", "dump/id", folder=tmp_path)
+    assert differs.returncode == 1
+    assert "50" in differs.stdout
