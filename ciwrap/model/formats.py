@@ -47,6 +47,9 @@ OWN_FORMATS = {
     "xyz": OwnFormat("ciwrap.readers.xyz:XyzReader", (".xyz", ".extxyz")),
     "lammps": OwnFormat("ciwrap.readers.lammps_dump:LammpsReader", (".lammpstrj",)),
     "cube": OwnFormat("ciwrap.readers.cube:CubeReader", (".cube", ".cub")),
+    "json": OwnFormat("ciwrap.readers.values_file:JsonReader", ()),
+    "toml": OwnFormat("ciwrap.readers.values_file:TomlReader", ()),
+    "yaml": OwnFormat("ciwrap.readers.values_file:YamlReader", ()),
     "log": OwnFormat("ciwrap.readers.log:LogReader", ()),
     "veloc": OwnFormat("ciwrap.readers.veloc:VelocReader", (".veloc",)),
 }

@@ -28,8 +28,8 @@ _WORDS = frozenset({"element", "typelabel"})
 
 
 class LammpsReader(Reader):
-    """Frames as iterations, by their time step: `box.xlo` and so on, and every column by its name, such as `id`,
-    which `align_by` takes.
+    """Frames as iterations, by their time step: `box.xlo` and so on, and every column by its name,
+    such as `id`, which `align_by` takes.
     """
 
     name: ClassVar[str] = "lammps"
