@@ -50,6 +50,9 @@ OWN_FORMATS = {
     "json": OwnFormat("ciwrap.readers.values_file:JsonReader", ()),
     "toml": OwnFormat("ciwrap.readers.values_file:TomlReader", ()),
     "yaml": OwnFormat("ciwrap.readers.values_file:YamlReader", ()),
+    "mat": OwnFormat("ciwrap.readers.mat:MatReader", (".mat",)),
+    "torch": OwnFormat("ciwrap.readers.pickles:TorchReader", (".pt", ".pth")),
+    "pickle": OwnFormat("ciwrap.readers.pickles:PickleReader", (".pkl", ".pickle", ".joblib")),
     "log": OwnFormat("ciwrap.readers.log:LogReader", ()),
     "veloc": OwnFormat("ciwrap.readers.veloc:VelocReader", (".veloc",)),
 }
