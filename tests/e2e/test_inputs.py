@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import re
+import shutil
+import subprocess
+from pathlib import Path
 
 import numpy as np
+import pytest
 from command_line import call
 from fortran_files import fortran_bytes
 
-if TYPE_CHECKING:
-    import subprocess
-    from pathlib import Path
+HOW_TO = Path(__file__).resolve().parents[2] / "docs/how-to/run-folders.md"
+HEAT = """
+program heat
+  implicit none
+  integer :: it, i
+  real(8) :: u(100), v(100)
+  u = 0; u(50) = 1
+  open(10, file="u.unf", form="unformatted")
+  do it = 1, 3
+    v = u
+    do i = 2, 99
+      u(i) = v(i) + 0.25d0 * (v(i-1) - 2 * v(i) + v(i+1))
+    end do
+    write(10) it, 100
+    write(10) u
+    write(*, '(a,i0,a,es23.15)') "step ", it, " energy = ", sum(u**2)
+  end do
+end program
+"""
 
 
 def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -91,3 +111,22 @@ def test_atoms_of_a_dump_in_another_order(tmp_path: Path) -> None:
     differs = run("compare", "a", "c", "--align-by", "dump/id", folder=tmp_path)
     assert differs.returncode == 1
     assert "50" in differs.stdout
+
+
+def test_a_fortran_solver_in_ci_as_the_how_to_has_it(tmp_path: Path) -> None:
+    """Its log and its records, each with a golden; a changed coefficient is told in both."""
+    if shutil.which("gfortran") is None:
+        pytest.skip("gfortran is not installed")
+    examples = re.findall(r"```yaml\n(.*?)```", HOW_TO.read_text(), re.DOTALL)
+    (config,) = [one for one in examples if "format: fortran" in one]
+    (tmp_path / "ciwrap.yaml").write_text(config)
+    for source, code in ((HEAT, 0), (HEAT.replace("0.25d0", "0.2500001d0"), 1)):
+        (tmp_path / "heat.f90").write_text(source)
+        subprocess.run(["gfortran", "heat.f90", "-o", "heat"], cwd=tmp_path, check=True)
+        if not code:
+            run("run", folder=tmp_path)
+            assert run("accept", folder=tmp_path).returncode == 0
+        told = run("run", folder=tmp_path)
+        assert told.returncode == code, told.stdout + told.stderr
+    assert "step 1, line 1" in told.stdout
+    assert "differ  field" in told.stdout.lower()
