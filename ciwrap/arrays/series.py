@@ -44,7 +44,7 @@ class SeriesFacts(ABC):
 
 
 class StoredSteps(SeriesFacts):
-    """The steps of a golden, which knows no text."""
+    """Steps alone: of a golden, or of the rows of a table."""
 
     printed_digits = 0
     printed_exponent = None
@@ -52,5 +52,5 @@ class StoredSteps(SeriesFacts):
     def __init__(self, steps: NDArray[np.int64] | None) -> None:
         self.steps = steps
 
-    def place(self, element: int) -> PlaceInText | None:  # noqa: ARG002 - it keeps values only
+    def place(self, element: int) -> PlaceInText | None:  # noqa: ARG002 - it keeps steps only
         return None

@@ -68,6 +68,13 @@ def _texts(value: Any) -> tuple[str, ...]:
     return read_each(value, TEXT.from_text)
 
 
+def _marks(value: Any) -> str | tuple[str, ...]:
+    """One text, which may be empty, or several."""
+    if isinstance(value, list):
+        return _texts(value)
+    return _any_text(value)
+
+
 def _flag_or_texts(value: Any) -> bool | tuple[str, ...]:
     """Yes, no, or which ones."""
     if isinstance(value, list):
@@ -120,10 +127,20 @@ def plain_value(value: Any) -> Any:
         return str(value)
 
 
+def _records(value: Any) -> list[Any]:
+    """Descriptions of records; what they may say, their reader knows."""
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise FormError(f"must be a list of mappings, not {shown(value)}")
+    return [plain_value(one) for one in value]
+
+
 _WORDS = frozenset({".nan", "nan", ".inf", "inf"})
 _LENGTH = whole(-1, 1 << 62)
 _MANY_TEXTS = {"type": "array", "items": {"type": "string"}}
 
+MARKS = Form(
+    _marks, _marks, schema={"anyOf": [{"type": ["string", "number", "boolean"]}, _MANY_TEXTS]}
+)
 ANY_TEXT = Form(_any_text, _any_text, schema={"type": ["string", "number", "boolean"]})
 TEXTS = Form(_texts, _texts, schema={"anyOf": [{"type": "string"}, _MANY_TEXTS]})
 FLAG_OR_TEXTS = Form(
@@ -131,6 +148,8 @@ FLAG_OR_TEXTS = Form(
 )
 SHORT_COMMANDS = ({"type": "string", "minLength": 1}, {**_MANY_TEXTS, "minItems": 1})
 COMMAND = Form(_command_words, _command_words, schema={"anyOf": list(SHORT_COMMANDS)})
+RECORDS = Form(_records, _records, schema={"type": "array", "items": {"type": "object"}})
+MARK_BYTES = whole(4, 8)
 OFFSET = whole(0, 1 << 62)
 LENGTHS = Form(
     _lengths,

@@ -14,12 +14,13 @@ MOST_VALUES = 4_000_000
 _MOST_DIGITS = 40
 
 
-def load_json(data: bytes, *, most_values: int = MOST_VALUES) -> Any:
+def load_json(data: bytes, *, most_values: int = MOST_VALUES, takes_constants: bool = False) -> Any:
     """The plain values of a document.
 
     Refuses keys given twice, NaN and infinities, numbers beyond a double's range or of more than 40
-    characters, and nesting beyond what Python's stack takes. The caller limits the bytes. Raises
-    DocumentError.
+    characters, and nesting beyond what Python's stack takes. The caller limits the bytes.
+    takes_constants: whether NaN, Infinity and -Infinity are numbers, as Python's own writer has
+    them. Raises DocumentError.
     """
     if data.count(b",") + data.count(b"[") + data.count(b"{") > most_values:
         raise DocumentError(f"holds more than {most_values} values")
@@ -29,7 +30,7 @@ def load_json(data: bytes, *, most_values: int = MOST_VALUES) -> Any:
             object_pairs_hook=_unique,
             parse_int=_integer,
             parse_float=_float,
-            parse_constant=_constant,
+            parse_constant=float if takes_constants else _constant,
         )
     except UnicodeDecodeError:
         raise DocumentError("is not UTF-8 text") from None

@@ -20,6 +20,8 @@ NEEDED = {
     "gromacs": ("md", ("MDAnalysis",)),
     "fits": ("fits", ("astropy",)),
     "vtk": ("vtk", ("vtkmodules",)),
+    "mat 5": ("scipy", ("scipy",)),
+    "torch": ("torch", ("torch",)),
     "adios2": ("adios2", ("adios2",)),
     "regular expressions in logs": ("log", ("re2",)),
 }

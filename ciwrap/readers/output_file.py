@@ -16,7 +16,8 @@ from ciwrap.errors import (
     UnsupportedFormatError,
 )
 from ciwrap.model import VariableId
-from ciwrap.readers.sniff import formats_of, looks_like_fortran
+from ciwrap.readers.fortran_records import looks_like_fortran
+from ciwrap.readers.sniff import formats_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -187,10 +188,16 @@ def _unread(path: Path, *, is_known: bool) -> UnreadFileError:
             file=path,
             remedy="mend 'layout', or leave it out with 'exclude'",
         )
-    is_fortran = looks_like_fortran(path)
+    if looks_like_fortran(path):
+        return UnreadFileError(
+            "no reader knows its suffix or its content, which looks like records of unformatted"
+            " Fortran",
+            file=path,
+            remedy="leave it out with 'exclude', or describe it with 'formats' and the reader"
+            " 'fortran' (options: records)",
+        )
     return UnreadFileError(
-        "no reader knows its suffix or its content"
-        + (", which looks like records of unformatted Fortran" if is_fortran else ""),
+        "no reader knows its suffix or its content",
         file=path,
         remedy="leave it out with 'exclude', or say what reads it with 'formats' (--format"
         " 'GLOB=READER')",

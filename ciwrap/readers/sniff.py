@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,6 @@ _HEAD_BYTES = 512
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _HDF5_HEAD_BYTES = 1 << 16
 _PARQUET = b"PAR1"
-_BYTE_ORDERS: tuple[Literal["little", "big"], ...] = ("little", "big")
 _MOST_USER_BLOCK = 1 << 20  # HDF5 lets 512, 1024, 2048, ... bytes of others stand before it
 ZARR_MARKERS = ("zarr.json", ".zgroup", ".zarray")
 
@@ -94,25 +93,8 @@ _MAGIC: dict[str, Callable[[bytes], bool]] = {
     "vtk": lambda head: head.startswith(b"# vtk DataFile Version"),
     "dcd": _is_dcd,
     "gromacs": _is_gromacs,
+    "lammps": lambda head: head.startswith((b"ITEM: TIMESTEP", b"ITEM: UNITS")),
 }
-
-
-def looks_like_fortran(path: Path) -> bool:
-    """Whether a file may hold records of unformatted Fortran: each between two equal marks of 4
-    bytes that say its length. Bytes may come out so by chance: no file is read for this alone.
-    """
-    with contextlib.suppress(OSError):
-        status = path.stat()
-        if stat.S_ISREG(status.st_mode) and status.st_size >= 8:
-            with path.open("rb") as file:
-                mark = file.read(4)
-                for order in _BYTE_ORDERS:
-                    length = int.from_bytes(mark, order)
-                    if 0 < length <= status.st_size - 8:
-                        file.seek(4 + length)
-                        if file.read(4) == mark:
-                            return True
-    return False
 
 
 def _user_blocks(byte_count: int) -> list[int]:

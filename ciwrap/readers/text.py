@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ciwrap.arrays.series import StoredSteps
 from ciwrap.closing import closed_on_error
-from ciwrap.errors import ConfigError, CorruptFileError, DuplicateVariableError
+from ciwrap.errors import ConfigError, CorruptFileError, DuplicateVariableError, UnreadFileError
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.base import Reader, Source, VariableInfo, as_elements, reading
 from ciwrap.readers.files import InputFile
+from ciwrap.readers.history import IterationRule
 from ciwrap.readers.text_cells import (
     CellError,
     Kind,
@@ -29,10 +32,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ciwrap.arrays.series import SeriesFacts
+
 MAX_COLUMNS = 100_000
 _MEMORY_BYTES = 64 << 20
 _TEXT_STEP = 16
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
+# Whoever sets one of them knows of columns.
+_SAY_IT_IS_A_TABLE = frozenset({"delimiter", "header", "types", "iteration", "empty_is_nan"})
 _DELIMITER_WORDS = {
     "comma": ",",
     "semicolon": ";",
@@ -46,9 +53,11 @@ _DELIMITER_WORDS = {
 class TextReader(Reader):
     """Tables in UTF-8 text.
 
-    Columns are named by a header line, by a comment line before the first row with as many words as
-    there are columns, or col_0, col_1, ... A column of whole numbers is int64, of other numbers
-    float64, of texts unicode; its first cell that is not empty decides between numbers and texts.
+    Columns are named by a header line, by a comment line before the first row with as many words
+    (or names between two blanks) as there are columns, or col_0, col_1, ... A column of whole
+    numbers is int64, of other numbers float64, of texts unicode; its first cell that is not empty
+    decides between numbers and texts. Columns of words between blanks, of which nobody says that
+    they are a table, are refused: they may be free text.
     """
 
     name: ClassVar[str] = "text"
@@ -60,6 +69,9 @@ class TextReader(Reader):
         "types",
         "empty_is_nan",
         "final_newline",
+        "skip_rows",
+        "iteration",
+        "iteration_step",
     )
 
     def open(
@@ -87,18 +99,26 @@ class TextSource(Source):
             self._rows = RowReader(self._file, self._dialect(options))
             header = options.get("header", "auto")
             words = {True: "yes", False: "no"}
+            self._is_said = bool(_SAY_IT_IS_A_TABLE & options.keys()) or is_delimited(path)
             self._scan(words.get(header, header), options.get("types") or {})
+            self._steps = self._steps_of(options)
 
     # --- first pass: what there is ---------------------------------------------------------------
 
     def _dialect(self, options: dict[str, Any]) -> Dialect:
-        comment = str(options.get("comment", "#"))
-        final_newline = bool(options.get("final_newline", True))
+        comments = options.get("comment", "#")
+        marks = (comments,) if isinstance(comments, str) else tuple(map(str, comments))
+        plain = Dialect(
+            None,
+            tuple(mark for mark in marks if mark),
+            bool(options.get("final_newline", True)),
+            _skipped(options, self.path),
+        )
         given = options.get("delimiter")
         delimiter: str | None
         if given is None:
             suffix = self.path.suffix.lower()
-            delimiter = _DELIMITERS.get(suffix) or self._sniffed(comment, final_newline)
+            delimiter = _DELIMITERS.get(suffix) or self._sniffed(plain)
         elif given in _DELIMITER_WORDS:
             delimiter = _DELIMITER_WORDS[given]
         elif isinstance(given, str) and len(given) == 1 and given not in '\r\n"':
@@ -109,11 +129,11 @@ class TextSource(Source):
                 file=self.path,
                 key="options.delimiter",
             )
-        return Dialect(delimiter, comment, final_newline)
+        return replace(plain, delimiter=delimiter)
 
-    def _sniffed(self, comment: str, final_newline: bool) -> str | None:
+    def _sniffed(self, plain: Dialect) -> str | None:
         """',' or ';' if the first row has one, else None for white space."""
-        text = RowReader(self._file, Dialect(None, comment, final_newline)).first_line()
+        text = RowReader(self._file, plain).first_line()
         return next((mark for mark in ",;" if mark in text), None)
 
     def _scan(self, header: str, types: Mapping[str, str]) -> None:
@@ -129,7 +149,7 @@ class TextSource(Source):
                 comments += [t for n, t in block.comments if not first_line or n < first_line]
                 if first_line is None:
                     continue
-                names, is_header = self._names(block.rows[0], comments, header)
+                names, is_header = self._names(block, comments, header)
                 self._header_line = first_line if is_header else None
                 kinds = self._given_kinds(types, names)
                 widths = [1] * len(names)
@@ -145,21 +165,34 @@ class TextSource(Source):
         if not names:
             raise CorruptFileError("holds no rows", file=self.path)
         self._kinds = [self._settled(kind) for kind in kinds]
+        if Kind.TEXT in self._kinds and not self._is_said:
+            raise UnreadFileError(
+                "has columns of words, so it may be a text and no table",
+                file=self.path,
+                remedy="'format: tokens' compares texts; if it is a table, set its option 'header'"
+                " to yes or no",
+            )
         self.variables = tuple(
             VariableInfo(name, _dtype(kind, width), (self._row_count,))
             for name, kind, width in zip(names, self._kinds, widths, strict=True)
         )
         self._numbers = {name: number for number, name in enumerate(names)}
 
-    def _names(self, first: list[str], comments: list[str], header: str) -> tuple[list[str], bool]:
+    def _names(self, block: Block, comments: list[str], header: str) -> tuple[list[str], bool]:
         """Names of the columns, and whether the first row is what gives them."""
+        first = block.rows[0]
         if len(first) > MAX_COLUMNS:
             raise CorruptFileError(f"has more than {MAX_COLUMNS} columns", file=self.path)
         has_words = any(cell.strip() for cell in first) and not any(map(is_number, first))
         is_header = header == "yes" or (header == "auto" and has_words)
         names = [cell.strip() for cell in first] if is_header else []
+        if is_header and len(block.rows) > 1 and len(block.rows[1]) != len(first):
+            named = self._rows.split_names(block.first_text, len(block.rows[1]))
+            first = names = named or names
         if comments and header == "auto" and not is_header:
-            names = self._rows.split_comment(comments[-1])
+            names = self._rows.split_names(comments[-1], len(first))
+            self._is_said = self._is_said or bool(names)
+        self._is_said = self._is_said or block.has_quotes
         if len(names) != len(first) or (not is_header and any(map(is_number, names))):
             names = [""] * len(first)
         named = [name or f"col_{number}" for number, name in enumerate(names)]
@@ -202,8 +235,37 @@ class TextSource(Source):
                 raise CorruptFileError(
                     f"line {line}: has {len(row)} cells where {column_count} are expected",
                     file=self.path,
+                    remedy=None if self._is_said else "if it is no table, set 'format: tokens'",
                 )
         return list(zip(*rows, strict=True))
+
+    def _steps_of(self, options: Mapping[str, Any]) -> NDArray[np.int64] | None:
+        """The step of each row, if a column tells it; the others then are series by step."""
+        name = options.get("iteration")
+        if name is None:
+            return None
+        if name not in self._numbers:
+            raise ConfigError(
+                f"there is no column {name!r} (there is: {', '.join([*self._numbers][:20])})",
+                file=self.path,
+                key="options.iteration",
+            )
+        rule = IterationRule.of({**options, "iteration_variable": name}, self.path)
+        steps = rule.numbers(self.read(name, 0, self._row_count), self.path, name)
+        if max(steps, default=0) >= 1 << 62:
+            raise CorruptFileError("holds a step of 2^62 or more", file=self.path, variable=name)
+        self._step_column = name
+        self.variables = tuple(replace(info, in_text=True) for info in self.variables)
+        self.__dict__.pop("_by_name", None)
+        return np.array(steps, dtype=np.int64)
+
+    def facts(self, name: str) -> SeriesFacts | None:
+        self.info(name)
+        if self._steps is None:
+            return None
+        facts = StoredSteps(self._steps)
+        facts.steps_name = self._step_column
+        return facts
 
     # --- second pass: values ---------------------------------------------------------------------
 
@@ -265,6 +327,18 @@ class TextSource(Source):
             self._spool.close()
             self._spool = None
         self._file.close()
+
+
+def is_delimited(path: Path) -> bool:
+    """Whether the suffix says that there is a table."""
+    return path.suffix.lower() in _DELIMITERS
+
+
+def _skipped(options: Mapping[str, Any], path: Path) -> int:
+    count = options.get("skip_rows", 0)
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        raise ConfigError("must be a whole number from 0", file=path, key="options.skip_rows")
+    return count
 
 
 def _dtype(kind: Kind, width: int) -> str:

@@ -17,16 +17,25 @@ if TYPE_CHECKING:
 
 BLOCK_BYTES = 1 << 18
 MAX_LINE_CHARACTERS = 16 << 20
+_GAPS = re.compile(r"\t| {2,}")
 _WORDS = re.compile(r'"((?:[^"]|"")*)"(?!\S)|([^"\s]\S*)|(\S)')
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a table is written. delimiter None: white space. comment '': there are none."""
+    """How a table is written. delimiter None: white space. comments: what their lines begin with.
+    skipped: so many lines at the start are no part of it.
+    """
 
     delimiter: str | None
-    comment: str = "#"
+    comments: tuple[str, ...] = ("#",)
     final_newline: bool = True
+    skipped: int = 0
+
+    def comment_of(self, line: str) -> str | None:
+        """The text of a comment line, without what marks it; None for any other line."""
+        mark = next((mark for mark in self.comments if line.startswith(mark)), None)
+        return None if mark is None else line[len(mark) :]
 
 
 @dataclass(slots=True)
@@ -34,13 +43,16 @@ class Block:
     """Consecutive rows. lines: where each begins. comments: (line, text) of comment lines among
     them.
 
-    is_simple: nothing but ASCII, and no underscores.
+    is_simple: nothing but ASCII, and no underscores. first_text: the first row as it is written.
+    has_quotes: whether a cell stands in quotes.
     """
 
     rows: list[list[str]]
     lines: list[int]
     comments: list[tuple[int, str]]
     is_simple: bool
+    first_text: str = ""
+    has_quotes: bool = False
 
 
 class RowReader:
@@ -82,12 +94,15 @@ class RowReader:
 
     def first_line(self) -> str:
         """The first line that is neither blank nor a comment, '' if there is none."""
-        comment = self._dialect.comment
         pending = ""
+        number = 0
         for text in self._texts():
             *lines, pending = (pending + text).split("\n")
             for line in map(str.strip, lines):
-                if line and not (comment and line.startswith(comment)):
+                number += 1
+                if number <= self._dialect.skipped:
+                    continue
+                if line and self._dialect.comment_of(line) is None:
                     return line
             if len(pending) > MAX_LINE_CHARACTERS:
                 break
@@ -114,22 +129,27 @@ class RowReader:
 
     def _block(self, lines: list[str], first_line: int) -> tuple[int, Block]:
         """The rows of these lines, and how many lines they take."""
-        delimiter, comment = self._dialect.delimiter, self._dialect.comment
+        delimiter, skipped = self._dialect.delimiter, self._dialect.skipped
         rows: list[list[str]] = []
         numbers: list[int] = []
         comments: list[tuple[int, str]] = []
         is_simple = True
+        first_text = ""
+        has_quotes = False
         position = 0
         while position < len(lines):
             number = first_line + position
             text = lines[position].removesuffix("\r")
             position += 1
             stripped = text.strip()
-            if not stripped:
+            if not stripped or number <= skipped:
                 continue
-            if comment and stripped.startswith(comment):
-                comments.append((number, stripped[len(comment) :]))
+            comment = self._dialect.comment_of(stripped)
+            if comment is not None:
+                comments.append((number, comment))
                 continue
+            if not rows:
+                first_text = stripped
             if '"' in text:
                 start = position - 1
                 while text.count('"') % 2 and position < len(lines):
@@ -138,13 +158,14 @@ class RowReader:
                 if text.count('"') % 2:
                     if len(text) > MAX_LINE_CHARACTERS:
                         raise self._error("has a quote that is never closed", number)
-                    return start, Block(rows, numbers, comments, is_simple)
+                    return start, Block(rows, numbers, comments, is_simple, first_text, has_quotes)
+                has_quotes = True
                 rows.append(self._quoted(text, number))
             else:
                 rows.append(text.split(delimiter))
             numbers.append(number)
             is_simple = is_simple and text.isascii() and "_" not in text
-        return position, Block(rows, numbers, comments, is_simple)
+        return position, Block(rows, numbers, comments, is_simple, first_text, has_quotes)
 
     def _quoted(self, text: str, line: int) -> list[str]:
         delimiter = self._dialect.delimiter
@@ -161,9 +182,15 @@ class RowReader:
             raise self._error(f"is no such table: {error}", line) from None
         return row
 
-    def split_comment(self, text: str) -> list[str]:
-        """The cells of a comment line, which may name the columns."""
-        return [cell.strip() for cell in text.strip().split(self._dialect.delimiter)]
+    def split_names(self, text: str, count: int) -> list[str]:
+        """The names of `count` columns, as a line has them: as rows are split, else at two blanks,
+        since a name may be of two words (`Step Nr.`); [] if there are not as many.
+        """
+        delimiter = self._dialect.delimiter
+        names = [cell.strip() for cell in text.strip().split(delimiter)]
+        if delimiter is None and len(names) != count:
+            names = _GAPS.split(text.strip())
+        return names if len(names) == count else []
 
     def _error(self, problem: str, line: int) -> CorruptFileError:
         return CorruptFileError(f"line {line}: {problem}", file=self._file.path)

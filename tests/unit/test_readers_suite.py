@@ -147,6 +147,9 @@ class TestTextWithBlanks(TestText):
     suffix = ".txt"
     delimiter = " "
 
+    def options(self, variables: Arrays) -> Mapping[str, Any]:
+        return {"header": "yes"}  # columns of words are not guessed to be a table
+
 
 class ForgetfulSource(Source):
     """Leaves out the last third of what it should read."""

@@ -19,6 +19,7 @@ from ciwrap.errors import (
     CorruptFileError,
     DuplicateVariableError,
     OutputMissingError,
+    UnreadFileError,
 )
 from ciwrap.readers import Source, reader_for, reader_named
 from ciwrap.readers.text_cells import parse_float
@@ -345,7 +346,7 @@ def test_raw_files_that_are_refused(
 def test_sidecars(tmp_path: Path) -> None:
     path = tmp_path / "x.raw"
     path.write_bytes(bytes(24))
-    with pytest.raises(ConfigError, match=r"write x\.raw\.yaml"):
+    with pytest.raises(UnreadFileError, match=r"write a description beside it \(NAME\.yaml\)"):
         raw(path)
     (tmp_path / "x.raw.json").write_text(json.dumps({"dtype": ">f4", "shape": [3, 2]}))
     assert raw(path)[1:3] == [">f4", (3, 2)]
@@ -386,3 +387,99 @@ def test_raw_by_name(tmp_path: Path) -> None:
     path.write_bytes(bytes(24))
     with reader_named("raw").open(path, name="rho", options={"dtype": "f4"}) as source:
         assert source.variables[0].name == "rho"
+
+
+ENER = """\
+#     Step Nr.          Time[fs]        Kin.[a.u.]          Temp[K]            Pot.[a.u.]        Cons Qty[a.u.]        UsedTime[s]
+         0            0.000000         0.004275135         300.000000000        -0.001236112         0.003039023         0.000000000
+         1            0.500000         0.004275093         299.997066447        -0.001236071         0.003039022         0.000611782
+"""  # noqa: E501 - as CP2K 2023.1 prints it
+
+
+def test_a_name_of_two_words_between_two_blanks(tmp_path: Path) -> None:
+    found = table(tmp_path, ENER, ".dat")
+    names = "Step Nr.,Time[fs],Kin.[a.u.],Temp[K],Pot.[a.u.],Cons Qty[a.u.],UsedTime[s]"
+    assert list(found) == names.split(",")
+    assert found["Temp[K]"] == ("<f8", [300.0, 299.997066447])
+    without_mark = "Step Nr.  Kin. E\n 1  2.5\n 2  3.5\n"
+    assert table(tmp_path, without_mark, ".dat") == {
+        "Step Nr.": ("<i8", [1, 2]),
+        "Kin. E": ("<f8", [2.5, 3.5]),
+    }
+
+
+def test_several_marks_of_comments_and_lines_that_are_skipped(tmp_path: Path) -> None:
+    text = '@ legend "x"\n# t y\n! and this\n1 2\n@ end\n3 4\n'
+    marks = ["@", "!", "#"]
+    found = table(tmp_path, text.replace("! and this\n", ""), ".dat", comment=marks)
+    assert found == {"t": ("<i8", [1, 3]), "y": ("<i8", [2, 4])}
+    found = table(tmp_path, text, ".dat", comment=marks)
+    assert list(found) == ["and", "this"]  # the last one before the first row
+    text = "made by 12, on Monday\n1 2\nt y\n3 4\n5 x\n"
+    with pytest.raises(CorruptFileError, match=r"line 5, column 2: 'x' is no number"):
+        table(tmp_path, text, ".dat", skip_rows=2)
+    assert table(tmp_path, text[:-4], ".dat", skip_rows=2) == {
+        "t": ("<i8", [3]),
+        "y": ("<i8", [4]),
+    }
+    for wrong in (-1, True, "2"):
+        with pytest.raises(ConfigError, match="skip_rows"):
+            table(tmp_path, text, ".dat", skip_rows=wrong)
+
+
+def test_a_column_of_steps(tmp_path: Path) -> None:
+    path = tmp_path / "t.dat"
+    path.write_text("# step e\n0 1.5\n20 2.5\n20 3.5\n")
+    with open_file(path, iteration="step") as source:
+        facts = source.facts("e")
+        assert facts is not None
+        assert facts.steps is not None
+        assert (facts.steps.tolist(), facts.steps_name) == ([0, 20, 20], "step")
+        assert all(info.in_text for info in source.variables)
+    with open_file(path) as source:
+        assert source.facts("e") is None
+    path.write_text("# time e\n0.0 1.5\n0.5 2.5\n")
+    with open_file(path, iteration="time", iteration_step=0.5) as source:
+        facts = source.facts("e")
+        assert facts is not None
+        assert facts.steps is not None
+        assert facts.steps.tolist() == [0, 1]
+    with pytest.raises(CorruptFileError, match=r"0\.5 is no whole number of iterations"):
+        open_file(path, iteration="time")
+    with pytest.raises(ConfigError, match=r"there is no column 'it' .there is: time, e"):
+        open_file(path, iteration="it")
+    path.write_text("# step e\n-1 1.5\n")
+    with pytest.raises(CorruptFileError, match="an iteration is negative"):
+        open_file(path, iteration="step")
+    path.write_text("# step e\n1e300 1.5\n")
+    with pytest.raises(CorruptFileError, match=r"a step of 2\^62 or more"):
+        open_file(path, iteration="step")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Starting the solver\nstep 1 done\nstep 2 done\n",
+        " Step 1 energy 0.5\n Step 2 energy 0.25\n",
+        "Hello\nworld\n",
+        "Hello, world\nThis, is text\n",
+    ],
+)
+def test_free_text_of_equally_many_words_is_not_taken_for_a_table(
+    tmp_path: Path, text: str
+) -> None:
+    with pytest.raises(UnreadFileError, match="may be a text and no table; 'format: tokens'"):
+        table(tmp_path, text, ".txt")
+    assert table(tmp_path, text, ".txt", header="no")
+    with pytest.raises(CorruptFileError, match="if it is no table, set 'format: tokens'"):
+        table(tmp_path, "a text\nof three words\n", ".txt")
+
+
+def test_words_are_a_table_where_something_says_so(tmp_path: Path) -> None:
+    for text, suffix in (
+        ("name x\nH 1\n", ".tsv"),
+        ("# name x\nH 1\n", ".dat"),
+        ('name x\n"H" 1\n', ".dat"),
+    ):
+        delimiter = text.replace(" ", "\t") if suffix == ".tsv" else text
+        assert [one[0] for one in table(tmp_path, delimiter, suffix).values()] == ["<U16", "<i8"]

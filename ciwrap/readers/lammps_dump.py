@@ -1,0 +1,126 @@
+"""Text dumps of LAMMPS: `ITEM:` lines, then a row for every atom (or bond, or grid cell)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ciwrap.closing import closed_on_error
+from ciwrap.errors import CorruptFileError
+from ciwrap.model.formats import OWN_FORMATS
+from ciwrap.readers.base import Reader, Source
+from ciwrap.readers.entries import EntrySource, Listing
+from ciwrap.readers.files import InputFile
+from ciwrap.readers.frames import MOST_COLUMNS, TEXT_DTYPE, Column, Frame, Lines, frame_entries
+from ciwrap.readers.text_cells import parse_float
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from ciwrap.readers.base import Labels
+
+_ITEM = "ITEM: "
+# Columns of whole numbers and of words (LAMMPS manual, "dump custom"); all others are numbers.
+_WHOLE = frozenset({"id", "mol", "proc", "procp1", "type", "ix", "iy", "iz"})
+_WORDS = frozenset({"element", "typelabel"})
+
+
+class LammpsReader(Reader):
+    """Frames as iterations, by their time step: `box.xlo` and so on, and every column by its name,
+    such as `id`, which `align_by` takes.
+    """
+
+    name: ClassVar[str] = "lammps"
+    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["lammps"].suffixes
+
+    def open(
+        self,
+        path: Path,
+        *,
+        name: str | None = None,  # noqa: ARG002 - what a dump holds has names
+        options: Mapping[str, Any] | None = None,
+    ) -> Source:
+        self.check_options(options or {}, path)
+        file = InputFile(path)
+        with closed_on_error(file.close):
+            steps, frames = _frames(path, file)
+            return EntrySource(path, frame_entries(Listing(path), file, frames, steps), file.close)
+
+
+def _frames(path: Path, file: InputFile) -> tuple[list[int], list[Frame]]:
+    lines = Lines(file)
+    steps: list[int] = []
+    frames: list[Frame] = []
+    while not lines.is_done:
+        step, frame = _frame(file, lines)
+        steps.append(step)
+        frames.append(frame)
+    if not frames:
+        raise CorruptFileError("holds no frames", file=path)
+    return steps, frames
+
+
+def _frame(file: InputFile, lines: Lines) -> tuple[int, Frame]:
+    step: int | None = None
+    count: int | None = None
+    facts: dict[str, tuple[Any, Labels]] = {}
+    while True:
+        line = lines.next()
+        if not line.startswith(_ITEM):
+            raise lines.error(f"is {line[:40]!r} where {_ITEM!r} is expected")
+        item = line.removeprefix(_ITEM).strip()
+        if item == "TIMESTEP":
+            step = lines.whole(lines.next(), 1 << 60)
+        elif item.startswith("NUMBER OF "):
+            count = lines.whole(lines.next(), file.byte_count)
+        elif item.startswith("BOX BOUNDS"):
+            boundary = ("boundary", item.removeprefix("BOX BOUNDS").strip())
+            for name, value in _box(lines):
+                facts[name] = value, (boundary,)
+        elif item == "TIME":
+            facts["time"] = _numbers(lines)[0], ()
+        elif item == "UNITS":
+            facts["units"] = np.array(lines.next().strip(), dtype=TEXT_DTYPE), ()
+        else:
+            break
+    names = item.split()[1:]
+    if step is None or count is None or not 0 < len(names) <= MOST_COLUMNS:
+        raise lines.error("begins rows without a step, a number of rows or names of columns")
+    if len({*names, *facts}) != len(names) + len(facts):
+        raise lines.error("names a column twice")
+    columns = tuple(Column(name, _dtype(name)) for name in names)
+    at, number = lines.at, lines.number
+    lines.skip(count)
+    return step, Frame(count, columns, at, lines.at, number, facts)
+
+
+def _box(lines: Lines) -> Iterator[tuple[str, float]]:
+    """Single numbers, since rows are those of atoms: `align_by` would put others in order."""
+    for axis, tilt, vector in zip("xyz", ("xy", "xz", "yz"), "abc", strict=True):
+        row = _numbers(lines)
+        if len(row) in (2, 3):
+            names = [f"{axis}lo", f"{axis}hi", tilt]
+        else:
+            names = [f"{vector}{number}" for number in range(len(row))]
+        for name, value in zip(names, row, strict=False):
+            yield f"box.{name}", value
+
+
+def _numbers(lines: Lines) -> list[float]:
+    words = lines.next().split()
+    try:
+        found = [parse_float(word) for word in words[:9]]
+    except OverflowError:
+        found = []
+    numbers = [value for value in found if value is not None]
+    if not numbers or len(numbers) != len(words):
+        raise lines.error("holds no numbers, as it should")
+    return numbers
+
+
+def _dtype(name: str) -> str:
+    if name in _WORDS:
+        return TEXT_DTYPE
+    return "<i8" if name in _WHOLE or name.startswith("i_") else "<f8"

@@ -1,0 +1,174 @@
+"""JSON, TOML and YAML with results in them: every value is a variable, `scf.energies`.
+
+No suffix is claimed: most such files in a folder are settings, and some are ours.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from abc import abstractmethod
+from datetime import date, datetime, time
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ciwrap.closing import closed_on_error
+from ciwrap.documents import DocumentError
+from ciwrap.documents.load_json import load_json
+from ciwrap.documents.load_yaml import load_yaml
+from ciwrap.errors import CorruptFileError, FileLimitError
+from ciwrap.readers.base import Reader, Source
+from ciwrap.readers.entries import EntrySource, Listing
+from ciwrap.readers.files import InputFile
+from ciwrap.readers.optional import library
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+_MOST_BYTES = 256 << 20
+_MOST_DEPTH = 64
+_MOST_DIMENSIONS = 32
+_TEXT_STEP = 16
+
+
+class ValuesReader(Reader):
+    """Numbers, texts and yes or no by the keys that lead to them; a list of numbers, or of lists of
+    them that are equally long, is an array. Other lists are counted from 0: `steps.0.energy`.
+    """
+
+    suffixes: ClassVar[tuple[str, ...]] = ()
+
+    def open(
+        self,
+        path: Path,
+        *,
+        name: str | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Source:
+        self.check_options(options or {}, path)
+        file = InputFile(path)
+        with closed_on_error(file.close):
+            if file.byte_count > _MOST_BYTES:
+                raise FileLimitError(f"has more than {_MOST_BYTES >> 20} MiB", file=path)
+            data = bytes(file.read_at(0, file.byte_count))
+        file.close()
+        if not data.strip():
+            raise self._refused(path, "is empty")
+        try:
+            value = self.load(data.removeprefix(b"\xef\xbb\xbf"), path)
+        except DocumentError as error:
+            raise self._refused(path, str(error)) from None
+        listing = Listing(path)
+        _add(listing, "", value, name or path.stem, 0)
+        return EntrySource(path, listing.entries)
+
+    @abstractmethod
+    def load(self, data: bytes, path: Path) -> Any:
+        """The plain values of a document. Raises DocumentError."""
+
+    def _refused(self, path: Path, problem: str) -> CorruptFileError:
+        return CorruptFileError(problem, file=path, remedy="is the program still writing it?")
+
+
+class JsonReader(ValuesReader):
+    """JSON, with NaN and Infinity as Python writes them."""
+
+    name: ClassVar[str] = "json"
+
+    def load(self, data: bytes, path: Path) -> Any:  # noqa: ARG002 - needs no library
+        return load_json(data, takes_constants=True)
+
+
+class YamlReader(ValuesReader):
+    """YAML without anchors and tags."""
+
+    name: ClassVar[str] = "yaml"
+
+    def load(self, data: bytes, path: Path) -> Any:  # noqa: ARG002 - needs no optional library
+        return load_yaml(data)
+
+
+class TomlReader(ValuesReader):
+    """TOML; dates are texts."""
+
+    name: ClassVar[str] = "toml"
+
+    def load(self, data: bytes, path: Path) -> Any:
+        toml = library("tomllib" if sys.version_info >= (3, 11) else "tomli", "toml", file=path)
+        try:
+            return toml.loads(data.decode("utf-8"))
+        except UnicodeDecodeError:
+            raise DocumentError("is not UTF-8 text") from None
+        except toml.TOMLDecodeError as error:
+            raise DocumentError(f"is not TOML: {error}") from None
+        except (RecursionError, OverflowError, ValueError):
+            raise DocumentError(
+                "is nested too deeply, or holds a number that is too long"
+            ) from None
+
+
+def _add(listing: Listing, name: str, value: Any, root: str, depth: int) -> None:
+    """Adds what is at `name`. root: what a document that is one value is called."""
+    called = name or root
+    if depth > _MOST_DEPTH:
+        raise CorruptFileError("is nested too deeply", file=listing.path)
+    if isinstance(value, dict) and value:
+        for key, one in value.items():
+            _add(listing, f"{name}.{key}" if name else key, one, root, depth + 1)
+    elif isinstance(value, dict):
+        listing.add_array(f"{called}.", np.empty(0, dtype="|b1"))
+    elif value is None:
+        # A null equals a null only, and no text.
+        listing.add_array(f"{called}.is_null", np.array(True))
+    elif isinstance(value, list):
+        array = _array(value)
+        if array is not None:
+            listing.add_array(called, array)
+            return
+        for number, one in enumerate(value):
+            _add(listing, f"{called}.{number}", one, root, depth + 1)
+    elif isinstance(value, int) and not isinstance(value, bool) and not -1 << 63 <= value < 1 << 63:
+        listing.add_fault(called, "is a whole number that does not fit 64 bits")
+    else:
+        plain = value.isoformat() if isinstance(value, (date, datetime, time)) else value
+        listing.add_array(called, _leaf(plain))
+
+
+def _leaf(value: bool | float | str) -> NDArray[Any]:
+    array = _plain([value])
+    assert array is not None
+    return array.reshape(())
+
+
+def _array(value: list[Any]) -> NDArray[Any] | None:
+    """A list as an array; None if values are of several kinds, or lists of several lengths."""
+    shape, items = [len(value)], value
+    while items and all(isinstance(one, list) for one in items):
+        lengths = {len(one) for one in items}
+        if len(lengths) > 1 or len(shape) == _MOST_DIMENSIONS:
+            return None
+        shape.append(lengths.pop())
+        items = [one for inner in items for one in inner]
+    array = _plain(items)
+    return None if array is None or array.size != math.prod(shape) else array.reshape(shape)
+
+
+def _plain(items: list[Any]) -> NDArray[Any] | None:
+    kinds = {type(one) for one in items}
+    if kinds == {bool}:
+        return np.array(items, dtype="|b1")
+    if kinds == {str}:
+        width = max(1, *map(len, items)) if items else 1
+        return np.array(items, dtype=f"<U{-(-width // _TEXT_STEP) * _TEXT_STEP}")
+    if kinds == {int} and all(-1 << 63 <= one < 1 << 63 for one in items):
+        return np.array(items, dtype="<i8")
+    if kinds <= {float} or (kinds == {int, float}):
+        try:
+            return np.array(items, dtype="<f8")
+        except OverflowError:
+            return None
+    return None

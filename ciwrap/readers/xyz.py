@@ -1,0 +1,137 @@
+"""XYZ and extended XYZ trajectories: atoms in rows, one frame after the other."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ciwrap.closing import closed_on_error
+from ciwrap.errors import ConfigError, CorruptFileError
+from ciwrap.model.formats import OWN_FORMATS
+from ciwrap.readers.base import Reader, Source
+from ciwrap.readers.entries import EntrySource, Listing
+from ciwrap.readers.files import InputFile
+from ciwrap.readers.frames import MOST_COLUMNS, TEXT_DTYPE, Column, Frame, Lines, frame_entries
+from ciwrap.readers.history import IterationRule
+from ciwrap.readers.text_cells import parse_float
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from ciwrap.readers.base import Labels
+
+# `energy=-1.5`, `Lattice="1 0 0 ..."`, CP2K's `i = 3, time = 1.5`, LAMMPS's `Timestep: 50`.
+_FACT = re.compile(
+    r"(?:(?<=\s)|^)([A-Za-z_][\w.\-]*)\s*[=:]\s*(?:\"([^\"]*)\"|\{([^}]*)\}|([^\s,\"{}]+))"
+)
+_TYPES = {"R": "<f8", "I": "<i8", "L": "|b1", "S": TEXT_DTYPE}
+_PLAIN = (Column("species", TEXT_DTYPE), Column("pos", "<f8", 3))
+
+
+class XyzReader(Reader):
+    """Frames as iterations: `species` and `pos` (atoms, 3), or the columns that `Properties` of
+    extended XYZ names; and every `key=value` of the line of comment.
+    """
+
+    name: ClassVar[str] = "xyz"
+    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["xyz"].suffixes
+    option_names: ClassVar[tuple[str, ...]] = ("iteration_variable", "iteration_step")
+
+    def open(
+        self,
+        path: Path,
+        *,
+        name: str | None = None,  # noqa: ARG002 - what a trajectory holds has names
+        options: Mapping[str, Any] | None = None,
+    ) -> Source:
+        given = dict(options or {})
+        self.check_options(given, path)
+        rule = IterationRule.of(given, path)
+        file = InputFile(path)
+        with closed_on_error(file.close):
+            frames = _frames(path, file)
+            steps = _steps(frames, rule, path)
+            return EntrySource(path, frame_entries(Listing(path), file, frames, steps), file.close)
+
+
+def _frames(path: Path, file: InputFile) -> list[Frame]:
+    lines = Lines(file)
+    found: list[Frame] = []
+    while not lines.is_done:
+        head = lines.next()
+        if found and not head.strip():
+            continue  # some programs end their files with blank lines
+        count = lines.whole(head, file.byte_count)
+        comment = lines.next()
+        facts = _facts(comment)
+        properties = facts.pop("Properties", None)
+        at, number = lines.at, lines.number
+        columns = None if properties is None else _columns(lines, str(properties))
+        if count and columns is None:
+            width = len(lines.next().split())
+            if not 4 <= width <= MOST_COLUMNS:
+                raise lines.error(f"has {width} words where an atom and x, y, z are expected")
+            more = (Column("more", "<f8", width - 4),) if width > 4 else ()
+            columns = (*_PLAIN, *more)
+            lines.skip(count - 1)
+        else:
+            lines.skip(count)
+        taken = {column.name for column in columns or _PLAIN}
+        # A key that is called like a column is told apart from it.
+        arrays: dict[str, tuple[Any, Labels]] = {
+            f"{name}=" if name in taken else name: (value, ()) for name, value in facts.items()
+        }
+        found.append(Frame(count, columns or _PLAIN, at, lines.at, number, arrays))
+    if not found:
+        raise CorruptFileError("holds no frames", file=path)
+    return found
+
+
+def _facts(comment: str) -> dict[str, Any]:
+    """What a line of comment says as `key=value`: numbers, arrays of them, or texts."""
+    found: dict[str, Any] = {}
+    for name, quoted, braced, bare in _FACT.findall(comment):
+        text = quoted or braced or bare
+        if name == "Properties":
+            found[name] = text
+            continue
+        try:
+            numbers = [parse_float(word) for word in text.split()]
+        except OverflowError:
+            numbers = [None]
+        if not numbers or None in numbers:
+            found[name] = np.array(text, dtype=f"<U{-(-max(1, len(text)) // 16) * 16}")
+        else:
+            values = np.array(numbers, dtype=np.float64)
+            found[name] = values if len(numbers) > 1 else values[0]
+    return found
+
+
+def _columns(lines: Lines, properties: str) -> tuple[Column, ...]:
+    """The columns that `species:S:1:pos:R:3` names. Raises CorruptFileError."""
+    words = properties.split(":")
+    found: list[Column] = []
+    for name, kind, width in zip(words[::3], words[1::3], words[2::3], strict=False):
+        count = int(width) if width.isascii() and width.isdecimal() and len(width) < 6 else 0
+        if not name or kind not in _TYPES or not 0 < count <= MOST_COLUMNS:
+            raise lines.error(f"has Properties {name[:40]}:{kind[:8]}:{width[:8]}, which is none")
+        found.append(Column(name, _TYPES[kind], count if count > 1 else None))
+    if len(words) % 3 or len({column.name for column in found}) != len(found):
+        raise lines.error("has Properties that are not names, types and numbers of columns")
+    return tuple(found)
+
+
+def _steps(frames: list[Frame], rule: IterationRule, path: Path) -> list[int]:
+    if rule.variable is None:
+        return list(range(len(frames)))
+    values = [frame.facts.get(rule.variable, (None, ()))[0] for frame in frames]
+    if any(value is None or np.ndim(value) for value in values):
+        raise ConfigError(
+            f"not every frame's comment says {rule.variable!r} as one number",
+            file=path,
+            key="options.iteration_variable",
+        )
+    return rule.numbers(np.array(values), path, rule.variable)
