@@ -180,13 +180,14 @@ class CiwrapFixture:
         self._claim(name)
         self.check_count += 1
         test = self._judge.project.test_place(self._item, name)
+        rules = rules_of(bounds, "check()")
         check = Check(
             test.check,
             self._judge.project.root,
             (),
             ignore=(*self._ignore, *_texts(ignore)),
             layers=(*self._layers, layer),
-            rules=(*self._rules, *rules_of(bounds, "check()")),
+            rules=(*self._rules, *rules),
             **{**self._of_check, **_of_check(of_check, "check()")},
         )
 
@@ -202,6 +203,8 @@ class CiwrapFixture:
         )
         expected = self._blocks.expected
         with catalog:
+            catalog.refuse_misspelt(rules)
+            check = replace(check, rules=catalog.rules_for(check))
             if self.repeats is not None:
                 result, problem = self.repeats.compare(check, catalog, self._item.nodeid)
                 self._records.add_repeat(catalog.noted(result))
