@@ -19,7 +19,7 @@ from ciwrap.arrays.objects import (
 )
 from ciwrap.arrays.part import Part
 from ciwrap.arrays.split import is_long_double, is_sparse, long_double, mask_of, masked, sparse
-from ciwrap.errors import UsageError
+from ciwrap.errors import CiwrapError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -86,7 +86,12 @@ def _inner(value: Any, name: str) -> Iterator[Part]:
     elif isinstance(value, Mapping) and not value:
         yield Part(name, np.asarray(False), labels=((TYPE, "empty mapping"),))
     else:
-        yield from parts_of(value, name, f"{name}/")
+        try:
+            # All of them first: what is ignored may be whatever it likes.
+            parts = list(parts_of(value, name, f"{name}/"))
+        except CiwrapError as error:
+            parts = [Part(name, None, fault=error)]
+        yield from parts
 
 
 def _sequence(values: Sequence[Any], part: Part, prefix: str) -> Iterator[Part]:

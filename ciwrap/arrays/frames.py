@@ -14,7 +14,7 @@ import numpy as np
 
 from ciwrap.arrays.objects import TYPE
 from ciwrap.arrays.part import Part
-from ciwrap.arrays.single import unit_text
+from ciwrap.arrays.single import missing, unit_text
 from ciwrap.errors import DuplicateVariableError, UnsupportedDtypeError
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def _time(part: Part) -> Iterator[Part]:
     value = part.value
     labels = ((TYPE, "time"), ("scale", str(value.scale)))
     if np.any(getattr(value, "mask", False)):
-        yield Part(part.name, value, has_missing=True)
+        yield Part(part.name, value, fault=missing(value, part.name))
         return
     for half in ("jd1", "jd2"):
         numbers = np.asarray(getattr(value, half))

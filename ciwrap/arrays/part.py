@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ciwrap.arrays.single import missing, one_array
+from ciwrap.arrays.single import one_array
 
 if TYPE_CHECKING:
     from ciwrap.arrays.single import OneArray
+    from ciwrap.errors import CiwrapError
 
     Labels = tuple[tuple[str, str], ...]
 
@@ -18,9 +19,8 @@ class Part:
     """One array of a value, not converted yet.
 
     dims, unit, left_out, labels: as in OneArray, where they are known from elsewhere than the
-    array. has_missing: whether some elements are missing that the array has numbers for. is_exact:
-    whether these numbers say what belongs together (an index), so that no general bound is meant
-    for them.
+    array. fault: why it cannot be converted, if that is known already. is_exact: whether these
+    numbers say what belongs together (an index), so that no general bound is meant for them.
     """
 
     name: str
@@ -28,14 +28,14 @@ class Part:
     dims: tuple[str | None, ...] = ()
     unit: str | None = None
     left_out: bool = False
-    has_missing: bool = False
+    fault: CiwrapError | None = None
     labels: Labels = ()
     is_exact: bool = False
 
     def convert(self) -> OneArray:
-        """Raises what `one_array` raises."""
-        if self.has_missing:
-            raise missing(self.value, self.name)
+        """Raises what `one_array` raises, and the fault."""
+        if self.fault is not None:
+            raise self.fault
         found = one_array(self.value, self.name)
         if not (self.dims or self.unit or self.left_out or self.labels):
             return found

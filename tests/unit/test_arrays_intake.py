@@ -114,7 +114,6 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "one beyond 64 bits": (lambda: 2**64, "an integer beyond 64 bits"),
     "a zero at the end": (lambda: ["a\0"], "text that ends with a zero"),
     "bytes with a zero": (lambda: [b"a\0"], "text that ends with a zero"),
-    "nested without end": (lambda: nested(200), "a value is nested deeper than 64 levels"),
     "set": (lambda: {1.0, 2.0}, "a value of type set has no defined comparison"),
     "generator": (lambda: (one for one in X), "a value of type generator has no defined"),
     "a view": (lambda: {"a": 1.0}.values(), "dict_values of Python objects has no defined"),
@@ -130,13 +129,6 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "hidden coordinates": (Cube, "coordinates that ciwrap cannot read"),
     "a row": (Row, "comes without units and masks"),
 }
-
-
-def nested(depth: int) -> Any:
-    found: Any = 1.0
-    for _ in range(depth):
-        found = [found]
-    return found
 
 
 def of_plugin(value: Any, name: str = "x") -> dict[str, tuple[str, tuple[int, ...], bytes]]:
