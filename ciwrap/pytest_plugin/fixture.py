@@ -18,6 +18,7 @@ from ciwrap.model.forms import DUPLICATES, read_arguments
 from ciwrap.pytest_plugin.blocks import AllChecks, Blocks, ExpectedMismatch
 from ciwrap.pytest_plugin.inputs import catalog_of, rules_of
 from ciwrap.pytest_plugin.judge import Judge
+from ciwrap.pytest_plugin.options import makes_all
 from ciwrap.pytest_plugin.records import Records
 from ciwrap.pytest_plugin.repeat import Repeats
 from ciwrap.pytest_plugin.results import LATE, RECORDER
@@ -74,6 +75,7 @@ class CiwrapFixture:
         self._unmet = Unmet()
         self._lock = threading.Lock()
         self._blocks = Blocks(self._unmet)
+        self._makes_all = makes_all(item.config)
         self._layers: list[SettingsLayer] = []
         self._rules: list[VariableRule] = []
         self._ignore: list[str] = []
@@ -141,7 +143,8 @@ class CiwrapFixture:
         try:
             result, problem = self._check(value, name, settings, bounds, ignore, of_check, files)
             if problem is not None:
-                self._fail(UnmetCheck(title, problem, self._caller(), result))
+                kept = self._makes_all and self.repeats is None and self._blocks.is_free
+                self._fail(UnmetCheck(title, problem, self._caller(), result, kept))
             return result
         except GoldenMismatch:
             raise
@@ -243,6 +246,9 @@ class CiwrapFixture:
         if blocks.all is not None:
             blocks.all.add(check)
             return
+        if check.is_kept:
+            self._unmet.add(check)
+            return
         if blocks.expected is None or not blocks.expected.is_for(check.result):
             self._unmet.add(check)
         raise GoldenMismatch(check.text, check.result)
@@ -284,6 +290,9 @@ class CiwrapFixture:
                 self._unmet.tell_all()
             else:
                 self._unmet.tell(error)
+            beside = self._unmet.take_beside()
+            if beside is not None:
+                report.sections.append(("ciwrap: checks that failed, too", beside))
         if report.when == "teardown":
             left = self._unmet.end_test()
             self._item.config.stash[LATE] += [f"{self._item.nodeid}, {one}" for one in left]
