@@ -13,7 +13,7 @@ from ciwrap.arrays.containers import parts_of
 from ciwrap.arrays.single import OneArray
 from ciwrap.catalog.catalog import Catalog
 from ciwrap.config import VariableRule
-from ciwrap.config.settings import name_matches
+from ciwrap.config.settings import EXACT, name_matches
 from ciwrap.errors import CiwrapError, DuplicateVariableError, UsageError
 from ciwrap.model import ErrorBound, SettingsLayer
 from ciwrap.readers.layout import find_in, name_fault
@@ -53,12 +53,12 @@ class ValueCatalog(Catalog):
     says_more = False
     exact: tuple[str, ...] = ()
 
-    def rules_for(self, check: Check) -> tuple[VariableRule, ...]:
-        """The check's rules, and before them those that keep an index exact: a rule of the check
-        that has its name still counts.
+    def kept_exact(self, check: Check) -> Check:
+        """The check, for which an index and what else is of that kind has no bound but one that a
+        rule of the check gives it.
         """
-        layer = SettingsLayer({"bound": ErrorBound()})
-        return (*(VariableRule(name, layer) for name in self.exact), *check.rules)
+        rules = (VariableRule(name, EXACT) for name in self.exact)
+        return replace(check, value_rules=(*check.value_rules, *rules))
 
     def refuse_misspelt(self, rules: Sequence[VariableRule]) -> None:
         """Raises UsageError for a rule whose name, without wild cards, is that of no variable."""

@@ -193,8 +193,9 @@ def _bound_lines(variable: VariableResult) -> list[str]:
     is_float = (variable.dtype or "")[1:].startswith(("f", "c", "bf"))
     if bound.ulps or not is_float or not math.isfinite(largest):
         return []
-    rtol = f" rtol={number_text(bound.rtol)}" if bound.rtol else ""
-    return [f"    atol={number_text(_two_digits_up(float(largest)))}{rtol} would have passed"]
+    # A result does not say how its bound's parts were combined.
+    more = f" and rtol={number_text(bound.rtol)}, added up," if bound.rtol else " alone"
+    return [f"    atol={number_text(_two_digits_up(float(largest)))}{more} would have passed"]
 
 
 def _two_digits_up(value: float) -> float:

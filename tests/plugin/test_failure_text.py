@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -112,7 +113,7 @@ elements = st.builds(
 
 @st.composite
 def variables(draw: st.DrawFn) -> VariableResult:
-    verdict = draw(st.sampled_from(Verdict))
+    verdict = draw(st.sampled_from([one for one in Verdict if not one.is_statistical]))
     known = draw(st.booleans())
     differing = 0 if verdict is Verdict.MATCH else (3 if known else None)
     return VariableResult(
@@ -172,7 +173,7 @@ def test_the_bound_that_would_have_passed_does(
     suite.run("--ciwrap-update=new")
     suite.write(f"def test_it(ciwrap): ciwrap.check({new}, **{bound})")
     (line,) = [one for one in suite.run().outlines if one.endswith(" would have passed")]
-    told = dict(one.split("=") for one in line.split()[1:-3])
+    told = dict(re.findall(r"(atol|rtol)=([^ ,]+)", line))
     wide = {key: float(number) for key, number in told.items()}
     assert compare_arrays(np.array(golden), np.array(new), **wide).verdict == "match"
     narrow = {**wide, "atol": wide["atol"] * 0.9}

@@ -13,7 +13,7 @@ import value_kinds
 from ciwrap.config import Check
 from ciwrap.errors import CiwrapError
 from ciwrap.model import ErrorBound, SettingsLayer
-from ciwrap.pytest_plugin.inputs import catalog_of
+from ciwrap.pytest_plugin.inputs import catalog_of, rules_of
 from ciwrap.pytest_plugin.repeat import Repeats
 
 
@@ -23,10 +23,7 @@ def verdict(golden: Any, new: Any, **bound: float) -> str:
     for number, value in enumerate((golden, new)):
         repeats.begin(number)
         with catalog_of(value, "x") as catalog:
-            here = Check(
-                check.name, check.root, (), layers=check.layers, rules=catalog.rules_for(check)
-            )
-            result, _ = repeats.compare(here, catalog, "test")
+            result, _ = repeats.compare(catalog.kept_exact(check), catalog, "test")
     return result.verdict.value
 
 
@@ -97,3 +94,17 @@ def test_the_table_of_the_reference() -> None:
     want = [re.sub(r"datetime64\[\w+\]|float128|float96", "", one) for one in value_kinds.table()]
     assert plain == want, "run tools/generate-value-table"
     assert len(value_kinds.KINDS) >= 70
+
+
+def test_a_bound_for_an_index_by_its_name() -> None:
+    golden, new = {"index": [1, 2]}, {"index": [1, 3]}
+    assert verdict(golden, new, atol=1.0) == "match"  # a key, and no index
+    series = "m.Series([1.0, 2.0], index=[{}, 5])"
+    check = Check("x", Path(), (), rules=rules_of({"ind*": 1}, "here"))
+    for other, want in ((2, "match"), (3, "differ")):
+        repeats = Repeats(2)
+        for number, first in enumerate((1, other)):
+            repeats.begin(number)
+            with catalog_of(made("pandas", series.format(first)), "x") as catalog:
+                result, _ = repeats.compare(catalog.kept_exact(check), catalog, "test")
+        assert result.verdict.value == want
