@@ -56,6 +56,7 @@ __all__ = [
 ]
 
 _DEFAULTS = VariableSettings()
+_LABEL_WORDS = {"units": "a unit", "dims": "names of its dimensions"}
 
 
 def build_tree(
@@ -284,9 +285,9 @@ def _values(array: Any, name: str = "array") -> Values:
     """
     values = _labelled(array, name)
     for key, text in values.labels:
-        what = f"a unit ({text})" if key == "units" else f"names of its dimensions ({text})"
+        what = _LABEL_WORDS.get(key, f"a label '{key}'")
         raise UnsupportedDtypeError(
-            f"has {what}, which a golden without a manifest does not keep",
+            f"has {what} ({text}), which a golden without a manifest does not keep",
             variable=name,
             remedy="give plain numbers, x.to_value('m') or x.values say",
         )

@@ -1,86 +1,65 @@
-"""Values that are several arrays: mappings, xarray's datasets, data frames and tables.
-
-They are known by what their types offer, so none of their libraries is loaded here.
-"""
+"""Values that are several arrays, taken apart: whatever a test or a program has at hand."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ciwrap.arrays.single import missing, one_array, unit_text
-from ciwrap.errors import UnsupportedDtypeError, UsageError
+from ciwrap.arrays.frames import parts_of_frame
+from ciwrap.arrays.lists import is_one_array
+from ciwrap.arrays.objects import (
+    TYPE,
+    array_of_object,
+    array_of_objects,
+    fields_of_object,
+    is_nothing,
+)
+from ciwrap.arrays.part import Part
+from ciwrap.arrays.split import is_long_double, is_sparse, long_double, mask_of, masked, sparse
+from ciwrap.errors import CiwrapError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from ciwrap.arrays.single import OneArray
+__all__ = ["Part", "parts_of"]
 
-_QUICK = frozenset({np.ndarray, float, int, bool, complex, list, tuple})
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One array of a value, not converted yet.
-
-    dims, unit, left_out: as in OneArray, where they are known from elsewhere than the array.
-    has_missing: whether some elements are missing that the array has numbers for.
-    """
-
-    name: str
-    value: Any
-    dims: tuple[str | None, ...] = ()
-    unit: str | None = None
-    left_out: bool = False
-    has_missing: bool = False
-
-    def convert(self) -> OneArray:
-        """Raises what `one_array` raises."""
-        if self.has_missing:
-            raise missing(self.value, self.name)
-        found = one_array(self.value, self.name)
-        if not (self.dims or self.unit or self.left_out):
-            return found
-        return replace(
-            found,
-            dims=self.dims or found.dims,
-            unit=found.unit or self.unit,
-            left_out=self.left_out or found.left_out,
-        )
+_QUICK = frozenset({float, int, bool, complex})
+_PLAIN_KINDS = frozenset("biufSU")
+_MOST_ITEMS = 1000
+_MOST_LEVELS = 64
 
 
 def parts_of(value: Any, name: str, prefix: str = "") -> Iterator[Part]:
     """The arrays that a value is made of; the value itself under `name` if it is no container.
 
     prefix: of the names of the others. A mapping gives a part for each key ("a/b" for mappings in
-    mappings), a dataset its variables and "coords/x", a series or frame its values or columns and
-    "index", a table of astropy "NAME.COLUMN". Raises UsageError for an empty mapping,
-    UnsupportedDtypeError for containers that cannot be taken apart.
+    mappings), an object of fields one for each, a list whose items are no one array one for each
+    ("0", "1"), a dataset its variables and "coords/x", a series or frame its values or columns and
+    "index", a table of astropy "NAME.COLUMN"; a masked, sparse or long double array has parts
+    beside it ("NAME.mask"). Raises UsageError for an empty mapping or one that is nested too
+    deeply, UnsupportedDtypeError for containers that cannot be taken apart.
     """
     kind = type(value)
-    if kind in _QUICK:
+    if kind in _QUICK or (
+        kind is np.ndarray and value.dtype.kind in _PLAIN_KINDS and value.dtype.itemsize <= 8
+    ):
         yield Part(name, value)
-    elif hasattr(kind, "colnames"):
-        yield from _table(value, name)
-    elif hasattr(kind, "iloc"):
-        yield from _frame(value, name, prefix)
-    elif hasattr(kind, "data_vars"):
-        yield from _dataset(value, prefix)
-    elif hasattr(kind, "coords"):
-        yield from _data_array(value, name, prefix)
-    elif hasattr(kind, "column_names"):
-        yield from (Part(f"{prefix}{one}", value[one]) for one in value.column_names)
-    elif hasattr(kind, "get_columns"):
-        yield from (Part(f"{prefix}{one}", value[one]) for one in value.columns)
-    elif hasattr(kind, "to_numpy") and hasattr(kind, "get_level_values"):
-        yield _index(value, name)
-    elif isinstance(value, Mapping):
-        yield from _mapping(value, name, prefix)
+        return
+    found = None if is_sparse(value) else parts_of_frame(value, name, prefix)
+    if found is not None:
+        for part in found:
+            yield from _expanded(part)
+        return
+    fields = value if isinstance(value, Mapping) else fields_of_object(value)
+    if fields is not None:
+        yield from _mapping(fields, name, prefix)
+    elif isinstance(value, (list, tuple)):
+        yield from _sequence(value, Part(name, value), prefix)
     else:
-        yield Part(name, value)
+        yield from _expanded(Part(name, value), prefix)
 
 
 def _mapping(value: Mapping[Any, Any], name: str, prefix: str) -> Iterator[Part]:
@@ -88,100 +67,93 @@ def _mapping(value: Mapping[Any, Any], name: str, prefix: str) -> Iterator[Part]
         what = f"{name!r} is an empty mapping: it" if prefix else "an empty mapping"
         raise UsageError(f"{what} holds nothing to check")
     for key, inner in value.items():
-        yield from parts_of(inner, f"{prefix}{key}", f"{prefix}{key}/")
+        yield from _inner(inner, f"{prefix}{key}")
 
 
-def _dataset(value: Any, prefix: str) -> Iterator[Part]:
-    """xarray's Dataset or DataTree."""
-    has_more = bool(value.attrs)
-    for key, inner in value.data_vars.items():
-        yield replace(_variable(inner, f"{prefix}{key}"), left_out=has_more or _has_more(inner))
-    yield from _coordinates(value, prefix)
-    for key, inner in getattr(value, "children", {}).items():
-        yield from _dataset(inner, f"{prefix}{key}/")
-
-
-def _data_array(value: Any, name: str, prefix: str) -> Iterator[Part]:
-    if not isinstance(value.coords, Mapping):
-        raise UnsupportedDtypeError(
-            f"a value of type {type(value).__name__} has coordinates that ciwrap cannot read",
-            variable=name,
-            remedy="give its values and its coordinates as arrays, each by its name",
+def _inner(value: Any, name: str) -> Iterator[Part]:
+    """What stands in a container: there, text is text, and nothing is something."""
+    if type(value) in _QUICK:
+        yield Part(name, value)
+        return
+    if name.count("/") > _MOST_LEVELS:
+        raise UsageError(
+            f"a value is nested deeper than {_MOST_LEVELS} levels",
+            remedy="compare its parts one by one, each by its name",
         )
-    yield _variable(value, name)
-    yield from _coordinates(value, prefix)
-
-
-def _coordinates(value: Any, prefix: str) -> Iterator[Part]:
-    for key, inner in value.coords.items():
-        yield _variable(inner, f"{prefix}coords/{key}")
-
-
-def _variable(value: Any, name: str) -> Part:
-    """One variable of xarray: `data` is what it wraps, a quantity say, which `values` would strip.
-
-    Text is kept as Python's objects there.
-    """
-    unit = value.attrs.get("units")
-    return Part(
-        name,
-        _text(value.data),
-        tuple(map(str, value.dims)),
-        None if unit is None else unit_text(unit),
-        _has_more(value),
-    )
-
-
-def _has_more(value: Any) -> bool:
-    return any(key != "units" for key in value.attrs)
-
-
-def _frame(value: Any, name: str, prefix: str) -> Iterator[Part]:
-    """pandas' DataFrame or Series; their index is part of what is checked."""
-    index = _index(value.index, f"{prefix}index")
-    has_more = bool(getattr(value, "attrs", None))
-    if hasattr(value, "columns"):
-        for column in value.columns:
-            yield _column(value[column], f"{prefix}{column}", index, has_more)
+    found = array_of_object(value, name)
+    if found is not None:
+        yield Part(name, found[0], labels=found[1])
+    elif isinstance(value, Mapping) and not value:
+        yield Part(name, np.asarray(False), labels=((TYPE, "empty mapping"),))
     else:
-        yield _column(value, name, index, has_more)
-    yield index
+        try:
+            # All of them first: what is ignored may be whatever it likes.
+            parts = list(parts_of(value, name, f"{name}/"))
+        except CiwrapError as error:
+            parts = [Part(name, None, fault=error)]
+        yield from parts
 
 
-def _column(values: Any, name: str, index: Part, has_more: bool) -> Part:
-    dtype = getattr(values, "dtype", None)
-    # pandas' own types say beside the numbers which of them are missing.
-    is_own = dtype is not None and not isinstance(dtype, np.dtype) and hasattr(values, "isna")
-    return Part(
-        name,
-        values.to_numpy(),
-        index.dims,
-        left_out=has_more,
-        has_missing=is_own and bool(np.any(values.isna())),
-    )
-
-
-def _index(index: Any, name: str) -> Part:
-    label = getattr(index, "name", None)
-    return Part(name, _text(index.to_numpy()), () if label is None else (str(label),))
-
-
-def _text(values: Any) -> Any:
-    """Python's texts in an array of objects as a list, which may become fixed-width text."""
-    if isinstance(values, np.ndarray) and values.dtype.hasobject and values.size:
-        found: list[Any] = values.tolist()
-        if values.ndim == 1 and all(type(one) is str for one in found):
-            return found
-    return values
-
-
-def _table(value: Any, name: str) -> Iterator[Part]:
-    """astropy's Table; a row of it is refused, since it has lost the units of its columns."""
-    if not hasattr(value, "itercols"):
-        raise UnsupportedDtypeError(
-            f"a {type(value).__name__} of a table comes without units and masks",
-            variable=name,
-            remedy="give a part of the table: table[2:3]",
+def _sequence(values: Sequence[Any], part: Part, prefix: str) -> Iterator[Part]:
+    """A list as one array if it is one, else item by item."""
+    if is_one_array(values):
+        yield replace(part, value=values)
+        return
+    found = array_of_objects(list(values), part.name)
+    if found is not None:
+        yield replace(part, value=found[0], labels=(*part.labels, *found[1]))
+        return
+    if len(values) > _MOST_ITEMS:
+        raise UsageError(
+            f"{part.name!r} is a list of {len(values)} values that are no one array; more than"
+            f" {_MOST_ITEMS} are not taken apart",
+            remedy="give arrays, each by its name",
         )
-    for column in value.colnames:
-        yield Part(f"{name}.{column}", value[column], left_out=bool(value.meta))
+    for number, inner in enumerate(values):
+        for one in _inner(inner, f"{prefix}{number}"):
+            yield replace(one, dims=part.dims or one.dims, left_out=part.left_out or one.left_out)
+
+
+def _expanded(part: Part, prefix: str | None = None) -> Iterator[Part]:
+    """The parts of an array that no plain array holds whole; the part itself if one does."""
+    value = part.value
+    if is_sparse(value):
+        for one in sparse(part):
+            yield from _long_or_not(one)
+        return
+    mask = mask_of(value)
+    if mask is not None:
+        for one in masked(part, mask):
+            yield from _objects(one, prefix)
+        return
+    if isinstance(value, np.ma.MaskedArray) and type(value) is np.ma.MaskedArray:
+        part = replace(part, value=np.asarray(value))
+    yield from _objects(part, prefix)
+
+
+def _long_or_not(part: Part) -> Iterator[Part]:
+    yield from long_double(part) if is_long_double(part.value) else (part,)
+
+
+def _objects(part: Part, prefix: str | None) -> Iterator[Part]:
+    """An array of Python's objects as text, or as the list that it is."""
+    value = part.value
+    if not (isinstance(value, np.ndarray) and value.dtype.kind == "O"):
+        yield from _long_or_not(part)
+        return
+    flat = value.reshape(-1).tolist()
+    is_missing = np.array([is_nothing(one) or one is np.nan for one in flat], dtype=np.bool_)
+    rest = [one for one, gone in zip(flat, is_missing, strict=True) if not gone]
+    found = array_of_objects(rest, part.name) if rest else None
+    if found is None or found[0].ndim != 1:
+        yield from _sequence(value.tolist(), part, f"{part.name}/" if prefix is None else prefix)
+        return
+    texts = np.zeros(len(flat), dtype=found[0].dtype)
+    texts[~is_missing] = found[0]
+    whole = replace(part, value=texts.reshape(value.shape), labels=(*part.labels, *found[1]))
+    if is_missing.any():
+        whole = replace(whole, labels=(*whole.labels, ("missing", "masked")))
+        yield whole
+        yield part.beside("mask", is_missing.reshape(value.shape))
+    else:
+        yield whole

@@ -6,6 +6,7 @@ values that differ would then be equal, or be compared without their bound.
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +21,60 @@ if TYPE_CHECKING:
     ArrayOf = Callable[[Any, str | None], NDArray[Any]]
 
 _MOST_DIMENSIONS = 64
+# Older versions of NumPy have arrays of 32 dimensions.
+_MOST_TOGETHER = 32
+_NUMBERS = frozenset({float, int, bool, complex})
+# What a value has that says more than its elements.
+_CARRY = ("unit", "units", "mask", "dims", "iloc", "coords", "colnames", "column_names")
 # Integers up to here are exact in float64.
 _LARGEST_EXACT = 1 << 53
 _ONE_BY_ONE = "compare its parts one by one, each by its name"
+
+
+def is_one_array(values: Sequence[Any]) -> bool:
+    """Whether all items, and items of items, are numbers, or all text, and their shapes agree.
+
+    A list of other things, quantities or None say, is more than one array has room for.
+    """
+    return _shape_and_kind(values, 0) is not None
+
+
+def _shape_and_kind(value: Any, depth: int) -> tuple[tuple[int, ...], str] | None:
+    """None if there is no one shape, or no one kind (text, number; '' for nothing at all)."""
+    if isinstance(value, (list, tuple)):
+        if depth >= _MOST_TOGETHER:
+            return None
+        kinds = set(map(type, value))
+        if kinds <= _NUMBERS:
+            return (len(value),), "number" if kinds else ""
+        if depth and hasattr(type(value), "_fields"):
+            return None
+        inner = {_shape_and_kind(one, depth + 1) for one in value}
+        found = inner.pop()
+        return None if inner or found is None else ((len(value), *found[0]), found[1])
+    if isinstance(value, (str, bytes)):
+        return (), "text" if isinstance(value, str) else "bytes"
+    if isinstance(value, Enum):
+        return None
+    if isinstance(value, (int, float, complex)):
+        return (), "number"
+    is_plain = type(value) is np.ndarray or isinstance(value, np.generic)
+    if is_plain or (
+        hasattr(type(value), "__array__") and not any(hasattr(value, key) for key in _CARRY)
+    ):
+        return _of_array(value)
+    return None
+
+
+def _of_array(value: Any) -> tuple[tuple[int, ...], str] | None:
+    dtype = getattr(value, "dtype", None)
+    kind = getattr(dtype, "kind", "f")
+    if kind in "OV":
+        return None
+    if kind in "mM":
+        return tuple(value.shape), str(dtype)
+    word = {"U": "text", "S": "bytes"}.get(kind, "number")
+    return tuple(getattr(value, "shape", ())), word
 
 
 class _Found:

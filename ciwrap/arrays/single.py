@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,13 +35,14 @@ class OneArray:
 
     array: a NumPy array, or values that NumPy has no type for, or that lie on a device. unit: as
     text; None without one. dims: names of the dimensions, () without any. left_out: whether the
-    value has further attributes, which are not compared.
+    value has further attributes, which are not compared. labels: what else belongs to its identity.
     """
 
     array: NDArray[Any] | Values
     unit: str | None = None
     dims: tuple[str | None, ...] = ()
     left_out: bool = False
+    labels: tuple[tuple[str, str], ...] = ()
 
 
 def one_array(value: Any, name: str | None = None) -> OneArray:
@@ -52,14 +53,14 @@ def one_array(value: Any, name: str | None = None) -> OneArray:
     of `take_over`.
     """
     if type(value) in _QUICK:
-        return OneArray(_checked(take_over(value, name), value, name))
+        return _made(take_over(value, name), value, name)
     if isinstance(value, (str, bytes, os.PathLike)):
         raise UsageError(
             f"{name!r} is text or a path" if name else "it is text or a path",
             remedy="check files one by one or by their folder; numpy.array(...) for text",
         )
     if isinstance(value, (list, tuple)):
-        return OneArray(_checked(array_of_list(value, name, _plain_part), value, name))
+        return _made(array_of_list(value, name, _plain_part), value, name)
     if isinstance(value, (Mapping, set, frozenset)) or _has_several(value):
         raise _undefined(value, name)
     _refuse_missing(value, name)
@@ -75,7 +76,7 @@ def one_array(value: Any, name: str | None = None) -> OneArray:
         numbers = _without_subclass(numbers, name, is_known=_has_unit(value))
     elif numbers is not value:
         inner = one_array(numbers, name)
-        return OneArray(inner.array, unit, inner.dims or dims, left_out=bool(attributes))
+        return replace(inner, unit=unit, dims=inner.dims or dims, left_out=bool(attributes))
     try:
         taken = take_over(numbers, name)
     except CiwrapError:
@@ -88,7 +89,22 @@ def one_array(value: Any, name: str | None = None) -> OneArray:
         _refuse_missing(taken, name)  # what an `__array__` gave
         taken = _without_subclass(taken, name, is_known=False)
     left_out = any(key != "units" for key in attributes)
-    return OneArray(_checked(taken, value, name), unit, dims, left_out)
+    return replace(_made(taken, value, name), unit=unit, dims=dims, left_out=left_out)
+
+
+def _made(taken: NDArray[Any] | Values, value: Any, name: str | None) -> OneArray:
+    """What was taken over, checked; dates and durations as text, which no bound is meant for."""
+    if isinstance(taken, np.ndarray) and taken.dtype.kind in "mM":
+        return OneArray(_time_text(taken), labels=(("type", str(taken.dtype)),))
+    return OneArray(_checked(taken, value, name))
+
+
+def _time_text(times: NDArray[Any]) -> NDArray[Any]:
+    """In ASCII: as ISO 8601 to the unit of the dtype, durations as their number of units."""
+    if times.dtype.kind == "M":
+        return np.datetime_as_string(times).astype("S")
+    numbers = times.astype(np.int64).astype("S21")
+    return np.where(np.isnat(times), np.bytes_(b"NaT"), numbers)
 
 
 _UNIT_KEYS = ("unit", "units")

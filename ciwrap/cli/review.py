@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
@@ -18,7 +19,19 @@ if TYPE_CHECKING:
     from ciwrap.review.project import Project
 
 _MOST_COMMANDS = 10
-_CHOICES = "[a]ccept, [r]eject, [s]kip, [A]ccept all, [R]eject all, [q]uit"
+_CHOICES = (
+    "[a]ccept, [r]eject, [s]kip, [A]ccept all, [R]eject all, [d]etails, [b]ack, [?] help, [q]uit"
+)
+_ACCEPTED, _REJECTED, _LEFT = "accepted", "rejected", "left for later"
+_DECIDED = (_ACCEPTED, _REJECTED)
+_HELP = """\
+  a  make the new numbers the golden; a replacement asks why
+  r  throw the new numbers away; the golden stays
+  s  decide later (Enter alone does so, too)
+  A, R  the same for this one and all that follow
+  d  what the failed test said: elements, indices, sizes
+  b  back to the one before that was left for later
+  q  end; what is not decided stays"""
 
 
 @click.command(name="review", short_help="Look at pending goldens; accept or reject each.")
@@ -94,28 +107,72 @@ class _Interview:
         self._project = project
         self._reason: str | None = None
         self._for_all: str | None = None
-        self._counts = {"accepted": 0, "rejected": 0, "left for later": 0}
 
     def ask_about_all(
         self, looked: list[PendingChange | CiwrapError], goldens: list[PendingGolden]
     ) -> None:
-        for number, (one, golden) in enumerate(zip(looked, goldens, strict=True), 1):
-            self._print(f"\n--- {number} of {len(goldens)} ---")
-            if isinstance(one, CiwrapError):
-                self._print(f"error: {one}")
-            else:
-                self._show(one)
-            answer = self._for_all or self._ask(can_accept=not isinstance(one, CiwrapError))
+        became: list[str | None] = [None] * len(goldens)
+        at = 0
+        while at < len(goldens):
+            if became[at] in _DECIDED:
+                at += 1
+                continue
+            answer = self._ask_about(at, looked[at], goldens)
             if answer == "q":
-                self._counts["left for later"] += len(goldens) - number + 1
                 break
+            if answer == "b":
+                at = self._before(became, at)
+                continue
             try:
-                self._counts[self._carry_out(answer, one, golden)] += 1
+                became[at] = self._carry_out(answer, looked[at], goldens[at])
             except CiwrapError as error:
                 self._print(f"error: {error}")
-                self._counts["left for later"] += 1
-        said = ", ".join(f"{count} {words}" for words, count in self._counts.items() if count)
+                became[at] = _LEFT
+            at += 1
+        counts = Counter(one or _LEFT for one in became)
+        said = ", ".join(
+            f"{counts[words]} {words}" for words in (*_DECIDED, _LEFT) if counts[words]
+        )
         self._print(f"\n{said}")
+
+    def _ask_about(
+        self, at: int, one: PendingChange | CiwrapError, goldens: list[PendingGolden]
+    ) -> str:
+        """What to do with one of them: a, r, s, b or q."""
+        self._print(f"\n--- {at + 1} of {len(goldens)} ---")
+        if isinstance(one, CiwrapError):
+            self._print(f"error: {one}")
+        else:
+            self._show(one)
+        while not self._for_all:
+            answer = self._ask(can_accept=not isinstance(one, CiwrapError))
+            if answer == "d":
+                self._show_details(goldens[at])
+            elif answer == "?":
+                self._print(_HELP)
+            else:
+                return answer
+        return self._for_all
+
+    def _before(self, became: list[str | None], at: int) -> int:
+        """The place of the last one before that was left for later; the same if there is none."""
+        for earlier in range(at - 1, -1, -1):
+            if became[earlier] == _LEFT:
+                return earlier
+        self._print("none before this one was left for later")
+        return at
+
+    def _show_details(self, golden: PendingGolden) -> None:
+        """The message of the check that failed, as its test printed it."""
+        from ciwrap.report.failure import failure_lines
+        from ciwrap.review.pending_change import recorded_result
+
+        check = recorded_result(self._project, golden)
+        if check is None:
+            self._print("no details: the run's own result is not there")
+            return
+        for line in failure_lines(golden.check, check, ()):
+            self._print(f"  {line}")
 
     def _print(self, text: str) -> None:
         self._session.console.print(text)
@@ -141,7 +198,7 @@ class _Interview:
             if answer in ("A", "R"):
                 self._for_all = answer.lower()
             answer = answer.lower()[:1]
-            if answer in ("r", "s", "q") or (answer == "a" and can_accept):
+            if answer in ("r", "s", "q", "d", "b", "?") or (answer == "a" and can_accept):
                 return answer
             self._for_all = None
             self._print("please answer with one of these letters")
@@ -156,11 +213,11 @@ class _Interview:
         if answer == "a" and not isinstance(looked, CiwrapError):
             accept(self._project, looked, self._reason_for(looked))
             self._print(f"accepted: {looked.change.path}")
-            return "accepted"
+            return _ACCEPTED
         if answer == "r":
             reject(self._project, golden, None)
-            return "rejected"
-        return "left for later"
+            return _REJECTED
+        return _LEFT
 
     def _reason_for(self, looked: PendingChange) -> str | None:
         """Asked for each replacement; the one before is offered again."""

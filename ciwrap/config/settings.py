@@ -60,7 +60,7 @@ class VariableRule:
         return any(name == self.pattern or name.startswith(f"{self.pattern}.") for name in names)
 
 
-_EXACT = SettingsLayer.of({"atol": 0.0, "rtol": 0.0, "combine": "sum"})
+EXACT = SettingsLayer.of({"atol": 0.0, "rtol": 0.0, "combine": "sum"})
 
 
 def _names_of(variable: VariableId) -> Iterator[str]:
@@ -230,7 +230,7 @@ class Check:
         own = [rule for rule in self.value_rules if rule.is_of(variable)]
         layers = [*self.layers, *(rule.settings for rule in (*own, *rules))]
         if self.exact_names and any(name in self.exact_names for name in _names_of(variable)):
-            layers.append(_EXACT)
+            layers.append(EXACT)
         settings = VariableSettings.of(
             *layers,
             strict_dtype=self.strict.dtype,

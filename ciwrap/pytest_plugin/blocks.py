@@ -23,8 +23,12 @@ class Blocks:
         self.all: AllChecks | None = None
         self.expected: ExpectedMismatch | None = None
 
+    @property
+    def is_free(self) -> bool:
+        return self.all is None and self.expected is None
+
     def refuse_another(self) -> None:
-        if self.all is not None or self.expected is not None:
+        if not self.is_free:
             raise self.refused("ciwrap.all() and ciwrap.expect_mismatch() cannot be nested")
 
     def refused(self, text: str) -> UsageError:

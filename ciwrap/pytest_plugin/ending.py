@@ -17,7 +17,13 @@ from ciwrap.pytest_plugin.judge import EXPECTED, NEW, WRITTEN
 from ciwrap.pytest_plugin.options import unused_mode
 from ciwrap.pytest_plugin.results import FAILED, LATE
 from ciwrap.pytest_plugin.tested_project import TestedProject, find_project
-from ciwrap.pytest_plugin.unused import binary_of, delete_unused, find_unused, note_unused
+from ciwrap.pytest_plugin.unused import (
+    binary_of,
+    delete_unused,
+    find_unused,
+    moved_goldens,
+    note_unused,
+)
 from ciwrap.report.document import SCHEMA_VERSION, from_document, to_document, write_document
 from ciwrap.report.text import plural, safe_text
 from ciwrap.report.wording import left_out_words
@@ -52,6 +58,7 @@ class Ending:
     pending_count: int = 0
     unused: list[str] = field(default_factory=list)
     unused_word: str = "unused"
+    moved: list[str] = field(default_factory=list)
     unused_mode: str = ""
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -78,6 +85,10 @@ class Ending:
             reporter.write_line(f"  {self.unused_word}: {safe_text(one)}")
         if len(self.unused) > _MOST_NAMES:
             reporter.write_line(f"  ... and {len(self.unused) - _MOST_NAMES} more")
+        for one in self.moved[:_MOST_NAMES]:
+            reporter.write_line(f"  {safe_text(one)}", yellow=True)
+        if len(self.moved) > _MOST_NAMES:
+            reporter.write_line(f"  ... and {len(self.moved) - _MOST_NAMES} more of these")
         if self.unused and self.unused_word == "unused":
             reporter.write_line("  to delete what no test uses: ciwrap prune")
             if self.unused_mode == "warn":
@@ -158,6 +169,11 @@ def _judge_unused(
     ending.unused_mode = mode
     unused = find_unused(project, results, collected, session.config)
     ending.unused = [project.shown(binary_of(project, place)) for place in unused]
+    ending.moved = [
+        f"{check} has the same numbers as the unused {project.shown(binary_of(project, place))}:"
+        " moved?"
+        for check, place in moved_goldens(project, unused, results)
+    ]
     if mode == "delete":
         delete_unused(project, unused)
         ending.unused_word = "unused and deleted"
@@ -210,6 +226,7 @@ def _run_result(
         Message(MessageLevel.WARNING, f"no test uses the golden {path}", file=path)
         for path in ending.unused
     ]
+    messages += [Message(MessageLevel.NOTE, text) for text in ending.moved]
     document = {
         "schema_version": SCHEMA_VERSION,
         "kind": "pytest",

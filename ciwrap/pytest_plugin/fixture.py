@@ -18,6 +18,7 @@ from ciwrap.model.forms import DUPLICATES, read_arguments
 from ciwrap.pytest_plugin.blocks import AllChecks, Blocks, ExpectedMismatch
 from ciwrap.pytest_plugin.inputs import catalog_of, rules_of
 from ciwrap.pytest_plugin.judge import Judge
+from ciwrap.pytest_plugin.options import makes_all
 from ciwrap.pytest_plugin.records import Records
 from ciwrap.pytest_plugin.repeat import Repeats
 from ciwrap.pytest_plugin.results import LATE, RECORDER
@@ -74,6 +75,7 @@ class CiwrapFixture:
         self._unmet = Unmet()
         self._lock = threading.Lock()
         self._blocks = Blocks(self._unmet)
+        self._makes_all = makes_all(item.config)
         self._layers: list[SettingsLayer] = []
         self._rules: list[VariableRule] = []
         self._ignore: list[str] = []
@@ -141,7 +143,8 @@ class CiwrapFixture:
         try:
             result, problem = self._check(value, name, settings, bounds, ignore, of_check, files)
             if problem is not None:
-                self._fail(UnmetCheck(title, problem, self._caller(), result))
+                kept = self._makes_all and self.repeats is None and self._blocks.is_free
+                self._fail(UnmetCheck(title, problem, self._caller(), result, kept))
             return result
         except GoldenMismatch:
             raise
@@ -180,13 +183,14 @@ class CiwrapFixture:
         self._claim(name)
         self.check_count += 1
         test = self._judge.project.test_place(self._item, name)
+        rules = rules_of(bounds, "check()")
         check = Check(
             test.check,
             self._judge.project.root,
             (),
             ignore=(*self._ignore, *_texts(ignore)),
             layers=(*self._layers, layer),
-            rules=(*self._rules, *rules_of(bounds, "check()")),
+            rules=(*self._rules, *rules),
             **{**self._of_check, **_of_check(of_check, "check()")},
         )
 
@@ -202,6 +206,8 @@ class CiwrapFixture:
         )
         expected = self._blocks.expected
         with catalog:
+            catalog.refuse_misspelt(rules)
+            check = catalog.kept_exact(check)
             if self.repeats is not None:
                 result, problem = self.repeats.compare(check, catalog, self._item.nodeid)
                 self._records.add_repeat(catalog.noted(result))
@@ -239,6 +245,9 @@ class CiwrapFixture:
         blocks = self._blocks
         if blocks.all is not None:
             blocks.all.add(check)
+            return
+        if check.is_kept:
+            self._unmet.add(check)
             return
         if blocks.expected is None or not blocks.expected.is_for(check.result):
             self._unmet.add(check)
@@ -281,6 +290,9 @@ class CiwrapFixture:
                 self._unmet.tell_all()
             else:
                 self._unmet.tell(error)
+            beside = self._unmet.take_beside()
+            if beside is not None:
+                report.sections.append(("ciwrap: checks that failed, too", beside))
         if report.when == "teardown":
             left = self._unmet.end_test()
             self._item.config.stash[LATE] += [f"{self._item.nodeid}, {one}" for one in left]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from ciwrap.arrays.containers import parts_of
 from ciwrap.arrays.single import OneArray
 from ciwrap.catalog.catalog import Catalog
 from ciwrap.config import VariableRule
+from ciwrap.config.settings import EXACT, name_matches
 from ciwrap.errors import CiwrapError, DuplicateVariableError, UsageError
 from ciwrap.model import ErrorBound, SettingsLayer
 from ciwrap.readers.layout import find_in, name_fault
@@ -22,7 +24,10 @@ if TYPE_CHECKING:
 
     from ciwrap.arrays.containers import Part
     from ciwrap.catalog.rows import Arrangement
+    from ciwrap.config import Check
     from ciwrap.model import CheckResult
+
+_MOST_NAMES = 8
 
 
 def rules_of(bounds: Mapping[str, Any] | None, where: str) -> tuple[VariableRule, ...]:
@@ -42,14 +47,38 @@ def rules_of(bounds: Mapping[str, Any] | None, where: str) -> tuple[VariableRule
 
 class ValueCatalog(Catalog):
     """The variables of what was handed over. says_more: whether that has attributes besides, which
-    are not compared.
+    are not compared. exact: names of those that no general bound is meant for.
     """
 
     says_more = False
+    exact: tuple[str, ...] = ()
+
+    def kept_exact(self, check: Check) -> Check:
+        """The check, for which an index and what else is of that kind has no bound but one that a
+        rule of the check gives it.
+        """
+        rules = (VariableRule(name, EXACT) for name in self.exact)
+        return replace(check, value_rules=(*check.value_rules, *rules))
+
+    def refuse_misspelt(self, rules: Sequence[VariableRule]) -> None:
+        """Raises UsageError for a rule whose name, without wild cards, is that of no variable."""
+        for rule in rules:
+            if rule.is_exact and not any(name_matches(rule.pattern, one) for one in self.entries):
+                names = sorted({one.name for one in self.entries})
+                near = get_close_matches(rule.pattern, names, 1)
+                known = f"did you mean {near[0]!r}?" if near else f"there is {_listed(names)}"
+                raise UsageError(
+                    f"bounds names {rule.pattern!r}, and no variable is called so", remedy=known
+                )
 
     def noted(self, result: CheckResult) -> CheckResult:
         """The result, with what was not compared said in it."""
         return replace(result, attributes="none") if self.says_more else result
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(map(repr, names[:_MOST_NAMES])) + more
 
 
 def catalog_of(
@@ -88,9 +117,11 @@ def catalog_of(
             "a string could be a path or a value",
             remedy="give a pathlib.Path for a file, or numpy.array(...) for text",
         )
-    arrays = _convert(list(parts_of(value, name)), is_ignored)
+    parts = list(parts_of(value, name))
+    arrays = _convert(parts, is_ignored)
     catalog = ValueCatalog(found_arrays(arrays), arrangement)
     catalog.says_more = any(isinstance(one, OneArray) and one.left_out for one in arrays.values())
+    catalog.exact = tuple(part.name for part in parts if part.is_exact)
     return catalog
 
 

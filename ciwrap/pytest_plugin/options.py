@@ -53,6 +53,11 @@ def add_options(parser: pytest.Parser) -> None:
         help="let --ciwrap-update and --ciwrap-unused=delete work in CI all the same",
     )
     group.addoption(
+        "--ciwrap-all",
+        action="store_true",
+        help="make all checks of each test before it fails, so that one run finds all that differ",
+    )
+    group.addoption(
         "--ciwrap-reason",
         metavar="TEXT",
         help="why; needed to replace goldens, and kept in their history",
@@ -79,6 +84,7 @@ def add_options(parser: pytest.Parser) -> None:
         default=list(DEFAULT_VARIANTS),
     )
     parser.addini("ciwrap_unused", "default of --ciwrap-unused")
+    parser.addini("ciwrap_all", "default of --ciwrap-all", type="bool", default=False)
 
 
 def refuse_nonsense(config: pytest.Config) -> None:
@@ -99,6 +105,11 @@ def refuse_nonsense(config: pytest.Config) -> None:
             f"{writes} is refused in CI, where nobody would see the files; take the pending goldens"
             " that the run leaves (`ciwrap accept --from`), or add --ciwrap-update-in-ci"
         )
+
+
+def makes_all(config: pytest.Config) -> bool:
+    """Whether a test goes on after a check that fails, and fails at its end."""
+    return bool(config.option.ciwrap_all or config.getini("ciwrap_all"))
 
 
 def unused_mode(config: pytest.Config) -> str:

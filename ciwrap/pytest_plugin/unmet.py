@@ -30,13 +30,15 @@ _IS_MEANT = ", or say that the mismatch is meant: with ciwrap.expect_mismatch():
 @dataclass(frozen=True, slots=True)
 class UnmetCheck:
     """A check that failed. title: its name. text: the message of its exception. where: file and
-    line of the call. result: None if nothing was compared.
+    line of the call. result: None if nothing was compared. is_kept: whether it raised nothing, so
+    that the checks after it were made.
     """
 
     title: str
     text: str
     where: str | None = None
     result: CheckResult | None = None
+    is_kept: bool = False
 
 
 class Unmet:
@@ -47,6 +49,7 @@ class Unmet:
         self._checks: list[UnmetCheck] = []
         self._running: list[str] = []
         self._has_ended = False
+        self._beside: list[UnmetCheck] = []
 
     def begin(self, title: str) -> bool:
         """A check begins; False if the test has ended already."""
@@ -80,9 +83,17 @@ class Unmet:
             if told is not None:
                 self._checks.remove(told)
 
-    def tell_all(self) -> None:
+    def tell_all(self, error: BaseException | None = None) -> None:
+        """The test fails with this error, or in its setup: what else failed is told beside it."""
         with self._lock:
+            self._beside += [one for one in self._checks if one.text != str(error)]
             self._checks.clear()
+
+    def take_beside(self) -> str | None:
+        """The text of all checks that failed beside what their test failed with."""
+        with self._lock:
+            found, self._beside = self._beside, []
+        return str(joined(found)) if found else None
 
     def raise_untold(self, item: pytest.Item, error: BaseException | None, when: str) -> None:
         """Raises GoldenMismatch for the checks that nobody told of, unless the test fails anyway.
@@ -94,7 +105,7 @@ class Unmet:
         if error is None and noted:
             error = noted[0].value
         if error is not None and _fails_the_test(item, error):
-            self.tell_all()
+            self.tell_all(error)
             return
         with self._lock:
             found, self._checks = self._checks, []
@@ -124,7 +135,7 @@ def joined(checks: Sequence[UnmetCheck], *, went_on: bool = False) -> GoldenMism
     if len(checks) > _MOST_IN_FULL:
         names = ", ".join(safe_name(one.title) for one in checks[_MOST_IN_FULL:])
         lines.append(f"  ... and {len(checks) - _MOST_IN_FULL} more: {names}")
-    if went_on:
+    if went_on and not all(one.is_kept for one in checks):
         hint = _WENT_ON.format("it" if len(checks) == 1 else "them")
         lines.append(hint + (_IS_MEANT if any(one.result for one in checks) else ""))
     return GoldenMismatch("\n".join(lines), checks[0].result)

@@ -10,8 +10,11 @@ from ciwrap.golden.golden_file import root_of
 from ciwrap.golden.listing import delete_goldens, stored_places
 from ciwrap.golden.places import Place, TestPlace
 from ciwrap.golden.unused import UnusedGolden, read_unused, write_unused
+from ciwrap.pytest_plugin.judge import NEW
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pytest
 
     from ciwrap.pytest_plugin.collected import Collected
@@ -54,6 +57,8 @@ def find_unused(
         test = TestPlace.of(place) if place.folder else None
         if test is None or place.for_variant(None) in used or test.module in partial:
             continue
+        if _is_doctest(test) and not config.getoption("doctestmodules", False):
+            continue
         if test.module in tests:
             ids = tests[test.module].get((test.test, test.param), [])
             if all(results.has_passed(one) for one in ids):
@@ -61,6 +66,37 @@ def find_unused(
         elif _is_gone(project.root / test.module, config):
             unused.append(place)
     return unused
+
+
+def _is_doctest(test: TestPlace) -> bool:
+    """Whether this is the check of a docstring, which pytest calls by its module: `test_a.area`.
+
+    The file's other tests do not tell whether it is there.
+    """
+    return "." in test.test
+
+
+def moved_goldens(
+    project: TestedProject, unused: Iterable[Place], results: Results
+) -> list[tuple[str, Place]]:
+    """New checks, each with the one unused golden that has the same numbers: perhaps its old one.
+
+    Goldens of one root hold the same variables, compared by the same bounds.
+    """
+    olds: dict[str, list[Place]] = {}
+    for place in unused:
+        root = _root(project, place)
+        if root is not None:
+            olds.setdefault(root, []).append(place)
+    found = []
+    for record in results.records() if olds else ():
+        if record["outcome"] != NEW or not record["pending"]:
+            continue
+        place = Place(*record["place"])
+        root = root_of(project.pending.store(place).path(place.name))
+        if root is not None and len(olds.get(root, ())) == 1:
+            found.append((record["check"], olds[root][0]))
+    return found
 
 
 def _is_gone(file: Path, config: pytest.Config) -> bool:

@@ -101,4 +101,5 @@ class ArraySource(Source):
 
 def labels_in(found: OneArray) -> Labels:
     """The labels of an array in memory, as a file's variable would have them."""
-    return labels_of(found.dims, {} if found.unit is None else {"units": found.unit})
+    units = {} if found.unit is None else {"units": found.unit}
+    return labels_of(found.dims, {**dict(found.labels), **units})

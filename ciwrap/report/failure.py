@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections import Counter
+from decimal import ROUND_CEILING, Decimal
 from typing import TYPE_CHECKING
 
-from ciwrap.model import Evidence, Verdict
+from ciwrap.model import Evidence, Verdict, number_text
 from ciwrap.report.text import (
     index_text,
     percent_text,
@@ -140,6 +142,7 @@ def variable_lines(
     ]
     lines += [f"    {line}" for line in details[1:]]
     lines += _mean_lines(variable)
+    lines += _bound_lines(variable)
     if variable.differing_count is None and variable.evidence in _NO_DATA:
         lines.append(f"    {_NO_DATA[variable.evidence]}")
     return lines
@@ -175,3 +178,27 @@ def _mean_lines(variable: VariableResult) -> list[str]:
     if variable.mean_rel_difference is not None:
         line += f", mean relative {short_number(variable.mean_rel_difference)}"
     return [line]
+
+
+def _bound_lines(variable: VariableResult) -> list[str]:
+    """Which bound would have passed; none where no bound would, or nobody knows."""
+    largest, bound = variable.max_abs_difference, variable.bound
+    unbounded = (
+        variable.nan_mismatch_count,
+        variable.inf_mismatch_count,
+        variable.missing_mismatch_count,
+    )
+    if variable.verdict is not Verdict.DIFFER or not largest or bound is None or any(unbounded):
+        return []
+    is_float = (variable.dtype or "")[1:].startswith(("f", "c", "bf"))
+    if bound.ulps or not is_float or not math.isfinite(largest):
+        return []
+    # A result does not say how its bound's parts were combined.
+    more = f" and rtol={number_text(bound.rtol)}, added up," if bound.rtol else " alone"
+    return [f"    atol={number_text(_two_digits_up(float(largest)))}{more} would have passed"]
+
+
+def _two_digits_up(value: float) -> float:
+    """A number of two digits above a positive one, which may be rounded itself."""
+    above = Decimal(math.nextafter(value, math.inf))
+    return float(above.quantize(Decimal((0, (1,), above.adjusted() - 1)), ROUND_CEILING))

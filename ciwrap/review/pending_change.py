@@ -53,7 +53,7 @@ def look_at(project: Project, golden: PendingGolden, variant: str | None = None)
     """
     place = golden.place
     stored = project.pending.store(place).read(place.name)
-    change = _change(stored, project.goldens.at(place), place, _recorded(project, golden))
+    change = _change(stored, project.goldens.at(place), place, recorded_result(project, golden))
     looked = PendingChange(golden, stored, place, golden.origin, change)
     _refuse_stale(looked, change)
     return looked if variant is None else _for_variant(project, looked, variant)
@@ -166,7 +166,7 @@ def _for_variant(project: Project, looked: PendingChange, variant: str) -> Pendi
     return replace(looked, place=place, base=base, change=change)
 
 
-def _recorded(project: Project, golden: PendingGolden) -> CheckResult | None:
+def recorded_result(project: Project, golden: PendingGolden) -> CheckResult | None:
     """What the run found; None if its document is not there or is none."""
     try:
         run = from_document(project.pending.read_result(golden.place))

@@ -152,3 +152,80 @@ def test_a_marked_test_may_expect_a_mismatch_only(suite: Suite) -> None:
     result = suite.run()
     result.assert_outcomes(failed=1)
     assert "repeat=N has none" in result.stdout.str()
+
+
+SEVERAL = """
+    def test_three(ciwrap):
+        for number, name in enumerate("abc"):
+            ciwrap.check(np.arange(3.0) + PLUS * number, name)
+        assert True
+"""
+
+
+def test_one_run_makes_all_checks_of_a_test(suite: Suite) -> None:
+    suite.write(SEVERAL.replace("PLUS", "0"))
+    result = suite.run("--ciwrap-all")
+    result.assert_outcomes(failed=1)
+    assert summary(result) == "ciwrap: 3 new"
+    assert len(suite.waiting()) == 3
+    assert "3 checks failed:" in result.stdout.str()
+    assert "the test went on" not in result.stdout.str()
+    suite.cli("accept", "--pending")
+    suite.run("--ciwrap-all").assert_outcomes(passed=1)
+    suite.write(SEVERAL.replace("PLUS", "1"))
+    suite.run().assert_outcomes(failed=1)
+    assert len(suite.waiting()) == 1
+    (suite.root / "pytest.ini").write_text(
+        (suite.root / "pytest.ini").read_text() + "ciwrap_all = true\n"
+    )
+    result = suite.run()
+    assert summary(result) == "ciwrap: 1 matched, 2 differ"
+    assert sorted(suite.waiting()) == [f"tests/test_it.py::test_three::{name}" for name in "bc"]
+
+
+@pytest.mark.parametrize(
+    "end", ["raise ValueError('other')", "assert False", "pytest.skip('no')", "raise SystemExit"]
+)
+def test_no_failed_check_is_lost_whatever_the_test_ends_with(suite: Suite, end: str) -> None:
+    for body in ("ciwrap.check(1.0, 'a'); ciwrap.check(2.0, 'b')", "inner(ciwrap)"):
+        suite.write(f"""
+            def inner(ciwrap):
+                with ciwrap.all():
+                    ciwrap.check(1.0, 'a'); ciwrap.check(2.0, 'b')
+                    {end}
+            def test_it(ciwrap):
+                {body}
+                {end}
+        """)
+        result = suite.run("--ciwrap-all")
+        result.assert_outcomes(failed=1)
+        text = result.stdout.str()
+        assert "2 checks failed:" in text
+        assert text.count("a: there is no golden yet") == text.count("b: there is no golden yet")
+        assert sorted(suite.waiting()) == [
+            "tests/test_it.py::test_it::a",
+            "tests/test_it.py::test_it::b",
+        ]
+        assert summary(result) == "ciwrap: 2 new"
+
+
+def test_a_block_and_a_run_of_all_checks_tell_of_each_once(suite: Suite) -> None:
+    suite.write("""
+        def test_it(ciwrap):
+            ciwrap.check(1.0, 'a')
+            with ciwrap.all():
+                ciwrap.check(2.0, 'b')
+        @pytest.mark.xfail(strict=True)
+        def test_xfail(ciwrap): ciwrap.check(1.0)
+        def test_caught(ciwrap):
+            try: ciwrap.check(object())
+            except ValueError: pass
+            ciwrap.check(1.0)
+        def test_expected(ciwrap):
+            with ciwrap.expect_mismatch(): ciwrap.check(1.0)
+    """)
+    result = suite.run("--ciwrap-all")
+    result.assert_outcomes(failed=3, xfailed=1)
+    text = result.stdout.str()
+    assert "ciwrap: checks that failed, too" in text
+    assert text.count("E       ciwrap.GoldenMismatch: b: there is no golden") == 1

@@ -111,17 +111,12 @@ REFUSED = [
     ("ciwrap.check('out.npy')", "a string could be a path or a value"),
     ("ciwrap.check(b'abc')", "a string could be a path or a value"),
     ("ciwrap.check({})", "an empty mapping"),
-    ("ciwrap.check({'a': {}})", "empty mapping"),
-    ("ciwrap.check({'a': 'text'})", "is text or a path"),
     ("ciwrap.check({1: 1, '1': 2})", "comes from two keys"),
     ("ciwrap.check({'a/b': 1, 'a': {'b': 2}})", "comes from two keys"),
     ("ciwrap.check({'': 1})", "a key is empty"),
     ("ciwrap.check({'a\\x1b[2J': 1})", "a key holds a control character"),
     ("ciwrap.check(None)", "a value of type NoneType"),
-    ("ciwrap.check([[1], [1, 2]])", "is no array"),
     ("ciwrap.check(object())", "a value of type object"),
-    ("ciwrap.check(np.ma.masked_array([1.0], [True]))", "has masked or missing elements"),
-    ("ciwrap.check(np.array(['2026'], dtype='M8[Y]'))", "no defined comparison"),
     ("ciwrap.check(1.0, atol=-1)", "must be finite and not negative"),
     ("ciwrap.check(1.0, atol=float('nan'))", "must be finite and not negative"),
     ("ciwrap.check(1.0, atol=1e-6, ulps=2)", "ulps excludes atol and rtol"),
@@ -130,6 +125,11 @@ REFUSED = [
     ("ciwrap.check(1.0, name='')", "the name of a check is empty"),
     ("ciwrap.check(1.0, name='a\\nb')", "holds a control character"),
     ("ciwrap.check(1.0, bounds={'a': {'atoll': 1}})", "knows no 'atoll'"),
+    (
+        "ciwrap.check({'pressure': 1.0}, atol=1.0, bounds={'presure': 1e-12})",
+        "bounds names 'presure', and no variable is called so; did you mean 'pressure'?",
+    ),
+    ("ciwrap.check(1.0, bounds={'b': 1e-6})", "no variable is called so; there is 'array'"),
     ("ciwrap.check(1.0, layout='{name}')", "are for files and folders"),
     ("ciwrap.check(1.0, exclud=['a'])", "did you mean 'exclude'"),
     ("ciwrap.check(1.0, atoll=1)", "check() knows no 'atoll'"),
@@ -267,12 +267,12 @@ def test_what_is_ignored_need_not_be_an_array(suite: Suite) -> None:
     """Results of solvers have a message beside their numbers."""
     text = """
         from ciwrap.errors import CiwrapError
-        RESULT = {"x": np.arange(3.0), "message": "ok", "jac": object(), "log": {"level": None}}
+        RESULT = {"x": np.arange(3.0), "message": "ok", "jac": object(), "log": {"level": {1, 2}}}
         IGNORE = ["message", "j*", "log/*"]
         def test_a(ciwrap): ciwrap.check(RESULT, ignore=IGNORE)
         @pytest.mark.ciwrap(ignore=IGNORE)
         def test_b(ciwrap): ciwrap.check(RESULT)
-        def test_c(ciwrap): ciwrap.check(RESULT, ignore=["jac", "log/level"])
+        def test_c(ciwrap): ciwrap.check(RESULT, ignore=["message"])
     """
     suite.write(text)
     for arguments, says in (
@@ -282,7 +282,7 @@ def test_what_is_ignored_need_not_be_an_array(suite: Suite) -> None:
         result = suite.run(*arguments)
         result.assert_outcomes(passed=2, failed=1)
         assert summary(result) == says
-        assert "leave it out: ignore=['message']" in result.stdout.str()
+        assert "leave it out: ignore=['jac']" in result.stdout.str()
     document = suite.document("-k", "not test_c")
     for check in document["checks"]:
         assert [one["name"] for one in check["variables"]] == ["x"]
@@ -304,11 +304,11 @@ def test_ignored_columns_and_an_ignored_index(suite: Suite) -> None:
         class Frame:
             iloc = None
             def __init__(self, **columns): self.data = columns
-            index = Column(np.array(["2020", "2021"], "M8[Y]"))
+            index = Column(np.zeros(2, "V3"))
             @property
             def columns(self): return list(self.data)
             def __getitem__(self, name): return Column(self.data[name])
-        FRAME = Frame(a=[1.0, 2.0], name=np.array(["p", "q"], object))
+        FRAME = Frame(a=[1.0, 2.0], name=np.zeros(2, "V3"))
         def test_a(ciwrap): ciwrap.check(FRAME, ignore=["name", "index"])
         def test_b(ciwrap): ciwrap.check(FRAME, ignore="name")
     """)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ciwrap.api import compare_arrays
 from ciwrap.model import (
     CheckResult,
     ChunkRange,
@@ -21,7 +25,6 @@ from ciwrap.model import (
 from ciwrap.report.failure import MOST_LINES, failure_lines
 
 if TYPE_CHECKING:
-    import pytest
     from plugin.conftest import Suite
 
 
@@ -110,7 +113,7 @@ elements = st.builds(
 
 @st.composite
 def variables(draw: st.DrawFn) -> VariableResult:
-    verdict = draw(st.sampled_from(Verdict))
+    verdict = draw(st.sampled_from([one for one in Verdict if not one.is_statistical]))
     known = draw(st.booleans())
     differing = 0 if verdict is Verdict.MATCH else (3 if known else None)
     return VariableResult(
@@ -152,3 +155,35 @@ def test_never_more_than_20_lines(
     assert 1 <= len(lines) <= MOST_LINES
     assert all(line.isprintable() and len(line) <= 400 for line in lines)
     assert lines[len(lines) - len(tail) :] == tail
+
+
+@pytest.mark.parametrize(
+    ("golden", "new", "bound"),
+    [
+        ([2.4e-16, 1.0], [7e-17, 1.0], {"rtol": 1e-6}),
+        ([1.0, 2.0], [1.0, 2.1], {}),
+        ([1e300, -1e300], [1e300, 1e300], {"atol": 1.0}),
+        ([1.0], [1.0 + 2**-52], {}),
+    ],
+)
+def test_the_bound_that_would_have_passed_does(
+    suite: Suite, golden: list[float], new: list[float], bound: dict[str, float]
+) -> None:
+    suite.write(f"def test_it(ciwrap): ciwrap.check({golden}, **{bound})")
+    suite.run("--ciwrap-update=new")
+    suite.write(f"def test_it(ciwrap): ciwrap.check({new}, **{bound})")
+    (line,) = [one for one in suite.run().outlines if one.endswith(" would have passed")]
+    told = dict(re.findall(r"(atol|rtol)=([^ ,]+)", line))
+    wide = {key: float(number) for key, number in told.items()}
+    assert compare_arrays(np.array(golden), np.array(new), **wide).verdict == "match"
+    narrow = {**wide, "atol": wide["atol"] * 0.9}
+    assert compare_arrays(np.array(golden), np.array(new), **narrow).verdict == "differ"
+
+
+def test_no_bound_is_named_where_none_would_pass(suite: Suite) -> None:
+    suite.write("def test_it(ciwrap): ciwrap.check([1.0, 2.0], atol=1e-6)")
+    suite.run("--ciwrap-update=new")
+    suite.write("def test_it(ciwrap): ciwrap.check([1.5, float('nan')], atol=1e-6)")
+    result = suite.run()
+    result.assert_outcomes(failed=1)
+    assert "would have passed" not in result.stdout.str()

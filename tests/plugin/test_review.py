@@ -179,6 +179,27 @@ def test_review_at_a_terminal(changed: Suite) -> None:
     changed.run().assert_outcomes(passed=1, failed=1)
 
 
+def test_review_goes_back_shows_details_and_helps(changed: Suite) -> None:
+    said = interview(
+        changed,
+        [("[q]uit:", answer) for answer in ("b", "?", "s", "d", "b", "r", "q")],
+    )
+    assert "none before this one was left for later" in said
+    assert "decide later" in said
+    details = said.partition("--- 2 of 2 ---")[2].partition("---")[0]
+    assert "|difference| 0.5" in details
+    assert "alone would have passed" in details
+    assert [line for line in said.splitlines() if line.startswith("--- ")] == [
+        "--- 1 of 2 ---",
+        "--- 1 of 2 ---",
+        "--- 2 of 2 ---",
+        "--- 1 of 2 ---",
+        "--- 2 of 2 ---",
+    ]
+    assert "1 rejected, 1 left for later" in said
+    assert list(changed.waiting()) == ["tests/test_it.py::test_b"]
+
+
 @pytest.mark.parametrize("answer", ["a", "r"])
 def test_review_decides_nothing_that_it_has_not_shown(changed: Suite, answer: str) -> None:
     """While somebody looks at the numbers, another test run leaves newer ones."""

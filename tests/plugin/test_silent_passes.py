@@ -43,8 +43,7 @@ def test_an_element_within_a_large_array(suite: Suite, evidence: str) -> None:
     """.replace("EVIDENCE", evidence)
     result = changed(suite, text.replace("FACTOR", "1"), text.replace("FACTOR", "1.00001"))
     result.assert_outcomes(failed=1)
-    assert "in elements [51" in result.stdout.str()
-    assert "is not known" in result.stdout.str()
+    assert "element [5123456] moved by" in result.stdout.str()
     assert sum(len(data) for data in suite.files("golden").values()) < 6e6
 
 

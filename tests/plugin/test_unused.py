@@ -178,3 +178,55 @@ def test_the_strict_mode_is_offered(two: Suite) -> None:
     (two.root / "pytest.ini").unlink()
     (two.root / "tests").rename(two.root / "other")
     assert "ciwrap_unused" not in two.cli("init").stdout
+
+
+DOC = """
+    def area():
+        '''
+        >>> getfixture("ciwrap").check(1.0).verdict.value
+        'match'
+        '''
+    def test_it(ciwrap): ciwrap.check(2.0)
+"""
+
+
+def test_the_golden_of_a_docstring_is_judged_only_where_docstrings_are_run(suite: Suite) -> None:
+    suite.write(DOC)
+    suite.run("--doctest-modules", "--ciwrap-update=new").assert_outcomes(passed=2)
+    for arguments, ret in (((), 0), (("--doctest-modules",), 0)):
+        result = suite.run("--ciwrap-unused=fail", *arguments)
+        assert (result.ret, "unused:" in result.stdout.str()) == (ret, False)
+    suite.cli("prune", "--yes")
+    assert len(suite.goldens()) == 2
+    suite.write("def test_it(ciwrap): ciwrap.check(2.0)")
+    assert suite.run("--ciwrap-unused=fail").ret == 0
+    result = suite.run("--ciwrap-unused=fail", "--doctest-modules")
+    assert (result.ret, summary(result)) == (1, "ciwrap: 1 matched, 1 unused")
+
+
+def test_a_renamed_test_is_known_by_its_numbers(suite: Suite) -> None:
+    text = """
+        def test_a(ciwrap): ciwrap.check([1.0, 2.0], atol=1e-6)
+        def test_b(ciwrap): ciwrap.check([1.0, 3.0], atol=1e-6)
+    """
+    suite.write(text)
+    suite.run("--ciwrap-update=new")
+    suite.write(text.replace("test_a", "test_renamed"))
+    says = (
+        "tests/test_it.py::test_renamed has the same numbers as the unused"
+        " golden/tests/test_it/test_a.golden: moved?"
+    )
+    assert f"  {says}" in suite.run().outlines
+    notes = [one for one in suite.document()["messages"] if one["level"] == "note"]
+    assert [one["text"] for one in notes] == [says]
+    # Other numbers, another bound, or two goldens that it could be: nothing is said.
+    for other in (
+        text.replace("test_a", "test_renamed").replace("2.0", "2.5"),
+        text.replace("test_a", "test_renamed").replace("1e-6", "1e-7"),
+    ):
+        suite.write(other)
+        assert "moved?" not in suite.run().stdout.str()
+    suite.write(text.replace("3.0", "2.0"))
+    suite.run("--ciwrap-update=failed", "--ciwrap-reason=equal ones")
+    suite.write("def test_c(ciwrap): ciwrap.check([1.0, 2.0], atol=1e-6)")
+    assert "moved?" not in suite.run().stdout.str()

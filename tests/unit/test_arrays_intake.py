@@ -5,6 +5,7 @@ Stand-ins have what the libraries' own types have; `test_arrays_libraries.py` ha
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -111,44 +112,23 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "beyond any float": (lambda: [10**400, 0.5], "an integer beyond 2^53"),
     "beyond 64 bits": (lambda: [2**64], "an integer beyond 64 bits"),
     "one beyond 64 bits": (lambda: 2**64, "an integer beyond 64 bits"),
-    "text and numbers": (lambda: [1, 2.5, "x"], "text beside other values"),
-    "text and bytes": (lambda: ["a", b"b"], "text beside other values"),
     "a zero at the end": (lambda: ["a\0"], "text that ends with a zero"),
     "bytes with a zero": (lambda: [b"a\0"], "text that ends with a zero"),
-    "ragged": (lambda: [[1], [1, 2]], "its parts have different lengths or shapes"),
-    "ragged arrays": (lambda: [np.ones(3), np.ones(5)], "different lengths or shapes"),
-    "nested without end": (lambda: nested(80), "nested deeper than an array can be"),
-    "None": (lambda: None, "a value of type NoneType has no defined comparison"),
-    "None in a list": (lambda: [1.0, None], "a value of type NoneType has no defined comparison"),
     "set": (lambda: {1.0, 2.0}, "a value of type set has no defined comparison"),
     "generator": (lambda: (one for one in X), "a value of type generator has no defined"),
     "a view": (lambda: {"a": 1.0}.values(), "dict_values of Python objects has no defined"),
-    "a mapping in a list": (lambda: [{"a": 1.0}], "a value of type dict has no defined"),
-    "objects": (lambda: np.array([object()]), "ndarray of Python objects has no defined"),
-    "dates": (lambda: np.array(["2020"], "M8[Y]"), "values of type datetime64[Y] have no defined"),
     "what cannot be an array": (lambda: Failing(ValueError("no room")), "is no array: no room"),
     "nor this": (lambda: Failing(TypeError("not me")), "is no array: not me"),
-    "masked": (lambda: masked(False, True, False), "has masked or missing elements"),
     "masked records": (lambda: RECORDS, "has masked or missing elements"),
     "masked inside": (lambda: ArrayLike(masked(True, True, True)), "has masked or missing"),
-    "masked in a list": (lambda: [masked(False, True, False)], "has masked or missing elements"),
     "a mask beside": (lambda: ArrayLike(mask=np.array([0, 1, 0], "?")), "has masked or missing"),
     "named masks": (lambda: ArrayLike(masks={"bad": X}), "has masked or missing elements"),
     "nulls": (lambda: ArrayLike(null_count=1), "has masked or missing elements"),
     "nulls, counted": (lambda: ArrayLike(null_count=lambda: 2), "has masked or missing elements"),
-    "units in a list": (lambda: [quantity("km"), quantity("m")], "a unit would be lost"),
-    "names in a list": (lambda: [ArrayLike(dims=("x",))], "names of its dimensions would be lost"),
     "a subclass that carries": (lambda: held("coarse"), "carries grid, which would be lost"),
     "hidden coordinates": (Cube, "coordinates that ciwrap cannot read"),
     "a row": (Row, "comes without units and masks"),
 }
-
-
-def nested(depth: int) -> Any:
-    found: Any = 1.0
-    for _ in range(depth):
-        found = [found]
-    return found
 
 
 def of_plugin(value: Any, name: str = "x") -> dict[str, tuple[str, tuple[int, ...], bytes]]:
@@ -181,6 +161,64 @@ def test_these_are_refused_everywhere(case: str) -> None:
         assert caught.value.remedy
         told.append((type(caught.value), caught.value.message.replace("'array'", "'x'")))
     assert len(set(told)) == 1
+
+
+APART: dict[str, tuple[Callable[[], Any], list[str]]] = {
+    "text and numbers": (lambda: [1, 2.5, "x"], ["0", "1", "2"]),
+    "text and bytes": (lambda: ["a", b"b"], ["0", "1"]),
+    "ragged": (lambda: [[1], [1, 2]], ["0", "1"]),
+    "ragged arrays": (lambda: [np.ones(3), np.ones(5)], ["0", "1"]),
+    "None in a list": (lambda: [1.0, None], ["0", "1"]),
+    "a mapping in a list": (lambda: [{"a": 1.0}], ["0/a"]),
+    "masked": (lambda: masked(False, True, False), ["x", "x.mask"]),
+    "masked in a list": (lambda: [masked(False, True, False)], ["0", "0.mask"]),
+    "units in a list": (lambda: [quantity("km"), quantity("m")], ["0", "1"]),
+    "names in a list": (lambda: [ArrayLike(dims=("x",))], ["0"]),
+    "ragged arrays as objects": (lambda: np.array([X, 1.0], dtype=object), ["0", "1"]),
+}
+
+
+@pytest.mark.parametrize("case", APART)
+def test_these_are_taken_apart_and_the_api_takes_one_array_at_a_time(case: str) -> None:
+    make, names = APART[case]
+    assert sorted(of_plugin(make())) == names
+    for call in (
+        lambda: make_golden({"x": make()}),
+        lambda: compare_arrays(X, make(), name="x"),
+        lambda: build_tree(make()),
+    ):
+        with pytest.raises(CiwrapError, match="is more than one array") as caught:
+            call()
+        assert caught.value.remedy == "give its arrays one by one"
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ([*range(1001), "x"], "more than 1000 are not taken apart"),
+        ([2**63, [1]], None),
+        (np.array([object()]), "type object has no defined comparison"),
+        ({"a": "b\0"}, "text that ends with a zero"),
+        ({"a": Path("x")}, "text or a path"),
+        ({"a": {1.0}}, "type set has no defined comparison"),
+        ({}, "an empty mapping holds nothing"),
+    ],
+)
+def test_where_taking_apart_ends(value: Any, says: str | None) -> None:
+    if says is None:
+        assert sorted(of_plugin(value)) == ["0", "1"]
+        return
+    with pytest.raises(CiwrapError) as caught:
+        catalog_of(value, "x")
+    assert says in str(caught.value)
+    assert caught.value.remedy or "holds nothing" in says
+
+
+def test_a_list_that_holds_itself() -> None:
+    value: list[Any] = [1.0]
+    value.append(value)
+    with pytest.raises(UsageError, match="nested deeper than 64 levels"):
+        catalog_of(value, "x")
 
 
 TAKEN: dict[str, tuple[Any, Any]] = {
