@@ -23,7 +23,13 @@ from ciwrap.compare.outcome import Outcome
 from ciwrap.compare.pairing import pair_up
 from ciwrap.compare.tally import GOLDEN, DetailKeeper, check_result
 from ciwrap.compare.work import Work
-from ciwrap.errors import AlignmentError, CiwrapError, NotComparableError, StillWrittenError
+from ciwrap.errors import (
+    AlignmentError,
+    CiwrapError,
+    NotComparableError,
+    StillWrittenError,
+    VariableIgnoredError,
+)
 from ciwrap.model import Message, MessageLevel, VariableId, Verdict
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.readers.layout import find_outputs
@@ -146,6 +152,7 @@ def check_catalog(
     outcome = Outcome(errors=list(catalog.errors), notes=list(catalog.notes))
     ours = GoldenVariables(golden)
     both = pair_up(outcome, rules, ours, catalog)
+    _refuse_newly_ignored(outcome, ours)
     progress.begin(
         f"checking {check.name}", sum(catalog.entries[one].info.byte_count for one in both)
     )
@@ -167,6 +174,23 @@ def check_catalog(
         backend=resources.backend_used,
         seconds=time.monotonic() - started,
     )
+
+
+def _refuse_newly_ignored(outcome: Outcome, ours: GoldenVariables) -> None:
+    """Makes what the golden holds and the configuration ignores not comparable.
+
+    No golden is made of a variable that is ignored. So the configuration has left it out since, and
+    whoever reviews goldens is to see that: accepting takes it out of the golden.
+    """
+    newly = set(outcome.left_out)
+    for identity in outcome.left_out:
+        error = VariableIgnoredError(
+            "the golden holds it, and the configuration ignores it",
+            remedy="accept the outputs anew if it is no longer to be checked",
+        )
+        outcome.results.append(not_comparable(begun(identity, ours.signature(identity), None), error))
+    outcome.ignored = [one for one in outcome.ignored if one not in newly]
+    outcome.left_out = []
 
 
 def _warnings(

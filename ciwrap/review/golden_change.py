@@ -179,7 +179,7 @@ class GoldenChange:
     """A golden that could be written, and what that changes. Nothing is written yet.
 
     check: what people call it. name: its name in its folder. path: of its binary. labels: of its
-    variables, where they have any.
+    variables, where they have any. ignored: what of the outputs is left out, as patterns.
     """
 
     check: str
@@ -192,6 +192,7 @@ class GoldenChange:
     byte_count: int
     old: OldGolden
     labels: Mapping[VariableId, Labels] = field(default_factory=dict)
+    ignored: tuple[str, ...] = ()
 
     @property
     def needs_writing(self) -> bool:
