@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from ciwrap.bisect.document import BisectDocument
+from ciwrap.changes.document import ChangesDocument
 from ciwrap.cli.snapshot_documents import (
     SnapshotDiffDocument,
     SnapshotDocument,
@@ -191,6 +192,7 @@ DOCUMENTS = (
     SnapshotDiffDocument,
     SnapshotRestoreDocument,
     SnapshotVerifyDocument,
+    ChangesDocument,
 )
 
 

@@ -42,6 +42,7 @@ COMMANDS = {
     "snapshot": ("ciwrap.cli.snapshot", "Keep, compare and restore environments."),
     "trend": ("ciwrap.cli.trend", "Say what moves from result to result."),
     "bisect": ("ciwrap.cli.bisect", "Find the commit that moved a number."),
+    "changes": ("ciwrap.cli.changes", "Say what is checked otherwise since a commit."),
     "show": ("ciwrap.cli.show", "Print a golden as text (serves git diff)."),
     "doctor": ("ciwrap.cli.doctor", "Say what this installation can do and what troubles it."),
     "demo": ("ciwrap.cli.demo", "See it work: a noisy simulation, its golden, and a defect."),

@@ -188,7 +188,9 @@ def _refuse_newly_ignored(outcome: Outcome, ours: GoldenVariables) -> None:
             "the golden holds it, and the configuration ignores it",
             remedy="accept the outputs anew if it is no longer to be checked",
         )
-        outcome.results.append(not_comparable(begun(identity, ours.signature(identity), None), error))
+        outcome.results.append(
+            not_comparable(begun(identity, ours.signature(identity), None), error)
+        )
     outcome.ignored = [one for one in outcome.ignored if one not in newly]
     outcome.left_out = []
 

@@ -88,13 +88,7 @@ class VariableChange:
     def is_bound_wider(self) -> bool:
         """Whether the new bound lets something pass that the old one did not."""
         old, new = self.old_bound, self.new_bound
-        if old is None or new is None:
-            return False
-        if old.is_exact or new.is_exact:
-            return not new.is_exact
-        if bool(old.ulps) != bool(new.ulps):
-            return True
-        return new.ulps > old.ulps or new.atol > old.atol or new.rtol > old.rtol
+        return old is not None and new is not None and new.is_wider_than(old)
 
     @property
     def bound_change(self) -> str | None:

@@ -121,7 +121,8 @@ class PendingGoldens:
         """Keeps a golden for review, instead of an older one of the same check.
 
         labels: of its variables, where they have any. ignored: what of the outputs is left out.
-        result: the document of the comparison that it comes from. Raises WriteFailedError, LockBusyError.
+        result: the document of the comparison that it comes from. Raises WriteFailedError,
+        LockBusyError.
         """
         store = self.store(place)
 

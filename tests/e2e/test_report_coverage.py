@@ -56,9 +56,10 @@ def test_what_is_ignored_is_in_the_headline(project: Project, is_gone: bool) -> 
         project.save("temperature", np.full((20, 30), np.nan))
     outcome = project.run("check", "--report", "r.html")
     assert outcome.code == 3
-    assert "the golden holds it, and the configuration ignores it" in outcome.variable(
-        "temperature"
-    )["reason"]
+    assert (
+        "the golden holds it, and the configuration ignores it"
+        in outcome.variable("temperature")["reason"]
+    )
     for text in (page_of(project), summary_of(outcome)):
         assert "Not everything could be compared" in text
         assert "numbers match" not in text.lower()
