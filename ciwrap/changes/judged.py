@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import UsageError
+from ciwrap.golden.manifest import evidence_rank
 from ciwrap.model import ErrorBound
 from ciwrap.trees.bounds import describe_bound
 from ciwrap.trees.build import tree_parameters
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 _EXACT = "exact"
 _MORE = (" equal_nan=", " fill_values=")
-_EVIDENCE = ("tree", "residues", "data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +102,13 @@ def _fills(more: str) -> str:
 
 def _evidence(old: Judged, new: Judged) -> Iterator[tuple[What, str, bool]]:
     if old.evidence != new.evidence:
-        is_lower = _rank(new.evidence) < _rank(old.evidence)
+        is_lower = evidence_rank(new.evidence) < evidence_rank(old.evidence)
         yield "evidence", f"{old.evidence} -> {new.evidence}", is_lower
     elif old.settings is not None and new.settings is not None:
         was, now = old.settings.evidence, new.settings.evidence
         if was is not now:
             text = f"asked for: {was} -> {now} (the golden keeps {new.evidence})"
             yield "evidence", text, False
-
-
-def _rank(evidence: str) -> tuple[int, int]:
-    """The better the evidence, the higher: by kind, and residues by how finely they tell."""
-    kind, _, levels = evidence.partition(" k=")
-    return _EVIDENCE.index(kind) if kind in _EVIDENCE else -1, int(levels) if levels else 0
 
 
 def _numbers(period: tuple[float, ...]) -> str:

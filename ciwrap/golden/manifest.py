@@ -159,6 +159,13 @@ def describe_evidence(variable: _core.GoldenVariable) -> str:
     return variable.evidence
 
 
+def evidence_rank(text: str) -> tuple[int, int]:
+    """The better evidence decides, the higher: by kind, and residues by how finely they tell."""
+    kind, _, levels = text.partition(" k=")
+    kinds = ("tree", "residues", "data")
+    return kinds.index(kind) if kind in kinds else -1, int(levels) if levels.isdigit() else 0
+
+
 def dump_manifest(manifest: Manifest) -> str:
     """The manifest's text: the same bytes for the same facts, one line for each variable."""
     binary = manifest.binary

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from ciwrap.compare.judge import golden_id
 from ciwrap.errors import CorruptGoldenError, GoldenMissingError, UsageError
-from ciwrap.golden.manifest import VariableRow
+from ciwrap.golden.manifest import VariableRow, evidence_rank
 from ciwrap.model import ErrorBound, VariableId, VariableResult, Verdict
 from ciwrap.trees.bounds import bound_of
 
@@ -89,6 +89,14 @@ class VariableChange:
         """Whether the new bound lets something pass that the old one did not."""
         old, new = self.old_bound, self.new_bound
         return old is not None and new is not None and new.is_wider_than(old)
+
+    @property
+    def lowered_evidence(self) -> str | None:
+        """`data -> tree`; None if the golden keeps at least what it kept."""
+        if self.old is None or self.new is None:
+            return None
+        is_lower = evidence_rank(self.new.evidence) < evidence_rank(self.old.evidence)
+        return f"{self.old.evidence} -> {self.new.evidence}" if is_lower else None
 
     @property
     def bound_change(self) -> str | None:

@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 STUBS = Path(__file__).resolve().parent / "stubs"
 _API_PORT = 8123  # in a namespace of its own, so it is always free
 ACTION_REF = "ciwrap/ciwrap@v1"
+_NO_TOOL_CACHE = '"" if has_token(environment) else '
 _USES = re.compile(r"uses: *(actions/[a-z/-]+)@([0-9a-f]{40})")
 
 
@@ -126,9 +127,6 @@ class Act:
             one.mkdir(parents=True)
         # What git would fetch from and push to https://github.com lies here.
         self.server = folder / "server"
-        (folder / "home/.gitconfig").write_text(
-            f'[url "file://{self.server}/"]\n\tinsteadOf = https://github.com/\n'
-        )
         self._copy_action()
 
     def _copy_action(self) -> None:
@@ -141,6 +139,11 @@ class Act:
             elif source.exists():
                 self.action.mkdir(exist_ok=True)
                 shutil.copy2(source, self.action / name)
+        # Each job with a token installs anew; here, where nothing can be fetched, it may not.
+        bootstrap = self.action / "ciwrap/action/bootstrap.py"
+        text = bootstrap.read_text()
+        assert text.count(_NO_TOOL_CACHE) == 1
+        bootstrap.write_text(text.replace(_NO_TOOL_CACHE, ""))
 
     @property
     def tool_cache(self) -> Path:
@@ -234,6 +237,7 @@ class Act:
         given = {
             "ACT_ARTIFACTS": str(self.artifacts),
             "ACT_CACHES": str(self.caches),
+            "GITHUB_SERVER_URL": f"file://{self.server}",
             **(env or {}),
         }
         for name, value in given.items():
