@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import re
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.action.artifact import fetch
 from ciwrap.action.changes import CHANGES, Found, read_changes
 from ciwrap.action.merge import merge_folders
+from ciwrap.action.outcome import Outcome
 from ciwrap.action.render import markdown
 from ciwrap.action.runner import cut_markdown, say
-from ciwrap.action.status import ERROR, GOOD
+from ciwrap.action.status import GOOD
 from ciwrap.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from ciwrap.action.api import Api
     from ciwrap.action.inputs import Inputs
-    from ciwrap.action.outcome import Outcome
     from ciwrap.action.runner import Runner
 
 MARK = "<!-- ciwrap -->"
@@ -72,7 +71,8 @@ def held_against(run: dict[str, Any], outcome: Outcome) -> Outcome:
         f"the results that were uploaded match, but the workflow run ended with {conclusion!r}:"
         " something in it failed that left no result"
     )
-    return replace(outcome, status=ERROR, problem=problem)
+    # Without the results: a headline that says "match" would contradict the run.
+    return Outcome.failed(problem)
 
 
 def changes_of(folders: Sequence[Path]) -> list[Found]:

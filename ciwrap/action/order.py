@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from ciwrap.action.runner import Runner
 
 _ORDER = re.compile(r"/ciwrap accept ([0-9a-f]{40})((?: [^\s`]{1,200})*?)(?: -- (\S.{0,499}))?\s*")
-_FORM = (
-    f"/ciwrap accept SHA [PATTERN] [{'] ['.join(f'--{one}' for one in ALLOWED_WORDS)}] [-- REASON]"
-)
+_WORDS = " ".join(f"[--{word}]" for word in ALLOWED_WORDS)
+_WORDS = " ".join(f"[--{word}]" for word in ALLOWED_WORDS)
+_FORM = f"/ciwrap accept SHA [PATTERN] {_WORDS} [-- REASON]"
 _LONGEST_ANSWER = 900
 _ASSOCIATIONS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 _PERMISSIONS = frozenset({"admin", "maintain", "write"})

@@ -24,7 +24,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 STUBS = Path(__file__).resolve().parent / "stubs"
 _API_PORT = 8123  # in a namespace of its own, so it is always free
-ACTION_REF = "ciwrap/ciwrap@v1"
+ACTION_REF = "YOUR_ORGANISATION/ciwrap@v1"
 _NO_TOOL_CACHE = '"" if has_token(environment) else '
 _USES = re.compile(r"uses: *(actions/[a-z/-]+)@([0-9a-f]{40})")
 
@@ -43,8 +43,8 @@ def act_path() -> str | None:
 
 
 @cache
-def bootstrap() -> Any:
-    path = ROOT / "ciwrap/action/bootstrap.py"
+def bootstrap(root: Path = ROOT) -> Any:
+    path = root / "ciwrap/action/bootstrap.py"
     spec = importlib.util.spec_from_file_location("ciwrap_bootstrap", path)
     assert spec is not None
     assert spec.loader is not None
@@ -140,10 +140,10 @@ class Act:
                 self.action.mkdir(exist_ok=True)
                 shutil.copy2(source, self.action / name)
         # Each job with a token installs anew; here, where nothing can be fetched, it may not.
-        bootstrap = self.action / "ciwrap/action/bootstrap.py"
-        text = bootstrap.read_text()
+        script = self.action / "ciwrap/action/bootstrap.py"
+        text = script.read_text()
         assert text.count(_NO_TOOL_CACHE) == 1
-        bootstrap.write_text(text.replace(_NO_TOOL_CACHE, ""))
+        script.write_text(text.replace(_NO_TOOL_CACHE, ""))
 
     @property
     def tool_cache(self) -> Path:
@@ -154,7 +154,7 @@ class Act:
         outputs = self.folder / "outputs.txt"
         outputs.touch()
         self.tool_cache.mkdir(parents=True, exist_ok=True)
-        bootstrap().prepare(
+        bootstrap(self.action).prepare(
             {
                 **self.environment,
                 "GITHUB_OUTPUT": str(outputs),
