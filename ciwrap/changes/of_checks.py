@@ -24,6 +24,7 @@ _PARTS: tuple[tuple[str, str], ...] = (
     ("duplicates", "which of two copies counts"),
     ("ensemble", "ensemble"),
 )
+_STRICT_WORDS = {"dtype": "dtype", "shape": "shape", "count": "number of steps"}
 _STRICT_ORDER = (StrictVariables.BOTH, StrictVariables.ALLOW_NEW, StrictVariables.NONE)
 
 
@@ -93,11 +94,23 @@ def _parts(old: Check, new: Check) -> Iterator[Change]:
     if was != now:
         text = f"command of the check: {was or 'none'} -> {now or 'none'}"
         yield Change(check=new.name, variable=None, what="check", text=text, wider=False)
+    yield from _stated(old, new)
     before, after = old.until_iteration, new.until_iteration
     if before != after:
         wider = after is not None and (before is None or after < before)
         text = f"compared until iteration: {_words(before)} -> {_words(after)}"
         yield Change(check=new.name, variable=None, what="ignore", text=text, wider=wider)
+
+
+def _stated(old: Check, new: Check) -> Iterator[Change]:
+    """Values that the configuration itself states, and that no golden is needed for."""
+    for name in dict.fromkeys((*old.expected, *new.expected)):
+        was, now = old.expected.get(name), new.expected.get(name)
+        if was == now:
+            continue
+        words = "is gone" if now is None else "is new" if was is None else "is another one"
+        text = f"what the configuration says of its values {words}"
+        yield Change(check=new.name, variable=name, what="variable", text=text, wider=now is None)
 
 
 def _loses(was: tuple[str, ...], now: tuple[str, ...]) -> bool:
@@ -129,10 +142,10 @@ _WIDER: dict[str, Callable[..., bool]] = {
 
 
 def _strictness(old: Check, new: Check) -> Iterator[Change]:
-    for key in ("dtype", "shape"):
+    for key in ("dtype", "shape", "count"):
         was, now = getattr(old.strict, key), getattr(new.strict, key)
         if was != now:
-            text = f"another {key} is {'refused' if now else 'allowed'} now"
+            text = f"another {_STRICT_WORDS[key]} is {'refused' if now else 'allowed'} now"
             yield Change(check=new.name, variable=None, what="strict", text=text, wider=was)
     before, after = old.strict.variables, new.strict.variables
     if before is not after:

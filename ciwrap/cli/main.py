@@ -43,7 +43,9 @@ COMMANDS = {
     "trend": ("ciwrap.cli.trend", "Say what moves from result to result."),
     "bisect": ("ciwrap.cli.bisect", "Find the commit that moved a number."),
     "changes": ("ciwrap.cli.changes", "Say what is checked otherwise since a commit."),
-    "show": ("ciwrap.cli.show", "Print a golden as text (serves git diff)."),
+    "import": ("ciwrap.cli.import_command", "Make checks of the tests of other runners."),
+    "values": ("ciwrap.cli.values", "Print what a configuration finds in a log."),
+    "show": ("ciwrap.cli.show", "Print a golden or a capture as text (serves git diff)."),
     "doctor": ("ciwrap.cli.doctor", "Say what this installation can do and what troubles it."),
     "demo": ("ciwrap.cli.demo", "See it work: a noisy simulation, its golden, and a defect."),
 }

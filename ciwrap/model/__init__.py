@@ -14,6 +14,7 @@ from ciwrap.model.results import (
     Message,
     MessageLevel,
     RunResult,
+    Unlisted,
 )
 from ciwrap.model.rules import (
     ErrorBound,
@@ -27,7 +28,10 @@ from ciwrap.model.variable_result import (
     ChunkRange,
     Details,
     DifferingElement,
+    DifferingInSeries,
     MovedElement,
+    NumberInText,
+    SeriesResult,
     VariableResult,
 )
 from ciwrap.model.variable_settings import (
@@ -63,6 +67,7 @@ __all__ = [
     "Coverage",
     "Details",
     "DifferingElement",
+    "DifferingInSeries",
     "Divergence",
     "DivergenceKind",
     "EnsembleFacts",
@@ -70,8 +75,11 @@ __all__ = [
     "Message",
     "MessageLevel",
     "MovedElement",
+    "NumberInText",
     "RunResult",
+    "SeriesResult",
     "Shift",
+    "Unlisted",
     "VariableResult",
     "Verdict",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,8 @@ import pytest
 from git_repository import GitRepository
 
 from ciwrap.cli.main import run
+from ciwrap.config import Check
+from ciwrap.model import Strictness
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -429,3 +431,18 @@ def test_the_working_tree_stays_as_it_is(here: Path) -> None:
     before = repository.state()
     changes()
     assert repository.state() == before
+
+
+# What of a check the command holds against what it was, and what says nothing of what is checked.
+TOLD = {
+    *("outputs", "exclude", "layout", "format", "formats", "options", "duplicates", "ensemble"),
+    *("command", "ignore", "strict", "until_iteration", "expected"),
+    *("layers", "rules", "value_rules", "exact_names"),  # through the settings of variables
+}
+NOT_TOLD = {"name", "root", "config_path", "line"}
+
+
+def test_no_field_of_a_check_is_forgotten() -> None:
+    """Whoever adds one decides here, and in ciwrap/changes, whether it changes what is checked."""
+    assert {one.name for one in fields(Check)} == TOLD | NOT_TOLD
+    assert {one.name for one in fields(Strictness)} == {"dtype", "shape", "count", "variables"}

@@ -19,13 +19,16 @@ from ciwrap.model import (
     CommandOutcome,
     Details,
     DifferingElement,
+    DifferingInSeries,
     EnvironmentDifference,
     ErrorBound,
     Evidence,
     Message,
     MessageLevel,
     MovedElement,
+    NumberInText,
     RunResult,
+    SeriesResult,
     VariableId,
     VariableResult,
     Verdict,
@@ -110,6 +113,12 @@ def full_result() -> RunResult:
         differing_box=IndexBox((0, 1), (1, 3)),
         pattern=Pattern.CONSTANT_OFFSET,
         pattern_value=1.0,
+        series=SeriesResult(
+            (20, 20),
+            DifferingInSeries(NumberInText("1.0", 7, 3), NumberInText("nan", 8, 3), 4),
+            2,
+            is_too_fine=True,
+        ),
         details=Details(
             chunk_map=ChunkMap(20, 1, 1, (0, 1)),
             tree_levels=(TreeLevel(1, 1),),
@@ -151,6 +160,7 @@ def full_result() -> RunResult:
         variables=(differing, unsure, missing, single),
         golden_path="golden/mesh.golden",
         source_path="out",
+        bounds_from="given",
         missing_variables=(VariableId("y"),),
         extra_variables=(VariableId("z", 1, 2),),
         ignored_variables=(VariableId("t", 0),),
@@ -197,7 +207,7 @@ def test_full_result_uses_every_field_of_the_model() -> None:
         values = [getattr(variable, name) for variable in check.variables]
         assert any(value not in (None, ()) for value in values), name
     for name in CheckResult.__dataclass_fields__:
-        if name not in ("test_id", "variant", "history", "ensemble"):
+        if name not in ("test_id", "variant", "history", "unlisted", "ensemble"):
             assert getattr(check, name) not in (None, (), {}), name
 
 
