@@ -220,6 +220,9 @@ class Act:
         """Runs the workflows of a repository. prelude: shell lines to run first, within the
         namespace (a fake API server, say). online: without a namespace.
         """
+        # Artifacts are a run's own.
+        shutil.rmtree(self.artifacts)
+        self.artifacts.mkdir()
         local = {ACTION_REF: self.action}
         texts = [p.read_text() for p in (repository / ".github/workflows").glob("*.yml")]
         texts.append((self.action / "action.yml").read_text())
@@ -233,7 +236,8 @@ class Act:
             "-P", "ubuntu-24.04-arm=-self-hosted",
         ]  # fmt: skip
         for key, path in local.items():
-            command += ["--local-repository", f"{key}={path}"]
+            # act looks for actions where it believes GitHub to be.
+            command += ["--local-repository", f"file://{self.server}/{key}={path}"]
         given = {
             "ACT_ARTIFACTS": str(self.artifacts),
             "ACT_CACHES": str(self.caches),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -459,3 +460,16 @@ def test_manifests_name_actor_and_run(project: Project, monkeypatch: pytest.Monk
     text = (project.folder / "golden/x.golden.yaml").read_text()
     assert "  actor: ann\n" in text
     assert "https://github.com/o/r/actions/runs/77" in text
+
+
+def test_the_first_goldens_of_another_platform(project: Project) -> None:
+    """What the messages propose is done, and then the platform has goldens of its own."""
+    told = project.check(platform_key="linux-arm64")
+    assert told["status"] == "not-comparable"
+    assert "ciwrap accept x --golden-dir golden/linux-arm64" in unescape(told["summary"])
+    words = "ciwrap accept --from ciwrap-linux-arm64.zip --golden-dir golden/linux-arm64"
+    assert f"{words} --reason 'WHY'" in told["summary"]
+    stage = project.temporary / "ciwrap-results/ciwrap-linux-arm64"
+    shutil.make_archive(str(project.folder / "ciwrap-linux-arm64"), "zip", stage)
+    assert ciwrap([*words.split()[1:], "--reason", "First goldens"]) == 0
+    assert project.check(platform_key="linux-arm64")["status"] == "match"
