@@ -322,6 +322,12 @@ class VariableExtraError(NotComparableError, ValueError):
     slug = "variable-extra"
 
 
+class VariableIgnoredError(NotComparableError, ValueError):
+    """A variable that the golden holds, and that the configuration ignores by now."""
+
+    slug = "variable-ignored"
+
+
 class DuplicateVariableError(NotComparableError, ValueError):
     """A variable stands twice in the outputs: same iteration, rank and name."""
 

@@ -101,6 +101,34 @@ class Repository:
         said = self.git("diff", "--name-only", "--no-renames", "-z", "HEAD", "--")
         return [name for name in said.split("\0") if name]
 
+    def files_at(self, commit: str, folder: str) -> list[str]:
+        """The files of a commit in a folder and below, named from the top; folder: '' for all."""
+        where = ("--", folder) if folder else ()
+        said = self.git("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit, *where)
+        return [name for name in said.split("\0") if name]
+
+    def read_at(self, commit: str, names: Sequence[str]) -> dict[str, bytes]:
+        """The files of a commit that are there, as they were committed: no filter is run.
+
+        Raises RepositoryError.
+        """
+        asked = [name for name in names if "\n" not in name]
+        lines = "".join(f"{commit}:{name}\n" for name in asked)
+        try:
+            done = subprocess.run(
+                ["git", "-C", str(self.top), "cat-file", "--batch"],
+                input=lines.encode("utf-8", "surrogateescape"),
+                capture_output=True,
+                check=False,
+                env=_environment(),
+            )
+        except OSError as error:
+            raise RepositoryError(f"git cannot be run: {error.strerror}") from error
+        if done.returncode != 0:
+            said = one_line(done.stderr.decode("utf-8", "replace"))[-500:]
+            raise RepositoryError(f"git cat-file failed: {said}", file=str(self.top))
+        return _batch(asked, done.stdout)
+
     @contextlib.contextmanager
     def checked_out(self, commit: str, folder: Path, *, is_empty: bool = False) -> Iterator[Path]:
         """A working tree of its own with a commit, for as long as the block lasts.
@@ -129,8 +157,7 @@ def _run(
     optional_locks: bool = True,
     timeout: float | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if name not in _OF_CALLER}
-    environment |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
+    environment = _environment()
     if not optional_locks:
         environment["GIT_OPTIONAL_LOCKS"] = "0"
     return subprocess.run(
@@ -145,3 +172,26 @@ def _run(
         # Ctrl-C at a terminal reaches the whole group: git is to finish what it began.
         start_new_session=True,
     )
+
+
+def _environment() -> dict[str, str]:
+    environment = {name: value for name, value in os.environ.items() if name not in _OF_CALLER}
+    return environment | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
+
+
+def _batch(names: Sequence[str], data: bytes) -> dict[str, bytes]:
+    """What `git cat-file --batch` answers: a line `HASH TYPE SIZE` before each file's bytes, or a
+    line that ends with `missing`."""
+    found: dict[str, bytes] = {}
+    position = 0
+    for name in names:
+        end = data.index(b"\n", position)
+        words = data[position:end].split(b" ")
+        position = end + 1
+        if len(words) < 3 or not words[-1].isdigit():
+            continue
+        size = int(words[-1])
+        if words[-2] == b"blob":
+            found[name] = data[position : position + size]
+        position += size + 1
+    return found

@@ -41,6 +41,7 @@ SUPPORTED = (
     " source). On macOS and Windows, run the program there, upload what it wrote, and check it in a"
     " Linux job"
 )
+MODES_WITH_TOKEN = ("comment", "accept")
 # Settings of the surroundings that would lead a private environment astray.
 MISLEADING = re.compile(r"PYTHON(?!UTF8|IOENCODING)|PIP_(USER|TARGET|PREFIX|REQUIRE_VIRTUALENV)$")
 
@@ -66,11 +67,12 @@ def prepare(environment: dict[str, str]) -> None:
     digest = hashlib.sha256(f"{how} {extras} {source_digest(root)}".encode()).hexdigest()[:20]
     key = f"ciwrap-{tag}-{platform.machine()}-{libc}-{digest}"
     folder = environments_folder(environment) / key
+    can_cache = not has_token(environment)
     ready = (folder / "complete").is_file()
     wheels = Path(environment["RUNNER_TEMP"]) / "ciwrap-wheels" / key
     set_outputs(
         environment, python=python, key=key, how=how, extras=extras, folder=folder, wheels=wheels,
-        build="true" if how in ("source", "pinned") and not ready else "false",
+        build="true" if can_cache and how in ("source", "pinned") and not ready else "false",
     )  # fmt: skip
 
 
@@ -219,9 +221,19 @@ def source_digest(root: Path) -> str:
     return whole.hexdigest()
 
 
+def has_token(environment: dict[str, str]) -> bool:
+    """Whether the job goes on to write to the repository."""
+    mode = environment.get("CIWRAP_INPUT_MODE", "").strip()
+    opens = environment.get("CIWRAP_INPUT_PULL_REQUEST", "").strip().lower() == "true"
+    return mode in MODES_WITH_TOKEN or (mode == "update" and opens)
+
+
 def environments_folder(environment: dict[str, str]) -> Path:
-    """Kept between jobs where the runner keeps its tools, else as long as the job."""
-    tools = environment.get("RUNNER_TOOL_CACHE", "")
+    """Kept between jobs where the runner keeps its tools, else as long as the job.
+
+    With a token it is made anew by each job: nothing that another job could have written is run.
+    """
+    tools = "" if has_token(environment) else environment.get("RUNNER_TOOL_CACHE", "")
     writable = tools and os.access(tools if Path(tools).is_dir() else Path(tools).parent, os.W_OK)
     return Path(tools if writable else environment["RUNNER_TEMP"]) / "ciwrap"
 

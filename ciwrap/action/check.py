@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ciwrap.action.artifact import Meta
+from ciwrap.action.changes import find_changes
 from ciwrap.action.inputs import NO_COMMAND
+from ciwrap.action.leftovers import run_to_the_end
 from ciwrap.action.outcome import Outcome, publish, read_result
 from ciwrap.action.render import place_of
 from ciwrap.action.runner import plain_log
@@ -45,11 +46,16 @@ def run_check(inputs: Inputs, runner: Runner) -> None:
     """Mode `check`: the program if there is one to run, then the comparison."""
     stage = fresh_stage(runner, inputs.artifact_name)
     config = load_config(inputs, runner)
-    arguments = [*verb(inputs, config), *common_options(inputs, runner, config), *inputs.checks]
+    options = common_options(inputs, runner, config)
+    # Before the program runs: afterwards the files may be what it made of them.
+    changes = find_changes(
+        runner, stage, options, lambda words, path: call_cli(words, runner, path).exit_code
+    )
+    arguments = [*verb(inputs, config), *options, *inputs.checks]
     call = call_cli([*arguments, "--pending", str(stage / PENDING)], runner, stage / RESULT)
     write_meta(inputs, runner, stage)
     place = place_of(config, runner.workspace)
-    publish(finished(call), inputs, runner, stage, place)
+    publish(finished(call), inputs, runner, stage, place, changes)
 
 
 def fresh_stage(runner: Runner, name: str) -> Path:
@@ -115,15 +121,12 @@ def call_cli(arguments: list[str], runner: Runner, result_path: Path) -> Call:
     """Runs ciwrap as a child: if it crashes, there still is somebody to say so."""
     command = [sys.executable, "-I", "-m", "ciwrap", *arguments, "--json", str(result_path)]
     with plain_log(f"ciwrap {arguments[0]}"):
-        done = subprocess.run(
+        done = run_to_the_end(
             command,
             cwd=runner.workspace,
             env=runner.program_environment,
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.STDOUT,
-            check=False,
         )
-    return Call(tuple(arguments), done.returncode, result_path)
+    return Call(tuple(arguments), done, result_path)
 
 
 def finished(call: Call) -> Outcome:

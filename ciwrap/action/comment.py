@@ -13,13 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.action.artifact import fetch
+from ciwrap.action.changes import CHANGES, Found, read_changes
 from ciwrap.action.merge import merge_folders
+from ciwrap.action.outcome import Outcome
 from ciwrap.action.render import markdown
 from ciwrap.action.runner import cut_markdown, say
 from ciwrap.action.status import GOOD
 from ciwrap.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ciwrap.action.api import Api
     from ciwrap.action.inputs import Inputs
     from ciwrap.action.runner import Runner
@@ -44,11 +48,38 @@ def comment_on_run(inputs: Inputs, runner: Runner, api: Api) -> str:
         return ""
     with tempfile.TemporaryDirectory() as name:
         folders = fetch(api, runner.repository, int(run["id"]), Path(name))
-        outcome = merge_folders(folders, inputs)
+        outcome = held_against(run, merge_folders(folders, inputs))
+        changes = changes_of(folders)
         can_accept = any((one / "pending").is_dir() for one in folders)
-    body = comment_body(markdown(outcome, inputs), run, runner, inputs, can_accept=can_accept)
-    put_comment(body, number, runner.repository, api, only_if_there=outcome.status in GOOD)
+    parts = [markdown(outcome, inputs), *(one.markdown for one in changes)]
+    text = "\n".join(part for part in parts if part)
+    body = comment_body(text, run, runner, inputs, can_accept=can_accept)
+    is_quiet = outcome.status in GOOD and not any(one.markdown for one in changes)
+    put_comment(body, number, runner.repository, api, only_if_there=is_quiet)
     return outcome.status
+
+
+def held_against(run: dict[str, Any], outcome: Outcome) -> Outcome:
+    """The outcome of the artifacts, which cannot be good where the run itself was not.
+
+    A job that left no artifact, or whose artifact was lost, says so by the run's conclusion alone.
+    """
+    conclusion = str(run.get("conclusion") or "")
+    if outcome.status not in GOOD or conclusion in ("", "success"):
+        return outcome
+    problem = (
+        f"the results that were uploaded match, but the workflow run ended with {conclusion!r}:"
+        " something in it failed that left no result"
+    )
+    # Without the results: a headline that says "match" would contradict the run.
+    return Outcome.failed(problem)
+
+
+def changes_of(folders: Sequence[Path]) -> list[Found]:
+    """What is checked otherwise, as the artifacts say; what several of them say alike is told
+    once."""
+    found = [read_changes(folder / CHANGES) for folder in folders]
+    return list({one.markdown: one for one in found if one.markdown}.values())
 
 
 def find_pull_request(run: dict[str, Any], repository: str, api: Api) -> int | None:
@@ -85,8 +116,8 @@ def comment_body(
     same_repository = (run.get("head_repository") or {}).get("full_name") == runner.repository
     if can_accept and inputs.workflow and same_repository:
         foot += (
-            "\nIf the new numbers are right, a maintainer accepts them with the comment\n"
-            f"\n```text\n/ciwrap accept {sha}\n```\n"
+            "\nWith accept.yml set up, a maintainer accepts these numbers by the comment\n"
+            f"\n```text\n/ciwrap accept {sha} -- WHY\n```\n"
         )
     return f"{MARK}\n" + cut_markdown(text, _COMMENT_BYTES - len(foot)) + foot
 

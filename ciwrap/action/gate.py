@@ -31,6 +31,18 @@ _WORDS = {
 }
 
 
+_WIDER_WORDS = (
+    "less is checked than before, or nobody knows whether it is (fail-on-wider): see the table of"
+    " changes in the job summary"
+)
+
+
+def _is_refused_wider(environment: Mapping[str, str]) -> bool:
+    """Whether the job is to fail for what is checked less; '' is known of no pull request."""
+    is_asked = environment.get("CIWRAP_INPUT_FAIL_ON_WIDER", "").strip().lower() == "true"
+    return is_asked and environment.get("CIWRAP_WIDER", "") not in ("", "0")
+
+
 def gate(status: str, fail_on: FailOn, environment: Mapping[str, str]) -> int:
     """The exit code of the job's last step."""
     known = status if status in STATUSES else ERROR
@@ -39,6 +51,9 @@ def gate(status: str, fail_on: FailOn, environment: Mapping[str, str]) -> int:
         # A match of nothing is none, whoever says so.
         known = NOT_COMPARABLE
     text = f"{known.replace('-', ' ')}: {_WORDS[known]}"
+    is_refused = _is_refused_wider(environment)
+    if is_refused:
+        print(command_line("error", _WIDER_WORDS, title="ciwrap"))
     if known in _FAILS[fail_on]:
         print(command_line("error", text, title="ciwrap"))
         return 1
@@ -46,4 +61,4 @@ def gate(status: str, fail_on: FailOn, environment: Mapping[str, str]) -> int:
         print(command_line("warning", f"{text}; fail-on: {fail_on.value}", title="ciwrap"))
     else:
         print(text)
-    return 0
+    return int(is_refused)

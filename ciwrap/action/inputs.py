@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from ciwrap.config import CONFIG_NAME
 from ciwrap.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ NO_COMMAND = "none"
 ARTIFACT_PREFIX = "ciwrap"
 
 _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+_LONGEST_CONFIG = 40
 # As the conditions in action.yml read them.
 _FLAGS = {"true": True, "false": False, "": False}
 
@@ -45,6 +48,7 @@ class Inputs:
     run: str = ""
     report: str = ""
     fail_on: FailOn = FailOn.DIFFER
+    fail_on_wider: bool = False
     upload: bool = True
     artifact_name: str = ARTIFACT_PREFIX
     source: str = ""
@@ -67,7 +71,14 @@ def read_inputs(environment: Mapping[str, str] | None = None) -> Inputs:
     if mode not in MODES:
         raise _wrong("mode", mode, f"one of {', '.join(MODES)}")
     key = safe_key(text("platform-key"), "platform-key") if text("platform-key") else ""
-    default_name = f"{ARTIFACT_PREFIX}-{key}" if key else ARTIFACT_PREFIX
+    pull_request = _flag("pull-request", text("pull-request"))
+    if mode == "update" and pull_request and not text("source"):
+        # A program that runs in the job of the token can read it from another process.
+        raise UsageError(
+            "mode update with pull-request needs the input source: no program is run in the job"
+            " that holds the token",
+            remedy="use two jobs, as examples/workflows/refresh.yml does",
+        )
     return Inputs(
         mode=mode,
         config=text("config"),
@@ -77,13 +88,16 @@ def read_inputs(environment: Mapping[str, str] | None = None) -> Inputs:
         run=text("run"),
         report=text("report"),
         fail_on=_fail_on(text("fail-on")),
+        fail_on_wider=_flag("fail-on-wider", text("fail-on-wider")),
         upload=_flag("upload", text("upload") or "true"),
-        artifact_name=safe_key(text("artifact-name") or default_name, "artifact-name"),
+        artifact_name=safe_key(
+            text("artifact-name") or _default_name(key, text("config")), "artifact-name"
+        ),
         source=text("source"),
         pattern=text("pattern"),
         reason=text("reason"),
         expect=_count("expect", text("expect")),
-        pull_request=_flag("pull-request", text("pull-request")),
+        pull_request=pull_request,
         workflow=text("workflow"),
         arguments=text("arguments"),
     )
@@ -94,6 +108,15 @@ def safe_key(text: str, name: str) -> str:
     if not _KEY.fullmatch(text) or ".." in text or text.endswith((".", ".lock")):
         raise _wrong(name, text, "letters, digits, '.', '_' and '-', at most 100 of them")
     return text
+
+
+def _default_name(key: str, config: str) -> str:
+    """The artifact's name: another one for each platform and each configuration of a workflow."""
+    own = "" if config in ("", CONFIG_NAME) else config.removesuffix(f"/{CONFIG_NAME}")
+    own = re.sub(r"[^A-Za-z0-9_.-]+", "-", own).replace("..", "-").strip(".-")
+    if len(own) > _LONGEST_CONFIG:
+        own = own[-_LONGEST_CONFIG:] + "-" + hashlib.sha256(config.encode()).hexdigest()[:8]
+    return "-".join(part for part in (ARTIFACT_PREFIX, key, own) if part)
 
 
 def _fail_on(text: str) -> FailOn:

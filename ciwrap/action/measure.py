@@ -7,6 +7,7 @@ everything has been uploaded.
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.action.check import (
@@ -18,7 +19,8 @@ from ciwrap.action.check import (
     load_config,
     write_meta,
 )
-from ciwrap.action.outcome import REPORT, SUMMARY, Outcome, publish
+from ciwrap.action.crash import crash_of
+from ciwrap.action.outcome import REPORT, SUMMARY, publish
 from ciwrap.action.render import MOST_ANNOTATIONS
 from ciwrap.action.runner import command_line
 from ciwrap.action.status import DONE, ERROR, NOT_COMPARABLE
@@ -54,8 +56,10 @@ def run_measure(inputs: Inputs, runner: Runner) -> None:
         _tell(inputs, runner, stage, call)
     else:  # it came to nothing, and its document says why
         found = finished(call)
-        status = NOT_COMPARABLE if call.exit_code == _NOT_COMPARED else ERROR
-        publish(Outcome(status, found.result, found.problem), inputs, runner, stage)
+        has_crashed = found.result is not None and crash_of(found.result) is not None
+        is_told = call.exit_code == _NOT_COMPARED and not has_crashed
+        status = NOT_COMPARABLE if is_told else ERROR
+        publish(replace(found, status=status), inputs, runner, stage)
 
 
 def _arguments(inputs: Inputs, runner: Runner) -> list[str]:

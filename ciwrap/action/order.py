@@ -1,4 +1,4 @@
-"""Mode `accept`: a maintainer's comment `/ciwrap accept SHA [PATTERN]` is carried out.
+"""Mode `accept`: a maintainer's comment `/ciwrap accept SHA [PATTERN] [-- REASON]` is carried out.
 
 What is accepted are the pending goldens that the pull request's own workflow run has uploaded, for
 exactly the commit that the comment names. None of its code is run here.
@@ -18,14 +18,20 @@ from ciwrap.action.comment import reply
 from ciwrap.action.repository import Clone, safe_branch
 from ciwrap.action.runner import say
 from ciwrap.action.take import take_pending
-from ciwrap.errors import UsageError
+from ciwrap.errors import CiwrapError, UsageError
+from ciwrap.report.markdown import escaped
+from ciwrap.review.pending_artifact import ALLOWED_WORDS
 
 if TYPE_CHECKING:
     from ciwrap.action.api import Api
     from ciwrap.action.inputs import Inputs
     from ciwrap.action.runner import Runner
 
-_ORDER = re.compile(r"/ciwrap accept ([0-9a-f]{40})(?: ([^\s`]{1,200}))?\s*")
+_ORDER = re.compile(r"/ciwrap accept ([0-9a-f]{40})((?: [^\s`]{1,200})*?)(?: -- (\S.{0,499}))?\s*")
+_WORDS = " ".join(f"[--{word}]" for word in ALLOWED_WORDS)
+_WORDS = " ".join(f"[--{word}]" for word in ALLOWED_WORDS)
+_FORM = f"/ciwrap accept SHA [PATTERN] {_WORDS} [-- REASON]"
+_LONGEST_ANSWER = 900
 _ASSOCIATIONS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 _PERMISSIONS = frozenset({"admin", "maintain", "write"})
 
@@ -36,10 +42,15 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a comment asks for, and who asks where."""
+    """What a comment asks for, and who asks where.
+
+    allowed: in which ways goldens may check less.
+    """
 
     sha: str
     pattern: str
+    allowed: tuple[str, ...]
+    reason: str
     login: str
     number: int
 
@@ -60,12 +71,14 @@ def read_order(event: dict[str, Any]) -> Order | None:
     if comment.get("author_association") not in _ASSOCIATIONS:
         raise RefusedError("only members and collaborators of this repository can accept goldens")
     found = _ORDER.fullmatch(body.splitlines()[0])
-    if found is None:
-        raise RefusedError(
-            "write `/ciwrap accept SHA [PATTERN]`, with all 40 digits of the commit you have seen"
-        )
+    words = [] if found is None else found[2].split()
+    allowed = tuple(word[2:] for word in words if word[:2] == "--" and word[2:] in ALLOWED_WORDS)
+    patterns = [word for word in words if not word.startswith("--")]
+    if found is None or len(patterns) > 1 or len(patterns) + len(allowed) != len(words):
+        raise RefusedError(f"write `{_FORM}`, with all 40 digits of the commit you have seen")
     login = str((comment.get("user") or {}).get("login", ""))
-    return Order(found[1], found[2] or "", login, int(issue["number"]))
+    pattern = patterns[0] if patterns else ""
+    return Order(found[1], pattern, allowed, found[3] or "", login, int(issue["number"]))
 
 
 def carry_out(inputs: Inputs, runner: Runner, api: Api) -> bool:
@@ -86,8 +99,16 @@ def carry_out(inputs: Inputs, runner: Runner, api: Api) -> bool:
             reply(f"Nothing was accepted: {refused}.", number, runner.repository, api)
         say(f"refused: {refused}")
         return False
+    except (CiwrapError, OSError) as error:
+        reply(_failure(error), number, runner.repository, api)
+        raise
     reply(text, number, runner.repository, api)
     return True
+
+
+def _failure(error: CiwrapError | OSError) -> str:
+    """The answer to an order that something else than its wording kept from being carried out."""
+    return f"Nothing was accepted: {escaped(error, _LONGEST_ANSWER)}"
 
 
 def _accept(order: Order, inputs: Inputs, runner: Runner, api: Api) -> str:
@@ -109,8 +130,11 @@ def _accept(order: Order, inputs: Inputs, runner: Runner, api: Api) -> str:
         clone = Clone.make(Path(name, "clone"), branch, runner, api.token)
         if clone.head != order.sha:
             raise RefusedError(f"the head of the pull request is `{clone.head}` by now")
-        reason = inputs.reason or f"Accepted by @{order.login} on #{order.number}"
-        taken = take_pending(artifacts, clone.folder, inputs, reason, order.pattern)
+        clone.refuse_lfs()
+        by = f"Accepted by @{order.login} on #{order.number}"
+        said = order.reason or inputs.reason
+        reason = f"{said} ({by})" if said else by
+        taken = take_pending(artifacts, clone.folder, inputs, reason, order.pattern, order.allowed)
         message = f"Accept goldens: {taken.title}\n\n{reason}\nPending goldens of run {run_id}.\n"
         if not clone.commit_goldens(taken.golden_dirs, message):
             raise RefusedError("the goldens are the same already")

@@ -6,7 +6,9 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ciwrap.action.render import Place, annotation_lines, markdown
+from ciwrap.action.changes import Found, change_annotations
+from ciwrap.action.crash import crash_of
+from ciwrap.action.render import Place, annotation_lines, from_artifact, markdown
 from ciwrap.action.status import ERROR
 from ciwrap.documents import DocumentError
 from ciwrap.model import Verdict
@@ -21,17 +23,21 @@ if TYPE_CHECKING:
     from ciwrap.model import RunResult
 
 _USAGE = 2
+NO_CHANGES = Found()
 SUMMARY = "summary.md"
 REPORT = "report.html"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """status: one of STATUSES. result: None where there is none to show. problem: why."""
+    """status: one of STATUSES. result: None where there is none to show. problem: why, and
+    last_lines: the end of what the program printed that crashed.
+    """
 
     status: str
     result: RunResult | None = None
     problem: str = ""
+    last_lines: str = ""
 
     @staticmethod
     def failed(problem: str) -> Outcome:
@@ -64,6 +70,9 @@ def read_result(path: Path, *, exit_code: int | None = None) -> Outcome:
         return Outcome(
             ERROR, result, f"ciwrap ended with exit code {exit_code}, its result says {stated!r}"
         )
+    crash = crash_of(result)
+    if crash is not None:
+        return Outcome(ERROR, result, crash.problem, crash.last_lines)
     if stated == _USAGE:
         return Outcome(ERROR, result, "; ".join(one.text for one in result.messages))
     if stated != int(result.verdict.exit_code):
@@ -72,13 +81,19 @@ def read_result(path: Path, *, exit_code: int | None = None) -> Outcome:
 
 
 def publish(
-    outcome: Outcome, inputs: Inputs, runner: Runner, stage: Path, place: Place | None = None
+    outcome: Outcome,
+    inputs: Inputs,
+    runner: Runner,
+    stage: Path,
+    place: Place | None = None,
+    changes: Found = NO_CHANGES,
 ) -> None:
     """Tells of the outcome in every way there is; the result document lies in `stage` already."""
     counts = dict.fromkeys(Verdict.worst_first(), 0)
     if outcome.result is not None:
         counts = outcome.result.verdict_counts
-    text = markdown(outcome, inputs)
+    parts = [markdown(outcome, inputs), changes.markdown, from_artifact(outcome, inputs, stage)]
+    text = "\n".join(part for part in parts if part)
     (stage / SUMMARY).write_text(text, encoding="utf-8", errors="backslashreplace")
     report = stage / REPORT
     if outcome.result is not None:
@@ -103,8 +118,9 @@ def publish(
         "result-path": result if result.is_file() else "",
         "summary-path": stage / SUMMARY,
         "pending-path": pending if pending.is_dir() else "",
+        "wider": changes.wider,
     }.items():
         runner.set_output(name, value)
     runner.add_summary(text)
-    for line in annotation_lines(outcome, place or Place()):
+    for line in (*annotation_lines(outcome, place or Place()), *change_annotations(changes)):
         print(line, flush=True)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from ciwrap.action.runner import command_line
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 # GitHub keeps this many of each kind from a step and drops the rest without a word.
 MOST_ANNOTATIONS = 10
 _LONGEST_ANNOTATION = 1000
+_LONGEST_LINE = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,42 @@ def markdown(outcome: Outcome, inputs: Inputs) -> str:
     head = f"_Platform: {escaped(inputs.platform_key)}_\n\n" if inputs.platform_key else ""
     if outcome.status == "error":
         head += f"**ciwrap: error.** {escaped(outcome.problem, 1000)}\n\n"
+        head += _last_lines(outcome.last_lines)
     return head + (render_markdown(outcome.result) if outcome.result is not None else "")
+
+
+def from_artifact(outcome: Outcome, inputs: Inputs, stage: Path) -> str:
+    """How the numbers of this run become goldens; '' where none wait."""
+    if outcome.result is None or not (stage / "pending").is_dir() or not inputs.upload:
+        return ""
+    name = inputs.artifact_name
+    options = f" --config {shlex.quote(inputs.config)}" if inputs.config else ""
+    folder = _golden_dir_words(outcome.result, inputs)
+    words = f"ciwrap accept --from {name}.zip{options}{folder} --reason 'WHY'"
+    fence = "`" * 8
+    return (
+        f"Of this very run, with the artifact `{name}` (its page is `report.html`) beside a clone:"
+        f"\n\n{fence}sh\n{safe_name(words, _LONGEST_ANNOTATION)}\n{fence}\n"
+    )
+
+
+def _golden_dir_words(result: RunResult, inputs: Inputs) -> str:
+    """The option that names the goldens of this platform, where they have a folder of their own."""
+    paths = (check.golden_path for check in result.checks if check.golden_path is not None)
+    path = next(paths, None)
+    if path is None or not (inputs.golden_dir or inputs.platform_key):
+        return ""
+    return f" --golden-dir {shlex.quote(PurePosixPath(path).parent.as_posix())}"
+
+
+def _last_lines(text: str) -> str:
+    """What a program printed last, as text in which nothing has a meaning."""
+    lines = [safe_name(line, _LONGEST_LINE) for line in text.splitlines()]
+    if not lines:
+        return ""
+    ticks = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
+    fence = "`" * max(3, ticks + 1)
+    return "\n".join(["It printed last:", "", f"{fence}text", *lines, fence, "", ""])
 
 
 def annotation_lines(outcome: Outcome, place: Place) -> Iterator[str]:

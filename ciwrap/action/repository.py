@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _TIMEOUT_SECONDS = 300
 _AUTHOR = ("github-actions[bot]", "41898282+github-actions[bot]@users.noreply.github.com")
 GOLDEN_SUFFIXES = (".golden", ".golden.yaml")
+_MOST_ASKED = 1000
 _BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+@-]{0,200}")
 
 
@@ -36,7 +37,7 @@ class Clone:
         clone = Clone(folder, token)
         folder.mkdir(parents=True)
         clone.git("init", "--quiet", "--template=")
-        clone.git("fetch", "--quiet", "--depth=1", remote_url(runner), f"refs/heads/{branch}")
+        clone.remote(runner, "fetch", "--quiet", "--depth=1", f"refs/heads/{branch}")
         clone.git("checkout", "--quiet", "--detach", "FETCH_HEAD")
         return clone
 
@@ -44,8 +45,39 @@ class Clone:
     def head(self) -> str:
         return self.git("rev-parse", "HEAD")
 
+    def remote(self, runner: Runner, verb: str, *arguments: str) -> str:
+        """Runs `git fetch` or `git push`, which alone are given the token, for this host alone."""
+        *options, what = arguments
+        basic = base64.b64encode(f"x-access-token:{self.token}".encode()).decode()
+        header = {f"http.{server_of(runner)}/.extraHeader": f"Authorization: Basic {basic}"}
+        words = (verb, *options, remote_url(runner), what)
+        return self._run(words, header if self.token else {})
+
     def git(self, *arguments: str) -> str:
-        """Runs git without any configuration but this. Raises RemoteError."""
+        """Runs git without the token and without any configuration but ours. Raises RemoteError."""
+        return self._run(arguments, {})
+
+    def refuse_lfs(self) -> None:
+        """Raises UsageError where goldens are kept in Git LFS.
+
+        What is checked out without its filter are pointers, and a golden that is committed without
+        it is an object that nobody has uploaded.
+        """
+        names = self.git("ls-files", "-z", "--", "*.golden").split("\0")
+        asked = [name for name in names if name][:_MOST_ASKED]
+        if not asked:
+            return
+        said = self.git("check-attr", "-z", "filter", "--", *asked).split("\0")
+        for name, value in zip(said[::3], said[2::3], strict=False):
+            if value == "lfs":
+                raise UsageError(
+                    "the goldens are in Git LFS, which this job does not write to",
+                    file=name,
+                    remedy="download the artifact, run `ciwrap accept --from ZIP` in a clone with"
+                    " git-lfs installed, and push from there",
+                )
+
+    def _run(self, arguments: Sequence[str], more: Mapping[str, str]) -> str:
         settings = {
             "core.hooksPath": os.devnull,
             "core.symlinks": "false",
@@ -60,7 +92,7 @@ class Clone:
         done = subprocess.run(
             ["git", *arguments],
             cwd=self.folder,
-            env=_environment(settings, self.token),
+            env=_environment({**settings, **more}),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_TIMEOUT_SECONDS,
@@ -96,7 +128,7 @@ class Clone:
     def push(self, branch: str, runner: Runner, *, over: bool = False) -> None:
         """Pushes HEAD to a branch; `over` replaces what is there (for a branch of our own)."""
         target = f"{'+' if over else ''}HEAD:refs/heads/{safe_branch(branch)}"
-        self.git("push", "--quiet", remote_url(runner), target)
+        self.remote(runner, "push", "--quiet", target)
 
 
 def safe_branch(name: str) -> str:
@@ -107,17 +139,18 @@ def safe_branch(name: str) -> str:
     return name
 
 
+def server_of(runner: Runner) -> str:
+    return runner.environment.get("GITHUB_SERVER_URL", "https://github.com").rstrip("/")
+
+
 def remote_url(runner: Runner) -> str:
-    server = runner.environment.get("GITHUB_SERVER_URL", "https://github.com").rstrip("/")
-    return f"{server}/{runner.repository}.git"
+    return f"{server_of(runner)}/{runner.repository}.git"
 
 
-def _environment(settings: Mapping[str, str], token: str) -> dict[str, str]:
-    """The token travels in a header that the command line does not show."""
-    given = dict(settings)
-    if token:
-        basic = base64.b64encode(f"x-access-token:{token}".encode()).decode()
-        given["http.extraHeader"] = f"Authorization: Basic {basic}"
+def _environment(given: Mapping[str, str]) -> dict[str, str]:
+    """Settings travel in the environment, which a command line does not show; those of the user and
+    the system are not read, so no filter, helper or address of theirs has a part in it.
+    """
     environment = {
         name: value
         for name, value in os.environ.items()
@@ -125,6 +158,8 @@ def _environment(settings: Mapping[str, str], token: str) -> dict[str, str]:
     }
     environment |= {
         "GIT_TERMINAL_PROMPT": "0",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_LFS_SKIP_SMUDGE": "1",
         "GIT_CONFIG_COUNT": str(len(given)),
     }

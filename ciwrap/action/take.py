@@ -72,11 +72,17 @@ class Taken:
 
 
 def take_pending(
-    folders: Sequence[Path], root: Path, inputs: Inputs, reason: str, pattern: str = ""
+    folders: Sequence[Path],
+    root: Path,
+    inputs: Inputs,
+    reason: str,
+    pattern: str = "",
+    allowed: Sequence[str] = (),
 ) -> Taken:
     """Accepts the pending goldens of artifacts into the checkout at `root`; runs nothing of it.
 
-    The folders' own descriptions say which platform's goldens they are, nothing else. Raises
+    The folders' own descriptions say which platform's goldens they are, nothing else. allowed: in
+    which ways goldens may check less, of `ciwrap.review.pending_artifact.ALLOWED_WORDS`. Raises
     UsageError for a golden folder outside of `root`, NotComparableError where nothing could be
     accepted.
     """
@@ -87,6 +93,7 @@ def take_pending(
         golden_dir = golden_dir_below(root, inputs, key)
         golden_dirs.append(golden_dir)
         more = ["--from", str(folder / "pending"), "--commit", meta.commit]
+        more += [f"--{word}" for word in allowed]
         # After `--`, a pattern is no option, whatever it begins with.
         more += ["--", pattern] if pattern else []
         try:
@@ -162,6 +169,10 @@ def _variable_row(variable: AcceptedVariable) -> str:
     notes = []
     if variable.bound_widened:
         notes.append("**bound WIDER**")
+    if variable.evidence_lowered:
+        notes.append("**less evidence**")
+    if variable.new is None:
+        notes.append("**no longer checked**")
     if moved is not None and moved.differing_count:
         notes.append(f"{moved.differing_count} of {moved.element_count} elements moved")
     share = None if moved is None else moved.max_bound_share

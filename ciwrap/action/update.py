@@ -14,11 +14,15 @@ from ciwrap.action import check as checking
 from ciwrap.action.artifact import results_below
 from ciwrap.action.comment import MARK
 from ciwrap.action.inputs import NO_COMMAND
+from ciwrap.action.outcome import read_result
 from ciwrap.action.repository import GOLDEN_SUFFIXES, Clone, safe_branch
 from ciwrap.action.runner import cut_markdown, say
+from ciwrap.action.status import ERROR
 from ciwrap.action.take import Taken, accept, golden_dir_below, take_pending
 from ciwrap.errors import NotComparableError, UsageError
 from ciwrap.report.markdown import escaped
+from ciwrap.review.pending_artifact import ALLOWED_WORDS
+from ciwrap.review.pending_goldens import PendingGoldens
 
 if TYPE_CHECKING:
     from ciwrap.action.api import Api
@@ -58,7 +62,33 @@ def _take(inputs: Inputs, runner: Runner, reason: str) -> Taken:
     folders = [one for one in results_below(folder) if (one / "pending").is_dir()]
     if not list(results_below(folder)):
         raise UsageError("holds no artifact of ciwrap", file=folder)
-    return take_pending(folders, runner.workspace, inputs, reason, inputs.pattern)
+    for one in results_below(folder):
+        refuse_unfit(one)
+    # A pull request is made of it, in which all of this is told and reviewed.
+    return take_pending(folders, runner.workspace, inputs, reason, inputs.pattern, ALLOWED_WORDS)
+
+
+def refuse_unfit(folder: Path) -> None:
+    """Raises NotComparableError for a result that no golden may be made of.
+
+    Fit is one that matches, or all of whose other checks have left a golden that waits: a program
+    that crashed, or outputs that could not be read, are no new numbers.
+    """
+    outcome = read_result(folder / checking.RESULT)
+    if outcome.status == ERROR or outcome.result is None:
+        raise NotComparableError(
+            f"the result is an error: {outcome.problem}",
+            file=folder,
+            remedy="no golden was changed",
+        )
+    waiting = {one.check for one in PendingGoldens(folder / checking.PENDING).all()}
+    for check in outcome.result.checks:
+        if not check.verdict.is_good and check.name not in waiting:
+            raise NotComparableError(
+                f"check {check.name!r} is {check.verdict.words}, and has left no golden to accept",
+                file=folder,
+                remedy="no golden was changed; see the report of that run",
+            )
 
 
 def _make(inputs: Inputs, runner: Runner, stage: Path, reason: str) -> Taken:
@@ -91,11 +121,12 @@ def open_pull_request(inputs: Inputs, runner: Runner, api: Api) -> str:
     """Pushes the workspace's goldens to a branch of their own, and opens a pull request for it or
     brings the one that is open up to date; returns its address, '' if there is nothing to do."""
     base = safe_branch(runner.environment.get("GITHUB_REF_NAME", ""))
-    branch = _BRANCH_PREFIX + base.replace("/", "-")
+    branch = _BRANCH_PREFIX + base
     text = Path(runner.environment.get("CIWRAP_SUMMARY_PATH", "")).read_text(encoding="utf-8")
     reason = inputs.reason or _DEFAULT_REASON
     with tempfile.TemporaryDirectory() as name:
         clone = Clone.make(Path(name, "clone"), base, runner, api.token)
+        clone.refuse_lfs()
         ours = golden_dir_below(runner.workspace, inputs, "")
         folder = clone.folder / ours.relative_to(runner.workspace)
         copy_goldens(ours, folder)

@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 @click.option("--variant", metavar="NAME", help="Accept pending goldens for one kind of machine.")
 @click.option("--commit", metavar="SHA", help="The commit that the artifact was made from.")
 @click.option("--allow-wider", is_flag=True, help="Let an artifact widen error bounds.")
+@click.option(
+    "--allow-less-evidence", is_flag=True, help="Let an artifact keep less than the golden does."
+)
+@click.option("--allow-removed", is_flag=True, help="Let an artifact take variables out.")
 @click.option("-m", "--reason", metavar="TEXT", help="Why; needed to replace a golden.")
 @click.option("--dry-run", is_flag=True, help="Say what would change; write nothing.")
 @click.option(
@@ -57,6 +61,8 @@ def command(
     variant: str | None,
     commit: str | None,
     allow_wider: bool,
+    allow_less_evidence: bool,
+    allow_removed: bool,
     reason: str | None,
     dry_run: bool,
     force: bool,
@@ -78,8 +84,12 @@ def command(
 
     if reason is not None and not reason.strip():
         raise UsageError("--reason is empty", remedy="say why the new numbers are right")
-    if source is None and (commit is not None or allow_wider):
-        raise UsageError("--commit and --allow-wider belong to --from")
+    from ciwrap.review.pending_artifact import ALLOWED_WORDS
+
+    said = (allow_wider, allow_less_evidence, allow_removed)
+    allowed = tuple(word for word, is_said in zip(ALLOWED_WORDS, said, strict=True) if is_said)
+    if source is None and (commit is not None or allowed):
+        raise UsageError(f"--{allowed[0] if allowed else 'commit'} belongs to --from")
     if is_pending or source is not None or _means_pending(config_path, names, check_names):
         if check_names or force:
             raise UsageError("--check and --force are for outputs, not for goldens that wait")
@@ -89,7 +99,7 @@ def command(
             reason,
             source,
             commit,
-            allow_wider=allow_wider or source is None,
+            allowed=allowed if source is not None else ALLOWED_WORDS,
             dry_run=dry_run,
             variant=variant,
         )

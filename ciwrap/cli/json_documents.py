@@ -12,6 +12,7 @@ import msgspec
 
 from ciwrap.bisect.document import BisectDocument
 from ciwrap.captures.show import ShownCapture
+from ciwrap.changes.document import ChangesDocument
 from ciwrap.cli.snapshot_documents import (
     SnapshotDiffDocument,
     SnapshotDocument,
@@ -269,6 +270,7 @@ DOCUMENTS = (
     SnapshotDiffDocument,
     SnapshotRestoreDocument,
     SnapshotVerifyDocument,
+    ChangesDocument,
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -97,10 +98,17 @@ def _project(root: Path, golden_dir: Path, config: Config | None) -> Project:
     return Project(
         root=near(root),
         golden_dir=near(golden_dir),
-        goldens=GoldenStores(near(golden_dir)),
+        goldens=GoldenStores(near(golden_dir), options=_options(golden_dir, config)),
         pending=PendingGoldens(near(root / PENDING_DIR)),
         config=config,
     )
+
+
+def _options(golden_dir: Path, config: Config | None) -> str:
+    """What `ciwrap accept` has to be told, for messages, where goldens are not in their folder."""
+    if config is None or near(golden_dir) == near(config.golden_dir):
+        return ""
+    return f" --golden-dir {shlex.quote(str(near(golden_dir)))}"
 
 
 def _root_without_config() -> Path:

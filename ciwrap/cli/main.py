@@ -44,6 +44,7 @@ COMMANDS = {
     "snapshot": ("ciwrap.cli.snapshot", "Keep, compare and restore environments."),
     "trend": ("ciwrap.cli.trend", "Say what moves from result to result."),
     "bisect": ("ciwrap.cli.bisect", "Find the commit that moved a number."),
+    "changes": ("ciwrap.cli.changes", "Say what is checked otherwise since a commit."),
     "import": ("ciwrap.cli.import_command", "Make checks of the tests of other runners."),
     "values": ("ciwrap.cli.values", "Print what a configuration finds in a log."),
     "show": ("ciwrap.cli.show", "Print a golden or a capture as text (serves git diff)."),

@@ -31,7 +31,7 @@ def command() -> None:
     """Say how much the runs of a configuration vary that was never run.
 
     `fit` makes a map of a table of runs, `predict` asks it, and `plan` says how often to repeat a
-    configuration and which one to measure next. All need SciPy (pip install 'ciwrap[stats]').
+    configuration and which one to measure next. All need SciPy (pip install '.[stats]' in a clone).
     """
     # Before NumPy is loaded: for matrices this small, threads cost ten times what they bring,
     # above all on a busy machine.

@@ -25,7 +25,13 @@ from ciwrap.compare.pairing import pair_up
 from ciwrap.compare.series import stored_steps
 from ciwrap.compare.tally import GOLDEN, DetailKeeper, check_result
 from ciwrap.compare.work import Work
-from ciwrap.errors import AlignmentError, CiwrapError, NotComparableError, StillWrittenError
+from ciwrap.errors import (
+    AlignmentError,
+    CiwrapError,
+    NotComparableError,
+    StillWrittenError,
+    VariableIgnoredError,
+)
 from ciwrap.model import Message, MessageLevel, VariableId, Verdict
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.readers.layout import find_outputs
@@ -185,6 +191,7 @@ def check_catalog(
     outcome = Outcome(errors=list(catalog.errors), notes=list(catalog.notes))
     ours = GoldenVariables(golden, check)
     both = pair_up(outcome, rules, ours, _Judged(check, catalog) if check.expected else catalog)
+    _refuse_newly_ignored(outcome, ours)
     progress.begin(
         f"checking {check.name}", sum(catalog.entries[one].info.byte_count for one in both)
     )
@@ -208,6 +215,25 @@ def check_catalog(
         backend=resources.backend_used,
         seconds=time.monotonic() - started,
     )
+
+
+def _refuse_newly_ignored(outcome: Outcome, ours: GoldenVariables) -> None:
+    """Makes what the golden holds and the configuration ignores not comparable.
+
+    No golden is made of a variable that is ignored. So the configuration has left it out since, and
+    whoever reviews goldens is to see that: accepting takes it out of the golden.
+    """
+    newly = set(outcome.left_out)
+    for identity in outcome.left_out:
+        error = VariableIgnoredError(
+            "the golden holds it, and the configuration ignores it",
+            remedy="accept the outputs anew if it is no longer to be checked",
+        )
+        outcome.results.append(
+            not_comparable(begun(identity, ours.signature(identity), None), error)
+        )
+    outcome.ignored = [one for one in outcome.ignored if one not in newly]
+    outcome.left_out = []
 
 
 class _Judged:

@@ -223,6 +223,12 @@ class Check:
             return True
         return any(name_matches(pattern, variable) for pattern in self.ignore)
 
+    @property
+    def ignored_words(self) -> tuple[str, ...]:
+        """What the check leaves out, for a golden's manifest."""
+        until = self.until_iteration
+        return (*self.ignore, *(() if until is None else (f"iterations after {until}",)))
+
     def settings_for(self, variable: VariableId, dtype: str | None = None) -> VariableSettings:
         """The settings of one variable; with a dtype, its fill values are as that holds them."""
         rules = [rule for rule in self.rules if name_matches(rule.pattern, variable)]

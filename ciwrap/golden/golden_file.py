@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+
+
 def read_golden_file(path: Path) -> tuple[list[_core.GoldenVariable], str]:
     """The variables and the root of any golden file, without its manifest.
 
@@ -34,6 +37,12 @@ def read_golden_file(path: Path) -> tuple[list[_core.GoldenVariable], str]:
 def decode(data: bytes, source: Path) -> list[_core.GoldenVariable]:
     """Decodes a golden file's bytes; `source` is for the message. Raises as `GoldenStore.read`."""
     limit = largest_decoded()
+    if data.startswith(_LFS_POINTER):
+        raise CorruptGoldenError(
+            "is a pointer of Git LFS, not the golden itself",
+            file=source,
+            remedy="run `git lfs pull` (with actions/checkout: `lfs: true`)",
+        )
     try:
         return _core.decode_golden(data, source=str(source), max_decoded_bytes=limit)
     except FileLimitError as error:

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from ciwrap import _core
     from ciwrap.arrays.values import Labels
 
-# 2: says the labels of variables, where they have any.
-FORMAT_VERSION = 2
+# 2: says the labels of variables, where they have any. 3: says what was ignored, and which CI run
+# accepted for whom.
+FORMAT_VERSION = 3
 # A variable takes some 200 bytes, so this is room for 160,000 of them.
 MOST_MANIFEST_BYTES = 32 << 20
 
@@ -86,6 +87,7 @@ class Acceptance(_Record, frozen=True):
     when: UTC, ISO 8601. commit: of the repository the outputs came from. largest_bound_share: how
     much of its bound the variable that moved most used up, against the golden replaced; None where
     the old evidence could not tell. bounds: those that this acceptance changed, a line for each.
+    actor, run: who had a CI job accept it, and that job's address; None outside of CI.
     """
 
     when: str
@@ -96,6 +98,8 @@ class Acceptance(_Record, frozen=True):
     old_root: Root | None = None
     largest_bound_share: float | None = None
     bounds: tuple[str, ...] = ()
+    actor: str | None = None
+    run: str | None = None
 
 
 class PendingOrigin(_Record, frozen=True):
@@ -114,7 +118,8 @@ class PendingOrigin(_Record, frozen=True):
 class Manifest(_Record, frozen=True):
     """What the text beside a golden's binary says of it.
 
-    accepted: oldest first. pending: of a golden that waits to be accepted.
+    accepted: oldest first. pending: of a golden that waits to be accepted. ignored: what of the
+    outputs the configuration left out when it was made, as patterns.
     """
 
     check: str
@@ -123,6 +128,7 @@ class Manifest(_Record, frozen=True):
     environment: dict[str, str]
     accepted: tuple[Acceptance, ...] = ()
     pending: PendingOrigin | None = None
+    ignored: tuple[str, ...] = ()
     format: int = FORMAT_VERSION
 
     @property
@@ -153,6 +159,13 @@ def describe_evidence(variable: _core.GoldenVariable) -> str:
     return variable.evidence
 
 
+def evidence_rank(text: str) -> tuple[int, int]:
+    """The better evidence decides, the higher: by kind, and residues by how finely they tell."""
+    kind, _, levels = text.partition(" k=")
+    kinds = ("tree", "residues", "data")
+    return kinds.index(kind) if kind in kinds else -1, int(levels) if levels.isdigit() else 0
+
+
 def dump_manifest(manifest: Manifest) -> str:
     """The manifest's text: the same bytes for the same facts, one line for each variable."""
     binary = manifest.binary
@@ -168,6 +181,9 @@ def dump_manifest(manifest: Manifest) -> str:
         "variables:" if manifest.variables else "variables: []",
     ]
     lines += [f"- {_row_text(row)}" for row in manifest.variables]
+    if manifest.ignored:
+        lines.append("ignored:")
+        lines += [f"- {scalar(pattern)}" for pattern in manifest.ignored]
     lines.append("environment:" if manifest.environment else "environment: {}")
     lines += [f"  {scalar(key)}: {scalar(value)}" for key, value in manifest.environment.items()]
     lines.append("accepted:" if manifest.accepted else "accepted: []")
@@ -217,6 +233,10 @@ def _acceptance_lines(entry: Acceptance) -> list[str]:
     if entry.bounds:
         lines.append("  bounds:")
         lines += [f"  - {scalar(change)}" for change in entry.bounds]
+    if entry.actor is not None:
+        lines.append(f"  actor: {scalar(entry.actor)}")
+    if entry.run is not None:
+        lines.append(f"  run: {scalar(entry.run)}")
     return lines
 
 

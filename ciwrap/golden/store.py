@@ -83,11 +83,13 @@ class GoldenStore:
 
     is_kept: this store takes the lock many times. Between its writes it leaves the lock file, by
     which it knows whether anybody else has written; `close` removes that. So the time of a write
-    does not grow with the number of goldens.
+    does not grow with the number of goldens. options: of the command that makes a golden here, for
+    messages.
     """
 
-    def __init__(self, folder: Path | str, *, is_kept: bool = False) -> None:
+    def __init__(self, folder: Path | str, *, is_kept: bool = False, options: str = "") -> None:
         self.folder = Path(folder)
+        self._options = options
         self._is_kept = is_kept
         self._holder = secrets.token_hex(8)
         # Stems by their folded case; valid while the lock is held, and beyond as far as it tells.
@@ -277,7 +279,8 @@ class GoldenStore:
             remedy=(
                 "there is an ensemble: name the folders of new runs under 'ensemble' in ciwrap.yaml"
                 if has_ensemble
-                else f"look at the outputs, then make it with `ciwrap accept {check}`"
+                else f"look at the outputs, then make it with"
+                f" `ciwrap accept {check}{self._options}`"
             ),
         )
 
@@ -332,17 +335,22 @@ class GoldenStore:
 
 
 class GoldenStores:
-    """The stores of all folders below one, by the places of goldens. is_kept: as of a store."""
+    """The stores of all folders below one, by the places of goldens. is_kept, options: as of a
+    store.
+    """
 
-    def __init__(self, root: Path, *, is_kept: bool = False) -> None:
+    def __init__(self, root: Path, *, is_kept: bool = False, options: str = "") -> None:
         self.root = root
+        self._options = options
         self._is_kept = is_kept
         self._stores: dict[str, GoldenStore] = {}
 
     def at(self, place: Place) -> GoldenStore:
         """The store that holds the golden of a place, under the place's name."""
         if place.folder not in self._stores:
-            store = GoldenStore(self.root / place.folder, is_kept=self._is_kept)
+            store = GoldenStore(
+                self.root / place.folder, is_kept=self._is_kept, options=self._options
+            )
             self._stores[place.folder] = store
         return self._stores[place.folder]
 

@@ -43,6 +43,14 @@ class ErrorBound:
     def is_exact(self) -> bool:
         return not (self.atol or self.rtol or self.ulps)
 
+    def is_wider_than(self, other: ErrorBound) -> bool:
+        """Whether this bound lets something pass that the other one does not."""
+        if self.is_exact or other.is_exact:
+            return other.is_exact and not self.is_exact
+        if bool(self.ulps) != bool(other.ulps):
+            return True
+        return self.ulps > other.ulps or self.atol > other.atol or self.rtol > other.rtol
+
     @property
     def text(self) -> str:
         """`atol=1e-6 rtol=0`, or `ulps=4`."""

@@ -354,6 +354,8 @@ def command_ending(command: CommandOutcome) -> str:
         return f"ran out of time after {seconds_text(command.seconds)}"
     if command.exit_code is None:
         return "could not be run"
+    if command.exit_code < 0:
+        return f"was ended by signal {-command.exit_code}"
     return f"ended with exit code {command.exit_code}"
 
 

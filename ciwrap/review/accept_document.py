@@ -24,7 +24,8 @@ class AcceptedVariable(msgspec.Struct, frozen=True):
 
     change: redefined is another dtype, shape, bound or evidence; changed is beyond the old bound,
     or not known to be within. bound_widened: the new bound lets pass what the old one did not.
-    moved: the new values against the old golden, by its own bound.
+    evidence_lowered: the new golden keeps less. moved: the new values against the old golden, by
+    its own bound.
     """
 
     name: str
@@ -35,6 +36,7 @@ class AcceptedVariable(msgspec.Struct, frozen=True):
     old: VariableRow | None
     new: VariableRow | None
     moved: VariableResult | None
+    evidence_lowered: bool = False
 
 
 class AcceptedCheck(msgspec.Struct, frozen=True):
@@ -99,6 +101,7 @@ def _variable(change: VariableChange) -> AcceptedVariable:
         old=change.old,
         new=change.new,
         moved=change.moved,
+        evidence_lowered=change.lowered_evidence is not None,
     )
 
 

@@ -10,7 +10,7 @@ from ciwrap.compare.check import arrangement_of, needs_golden, outputs_of
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.review.capture_change import capture_change
 from ciwrap.review.golden_change import GoldenChange, demand_reason
-from ciwrap.review.pending_artifact import refuse_wider
+from ciwrap.review.pending_artifact import ALLOWED_WORDS, refuse_less
 from ciwrap.review.pending_change import accept, look_at
 from ciwrap.review.write_change import origin_of, write_change
 from ciwrap.snapshot.runs import copy_to_goldens
@@ -64,17 +64,17 @@ def accept_pending(
     *,
     dry_run: bool = False,
     variant: str | None = None,
-    allow_wider: bool = True,
+    allowed: Sequence[str] = ALLOWED_WORDS,
 ) -> list[GoldenChange]:
     """Accepts the pending goldens that are meant; what that changes, or would.
 
     All are read and verified before one is written. variant: the kind of machine they are to be
-    goldens for, if not what they were made as. Raises as `look_at` and `accept` do, UsageError if
-    one replaces a golden and there is no reason, ArtifactError for a bound that gets wider.
+    goldens for, if not what they were made as. allowed: in which ways they may check less. Raises
+    as `look_at` and `accept` do, UsageError if one replaces a golden and there is no reason,
+    ArtifactError for one that checks less than it may.
     """
     looked = [look_at(project, golden, variant) for golden in project.pending.select(patterns)]
-    if not allow_wider:
-        refuse_wider(looked)
+    refuse_less(looked, allowed)
     if looked and not dry_run:
         demand_reason([one.change for one in looked], reason)
         for one in looked:

@@ -119,6 +119,7 @@ def change_of_catalog(
         byte_count=len(encoded),
         old=old,
         labels=labels,
+        ignored=check.ignored_words,
     )
 
 

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from ciwrap.compare.judge import golden_id
 from ciwrap.errors import CorruptGoldenError, GoldenMissingError, UsageError
-from ciwrap.golden.manifest import VariableRow
+from ciwrap.golden.manifest import VariableRow, evidence_rank
 from ciwrap.model import ErrorBound, VariableId, VariableResult, Verdict
 from ciwrap.trees.bounds import bound_of
 
@@ -88,13 +88,15 @@ class VariableChange:
     def is_bound_wider(self) -> bool:
         """Whether the new bound lets something pass that the old one did not."""
         old, new = self.old_bound, self.new_bound
-        if old is None or new is None:
-            return False
-        if old.is_exact or new.is_exact:
-            return not new.is_exact
-        if bool(old.ulps) != bool(new.ulps):
-            return True
-        return new.ulps > old.ulps or new.atol > old.atol or new.rtol > old.rtol
+        return old is not None and new is not None and new.is_wider_than(old)
+
+    @property
+    def lowered_evidence(self) -> str | None:
+        """`data -> tree`; None if the golden keeps at least what it kept."""
+        if self.old is None or self.new is None:
+            return None
+        is_lower = evidence_rank(self.new.evidence) < evidence_rank(self.old.evidence)
+        return f"{self.old.evidence} -> {self.new.evidence}" if is_lower else None
 
     @property
     def bound_change(self) -> str | None:
@@ -179,7 +181,7 @@ class GoldenChange:
     """A golden that could be written, and what that changes. Nothing is written yet.
 
     check: what people call it. name: its name in its folder. path: of its binary. labels: of its
-    variables, where they have any.
+    variables, where they have any. ignored: what of the outputs is left out, as patterns.
     """
 
     check: str
@@ -192,6 +194,7 @@ class GoldenChange:
     byte_count: int
     old: OldGolden
     labels: Mapping[VariableId, Labels] = field(default_factory=dict)
+    ignored: tuple[str, ...] = ()
 
     @property
     def needs_writing(self) -> bool:

@@ -70,4 +70,5 @@ def keep(
         origin.environment,
         document,
         change.labels,
+        change.ignored,
     )

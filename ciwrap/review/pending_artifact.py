@@ -23,12 +23,16 @@ from ciwrap.review.pending_goldens import RESULT_SUFFIX, PendingGoldens
 from ciwrap.review.pending_index import INDEX_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator
 
+    from ciwrap.review.golden_change import VariableChange
     from ciwrap.review.pending_change import PendingChange
     from ciwrap.review.project import Project
 
 _SUFFIXES = (MANIFEST_SUFFIX, BINARY_SUFFIX, RESULT_SUFFIX)
+WIDER, LESS_EVIDENCE, REMOVED = "allow-wider", "allow-less-evidence", "allow-removed"
+# What has to be said for each way in which somebody else's golden checks less than ours.
+ALLOWED_WORDS = (WIDER, LESS_EVIDENCE, REMOVED)
 # Left by whatever was running when the folder was packed; of no use, and harmless.
 _PASSED_OVER = frozenset({".ciwrap.lock"})
 
@@ -107,17 +111,30 @@ def project_with(project: Project, source: str, commit: str | None) -> Iterator[
         yield replace(project, pending=pending, is_own=False)
 
 
-def refuse_wider(looked: Iterable[PendingChange]) -> None:
-    """Raises ArtifactError if one of the changes widens a bound."""
+def refuse_less(looked: Iterable[PendingChange], allowed: Container[str]) -> None:
+    """Raises ArtifactError if a change makes goldens check less, and nobody has said the word.
+
+    allowed: the words that were said, of `ALLOWED_WORDS`.
+    """
     for one in looked:
         for change in one.change.changes:
-            if change.is_bound_wider:
-                raise ArtifactError(
-                    f"it widens a bound: {change.bound_change}",
-                    file=one.pending.path,
-                    variable=change.identity.text,
-                    remedy="if that is meant, add --allow-wider",
-                )
+            for word, problem in _less(change):
+                if word not in allowed:
+                    raise ArtifactError(
+                        problem,
+                        file=one.pending.path,
+                        variable=change.identity.text,
+                        remedy=f"if that is meant, add --{word}",
+                    )
+
+
+def _less(change: VariableChange) -> Iterator[tuple[str, str]]:
+    if change.is_bound_wider:
+        yield WIDER, f"it widens a bound: {change.bound_change}"
+    if change.lowered_evidence is not None:
+        yield LESS_EVIDENCE, f"it keeps less evidence: {change.lowered_evidence}"
+    if change.new is None:
+        yield REMOVED, "it takes the variable out of the golden"
 
 
 def _check_commits(

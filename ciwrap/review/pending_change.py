@@ -118,6 +118,7 @@ def _change(
         byte_count=stored.byte_count,
         old=old,
         labels=labels,
+        ignored=stored.manifest.ignored,
     )
 
 

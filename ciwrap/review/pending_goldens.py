@@ -116,11 +116,13 @@ class PendingGoldens:
         environment: Mapping[str, str],
         result: str,
         labels: Mapping[VariableId, Labels],
+        ignored: tuple[str, ...] = (),
     ) -> StoredGolden:
         """Keeps a golden for review, instead of an older one of the same check.
 
-        labels: of its variables, where they have any. result: the document of the comparison
-        that it comes from. Raises WriteFailedError, LockBusyError.
+        labels: of its variables, where they have any. ignored: what of the outputs is left out.
+        result: the document of the comparison that it comes from. Raises WriteFailedError,
+        LockBusyError.
         """
         store = self.store(place)
 
@@ -131,6 +133,7 @@ class PendingGoldens:
                 variables=rows_of(variables, labels),
                 environment=dict(environment),
                 pending=origin,
+                ignored=ignored,
             )
 
         if self.folder.parent.name == WORK_DIR:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from ciwrap.compare.check import files_of
 from ciwrap.golden.manifest import Acceptance, BinaryFile, Manifest, rows_of
 from ciwrap.repository import git_commit, git_user
+from ciwrap.review.ci_job import ci_job
 from ciwrap.snapshot.describe import describe_environment
 from ciwrap.snapshot.runs import environment_of_outputs
 
@@ -57,6 +59,7 @@ def write_change(
 
     reason: for the log; None only for a first golden. Raises WriteFailedError, UsageError.
     """
+    ci = ci_job(os.environ)
     entry = Acceptance(
         when=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         who=origin.who,
@@ -70,6 +73,8 @@ def write_change(
             for one in change.changes
             if one.bound_change is not None
         ),
+        actor=ci.actor,
+        run=ci.run,
     )
 
     def make_manifest(root: str, byte_count: int) -> Manifest:
@@ -79,6 +84,7 @@ def write_change(
             variables=rows_of(change.variables, change.labels),
             environment=dict(origin.environment),
             accepted=(*change.old.log, entry),
+            ignored=change.ignored,
         )
 
     return store.write(change.name, change.variables, make_manifest)

@@ -24,7 +24,8 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 STUBS = Path(__file__).resolve().parent / "stubs"
 _API_PORT = 8123  # in a namespace of its own, so it is always free
-ACTION_REF = "ciwrap/ciwrap@v1"
+ACTION_REF = "YOUR_ORGANISATION/ciwrap@v1"
+_NO_TOOL_CACHE = '"" if has_token(environment) else '
 _USES = re.compile(r"uses: *(actions/[a-z/-]+)@([0-9a-f]{40})")
 
 
@@ -42,8 +43,8 @@ def act_path() -> str | None:
 
 
 @cache
-def bootstrap() -> Any:
-    path = ROOT / "ciwrap/action/bootstrap.py"
+def bootstrap(root: Path = ROOT) -> Any:
+    path = root / "ciwrap/action/bootstrap.py"
     spec = importlib.util.spec_from_file_location("ciwrap_bootstrap", path)
     assert spec is not None
     assert spec.loader is not None
@@ -126,9 +127,6 @@ class Act:
             one.mkdir(parents=True)
         # What git would fetch from and push to https://github.com lies here.
         self.server = folder / "server"
-        (folder / "home/.gitconfig").write_text(
-            f'[url "file://{self.server}/"]\n\tinsteadOf = https://github.com/\n'
-        )
         self._copy_action()
 
     def _copy_action(self) -> None:
@@ -141,6 +139,11 @@ class Act:
             elif source.exists():
                 self.action.mkdir(exist_ok=True)
                 shutil.copy2(source, self.action / name)
+        # Each job with a token installs anew; here, where nothing can be fetched, it may not.
+        script = self.action / "ciwrap/action/bootstrap.py"
+        text = script.read_text()
+        assert text.count(_NO_TOOL_CACHE) == 1
+        script.write_text(text.replace(_NO_TOOL_CACHE, ""))
 
     @property
     def tool_cache(self) -> Path:
@@ -151,7 +154,7 @@ class Act:
         outputs = self.folder / "outputs.txt"
         outputs.touch()
         self.tool_cache.mkdir(parents=True, exist_ok=True)
-        bootstrap().prepare(
+        bootstrap(self.action).prepare(
             {
                 **self.environment,
                 "GITHUB_OUTPUT": str(outputs),
@@ -217,6 +220,9 @@ class Act:
         """Runs the workflows of a repository. prelude: shell lines to run first, within the
         namespace (a fake API server, say). online: without a namespace.
         """
+        # Artifacts are a run's own.
+        shutil.rmtree(self.artifacts)
+        self.artifacts.mkdir()
         local = {ACTION_REF: self.action}
         texts = [p.read_text() for p in (repository / ".github/workflows").glob("*.yml")]
         texts.append((self.action / "action.yml").read_text())
@@ -230,10 +236,12 @@ class Act:
             "-P", "ubuntu-24.04-arm=-self-hosted",
         ]  # fmt: skip
         for key, path in local.items():
-            command += ["--local-repository", f"{key}={path}"]
+            # act looks for actions where it believes GitHub to be.
+            command += ["--local-repository", f"file://{self.server}/{key}={path}"]
         given = {
             "ACT_ARTIFACTS": str(self.artifacts),
             "ACT_CACHES": str(self.caches),
+            "GITHUB_SERVER_URL": f"file://{self.server}",
             **(env or {}),
         }
         for name, value in given.items():

@@ -27,7 +27,7 @@ jobs:
     runs-on: ubuntu-latest
     steps:
       - uses: actions/checkout@v5
-      - uses: ciwrap/ciwrap@v1
+      - uses: YOUR_ORGANISATION/ciwrap@v1
         with:
           run: python3 simulate.py
 """
@@ -75,7 +75,7 @@ def test_our_own_golden_by_our_own_action(act: Act, tmp_path: Path) -> None:
     assert "      - uses: ./\n" in ours
     (folder / ".github/workflows").mkdir(parents=True)
     (folder / ".github/workflows/own.yml").write_text(
-        WORKFLOW.replace("ciwrap/ciwrap@v1", "./").partition("        with:")[0]
+        WORKFLOW.replace("YOUR_ORGANISATION/ciwrap@v1", "./").partition("        with:")[0]
     )
     git(folder, "init", "-q", "-b", "main")
     commit(folder)

@@ -71,9 +71,9 @@ def test_merge_misses_a_job_that_left_nothing(
 ) -> None:
     # The second job ends before it comes to ciwrap.
     text = example("matrix.yml").replace(
-        "      - uses: ciwrap/ciwrap@v1\n        with:\n          platform-key",
+        "      - uses: YOUR_ORGANISATION/ciwrap@v1\n        with:\n          platform-key",
         "      - if: ${{ matrix.platform-key == 'linux-arm64' }}\n        run: exit 1\n"
-        "      - uses: ciwrap/ciwrap@v1\n        with:\n          platform-key",
+        "      - uses: YOUR_ORGANISATION/ciwrap@v1\n        with:\n          platform-key",
     )
     folder = project(text, goldens=False)
     (folder / "golden/linux-x64").mkdir(parents=True)

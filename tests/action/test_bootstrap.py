@@ -48,6 +48,27 @@ def test_preparing(step: dict[str, str]) -> None:
     assert outputs["folder"].startswith(step["RUNNER_TOOL_CACHE"])
 
 
+@pytest.mark.parametrize(
+    ("mode", "opens", "has_token"),
+    [
+        ("comment", "false", True),
+        ("accept", "", True),
+        ("update", "true", True),
+        ("update", "false", False),
+        ("check", "true", False),
+        ("", "", False),
+    ],
+)
+def test_nothing_kept_is_run_where_there_is_a_token(
+    step: dict[str, str], mode: str, opens: str, has_token: bool
+) -> None:
+    boot.prepare({**step, "CIWRAP_INPUT_MODE": mode, "CIWRAP_INPUT_PULL_REQUEST": opens})
+    outputs = told(step)
+    assert outputs["build"] == ("false" if has_token else "true")
+    kept = step["RUNNER_TEMP"] if has_token else step["RUNNER_TOOL_CACHE"]
+    assert outputs["folder"].startswith(kept)
+
+
 def test_the_key_changes_with_what_is_built(
     step: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -160,3 +161,46 @@ def test_branch_names_that_are_refused(name: str) -> None:
 @pytest.mark.parametrize("name", ["main", "feature/x-1", "dependabot/pip/a_b-1.2", "v1.2", "a@b"])
 def test_branch_names(name: str) -> None:
     assert safe_branch(name) == name
+
+
+def test_no_filter_of_user_or_system_runs_and_no_token_is_in_reach(
+    origin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runners have git-lfs in the system's configuration; here a spy is in the user's."""
+    seen = tmp_path / "seen"
+    home = tmp_path / "home"
+    home.mkdir()
+    spy = f"sh -c 'env >> {seen}; cat'"
+    (home / ".gitconfig").write_text(f'[filter "spy"]\n\tclean = "{spy}"\n\tsmudge = "{spy}"\n')
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(home / ".gitconfig"))
+    (origin / ".gitattributes").write_text("*.golden filter=spy\n")
+    commit(origin)
+    clone = clone_of(origin, tmp_path)
+    (clone.folder / "golden/mesh.golden").write_bytes(b"new")
+    assert clone.commit_goldens([clone.folder / "golden"], "Accept")
+    clone.push("topic", runner_of(origin))
+    assert not seen.exists()
+
+
+def test_the_token_goes_with_fetch_and_push_to_one_host_alone(
+    origin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A git in the place of git notes what it is given."""
+    notes = tmp_path / "notes"
+    real = shutil.which("git")
+    (tmp_path / "bin").mkdir()
+    fake = tmp_path / "bin/git"
+    fake.write_text(f'#!/bin/sh\n(echo "CALL $1"; env) >> {notes}\nexec {real} "$@"\n')
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
+    clone = clone_of(origin, tmp_path)
+    (clone.folder / "golden/mesh.golden").write_bytes(b"new")
+    assert clone.commit_goldens([clone.folder / "golden"], "Accept")
+    clone.push("topic", runner_of(origin))
+    calls = notes.read_text().split("CALL ")[1:]
+    given = {call.split()[0] for call in calls if "Authorization" in call}
+    assert given == {"fetch", "push"}
+    keys = {line.partition("=")[2] for call in calls for line in call.splitlines()
+            if "extraHeader" in line}  # fmt: skip
+    assert keys == {f"http.file://{origin.parents[1]}/.extraHeader"}

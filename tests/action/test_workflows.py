@@ -66,7 +66,9 @@ def test_no_expression_stands_in_a_script(path: Path) -> None:
     for step in steps_of(document):
         assert "${{" not in step.get("run", ""), step
         used = step.get("uses", "")
-        assert used in ("", "./", "ciwrap/ciwrap@v1") or re.fullmatch(r".+@[0-9a-f]{40}", used)
+        assert used in ("", "./", "YOUR_ORGANISATION/ciwrap@v1") or re.fullmatch(
+            r".+@[0-9a-f]{40}", used
+        )
 
 
 @pytest.mark.parametrize("path", [*WORKFLOWS, *EXAMPLES], ids=lambda path: str(path.name))
@@ -107,6 +109,41 @@ def test_every_input_reaches_the_program_and_the_page() -> None:
         assert name.lower().replace("_", "-") in ACTION["inputs"]
     for name in ACTION["outputs"]:
         assert f"`{name}`" in HOW_TO, f"the output {name} is not in the how-to"
+
+
+def test_only_whole_versions_are_released() -> None:
+    """A pattern of tags that `v1` fits would publish again whenever that tag is moved."""
+    document = yaml.safe_load((ROOT / ".github/workflows/wheels.yml").read_text(encoding="utf-8"))
+    (pattern,) = document[True]["push"]["tags"]  # YAML 1.1 reads `on` as true
+    assert pattern == "v[0-9]+.[0-9]+.[0-9]+"
+    assert document["jobs"]["wheels"]["needs"] == document["jobs"]["sdist"]["needs"] == "version"
+
+
+@pytest.mark.parametrize(
+    ("reference", "code"),
+    [("refs/heads/main", 0), ("refs/tags/v0.0.0", 1), ("refs/tags/v1", 1), ("VERSION", 0)],
+)
+def test_a_tag_is_the_version(reference: str, code: int) -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    version = re.findall(r'^version = "(.*)"$', text, re.MULTILINE)[0]
+    given = f"refs/tags/v{version}" if reference == "VERSION" else reference
+    command = [sys.executable, str(ROOT / "tools/check-version"), given]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+
+
+def test_no_page_uses_a_name_that_is_not_ours() -> None:
+    """There is no release: neither an index nor an account of that name is ours."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *EXAMPLES]
+    pages += (ROOT / "examples").rglob("README.md")
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        for name in (
+            r"uses: ciwrap/",
+            r"pip install (-[-a-z]+ )*'?ciwrap\b",
+            "https://pypi.org/project/ciwrap",
+        ):
+            assert not re.search(name, text), (page, name)
 
 
 def test_defaults_of_action_and_program_agree() -> None:

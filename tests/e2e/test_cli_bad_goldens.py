@@ -67,7 +67,7 @@ def test_golden_of_a_newer_version(accepted: Project) -> None:
 
 def test_manifest_of_a_newer_version(accepted: Project) -> None:
     manifest = accepted.golden.with_name("mesh.golden.yaml")
-    manifest.write_text(manifest.read_text().replace("format: 2", "format: 9"))
+    manifest.write_text(manifest.read_text().replace("format: 3", "format: 9"))
     check_fails(accepted, 3, "format 9", "update ciwrap")
 
 

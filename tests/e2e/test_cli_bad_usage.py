@@ -84,7 +84,7 @@ def test_an_unknown_backend_is_an_error_not_another_one(accepted: Project) -> No
 
 def test_everything_ignored_is_no_match(accepted: Project) -> None:
     accepted.configure("    ignore: ['*']\n")
-    check_fails(accepted, 3, "nothing was compared")
+    check_fails(accepted, 3, "the configuration ignores it")
     check_fails(accepted, 3, "no variables", command=("accept", "--reason", "x"))
 
 

@@ -47,7 +47,7 @@ TOKENS = [
     *(b"&a ", b"*a", b"<<: *a", b"!!str ", b"!x ", b"%YAML 1.1\n---\n", b"\n---\n", b"\n...\n"),
     *(b"null", b"~", b"true", b"0", b"-1", b"1e999", b"NaN", b"-Infinity", b".inf", b"9" * 60),
     *(b"\0", b"\xff", b"\xc3", b"\xe2\x80\xa8", b"\\ud800", b"\t", b"#", b"|\n", b">-\n", b"\r"),
-    *(b"format: 2", b'"format": 2', b"[" * 50, b'{"a":' * 50, b"- " * 50, ROOT.encode()),
+    *(b"format: 3", b'"format": 2', b"[" * 50, b'{"a":' * 50, b"- " * 50, ROOT.encode()),
 ]
 
 

@@ -253,7 +253,7 @@ def test_a_wider_bound_is_accepted_if_that_is_allowed(pending: Project) -> None:
     result = document_text(to_document(RunResult(Verdict.NOT_COMPARABLE)))
     pending.pending.write(place, [wide], found.origin, {}, result, {})
     with pytest.raises(ArtifactError, match=r"it widens a bound: atol=0\.001"):
-        accept_pending(pending, [], "why", allow_wider=False)
+        accept_pending(pending, [], "why", allowed=())
     assert value_of(pending.goldens.at(place).read("test_a")) == 1.0
     (change,) = accept_pending(pending, [], "why")
     assert change.changes[0].is_bound_wider

@@ -102,11 +102,11 @@ GOOD = dump_manifest(MANIFEST)
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("format: 2", "format: 3", "update ciwrap"),
-        ("format: 2", "format: 0", "format 0, which does not exist"),
-        ("format: 2\n", "", "`format` is missing"),
-        ("format: 2", "format: one", "must be an integer"),
-        ("format: 2", "format: true", "must be an integer"),
+        ("format: 3", "format: 4", "update ciwrap"),
+        ("format: 3", "format: 0", "format 0, which does not exist"),
+        ("format: 3\n", "", "`format` is missing"),
+        ("format: 3", "format: one", "must be an integer"),
+        ("format: 3", "format: true", "must be an integer"),
         ("check: mesh", "check: 5", "`check` must be text, not an integer"),
         ("  bytes: 1234", "  bytes: lots", "binary.bytes"),
         ("binary:", "binary: 1\nother:", "`binary` must be a mapping, not an integer"),

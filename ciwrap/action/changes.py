@@ -1,0 +1,137 @@
+"""What a pull request checks otherwise than its base: found before its program runs.
+
+The table is told also when every number matches: with a bound that is wide enough all of them do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ciwrap.action.runner import command_line
+from ciwrap.changes.document import Change, ChangesDocument
+from ciwrap.changes.wording import line_of, markdown_table
+from ciwrap.documents import DocumentError, to_record
+from ciwrap.errors import RepositoryError, UsageError
+from ciwrap.report.document import load_document
+from ciwrap.report.markdown import escaped
+from ciwrap.report.text import safe_name
+from ciwrap.repository import Repository, ask_git
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from ciwrap.action.runner import Runner
+
+CHANGES = "changes.json"
+UNKNOWN = "unknown"
+_PULL_REQUESTS = frozenset({"pull_request", "pull_request_target"})
+_MERGE_GROUP = "merge_group"
+_LONGEST = 1000
+_MOST = 10
+_MERGED_PARENTS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """changes: None where it is not known what they are. problem: why. wider: for the gate: a
+    count, UNKNOWN, or '' where there is no base to hold anything against.
+    """
+
+    changes: Sequence[Change] | None = None
+    problem: str = ""
+
+    @property
+    def wider(self) -> str:
+        if self.changes is not None:
+            return str(sum(change.wider for change in self.changes))
+        return UNKNOWN if self.problem else ""
+
+    @property
+    def markdown(self) -> str:
+        """For summary and comment; '' where nothing is to be told."""
+        if self.problem:
+            return f"### What is checked\n\n**Not known: {escaped(self.problem, 500)}.**\n"
+        return markdown_table(self.changes or ())
+
+
+def find_changes(
+    runner: Runner, stage: Path, options: Sequence[str], call: Callable[[list[str], Path], int]
+) -> Found:
+    """The changes of this pull request. call: runs ciwrap and writes its document to a path."""
+    if not _is_change(runner):
+        return Found()
+    try:
+        base = base_of(runner)
+    except (RepositoryError, UsageError) as error:
+        return Found(problem=str(error))
+    if base is None:
+        return Found(
+            problem="the base of the pull request was not fetched: give actions/checkout the input"
+            " `fetch-depth: 2`"
+        )
+    path = stage / CHANGES
+    exit_code = call(["changes", "--base", base, *options], path)
+    if exit_code != 0:
+        path.unlink(missing_ok=True)
+        return Found(problem=f"`ciwrap changes` ended with exit code {exit_code}: see the log")
+    return read_changes(path)
+
+
+def read_changes(path: Path) -> Found:
+    """What a document tells, which may be a stranger's; nothing where there is none."""
+    if not path.is_file():
+        return Found()
+    try:
+        return Found(to_record(load_document(path), ChangesDocument).changes)
+    except (OSError, DocumentError) as error:
+        return Found(problem=f"{path.name} cannot be read: {error}"[:300])
+
+
+def base_of(runner: Runner) -> str | None:
+    """The commit that the pull request is held against; None if it is not in the clone.
+
+    GitHub tests a merge of its own: its first parent is the base as it is now.
+    """
+    repository = Repository.around(runner.workspace)
+    parents = repository.git("rev-list", "--parents", "-n", "1", "HEAD").split()[1:]
+    if len(parents) == _MERGED_PARENTS and _is_there(runner, parents[0]):
+        return parents[0]
+    named = _named_base(runner)
+    return named if named and _is_there(runner, named) else None
+
+
+def _is_there(runner: Runner, commit: str) -> bool:
+    return ask_git(runner.workspace, "cat-file", "-e", f"{commit}^{{commit}}") is not None
+
+
+def _is_change(runner: Runner) -> bool:
+    name = runner.environment.get("GITHUB_EVENT_NAME", "")
+    return name in _PULL_REQUESTS or name == _MERGE_GROUP
+
+
+def _named_base(runner: Runner) -> str:
+    event = runner.event
+    group, pull = event.get("merge_group"), event.get("pull_request")
+    if isinstance(group, dict):
+        return str(group.get("base_sha", ""))
+    base = pull.get("base") if isinstance(pull, dict) else None
+    return str(base.get("sha", "")) if isinstance(base, dict) else ""
+
+
+def change_annotations(found: Found) -> Iterator[str]:
+    """A warning at the line of ciwrap.yaml for each change that checks less, and for what is not
+    known; for goldens replaced, too.
+    """
+    if found.problem:
+        text = safe_name(f"what this pull request checks is not known: {found.problem}", _LONGEST)
+        yield command_line("warning", text, title="ciwrap")
+    told = [one for one in found.changes or () if one.wider or one.what == "values"]
+    for change in told[: _MOST - (len(told) > _MOST)]:
+        title = "ciwrap: less is checked" if change.wider else "ciwrap: golden replaced"
+        text = safe_name(line_of(change), _LONGEST)
+        yield command_line("warning", text, title=title, file=change.file, line=change.line)
+    if len(told) > _MOST:
+        more = f"+{len(told) - _MOST + 1} more: see the job summary"
+        yield command_line("warning", more, title="ciwrap")

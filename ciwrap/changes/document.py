@@ -1,0 +1,48 @@
+"""What `ciwrap changes --json` writes, as records; the action reads it back."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from ciwrap.details import Number
+from ciwrap.golden.manifest import Count
+
+What = Literal["bound", "evidence", "ignore", "strict", "variable", "check", "values"]
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """One difference in what is checked.
+
+    check, variable: what it concerns; None for all. text: the change in words. wider: whether less
+    is checked than before. count: of checkpoints of the variable that it concerns. file, line:
+    where the configuration says so, from the top of the repository. who, why: of the acceptance.
+    share: of the old bounds that the numbers moved by at most, as the manifest says; None where it
+    does not.
+    """
+
+    check: str | None
+    variable: str | None
+    what: What
+    text: str
+    wider: bool
+    count: Count = 1
+    file: str | None = None
+    line: int | None = None
+    who: str | None = None
+    why: str | None = None
+    share: Number | None = None
+
+
+class ChangesDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs in what is checked. base: the commit that the files here are held against."""
+
+    schema_version: Literal[1]
+    kind: Literal["changes"]
+    base: str
+    changes: tuple[Change, ...]
+
+    @property
+    def wider_count(self) -> int:
+        return sum(change.wider for change in self.changes)

@@ -1,0 +1,115 @@
+"""How one variable is judged, and in what two ways of judging it differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ciwrap.errors import UsageError
+from ciwrap.golden.manifest import evidence_rank
+from ciwrap.model import ErrorBound
+from ciwrap.trees.bounds import describe_bound
+from ciwrap.trees.build import tree_parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ciwrap.changes.document import What
+    from ciwrap.config import Check
+    from ciwrap.golden.manifest import VariableRow
+    from ciwrap.model import VariableId, VariableSettings
+
+_EXACT = "exact"
+_MORE = (" equal_nan=", " fill_values=")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """stored: the bound that the golden was made with, in words. asked: the one that the
+    configuration asks for, where one does. evidence: what the golden keeps. settings: None without
+    a configuration.
+    """
+
+    stored: str
+    asked: str | None
+    evidence: str
+    settings: VariableSettings | None
+
+
+def judged(row: VariableRow, check: Check | None, identity: VariableId) -> Judged:
+    if check is None:
+        return Judged(row.bound, None, row.evidence, None)
+    settings = check.settings_for(identity, row.dtype)
+    try:
+        asked: str | None = describe_bound(tree_parameters(row.dtype, settings))
+    except UsageError:  # a bound that the type cannot have, which a check tells better
+        asked = None
+    return Judged(row.bound, asked, row.evidence, settings)
+
+
+def judgement_changes(old: Judged, new: Judged) -> Iterator[tuple[What, str, bool]]:
+    """What differs, in words, and whether less is checked."""
+    yield from _bounds(old, new)
+    yield from _evidence(old, new)
+    if old.settings is None or new.settings is None:
+        return
+    was, now = old.settings, new.settings
+    if was.mask != now.mask:
+        yield (
+            "variable",
+            f"mask: {was.mask or 'none'} -> {now.mask or 'none'}",
+            now.mask is not None,
+        )
+    if was.period != now.period:
+        yield "bound", f"period: {_numbers(was.period)} -> {_numbers(now.period)}", bool(now.period)
+    if was.mixed_precision != now.mixed_precision:
+        word = "allowed" if now.mixed_precision else "refused"
+        yield "bound", f"float32 against float64 is {word} now", now.mixed_precision
+    if was.align_by != now.align_by:
+        text = f"rows aligned by: {was.align_by or 'none'} -> {now.align_by or 'none'}"
+        yield "variable", text, False
+
+
+def _bounds(old: Judged, new: Judged) -> Iterator[tuple[What, str, bool]]:
+    """The bounds asked for, or, where these are alike, those that the goldens were made with."""
+    pairs = [(old.stored, new.stored)]
+    if old.asked is not None and new.asked is not None:
+        pairs.insert(0, (old.asked, new.asked))
+    for was, now in pairs:
+        if was != now:
+            yield "bound", f"{was} -> {now}", _is_wider(was, now)
+            return
+
+
+def _is_wider(was: str, now: str) -> bool:
+    (old, old_more), (new, new_more) = _parse(was), _parse(now)
+    if new.is_wider_than(old):
+        return True
+    nan_allowed = "equal_nan=false" in old_more and "equal_nan=false" not in new_more
+    return nan_allowed or _fills(old_more) != _fills(new_more) != ""
+
+
+def _parse(text: str) -> tuple[ErrorBound, str]:
+    """The bound of `describe_bound`'s text, and what else that says."""
+    cut = min((found for word in _MORE if (found := text.find(word)) >= 0), default=len(text))
+    bound = text[:cut]
+    return ErrorBound() if bound == _EXACT else ErrorBound.parse(bound), text[cut:]
+
+
+def _fills(more: str) -> str:
+    return more.partition("fill_values=")[2]
+
+
+def _evidence(old: Judged, new: Judged) -> Iterator[tuple[What, str, bool]]:
+    if old.evidence != new.evidence:
+        is_lower = evidence_rank(new.evidence) < evidence_rank(old.evidence)
+        yield "evidence", f"{old.evidence} -> {new.evidence}", is_lower
+    elif old.settings is not None and new.settings is not None:
+        was, now = old.settings.evidence, new.settings.evidence
+        if was is not now:
+            text = f"asked for: {was} -> {now} (the golden keeps {new.evidence})"
+            yield "evidence", text, False
+
+
+def _numbers(period: tuple[float, ...]) -> str:
+    return ", ".join(f"{one:g}" for one in period) or "none"

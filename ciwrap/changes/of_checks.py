@@ -1,0 +1,169 @@
+"""Changes of whole checks: which there are, what of the outputs they take, how strict they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ciwrap.changes.document import Change
+from ciwrap.model import StrictVariables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ciwrap.changes.state import State
+    from ciwrap.config import Check
+
+# By what makes a change of each wider; None: nobody can know. What a check is made of, in words.
+_PARTS: tuple[tuple[str, str], ...] = (
+    ("outputs", "outputs"),
+    ("exclude", "excluded files"),
+    ("layout", "layout"),
+    ("format", "format"),
+    ("formats", "formats"),
+    ("options", "options of the format"),
+    ("duplicates", "which of two copies counts"),
+    ("ensemble", "ensemble"),
+)
+_STRICT_WORDS = {"dtype": "dtype", "shape": "shape", "count": "number of steps"}
+_STRICT_ORDER = (StrictVariables.BOTH, StrictVariables.ALLOW_NEW, StrictVariables.NONE)
+
+
+def configuration_changes(old: State, new: State) -> Iterator[Change]:
+    """From where configuration and goldens are read, and what is run for all checks."""
+    if old.config_name != new.config_name:
+        was, now = old.config_name or "nowhere", new.config_name or "nowhere"
+        yield _of_all(f"configuration read from: {was} -> {now}", wider=new.config_name is None)
+    elif old.problem is not None:
+        yield _of_all(f"the configuration before cannot be read: {old.problem}", wider=False)
+    if old.golden_dir != new.golden_dir and old.config is not None and new.config is not None:
+        text = f"goldens read from: {old.golden_dir or '.'} -> {new.golden_dir or '.'}"
+        yield _of_all(text, wider=False)
+    if old.config is not None and new.config is not None:
+        before, after = _command(old.config), _command(new.config)
+        if before != after:
+            text = f"command: {before or 'none'} -> {after or 'none'}"
+            yield _of_all(text, wider=after is None)
+
+
+def check_changes(old: State, new: State) -> Iterator[Change]:
+    """Checks that are gone or new, and what is different of those on both sides."""
+    if old.config is None or new.config is None:
+        return
+    for name in old.checks:
+        if name not in new.checks:
+            held = _held(old, name)
+            text = f"the check is gone{f', with {held} variables of its golden' if held else ''}"
+            yield Change(check=name, variable=None, what="check", text=text, wider=True)
+    for name, check in new.checks.items():
+        if name not in old.checks:
+            yield Change(check=name, variable=None, what="check", text="a new check", wider=False)
+        else:
+            yield from _parts(old.checks[name], check)
+            yield from _strictness(old.checks[name], check)
+
+
+def _of_all(text: str, *, wider: bool) -> Change:
+    return Change(check=None, variable=None, what="check", text=text, wider=wider)
+
+
+def _held(state: State, name: str) -> int:
+    """How many variables the goldens of a check hold, by name."""
+    return max(
+        (
+            len({row.name for row in manifest.variables})
+            for place, manifest in state.manifests.items()
+            if place.name == name and manifest is not None
+        ),
+        default=0,
+    )
+
+
+def _command(of: object) -> str | None:
+    command = getattr(of, "command", None)
+    return None if command is None else str(command.text)
+
+
+def _parts(old: Check, new: Check) -> Iterator[Change]:
+    for key, word in _PARTS:
+        was, now = getattr(old, key), getattr(new, key)
+        if was != now:
+            text = f"{word}: {_words(was)} -> {_words(now)}"
+            wider = _WIDER.get(key, _never)(was, now)
+            yield Change(check=new.name, variable=None, what="check", text=text, wider=wider)
+    was, now = _command(old), _command(new)
+    if was != now:
+        text = f"command of the check: {was or 'none'} -> {now or 'none'}"
+        yield Change(check=new.name, variable=None, what="check", text=text, wider=False)
+    yield from _stated(old, new)
+    before, after = old.until_iteration, new.until_iteration
+    if before != after:
+        wider = after is not None and (before is None or after < before)
+        text = f"compared until iteration: {_words(before)} -> {_words(after)}"
+        yield Change(check=new.name, variable=None, what="ignore", text=text, wider=wider)
+
+
+def _stated(old: Check, new: Check) -> Iterator[Change]:
+    """Values that the configuration itself states, and that no golden is needed for."""
+    for name in dict.fromkeys((*old.expected, *new.expected)):
+        was, now = old.expected.get(name), new.expected.get(name)
+        if was == now:
+            continue
+        words = "is gone" if now is None else "is new" if was is None else "is another one"
+        text = f"what the configuration says of its values {words}"
+        yield Change(check=new.name, variable=name, what="variable", text=text, wider=now is None)
+
+
+def _loses(was: tuple[str, ...], now: tuple[str, ...]) -> bool:
+    return bool(set(was) - set(now))
+
+
+def _gains(was: tuple[str, ...], now: tuple[str, ...]) -> bool:
+    return bool(set(now) - set(was))
+
+
+def _never(was: object, now: object) -> bool:  # noqa: ARG001 - as the others are called
+    return False
+
+
+def _is_lax(was: str, now: str) -> bool:
+    return was == "error" and now != "error"
+
+
+def _by_statistics(was: tuple[str, ...], now: tuple[str, ...]) -> bool:
+    return bool(now) and not was
+
+
+_WIDER: dict[str, Callable[..., bool]] = {
+    "outputs": _loses,
+    "exclude": _gains,
+    "duplicates": _is_lax,
+    "ensemble": _by_statistics,
+}
+
+
+def _strictness(old: Check, new: Check) -> Iterator[Change]:
+    for key in ("dtype", "shape", "count"):
+        was, now = getattr(old.strict, key), getattr(new.strict, key)
+        if was != now:
+            text = f"another {_STRICT_WORDS[key]} is {'refused' if now else 'allowed'} now"
+            yield Change(check=new.name, variable=None, what="strict", text=text, wider=was)
+    before, after = old.strict.variables, new.strict.variables
+    if before is not after:
+        wider = _STRICT_ORDER.index(after) > _STRICT_ORDER.index(before)
+        text = f"variables on one side only: {_ONE_SIDED[before]} -> {_ONE_SIDED[after]}"
+        yield Change(check=new.name, variable=None, what="strict", text=text, wider=wider)
+
+
+_ONE_SIDED = {
+    StrictVariables.BOTH: "refused",
+    StrictVariables.ALLOW_NEW: "new ones allowed",
+    StrictVariables.NONE: "allowed",
+}
+
+
+def _words(value: object) -> str:
+    if value in (None, (), {}):
+        return "none"
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    return str(value)

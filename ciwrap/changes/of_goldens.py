@@ -1,0 +1,180 @@
+"""Changes of goldens and their variables: what they hold, and how it is judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+from ciwrap.changes.document import Change
+from ciwrap.changes.judged import Judged, judged, judgement_changes
+from ciwrap.config import name_matches
+from ciwrap.model import VariableId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ciwrap.changes.state import State
+    from ciwrap.config import Check
+    from ciwrap.golden.manifest import Acceptance, Manifest, VariableRow
+    from ciwrap.golden.places import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """One golden before and now, with the checks that judge it; None for what is not there."""
+
+    name: str
+    old: Manifest | None
+    new: Manifest | None
+    old_check: Check | None
+    new_check: Check | None
+
+
+def golden_changes(old: State, new: State) -> Iterator[tuple[Change, VariableId | None]]:
+    """What became of each golden. With it, the variable it concerns, for the line that says so."""
+    for place in sorted({*old.manifests, *new.manifests}):
+        name = name_of(place, old, new)
+        before, after = old.manifests.get(place), new.manifests.get(place)
+        sides = Sides(name, before, after, old.checks.get(place.name), new.checks.get(place.name))
+        yield from ((change, None) for change in _whole(place, sides, old, new))
+        if before is not None:
+            yield from _variables(sides)
+
+
+def name_of(place: Place, old: State, new: State) -> str:
+    """What people call the check; a golden of another platform by its folder, too."""
+    if place.name in new.checks or place.name in old.checks:
+        return f"{place.folder}/{place.name}" if place.folder else place.name
+    return place.check
+
+
+def _whole(place: Place, sides: Sides, old: State, new: State) -> Iterator[Change]:
+    """The golden as one: made, gone, replaced."""
+    name = sides.name
+    if place in new.manifests and sides.new is None:
+        text = "the manifest of its golden cannot be read"
+        yield Change(check=name, variable=None, what="check", text=text, wider=False)
+    elif sides.new is None:
+        is_told = sides.old_check is not None and sides.new_check is None
+        if new.config_name == old.config_name and not is_told:
+            text = "its golden is gone"
+            yield Change(check=name, variable=None, what="check", text=text, wider=True)
+    elif sides.old is None:
+        text = "a first golden"
+        if place in old.manifests:
+            text = "a golden in the place of one whose manifest could not be read"
+        yield _accepted(name, text, sides.new.accepted)
+    elif sides.old.binary.root != sides.new.binary.root:
+        yield _replaced(name, sides.old, sides.new)
+    elif sides.old.accepted != sides.new.accepted:
+        text = "the log of its golden is another one, though the golden is the same"
+        yield Change(check=name, variable=None, what="values", text=text, wider=False)
+
+
+def _replaced(name: str, old: Manifest, new: Manifest) -> Change:
+    fresh = new.accepted[len(old.accepted) :]
+    if new.accepted[: len(old.accepted)] != old.accepted:
+        return _accepted(name, "golden replaced, and its log does not continue", new.accepted)
+    if not fresh:
+        text = "golden replaced, and nobody is named who accepted it"
+        return Change(check=name, variable=None, what="values", text=text, wider=False)
+    before = {_identity(row): row.root for row in old.variables}
+    moved = sum(before.get(_identity(row), row.root) != row.root for row in new.variables)
+    both = sum(_identity(row) in before for row in new.variables)
+    return _accepted(
+        name, f"golden replaced: {moved} of {both} variables have other digests", fresh
+    )
+
+
+def _accepted(name: str, text: str, entries: tuple[Acceptance, ...]) -> Change:
+    """A change that the log tells of. Of several acceptances all are named, and the largest share
+    counts."""
+    shares = [entry.largest_bound_share for entry in entries if entry.old_root is not None]
+    known = [share for share in shares if share is not None]
+    who = [entry.who if entry.actor is None else f"{entry.actor} (CI)" for entry in entries]
+    return Change(
+        check=name,
+        variable=None,
+        what="values",
+        text=text,
+        wider=False,
+        who="; ".join(dict.fromkeys(who)) or None,
+        why="; ".join(dict.fromkeys(entry.why for entry in entries)) or None,
+        share=max(known) if known and len(known) == len(shares) else None,
+    )
+
+
+def _identity(row: VariableRow) -> VariableId:
+    return VariableId(row.name, row.iteration, row.rank)
+
+
+def _variables(sides: Sides) -> Iterator[tuple[Change, VariableId | None]]:
+    """What became of each variable that the golden held, and of those that it holds now."""
+    assert sides.old is not None
+    before = {_identity(row): row for row in sides.old.variables}
+    # Without a golden the configuration still says how these would be judged.
+    after = before if sides.new is None else {_identity(row): row for row in sides.new.variables}
+    for identity in sorted({*before, *after}):
+        old, new = before.get(identity), after.get(identity)
+        for change in _variable(sides, identity, old, new):
+            yield change, identity
+    for pattern in _new_patterns(sides):
+        if not any(name_matches(pattern, one) for one in {*before, *after}):
+            text = "is ignored now; no golden holds anything of that name"
+            yield _change(sides, pattern, "ignore", text, wider=False), None
+
+
+def _new_patterns(sides: Sides) -> list[str]:
+    if sides.old_check is None or sides.new_check is None:
+        return []
+    return [one for one in sides.new_check.ignore if one not in sides.old_check.ignore]
+
+
+def _variable(
+    sides: Sides, identity: VariableId, old: VariableRow | None, new: VariableRow | None
+) -> Iterator[Change]:
+    name = identity.name
+    was_ignored, is_ignored = (
+        _is_ignored(check, identity) for check in (sides.old_check, sides.new_check)
+    )
+    if is_ignored and not was_ignored and old is not None:
+        yield _change(sides, name, "ignore", "is ignored now", wider=True)
+    elif was_ignored and not is_ignored:
+        yield _change(sides, name, "ignore", "is no longer ignored", wider=False)
+    elif old is None:
+        yield _change(sides, name, "variable", "a new variable of the golden", wider=False)
+    elif new is None:
+        yield _change(sides, name, "variable", "is gone from the golden", wider=True)
+    if old is None or new is None or is_ignored:
+        return
+    yield from _described(sides, old, new)
+    sides_judged: tuple[Judged, Judged] = (
+        judged(old, sides.old_check, identity),
+        judged(new, sides.new_check, identity),
+    )
+    for what, text, wider in judgement_changes(*sides_judged):
+        yield _change(sides, name, what, text, wider=wider)
+
+
+def _is_ignored(check: Check | None, identity: VariableId) -> bool:
+    """By name: what lies beyond the last iteration is told of as one."""
+    return check is not None and any(name_matches(one, identity) for one in check.ignore)
+
+
+def _described(sides: Sides, old: VariableRow, new: VariableRow) -> Iterator[Change]:
+    if old.dtype != new.dtype:
+        text = f"type {old.dtype} -> {new.dtype}"
+        yield _change(sides, new.name, "variable", text, wider=False)
+    if old.shape != new.shape:
+        text = f"shape {_shape(old.shape)} -> {_shape(new.shape)}"
+        wider = prod(new.shape) < prod(old.shape)
+        yield _change(sides, new.name, "variable", text, wider=wider)
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape)) or "a single number"
+
+
+def _change(sides: Sides, variable: str, what: object, text: str, *, wider: bool) -> Change:
+    return Change(check=sides.name, variable=variable, what=what, text=text, wider=wider)  # type: ignore[arg-type]

@@ -1,0 +1,116 @@
+"""What a repository checks at one moment: its configuration and the manifests of its goldens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from ciwrap.config import CONFIG_NAME
+from ciwrap.config.loading import load_text
+from ciwrap.config.nodes import MAX_BYTES, parse_document
+from ciwrap.config.settings import DEFAULT_GOLDEN_DIR
+from ciwrap.documents import DocumentError
+from ciwrap.errors import ConfigError, UsageError
+from ciwrap.golden.manifest import MOST_MANIFEST_BYTES, load_manifest
+from ciwrap.golden.paths import MANIFEST_SUFFIX, unescape_name
+from ciwrap.golden.places import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ciwrap.changes.file_trees import FileTree
+    from ciwrap.config import Check, Config
+    from ciwrap.config.nodes import Document
+    from ciwrap.golden.manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """config: None where there is none, or it cannot be read (problem says why). config_name,
+    golden_dir: from the top of the repository. manifests: of all goldens, None for one that cannot
+    be read.
+    """
+
+    config: Config | None
+    config_name: str | None
+    golden_dir: str
+    document: Document | None = None
+    problem: str | None = None
+    manifests: Mapping[Place, Manifest | None] = field(default_factory=dict)
+
+    @property
+    def checks(self) -> dict[str, Check]:
+        return {} if self.config is None else {check.name: check for check in self.config.checks}
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where a state is looked for.
+
+    top: of the repository. start: the folder whose nearest configuration counts. config_name,
+    golden_dir: what somebody asked for instead, from the top; None for neither.
+    """
+
+    top: Path
+    start: str
+    config_name: str | None = None
+    golden_dir: str | None = None
+
+
+def state_of(tree: FileTree, where: Where) -> State:
+    """The state that files show. Raises UsageError for goldens outside of the repository."""
+    name = where.config_name or _nearest_config(tree, where.start)
+    found = {} if name is None else tree.read([name], MAX_BYTES)
+    if name is None or name not in found:
+        return _without_config(tree, where)
+    path = where.top / name
+    try:
+        text = found[name].decode("utf-8-sig")
+        config, document = load_text(text, path), parse_document(text, path)
+    except (ConfigError, UnicodeDecodeError) as error:
+        problem = error.message if isinstance(error, ConfigError) else "is not UTF-8 text"
+        return State(None, name, where.golden_dir or "", problem=problem)
+    folder = where.golden_dir or below(config.golden_dir, where.top)
+    return State(config, name, folder, document, manifests=_manifests(tree, folder))
+
+
+def below(path: Path, top: Path) -> str:
+    """A path from the top of the repository, with '/'. Raises UsageError for one outside of it."""
+    for one, root in ((path, top), (path.resolve(), top.resolve())):
+        if one.is_relative_to(root):
+            text = one.relative_to(root).as_posix()
+            if ".." not in PurePosixPath(text).parts:
+                return "" if text == "." else text
+    raise UsageError("lies outside of the repository, so nothing tells what it was", file=path)
+
+
+def _nearest_config(tree: FileTree, start: str) -> str | None:
+    folder = PurePosixPath(start)
+    names = [(one / CONFIG_NAME).as_posix() for one in (folder, *folder.parents)]
+    found = tree.read(names, MAX_BYTES)
+    return next((name for name in names if name in found), None)
+
+
+def _without_config(tree: FileTree, where: Where) -> State:
+    """Tests have goldens without a configuration, too."""
+    folder = where.golden_dir
+    if folder is None:
+        folder = (PurePosixPath(where.start) / DEFAULT_GOLDEN_DIR).as_posix()
+    return State(None, None, folder, manifests=_manifests(tree, folder))
+
+
+def _manifests(tree: FileTree, folder: str) -> dict[Place, Manifest | None]:
+    names = [name for name in tree.names_below(folder) if name.endswith(MANIFEST_SUFFIX)]
+    found: dict[Place, Manifest | None] = {}
+    for name, data in tree.read(names, MOST_MANIFEST_BYTES).items():
+        path = PurePosixPath(name)
+        inner = path.parent.relative_to(folder or ".").as_posix()
+        inner = "" if inner == "." else inner
+        stem = path.name.removesuffix(MANIFEST_SUFFIX)
+        try:
+            manifest = load_manifest(data)
+            found[Place(inner, manifest.check)] = manifest
+        except DocumentError:
+            found[Place(inner, unescape_name(stem))] = None
+    return found

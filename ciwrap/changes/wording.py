@@ -1,0 +1,71 @@
+"""Changes in words: lines for the terminal and annotations, a table for summaries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ciwrap.report.markdown import escaped
+from ciwrap.report.text import percent_text, plural, safe_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ciwrap.changes.document import Change
+
+MOST_ROWS = 100
+_LONGEST = 300
+WIDER = "WIDER"
+# Changes whose words say what they are of.
+_SPEAKING = ("variable", "check", "ignore", "values")
+
+
+def title(changes: Sequence[Change]) -> str:
+    """`2 changes in what is checked, 1 of them checks less`."""
+    if not changes:
+        return "nothing that is checked has changed"
+    wider = sum(change.wider for change in changes)
+    text = f"{plural(len(changes), 'change')} in what is checked"
+    return f"{text}, {wider} of them {'checks' if wider == 1 else 'check'} less" if wider else text
+
+
+def line_of(change: Change) -> str:
+    """`mesh: temperature: bound atol=1e-9 rtol=0 -> atol=10 rtol=0`."""
+    parts = [one for one in (change.check, change.variable) if one is not None]
+    what = "" if change.what in _SPEAKING else f"{change.what}: "
+    return safe_name(": ".join([*parts, what + change.text + _more(change)]), _LONGEST * 2)
+
+
+def _more(change: Change) -> str:
+    """What else is known: of how many checkpoints, who and why, by how much."""
+    parts = [] if change.count == 1 else [f"{change.count} checkpoints"]
+    if change.share is not None:
+        is_within = change.share <= 1
+        how = f"{percent_text(change.share)} of" if is_within else f"{change.share:.3g} times"
+        parts.append(f"by at most {how} the old bounds")
+    elif change.what == "values" and change.who is not None:
+        parts.append("how far they moved is not kept")
+    if change.who is not None:
+        parts.append(f"accepted by {change.who}")
+    if change.why is not None:
+        parts.append(f"because: {change.why}")
+    return f" ({'; '.join(parts)})" if parts else ""
+
+
+def markdown_table(changes: Sequence[Change]) -> str:
+    """The changes for a job summary or a comment, less checks first; '' if there are none."""
+    if not changes:
+        return ""
+    lines = [f"### What is checked: {title(changes)}", ""]
+    lines += ["| | check | variable | change |", "|---|---|---|---|"]
+    lines += list(_rows(changes[:MOST_ROWS]))
+    if len(changes) > MOST_ROWS:
+        lines += ["", f"+{len(changes) - MOST_ROWS} more"]
+    return "\n".join(lines) + "\n"
+
+
+def _rows(changes: Sequence[Change]) -> Iterator[str]:
+    for change in changes:
+        mark = f"**{WIDER}**" if change.wider else ""
+        names = [escaped(one or "", 80) for one in (change.check, change.variable)]
+        text = escaped(f"{change.what}: {change.text}{_more(change)}", _LONGEST)
+        yield f"| {mark} | {names[0]} | {names[1]} | {text} |"

@@ -1,0 +1,448 @@
+"""`ciwrap changes`: planted edits are told in the right words, harmless ones not at all."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from git_repository import GitRepository
+
+from ciwrap.cli.main import run
+from ciwrap.config import Check
+from ciwrap.model import Strictness
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CONFIG = """\
+version: 1
+# The programme under test.
+run: ./simulate
+defaults: {rtol: 1e-9}
+checks:
+  mesh:
+    outputs: out/a.npz
+    atol: 1e-6   # of temperature
+    variables:
+      pressure: {atol: 1e-3}
+      land: {atol: 0}
+      "exact*": {atol: 0, rtol: 0}
+    ignore: [wall_*]
+    strict: {variables: allow-new}
+  tree:
+    outputs: tree.npy
+    evidence: residues
+    ulps: 4
+"""
+BIG = np.linspace(1, 2, 4000)
+
+
+def save(shift: float = 0.0, **more: Any) -> None:
+    Path("out").mkdir(exist_ok=True)
+    arrays = {
+        "temperature": np.arange(40.0) + shift,
+        "pressure": np.arange(40.0),
+        "land": np.arange(40) % 2 == 0,
+        "exact_count": np.arange(4),
+        "wall_time": np.float64(1.0),
+        **more,
+    }
+    np.savez("out/a.npz", **{name: one for name, one in arrays.items() if one is not None})
+    np.save("tree.npy", BIG)
+
+
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("origin") / "r"
+    repository = GitRepository.make(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        save()
+        Path("ciwrap.yaml").write_text(CONFIG)
+        Path(".gitignore").write_text("/out/\n/tree.npy\n.ciwrap/\n")
+        assert run(["accept"]) == 0
+    repository.commit("base", {})
+    return folder
+
+
+@pytest.fixture
+def here(origin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "r"
+    shutil.copytree(origin, folder)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def changes(*arguments: str, code: int = 0) -> list[dict[str, Any]]:
+    assert run(["changes", "--base", "HEAD", "--json", "c.json", *arguments]) == code
+    document = json.loads(Path("c.json").read_text())
+    Path("c.json").unlink()
+    found: list[dict[str, Any]] = document.get("changes", [])
+    return found
+
+
+def edit(*pairs: tuple[str, str]) -> Callable[[], None]:
+    def apply() -> None:
+        text = Path("ciwrap.yaml").read_text()
+        for old, new in pairs:
+            assert text.count(old) == 1, old
+            text = text.replace(old, new)
+        Path("ciwrap.yaml").write_text(text)
+
+    return apply
+
+
+def accepted(first: Callable[[], None], *more: str) -> Callable[[], None]:
+    def apply() -> None:
+        first()
+        assert run(["accept", "--reason", "A better push", *more]) == 0
+
+    return apply
+
+
+@dataclass(frozen=True)
+class Told:
+    """What has to be said: check, variable, what, whether wider, and a part of the words."""
+
+    check: str | None
+    variable: str | None
+    what: str
+    wider: bool
+    text: str
+
+
+def remove(*names: str) -> None:
+    for name in names:
+        Path(name).unlink()
+
+
+def move_goldens() -> None:
+    edit(("version: 1\n", "version: 1\ngolden_dir: new\n"))()
+    Path("golden").rename("new")
+
+
+def moved_config() -> None:
+    Path("sub").mkdir()
+    Path("sub/ciwrap.yaml").write_text(
+        CONFIG.replace("out/", "../out/").replace("tree.npy", "../tree.npy")
+    )
+    Path("ciwrap.yaml").unlink()
+
+
+PLANTED: dict[str, tuple[Callable[[], None], list[Told]]] = {
+    "a wider bound of a check": (
+        edit(("atol: 1e-6 ", "atol: 1e-2 ")),
+        [Told("mesh", "temperature", "bound", True, "atol=1e-6 rtol=0 -> atol=0.01 rtol=0")],
+    ),
+    "a wider bound of one variable": (
+        edit(("pressure: {atol: 1e-3}", "pressure: {atol: 1e-1}")),
+        [Told("mesh", "pressure", "bound", True, "atol=0.001 rtol=0 -> atol=0.1 rtol=0")],
+    ),
+    "a narrower bound": (
+        edit(("pressure: {atol: 1e-3}", "pressure: {atol: 1e-4}")),
+        [Told("mesh", "pressure", "bound", False, "atol=0.001 rtol=0 -> atol=0.0001 rtol=0")],
+    ),
+    "exact no longer": (
+        edit(('"exact*": {atol: 0, rtol: 0}', '"exact*": {atol: 2}')),
+        [Told("mesh", "exact_count", "bound", True, "exact -> atol=2 rtol=0")],
+    ),
+    "more ulps": (
+        edit(("ulps: 4", "ulps: 400")),
+        [Told("tree", "tree", "bound", True, "ulps=4 -> ulps=400")],
+    ),
+    "another kind of bound": (
+        edit(("ulps: 4", "atol: 1e-12")),
+        [Told("tree", "tree", "bound", True, "ulps=4 -> atol=1e-12 rtol=0")],
+    ),
+    "fill values": (
+        edit(("pressure: {atol: 1e-3}", "pressure: {atol: 1e-3, fill_values: [7]}")),
+        [Told("mesh", "pressure", "bound", True, "fill_values=(7)")],
+    ),
+    "NaN equals nothing now": (
+        edit(("pressure: {atol: 1e-3}", "pressure: {atol: 1e-3, equal_nan: false}")),
+        [Told("mesh", "pressure", "bound", False, "equal_nan=false")],
+    ),
+    "ignored": (
+        edit(("[wall_*]", "[wall_*, temperature]")),
+        [Told("mesh", "temperature", "ignore", True, "is ignored now")],
+    ),
+    "ignored and accepted": (
+        accepted(edit(("[wall_*]", "[wall_*, temperature]"))),
+        [
+            Told("mesh", "temperature", "ignore", True, "is ignored now"),
+            Told("mesh", None, "values", False, "golden replaced: 0 of 3"),
+        ],
+    ),
+    "ignored before it is there": (
+        edit(("[wall_*]", "[wall_*, cpu]")),
+        [Told("mesh", "cpu", "ignore", False, "no golden holds anything of that name")],
+    ),
+    "until an iteration": (
+        edit(("    strict:", "    until_iteration: 5\n    strict:")),
+        [Told("mesh", None, "ignore", True, "compared until iteration: none -> 5")],
+    ),
+    "lax about variables": (
+        edit(("variables: allow-new", "variables: false")),
+        [Told("mesh", None, "strict", True, "new ones allowed -> allowed")],
+    ),
+    "strict about variables": (
+        edit(("variables: allow-new", "variables: true")),
+        [Told("mesh", None, "strict", False, "new ones allowed -> refused")],
+    ),
+    "lax about types and shapes": (
+        edit(("variables: allow-new", "variables: allow-new, dtype: false, shape: false")),
+        [
+            Told("mesh", None, "strict", True, "another dtype is allowed now"),
+            Told("mesh", None, "strict", True, "another shape is allowed now"),
+        ],
+    ),
+    "a mask": (
+        edit(("pressure: {atol: 1e-3}", "pressure: {atol: 1e-3, mask: land}")),
+        [Told("mesh", "pressure", "variable", True, "mask: none -> land")],
+    ),
+    "a period": (
+        edit(("pressure: {atol: 1e-3}", "pressure: {atol: 1e-3, rtol: 0, period: 360}")),
+        [Told("mesh", "pressure", "bound", True, "period: none -> 360")],
+    ),
+    "lower evidence, accepted": (
+        accepted(edit(("evidence: residues", "evidence: tree")), "tree"),
+        [
+            Told("tree", "tree", "evidence", True, " -> tree"),
+            Told("tree", None, "values", False, "golden replaced"),
+        ],
+    ),
+    "lower evidence, only asked for": (
+        edit(("evidence: residues", "evidence: tree")),
+        [Told("tree", "tree", "evidence", False, "asked for: residues -> tree")],
+    ),
+    "a golden replaced": (
+        accepted(lambda: save(1e-3)),
+        [Told("mesh", None, "values", False, "golden replaced: 1 of 4 variables")],
+    ),
+    "a variable gone": (
+        accepted(lambda: save(pressure=None)),
+        [
+            Told("mesh", "pressure", "variable", True, "is gone from the golden"),
+            Told("mesh", None, "values", False, "golden replaced"),
+        ],
+    ),
+    "a variable more": (
+        accepted(lambda: save(humidity=np.zeros(3))),
+        [
+            Told("mesh", "humidity", "variable", False, "a new variable of the golden"),
+            Told("mesh", None, "values", False, "golden replaced"),
+        ],
+    ),
+    "a smaller shape": (
+        accepted(lambda: save(pressure=np.arange(20.0))),
+        [
+            Told("mesh", "pressure", "variable", True, "shape 40 -> 20"),
+            Told("mesh", None, "values", False, "golden replaced"),
+        ],
+    ),
+    "a check gone": (
+        edit(("  tree:\n    outputs: tree.npy\n    evidence: residues\n    ulps: 4\n", "")),
+        [Told("tree", None, "check", True, "the check is gone, with 1 variable")],
+    ),
+    "a check more": (
+        edit(("  tree:\n", "  more: {outputs: tree.npy}\n  tree:\n")),
+        [Told("more", None, "check", False, "a new check")],
+    ),
+    "fewer outputs": (
+        edit(("outputs: out/a.npz", "outputs: out/a*.npz\n    exclude: [out/b.npz]")),
+        [
+            Told("mesh", None, "check", True, "outputs: out/a.npz -> out/a*.npz"),
+            Told("mesh", None, "check", True, "excluded files: none -> out/b.npz"),
+        ],
+    ),
+    "an ensemble": (
+        edit(("    ulps: 4", "    ulps: 4\n    ensemble: ['runs/*']")),
+        [Told("tree", None, "check", True, "ensemble: none -> runs/*")],
+    ),
+    "no command": (
+        edit(("run: ./simulate\n", "")),
+        [Told(None, None, "check", True, "command: ./simulate -> none")],
+    ),
+    "goldens from elsewhere": (
+        move_goldens,
+        [Told(None, None, "check", False, "goldens read from: golden -> new")],
+    ),
+    "a golden gone": (
+        lambda: remove("golden/tree.golden", "golden/tree.golden.yaml"),
+        [Told("tree", None, "check", True, "its golden is gone")],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_planted_edits(here: Path, name: str) -> None:
+    apply, wanted = PLANTED[name]
+    apply()
+    found = changes()
+    told = [
+        next(
+            (
+                want
+                for want in wanted
+                if (one["check"], one["variable"], one["what"], one["wider"])
+                == (want.check, want.variable, want.what, want.wider)
+                and want.text in one["text"]
+            ),
+            one,
+        )
+        for one in found
+    ]
+    assert sorted(map(str, told)) == sorted(map(str, wanted))
+    assert [one["wider"] for one in found] == sorted((one["wider"] for one in found), reverse=True)
+
+
+HARMLESS: dict[str, Callable[[], None]] = {
+    "nothing": lambda: None,
+    "a comment": edit(("# The programme under test.", "# Another comment: atol: 7")),
+    "no comment": edit(("   # of temperature", "")),
+    "a comment at the end": lambda: Path("ciwrap.yaml").write_text(CONFIG + "# end\n"),
+    "the order of keys": edit(
+        ("version: 1\n", ""), ("defaults: {rtol: 1e-9}\n", "defaults: {rtol: 1e-9}\nversion: 1\n")
+    ),
+    "the order of variables": edit(
+        ("      pressure: {atol: 1e-3}\n", ""),
+        ("      land: {atol: 0}\n", "      land: {atol: 0}\n      pressure: {atol: 1e-3}\n"),
+    ),
+    "the order of checks": lambda: Path("ciwrap.yaml").write_text(
+        CONFIG.replace(CONFIG[CONFIG.index("  tree:") :], "").replace(
+            "checks:\n", "checks:\n" + CONFIG[CONFIG.index("  tree:") :]
+        )
+    ),
+    "another notation of a number": edit(("atol: 1e-6 ", "atol: 0.000001 ")),
+    "another notation of a list": edit(("outputs: tree.npy", "outputs: [tree.npy]")),
+    "quotes": edit(("outputs: tree.npy", "outputs: 'tree.npy'")),
+    "a block": edit(("strict: {variables: allow-new}", "strict:\n      variables: allow-new")),
+    "an anchor": edit(
+        ("pressure: {atol: 1e-3}", "pressure: &mine {atol: 1e-3}"),
+        ("land: {atol: 0}", "land: {atol: 0}"),
+    ),
+    "an anchor that is used": edit(
+        ('"exact*": {atol: 0, rtol: 0}', '"exact*": &none {atol: 0, rtol: 0}\n      nothing: *none')
+    ),
+    "line breaks": lambda: Path("ciwrap.yaml").write_bytes(CONFIG.replace("\n", "\r\n").encode()),
+    "a byte order mark": lambda: Path("ciwrap.yaml").write_bytes(b"\xef\xbb\xbf" + CONFIG.encode()),
+    "a default written out": edit(("ulps: 4", "ulps: 4\n    equal_nan: true")),
+    "a default of strict": edit(("allow-new}", "allow-new, dtype: true}")),
+    "a setting of nothing": edit(("land: {atol: 0}", "land: {atol: 0}\n      sea: {atol: 9}")),
+    "the order of ignored names": edit(("[wall_*]", "['wall_*']")),
+    "outputs that move within their bounds": lambda: save(1e-9),
+    "accepting what is kept": accepted(lambda: save(1e-9)),
+    "another file of the repository": lambda: Path("README.md").write_text("atol: 7"),
+    "how often to repeat": lambda: Path("ciwrap.yaml").write_text(CONFIG + "repeat: {runs: 3}\n"),
+}
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_harmless_edits(here: Path, name: str) -> None:
+    HARMLESS[name]()
+    assert changes() == []
+
+
+def test_a_renamed_anchor(here: Path) -> None:
+    text = CONFIG.replace("pressure: {atol: 1e-3}", "pressure: &A {atol: 1e-3}\n      wind: *A")
+    GitRepository(here).commit("with an anchor", {"ciwrap.yaml": text})
+    Path("ciwrap.yaml").write_text(text.replace("&A", "&loose").replace("*A", "*loose"))
+    assert changes() == []
+
+
+def test_who_why_and_by_how_much(here: Path) -> None:
+    accepted(lambda: save(5e-7))()
+    assert changes() == []  # kept, since it is within the bounds
+    accepted(lambda: save(3e-6))()
+    (one,) = changes()
+    assert one["why"] == "A better push"
+    assert one["share"] == pytest.approx(3, rel=1e-3)
+    assert one["who"]
+    accepted(lambda: save(5e-6))()
+    (one,) = changes()
+    assert one["share"] == pytest.approx(3, rel=1e-3)
+
+
+def test_a_golden_that_nobody_accepted(here: Path) -> None:
+    accepted(lambda: save(1.0))()
+    manifest = Path("golden/mesh.golden.yaml")
+    head, _, log = manifest.read_text().partition("accepted:\n")
+    first = log[: log.index("- when", 1)]
+    manifest.write_text(f"{head}accepted:\n{first}")
+    (one,) = changes()
+    assert "nobody is named who accepted it" in one["text"]
+    manifest.write_text(f"{head}accepted:\n{log[len(first) :]}")
+    (one,) = changes()
+    assert "its log does not continue" in one["text"]
+
+
+def test_lines(here: Path) -> None:
+    edit(("pressure: {atol: 1e-3}", "pressure: {atol: 1e-1}"))()
+    (one,) = changes()
+    assert (one["file"], one["line"]) == ("ciwrap.yaml", 10)
+    edit(("[wall_*]", "[wall_*, temperature]"))()
+    assert {one["line"] for one in changes()} == {10, 13}
+
+
+def test_a_configuration_that_moved(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    moved_config()
+    Path("golden").rename("sub/golden")
+    monkeypatch.chdir("sub")
+    assert run(["changes", "--base", "HEAD", "--json", "c.json"]) == 0
+    found = json.loads(Path("c.json").read_text())["changes"]
+    texts = [one["text"] for one in found]
+    assert "configuration read from: ciwrap.yaml -> sub/ciwrap.yaml" in texts
+    assert "goldens read from: golden -> sub/golden" in texts
+
+
+def test_a_golden_of_another_platform(here: Path) -> None:
+    assert run(["accept", "--golden-dir", "golden/arm"]) == 0
+    found = changes()
+    assert {one["check"] for one in found} == {"arm/mesh", "arm/tree"}
+    assert {one["text"] for one in found} == {"a first golden"}
+    assert changes("--golden-dir", "golden/arm")[0]["check"] == "mesh"
+
+
+def test_a_base_that_cannot_be_read(here: Path) -> None:
+    GitRepository(here).commit("broken", {"ciwrap.yaml": "checks: ["})
+    Path("ciwrap.yaml").write_text(CONFIG)
+    assert any("cannot be read" in one["text"] for one in changes())
+
+
+def test_mistakes(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["changes", "--base", "nothing"]) == 2
+    assert "no commit 'nothing'" in capsys.readouterr().err
+    assert run(["changes", "--base", "--all"]) == 2
+    assert run(["changes", "--base", "HEAD", "--golden-dir", "/tmp"]) == 2
+    assert "outside of the repository" in capsys.readouterr().err
+    Path("ciwrap.yaml").write_text("checks: [")
+    assert run(["changes", "--base", "HEAD"]) == 2
+    assert "ciwrap.yaml" in capsys.readouterr().err
+
+
+def test_the_working_tree_stays_as_it_is(here: Path) -> None:
+    repository = GitRepository(here)
+    edit(("atol: 1e-6 ", "atol: 1e-2 "))()
+    before = repository.state()
+    changes()
+    assert repository.state() == before
+
+
+# What of a check the command holds against what it was, and what says nothing of what is checked.
+TOLD = {
+    *("outputs", "exclude", "layout", "format", "formats", "options", "duplicates", "ensemble"),
+    *("command", "ignore", "strict", "until_iteration", "expected"),
+    *("layers", "rules", "value_rules", "exact_names"),  # through the settings of variables
+}
+NOT_TOLD = {"name", "root", "config_path", "line"}
+
+
+def test_no_field_of_a_check_is_forgotten() -> None:
+    """Whoever adds one decides here, and in ciwrap/changes, whether it changes what is checked."""
+    assert {one.name for one in fields(Check)} == TOLD | NOT_TOLD
+    assert {one.name for one in fields(Strictness)} == {"dtype", "shape", "count", "variables"}
