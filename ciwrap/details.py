@@ -32,19 +32,51 @@ MOST_WORST = 20
 MOST_RUNS = 2048
 MOST_LEVELS = 64
 MOST_MAPS = 3
+MOST_EXPLANATIONS = 4
 
 
-class Pattern(str, Enum):
-    """What all differing elements have in common, where it is that simple."""
+class Cause(str, Enum):
+    """What differing elements have in common."""
 
-    SIGN_FLIPPED = "sign_flipped"  # new = -golden, within the bound
-    CONSTANT_OFFSET = "constant_offset"  # new = golden + value, within the bound
-    CONSTANT_FACTOR = "constant_factor"  # new = golden * value, within the bound
+    SIGN_FLIPPED = "sign_flipped"  # new = -golden
+    CONSTANT_OFFSET = "constant_offset"  # new = golden + value
+    CONSTANT_FACTOR = "constant_factor"  # new = golden * value
     ALL_ZERO = "all_zero"  # new = 0
     ALL_NAN = "all_nan"  # new = NaN
+    FILL_VALUE = "fill_value"  # one side holds one value, which lies beyond all others
+    LESS_PRECISE = "less_precise"  # one side is the other, rounded to a shorter type
+    BYTE_ORDER = "byte_order"  # the bytes of each number stand in the other order
+    PERIODIC_IMAGE = "periodic_image"  # new = golden + a whole number of periods
+    SHIFTED = "shifted"  # new = golden, moved along an axis
+    TRANSPOSED = "transposed"  # new = golden, two axes exchanged
+    COLUMNS_FIRST = "columns_first"  # new = golden, written in the other order of axes
+    OTHER_ORDER = "other_order"  # the same rows in another order
+    BOUNDARY = "boundary"  # all at the faces of the array
+    NEAR_ZERO = "near_zero"  # golden values next to 0, where a relative bound is next to nothing
+    WIDER_BOUND = "wider_bound"  # no cause: the bound that would have let all of them pass
 
     def __str__(self) -> str:
         return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What differing elements have in common, and on how many of them that was seen to hold.
+
+    values: the offset, the factor, the period of each component, the rows that it is moved by, the
+    fill value, the layers at the faces, or the atol that would have passed. axes: what is moved or
+    exchanged. on_golden: whether it is the golden side that holds the fill value or is rounded.
+    words: what the factor or the type is called. remedy: a line for ciwrap.yaml.
+    """
+
+    cause: Cause
+    held_count: int
+    differing_count: int
+    values: tuple[Number, ...] = ()
+    axes: tuple[int, ...] = ()
+    on_golden: bool = False
+    words: str | None = None
+    remedy: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from ciwrap.compare.fit import (
     refuse_misfit,
 )
 from ciwrap.compare.law import begun, not_comparable
+from ciwrap.compare.new_values import new_values_of
 from ciwrap.compare.parts import read_each, suspect_pieces
 from ciwrap.compare.solve import solve_chunks
 from ciwrap.compare.work import Work
@@ -297,6 +299,7 @@ def _by_tree(
     result = with_digests(result, parameters, shape, suspects, tree=golden.tree, drift=drift)
     if not suspects.leaves.size:
         return result
+    result = replace(result, new_values=new_values_of(parameters, new, suspects.leaves))
     return with_solved(result, solve_chunks(golden.tree, new, suspects.leaves, shape))
 
 

@@ -28,6 +28,7 @@ from ciwrap.model.variable_result import (
     Details,
     DifferingElement,
     MovedElement,
+    NewValues,
     VariableResult,
 )
 from ciwrap.model.variable_settings import (
@@ -70,6 +71,7 @@ __all__ = [
     "Message",
     "MessageLevel",
     "MovedElement",
+    "NewValues",
     "RunResult",
     "Shift",
     "VariableResult",

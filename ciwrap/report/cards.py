@@ -23,7 +23,6 @@ from ciwrap.report.text import (
     grouped_number,
     index_text,
     safe_name,
-    share_text,
     short_number,
 )
 from ciwrap.report.view import growth_of, timeline_of, where_words
@@ -31,6 +30,8 @@ from ciwrap.report.wording import (
     GOLDEN_AND_NEW,
     evidence_words,
     headline,
+    interval_text,
+    new_values_words,
     sides_of,
     variable_is_exact,
 )
@@ -208,9 +209,11 @@ def _times(share: float) -> str:
 def _facts(result: VariableResult, sides: tuple[str, str]) -> Iterator[tuple[str, str]]:
     if result.bound is not None:
         yield "error bound", "equal numbers" if result.bound.is_exact else result.bound.text
-    share = result.max_bound_share if result.max_bound_share is not None else result.max_drift_share
-    if share is not None and not variable_is_exact(result) and result.verdict is Verdict.MATCH:
-        yield "at most used", share_text(share) if share else "no drift seen"
+    used = result.used_interval
+    if used is not None and not variable_is_exact(result) and result.verdict is Verdict.MATCH:
+        yield "largest drift", interval_text(*used) if used[1] else "none"
+    if result.new_values is not None:
+        yield "in the suspect chunks", new_values_words(result.new_values)
     shape = safe_name(" x ".join(map(str, result.shape))) if result.shape else ""
     if result.shape is not None:
         yield "array", f"{shape or 'a single number'} {dtype_words(result.dtype)}".strip()

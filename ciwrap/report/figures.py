@@ -44,7 +44,10 @@ def histogram_of(result: VariableResult) -> Figure | None:
     steps = _without_masked(result.drift_histogram, result)
     if steps and sum(steps):
         image = drift_histogram(steps, f"{result.name}: elements by the share of the bound used")
-        note = "from the residues of the golden; chunks that match only"
+        note = (
+            "as the golden's residues tell it, to within one step (the lines on the bars); chunks"
+            " that match only"
+        )
         return Figure("How far elements moved", image, note)
     return None
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ciwrap.details import Pattern
+from ciwrap.details import Cause
 from ciwrap.model import Divergence, DivergenceKind, MessageLevel, Verdict
 from ciwrap.model.coverage import grouped_plural
+from ciwrap.report.causes import cause_words
 from ciwrap.report.ensemble_words import ensemble_sentence, ensemble_title
 from ciwrap.report.text import (
     capital,
@@ -25,6 +26,7 @@ from ciwrap.report.wording import (
     elements_words,
     headline,
     match_title,
+    range_text,
     sides_of,
     used_share,
     used_words,
@@ -189,8 +191,7 @@ def match_sentence(run: RunResult) -> str:
         (share, variable)
         for check in run.checks
         for variable in check.variables
-        if not variable_is_exact(variable)
-        and (share := variable.max_bound_share or variable.max_drift_share) is not None
+        if not variable_is_exact(variable) and (share := used_share(variable)) is not None
     ]
     if not shares:
         return f"{sentence}."
@@ -216,15 +217,14 @@ def difference_sentence(variable: VariableResult, sides: tuple[str, str] = GOLDE
     if variable.differing_count is None:
         sentence = headline(variable)
         if variable.suspect_ranges and variable.suspect_chunks != variable.chunk_count:
-            first = variable.suspect_ranges[0]
-            last = variable.suspect_ranges[-1]
-            if len(variable.suspect_ranges) == variable.suspect_range_count:
-                sentence += (
-                    f"; they lie within {index_text(first.first_index)} to"
-                    f" {index_text(last.last_index)}"
-                )
+            shape = variable.golden_shape or variable.shape or ()
+            first = range_text(variable.suspect_ranges[0], shape)
+            if variable.suspect_range_count == 1:
+                sentence += f"; they are {first}"
             else:
-                sentence += f"; the first begins at {index_text(first.first_index)}"
+                sentence += (
+                    f"; they are in {variable.suspect_range_count} places, the first is {first}"
+                )
         return sentence
     total = elements_words(variable, grouped_plural)
     verb = "differs" if variable.differing_count == 1 else "differ"
@@ -241,9 +241,8 @@ def difference_sentence(variable: VariableResult, sides: tuple[str, str] = GOLDE
         only = variable.first_differences[0]
         golden, new = safe_name(only.golden, _LONGEST_VALUE), safe_name(only.new, _LONGEST_VALUE)
         parts.append(f"{sides[0]} {golden}, {sides[1]} {new}")
-    common = pattern_words(variable, sides)
-    if common:
-        parts.append(common)
+    if variable.explanations and variable.explanations[0].cause is not Cause.WIDER_BOUND:
+        parts.append(cause_words(variable.explanations[0], sides))
     share = variable.max_bound_share
     if share is not None and math.isfinite(share) and not variable_is_exact(variable):
         parts.append(f"up to {beyond_text(share)}")
@@ -256,7 +255,7 @@ def difference_sentence(variable: VariableResult, sides: tuple[str, str] = GOLDE
             (variable.inf_mismatch_count, "infinite on one side only"),
             (variable.missing_mismatch_count, "missing on one side only"),
         )
-        if count and variable.pattern is not Pattern.ALL_NAN
+        if count and Cause.ALL_NAN not in {one.cause for one in variable.explanations}
     ]
     return "; ".join([*parts, *specials])
 
@@ -315,20 +314,6 @@ def box_text(box: IndexBox, shape: Sequence[int]) -> str:
         else:
             parts.append(f"{first}:{last + 1}")
     return f"[{', '.join(parts)}]"
-
-
-def pattern_words(variable: VariableResult, sides: tuple[str, str] = GOLDEN_AND_NEW) -> str:
-    golden, new = sides
-    value = variable.pattern_value
-    shown = "" if value is None else short_number(value)
-    return {
-        None: "",
-        Pattern.SIGN_FLIPPED: f"in each of them the sign is flipped: {new} = -{golden}",
-        Pattern.ALL_ZERO: f"in each of them {new} is 0",
-        Pattern.ALL_NAN: f"in each of them {new} is NaN",
-        Pattern.CONSTANT_OFFSET: f"in each of them {new} = {golden} + ({shown})",
-        Pattern.CONSTANT_FACTOR: f"in each of them {new} = {golden} x {shown}",
-    }[variable.pattern]
 
 
 def cut(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.details import BOUND_CLASS, SHARE_CLASSES, SUSPECT
 from ciwrap.report.svg import NARROW, Frame, axes, chart, element, join, line, power_label, text
-from ciwrap.report.text import short_number
+from ciwrap.report.text import percent_text, short_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,30 +93,41 @@ def class_words(share_class: int) -> str:
     if share_class == SUSPECT:
         return "suspect: how much is not known"
     if share_class == SHARE_CLASSES - 1:
-        return "33000 x the bound and more, or not finite"
+        return "at least 33,000 x the bound"
     low = 2.0 ** (share_class - BOUND_CLASS)
     return f"{short_number(low)} to {short_number(2 * low)} x the bound"
 
 
 def drift_histogram(counts: Sequence[int], label: str) -> Markup:
-    """Elements by how many fine steps they drifted, the last step ending at the bound."""
+    """Elements by how many fine steps they drifted. A drift of k steps is one of k - 1 to k + 1 of
+    them, so its bar stands about k; the bound is where the steps end.
+    """
     frame = _FRAME
     grid, decades = count_axis(frame, max(counts))
     slot = (frame.right - frame.left - 10) / len(counts)
     parts = []
     for step, count in enumerate(counts):
+        if not count:
+            continue
         top = frame.y(count_height(count, decades))
+        low, high = max(step - 1, 0) / len(counts), (step + 1) / len(counts)
+        left = frame.left + max(step - 0.5, 0) * slot
+        said = f"{percent_text(low).removesuffix(' %')} to {percent_text(high)} of the bound"
+        words = f"{said if step > 1 else f'less than {percent_text(high)} of the bound'}: {count:,}"
         parts.append(
             element(
                 "rect",
-                element("title", f"{step} of {len(counts)} steps: {count:,}"),
-                x=frame.left + step * slot + 0.5,
+                element("title", words),
+                x=left + 0.5,
                 y=top,
-                width=max(slot - 1, 0.5),
+                width=max(frame.left + (step + 0.5) * slot - left - 1, 0.5),
                 height=frame.bottom - top,
-                class_="bi",
+                class_="bi" if step < 0.8 * len(counts) else "bn",
             )
         )
+        # How far the elements of this bar may really have moved.
+        least, most = frame.left + max(step - 1, 0) * slot, frame.left + (step + 1) * slot
+        parts.append(line(least, top, most, top, "wh"))
     end = frame.left + slot * len(counts)
     for part in (0, 25, 50, 75, 100):
         x = frame.left + slot * len(counts) * part / 100

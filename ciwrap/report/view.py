@@ -91,7 +91,8 @@ class Group:
 def sortable_share(result: VariableResult) -> float:
     share = result.max_bound_share
     if share is None:
-        share = result.max_drift_share or 0.0
+        is_match = result.verdict is Verdict.MATCH
+        share = (used_share(result) if is_match else result.guaranteed_share) or 0.0
     return 0.0 if math.isnan(share) else share
 
 

@@ -11,7 +11,16 @@ from typing import Any
 import jsonschema
 import pytest
 
-from ciwrap.details import ChunkMap, IndexBox, Pattern, Picture, ShareMap, TreeLevel, cells_text
+from ciwrap.details import (
+    Cause,
+    ChunkMap,
+    Explanation,
+    IndexBox,
+    Picture,
+    ShareMap,
+    TreeLevel,
+    cells_text,
+)
 from ciwrap.errors import WriteFailedError
 from ciwrap.model import (
     CheckResult,
@@ -108,8 +117,7 @@ def full_result() -> RunResult:
         missing_mismatch_count=0,
         max_drift_share=math.inf,
         differing_box=IndexBox((0, 1), (1, 3)),
-        pattern=Pattern.CONSTANT_OFFSET,
-        pattern_value=1.0,
+        explanations=(Explanation(Cause.CONSTANT_OFFSET, 3, 3, (1.0,)),),
         details=Details(
             chunk_map=ChunkMap(20, 1, 1, (0, 1)),
             tree_levels=(TreeLevel(1, 1),),
