@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from ciwrap.details import (
+    MOST_EXPLANATIONS,
     MOST_LEVELS,
     MOST_WORST,
 )
 from ciwrap.model import Verdict
+from ciwrap.report.causes import cause_words, remedy_words
 from ciwrap.report.figures import Figure, histogram_of, is_suspect, legend_of, maps_of, pictures_of
 from ciwrap.report.findings import check_title, cut, difference_sentence, match_words, place
+from ciwrap.report.matrix import row_of
 from ciwrap.report.svg import number
 from ciwrap.report.text import (
     bytes_text,
@@ -28,6 +31,7 @@ from ciwrap.report.text import (
 from ciwrap.report.view import growth_of, timeline_of, where_words
 from ciwrap.report.wording import (
     GOLDEN_AND_NEW,
+    decide_words,
     evidence_words,
     headline,
     interval_text,
@@ -64,6 +68,17 @@ class WorstRow:
 
 
 @dataclass(frozen=True, slots=True)
+class CauseView:
+    """words: what the elements have in common. when: the remedy is right then. remedy: a line for
+    ciwrap.yaml; '' if there is none.
+    """
+
+    words: str
+    when: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
 class LevelRow:
     name: str
     nodes: str
@@ -80,6 +95,8 @@ class Part:
     sides: tuple[str, str]
     place: str
     sentence: str
+    causes: tuple[CauseView, ...]
+    decide: str
     folded: bool
     pictures: tuple[Figure, ...]
     histogram: Figure | None
@@ -96,7 +113,11 @@ class Card:
     number: int
     name: str
     check: str
+    others: tuple[str, ...]
+    more_others: int
+    is_folded: bool
     verdict: Verdict
+    short: str
     search: str
     where: str
     timeline: Markup | None
@@ -106,7 +127,16 @@ class Card:
     parts: tuple[Part, ...]
 
 
-def card_of(number: int, group: Group, *, with_check: bool) -> Card:
+def card_of(
+    number: int,
+    group: Group,
+    *,
+    with_check: bool,
+    others: tuple[str, ...] = (),
+    more_others: int = 0,
+    is_folded: bool = False,
+) -> Card:
+    """others: the names of variables that were not compared for the same reason."""
     first, worst = group.first, group.worst
     is_bad = group.verdict is not Verdict.MATCH
     sides = sides_of(group.check)
@@ -115,6 +145,7 @@ def card_of(number: int, group: Group, *, with_check: bool) -> Card:
         title = "Most suspect chunks" if is_suspect(worst) else "Largest difference"
         parts.append(_part(worst, title, sides, folded=True))
     words = [group.name, check_title(group.check), group.verdict.words, where_words(group)]
+    words += others
     words += [
         first.source_path or "",
         *(f"iter {one.iteration} rank {one.rank}" for one in (first, worst)),
@@ -124,7 +155,11 @@ def card_of(number: int, group: Group, *, with_check: bool) -> Card:
         number=number,
         name=safe_name(group.name),
         check=safe_name(check_title(group.check)) if with_check else "",
+        others=others,
+        more_others=more_others,
+        is_folded=is_folded,
         verdict=group.verdict,
+        short=row_of(number, group).worst,
         search=safe_name(" ".join(words), _MOST_SEARCHED),
         where=capital(where_words(group)),
         timeline=timeline_of(group),
@@ -158,6 +193,8 @@ def _part(result: VariableResult, title: str, sides: tuple[str, str], *, folded:
         place=place(result),
         sides=sides,
         sentence=_sentence(result, sides),
+        causes=tuple(_causes(result, sides)),
+        decide=decide_words(result),
         folded=folded,
         pictures=pictures,
         histogram=histogram_of(result),
@@ -172,6 +209,14 @@ def _part(result: VariableResult, title: str, sides: tuple[str, str], *, folded:
         facts=tuple(_facts(result, sides)),
         levels=tuple(_levels(result)),
     )
+
+
+def _causes(result: VariableResult, sides: tuple[str, str]) -> Iterator[CauseView]:
+    if not result.verdict.is_alarm:
+        return
+    for one in result.explanations[:MOST_EXPLANATIONS]:
+        remedy = safe_name(one.remedy or "")
+        yield CauseView(capital(cause_words(one, sides)), remedy_words(one), remedy)
 
 
 def _sentence(result: VariableResult, sides: tuple[str, str]) -> str:

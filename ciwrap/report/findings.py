@@ -109,19 +109,13 @@ def lead(run: RunResult) -> list[str]:
 
 def _lead(run: RunResult) -> Iterator[str]:
     counts = run.verdict_counts
-    alarms = counts[Verdict.SUSPECT] + counts[Verdict.DIFFER]
-    bad = alarms + counts[Verdict.NOT_COMPARABLE]
     told = leading(run)
     for number, (check, divergence) in enumerate(told):
-        # Where nothing tells what was early, one difference is the largest of nothing.
-        is_alone = (bad if check.is_history else alarms) == 1
-        opening = _opening(check, divergence, is_alone=is_alone, is_second=number > 0)
-        where = f" (check {safe_name(check_title(check))})" if len(run.checks) > 1 else ""
         variable = divergence.variable
         words = cut(headline(variable))
         if divergence.kind.is_alarm:
             words = difference_sentence(variable, sides_of(check))
-        yield f"{opening}: {place(variable)}{where}: {words}."
+        yield f"{lead_place(run, check, divergence)}: {words}."
         if number == 0 and check.is_history:
             yield from _together(check, divergence)
     if any(not one.kind.is_alarm for _, one in told):
@@ -133,6 +127,18 @@ def _lead(run: RunResult) -> Iterator[str]:
         if check.verdict.is_statistical and check.ensemble is not None:
             name = f"{safe_name(check_title(check))}: " if len(run.checks) > 1 else ""
             yield f"{capital(f'{name}{ensemble_sentence(check.ensemble)}')}."
+
+
+def lead_place(run: RunResult, check: CheckResult, divergence: Divergence) -> str:
+    """`First divergence: iteration 7, rank 2, u (check wave)`."""
+    counts = run.verdict_counts
+    alarms = counts[Verdict.SUSPECT] + counts[Verdict.DIFFER]
+    # Where nothing tells what was early, one difference is the largest of nothing.
+    is_alone = (alarms + check.is_history * counts[Verdict.NOT_COMPARABLE]) == 1
+    is_second = leading(run)[0][1] != divergence
+    opening = _opening(check, divergence, is_alone=is_alone, is_second=is_second)
+    where = f" (check {safe_name(check_title(check))})" if len(run.checks) > 1 else ""
+    return f"{opening}: {place(divergence.variable)}{where}"
 
 
 _ALONE = {DivergenceKind.DIFFER: "Difference", DivergenceKind.SUSPECT: "Suspect"}
@@ -226,14 +232,8 @@ def difference_sentence(variable: VariableResult, sides: tuple[str, str] = GOLDE
                     f"; they are in {variable.suspect_range_count} places, the first is {first}"
                 )
         return sentence
-    total = elements_words(variable, grouped_plural)
-    verb = "differs" if variable.differing_count == 1 else "differ"
-    parts = [f"{variable.differing_count:,} of {total} {verb}{bound_words(variable)}"]
-    if variable.element_count == 1:
-        parts = [f"it differs{bound_words(variable)}"]
+    parts = [count_words(variable)]
     is_all = variable.differing_count == variable.compared_elements
-    if is_all and variable.element_count != 1:
-        parts = [f"all {total} differ{bound_words(variable)}"]
     where = "" if is_all else box_words(variable)
     if where:
         parts[0] += f", {where}"
@@ -258,6 +258,17 @@ def difference_sentence(variable: VariableResult, sides: tuple[str, str] = GOLDE
         if count and Cause.ALL_NAN not in {one.cause for one in variable.explanations}
     ]
     return "; ".join([*parts, *specials])
+
+
+def count_words(variable: VariableResult) -> str:
+    """`3 of 1,000 elements differ beyond atol=1e-6 rtol=0`, `all 10 elements differ`."""
+    total = elements_words(variable, grouped_plural)
+    if variable.element_count == 1:
+        return f"it differs{bound_words(variable)}"
+    if variable.differing_count == variable.compared_elements:
+        return f"all {total} differ{bound_words(variable)}"
+    verb = "differs" if variable.differing_count == 1 else "differ"
+    return f"{variable.differing_count:,} of {total} {verb}{bound_words(variable)}"
 
 
 def match_words(variable: VariableResult) -> str:

@@ -171,6 +171,17 @@ def _lost_words(variable: VariableResult) -> str:
     return f", or is no number on one side: of their {new.number_count:,} new numbers {words}"
 
 
+def decide_words(variable: VariableResult) -> str:
+    """How to find out whether what is suspect differs; nothing for other verdicts."""
+    if variable.verdict is not Verdict.SUSPECT:
+        return ""
+    return (
+        "to decide it, compare with the outputs of the run that the golden was made of"
+        " (ciwrap compare OLD NEW); 'evidence: data' keeps them in the golden from the next"
+        " acceptance on"
+    )
+
+
 def moved_words(moved: MovedElement) -> str:
     """`[3, 17] moved by 1.25 to 1.5 x the bound (golden between 1.0 and 1.001, new 1.3)`."""
     part = f" ({moved.part} part)" if moved.part else ""

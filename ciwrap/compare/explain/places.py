@@ -106,10 +106,10 @@ def _shifted(difference: Difference, axis: int, by: int) -> Explanation | None:
 def _other_order(difference: Difference) -> Explanation | None:
     """Whether the rows that differ are the same ones in another order, to the last bit."""
     golden, new = difference.golden, difference.new
-    rows = (
-        np.unique(np.unravel_index(difference.positions, golden.shape)[0]) if golden.shape else []
-    )
-    if len(rows) < 3:
+    if not golden.shape:
+        return None
+    rows = np.unique(np.unravel_index(difference.positions, golden.shape)[0])
+    if rows.size < 3:
         return None
     one, other = (_sorted_rows(side[rows]) for side in (golden, new))
     held = one == other

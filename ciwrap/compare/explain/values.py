@@ -238,7 +238,8 @@ def _periodic(
         # Where all elements moved the same way, it is an offset.
         is_wrapped = mine.sum() < every.size and bool(size.size)
         period = float(np.median(size)) if size.size else 0.0
-        if not is_wrapped or not every.size or period < 0.5 * float(np.ptp(every)) or not period:
+        is_wrapped = is_wrapped and bool(np.any(every != every[0]))
+        if not is_wrapped or period < 0.5 * float(np.ptp(every)) or not period:
             periods.append(0.0)
             continue
         turns = np.rint(moved[mine] / period)
