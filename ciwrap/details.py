@@ -2,7 +2,8 @@
 
 Maps are strings of base64, a byte for each cell, row by row. Shares of the bound are classes as in
 `VariableResult.bound_share_histogram`: 0 nothing moved, 1 to 17 within the bound (17: from half of
-it), 18 to 33 beyond it (18: up to twice); `SUSPECT` where a chunk is suspect and no more is known;
+it), 18 to 33 beyond it (18: up to twice); `NO_NUMBER` where one side is NaN, infinite or missing,
+which is never a distance; `SUSPECT` where a chunk is suspect and no more is known;
 `NO_CELL` where there is nothing to say.
 """
 
@@ -24,6 +25,7 @@ else:
 SHARE_CLASSES = 34
 BOUND_CLASS = 18  # the first one beyond the bound
 SUSPECT = 34
+NO_NUMBER = 35  # NaN, infinite or missing on one side, which is no distance
 NO_CELL = 255
 # Of a picture's values: the cell holds no finite number.
 NOT_FINITE = 255
@@ -126,7 +128,8 @@ class ShareMap:
 
     row_axis: None for a map of one row; cells of equal width cover the whole of both axes. classes:
     base64 of a byte for each cell, row by row: 0 to 33 as in bound_share_histogram; 34 for a
-    suspect chunk of which no more is known; 255 where there is nothing to say.
+    suspect chunk of which no more is known; 35 for NaN, infinite or missing on one side; 255 where
+    there is nothing to say.
     """
 
     column_axis: int
@@ -143,10 +146,16 @@ class ShareMap:
 class Picture:
     """Golden and new values in one plane (or line), both on the scale from `low` to `high`.
 
-    index: the plane's index in each axis; the row and column axes have 0 there. golden, new: base64
-    of a byte for each cell, low + (high - low) * byte / 254, or 255 where it is not finite; cells
-    of several elements show the one whose difference is largest. classes: of |difference| / bound,
-    as in a share map.
+    index: the plane's index in each axis; the row and column axes have 0 there. start, stop: the
+    part of the column axis that is shown; None: to its end. golden, new: base64 of a byte for each
+    cell, low + (high - low) * byte / 254, or 255 where it is not finite; what lies outside of the
+    scale is at its ends. cell_elements: a cell is of so many elements at most, and shows the one
+    whose difference is largest. least, greatest: of all finite values of both sides in the plane; the
+    scale leaves out a hundredth at each end if these are far away. part: of complex numbers.
+    classes: of |difference| / bound, as in a share map. differing: the share of differing elements
+    of each cell, of 254; '' where a cell is one element. signed: new - golden, 127 for 0, 0 and 254
+    for -signed_limit and signed_limit and beyond, 255 where it is not finite. bands: of lines whose
+    cells are of several elements, the least and greatest of golden and of new, as golden and new.
     """
 
     column_axis: int
@@ -159,9 +168,22 @@ class Picture:
     new: str
     classes: str
     row_axis: int | None = None
+    start: int = 0
+    stop: int | None = None
+    cell_elements: int = 1
+    least: Number | None = None
+    greatest: Number | None = None
+    part: str | None = None
+    differing: str = ""
+    signed: str = ""
+    signed_limit: Number | None = None
+    bands: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for text in (self.golden, self.new, self.classes):
+        if len(self.bands) not in (0, 4):
+            raise ValueError("a picture's bands are not those of two sides")
+        more = (text for text in (self.differing, self.signed, *self.bands) if text)
+        for text in (self.golden, self.new, self.classes, *more):
             cells(text, self.rows, self.columns)
 
 

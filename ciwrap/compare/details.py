@@ -9,9 +9,10 @@ import numpy as np
 
 from ciwrap.compare.explain import explain
 from ciwrap.compare.explain.difference import Difference
-from ciwrap.compare.maps import chunk_share_maps, make_picture, share_maps
+from ciwrap.compare.maps import chunk_share_maps, share_maps
 from ciwrap.compare.parts import chunk_elements, judged_elements, read_each, runs_of
-from ciwrap.compare.shares import as_numbers, share_of_bound
+from ciwrap.compare.pictures import make_pictures
+from ciwrap.compare.shares import as_numbers, share_classes, share_of_bound
 from ciwrap.details import MOST_RUNS, MOST_WORST, ChunkMap, Explanation, IndexBox, TreeLevel
 from ciwrap.model import Details
 
@@ -110,6 +111,8 @@ def element_details(
         count = int(np.prod(shape, dtype=np.int64))
         maps = chunk_share_maps(suspects, chunk_elements(parameters), shape, count)
         worst = worst or [int(comparison.max_abs_index), int(comparison.first_index)]
+    has_worst = bool(worst) and worst[0] >= 0
+    pictures = make_pictures(parameters, shape, worst[0], box, read) if has_worst else {}
     details = Details(
         chunk_map=chunk_map(suspects, parameters, tree.leaf_count),
         tree_levels=tree_levels(suspects, tree),
@@ -120,9 +123,7 @@ def element_details(
             lambda flats: read_each(read, flats),
         ),
         share_maps=maps,
-        picture=make_picture(parameters, shape, worst[0], box, read)
-        if worst and worst[0] >= 0
-        else None,
+        **pictures,
     )
     return Drawn(details, box, explanations)
 
@@ -151,7 +152,7 @@ class _Scan:
         self._parameters = parameters
         self._shape = shape
         self._positions: list[NDArray[np.int64]] = []
-        self._shares: list[NDArray[np.float64]] = []
+        self._classes: list[NDArray[np.uint8]] = []
         self._worst: list[tuple[float, float, int]] = []
         self.scanned = 0
         self.differing_count = 0
@@ -165,7 +166,7 @@ class _Scan:
             return
         self.differing_count += int(inside.size)
         self._positions.append((inside + first).astype(np.int64))
-        self._shares.append(shares[inside])
+        self._classes.append(share_classes(shares[inside], differences[inside]))
         self._note_worst(first, inside, shares[inside], differences[inside])
 
     def _note_worst(
@@ -185,8 +186,8 @@ class _Scan:
     def positions(self) -> NDArray[np.int64]:
         return np.concatenate(self._positions) if self._positions else np.empty(0, np.int64)
 
-    def classes(self) -> NDArray[np.float64]:
-        return np.concatenate(self._shares) if self._shares else np.empty(0, np.float64)
+    def classes(self) -> NDArray[np.uint8]:
+        return np.concatenate(self._classes) if self._classes else np.empty(0, np.uint8)
 
     def worst_elements(self) -> list[int]:
         return [flat for _, _, flat in self._worst]

@@ -99,7 +99,8 @@ class Details:
 
     worst_elements: the largest differences, worst first. share_maps: where the differing elements
     (or suspect chunks) are, seen along the axes. picture: values of both sides, where both are at
-    hand. tree_levels: the root first.
+    hand; of complex numbers the real part, and the imaginary one beside it. zoom: a line's elements
+    next to the worst one. tree_levels: the root first.
     """
 
     chunk_map: ChunkMap | None = None
@@ -107,6 +108,8 @@ class Details:
     worst_elements: tuple[DifferingElement, ...] = ()
     share_maps: tuple[ShareMap, ...] = ()
     picture: Picture | None = None
+    imaginary: Picture | None = None
+    zoom: Picture | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ciwrap.details import BOUND_CLASS, SHARE_CLASSES, SUSPECT
+from ciwrap.details import BOUND_CLASS, NO_NUMBER, SHARE_CLASSES, SUSPECT
 from ciwrap.report.svg import NARROW, Frame, axes, chart, element, join, line, power_label, text
 from ciwrap.report.text import percent_text, short_number
 
@@ -35,15 +35,21 @@ def count_height(count: int, decades: float) -> float:
     return 0.0 if count <= 0 else (math.log10(count) + 0.3) / (decades + 0.3)
 
 
-def share_histogram(counts: Sequence[int], label: str) -> Markup:
-    """Elements by |difference| / bound, both axes logarithmic, the bound marked."""
+def share_histogram(counts: Sequence[int], label: str, lost: int = 0) -> Markup:
+    """Elements by |difference| / bound, both axes logarithmic, the bound marked.
+
+    lost: those of the last class that are NaN, infinite or missing on one side; they have no
+    distance, and a bar of their own beyond a gap.
+    """
     frame = _FRAME
-    grid, decades = count_axis(frame, max(counts))
+    lost = min(lost, counts[-1])
+    counts = [*counts[:-1], counts[-1] - lost]
+    grid, decades = count_axis(frame, max(*counts, lost))
     used = [i for i, count in enumerate(counts) if count and i > 0]
     first = min([*used, BOUND_CLASS - 4])
     last = max([*used, BOUND_CLASS + 3])
     # One slot for equal elements and a gap, then the classes.
-    slots = last - first + 1 + 1.6
+    slots = last - first + 1 + 1.6 + (1.8 if lost else 0)
     slot = (frame.right - frame.left) / slots
 
     def left_of(share_class: float) -> float:
@@ -70,6 +76,9 @@ def share_histogram(counts: Sequence[int], label: str) -> Markup:
         if counts[i]
     ]
     ticks = [text(frame.left + slot / 2, frame.bottom + 15, "0")]
+    if lost:
+        bars.append(bar(left_of(last + 1.8), lost, "bx", "no number on one side"))
+        ticks.append(text(frame.right, frame.bottom + 28, "no number", "end"))
     at_bound = left_of(BOUND_CLASS)
     low, high = (first - BOUND_CLASS) * math.log10(2), (last + 1 - BOUND_CLASS) * math.log10(2)
     step = max(1, math.ceil((high - low) / 5))
@@ -90,6 +99,8 @@ def class_words(share_class: int) -> str:
         return "equal"
     if share_class == 1:
         return "less than 0.00002 of the bound"
+    if share_class == NO_NUMBER:
+        return "NaN, infinite or missing on one side"
     if share_class == SUSPECT:
         return "suspect: how much is not known"
     if share_class == SHARE_CLASSES - 1:

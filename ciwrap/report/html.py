@@ -91,6 +91,14 @@ class EnsembleView:
 
 
 @dataclass(frozen=True, slots=True)
+class RowShape:
+    """Which columns the table of variables has."""
+
+    with_check: bool
+    with_time: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """All that the template shows."""
 
@@ -103,11 +111,12 @@ class Page:
     started_iso: str
     commit: str
     version: str
-    counts: tuple[tuple[Verdict, int], ...]
+    counts: tuple[tuple[Verdict, str], ...]
     units: tuple[str, ...]
     compared: str
     not_compared: str
     has_checks: bool
+    has_time: bool
     environment_differs: tuple[str, ...]
     environments: tuple[Environment, ...]
     messages: tuple[MessageView, ...]
@@ -145,7 +154,9 @@ def render_html(run: RunResult) -> str:
     groups = groups_of(run)
     several = len(run.checks) > 1
     cards, card_of_group, cards_left_out = _cards(groups, with_check=several)
-    rows, matching_rows, rows_left_out = _rows(groups, card_of_group, with_check=several)
+    with_time = any(group.is_history for group in groups if group.verdict is not Verdict.MATCH)
+    shape = RowShape(with_check=several, with_time=with_time)
+    rows, matching_rows, rows_left_out = _rows(groups, card_of_group, shape)
     facts = three_facts(run)
     messages = _messages(run)
     environments = environments_of(run)
@@ -163,12 +174,15 @@ def render_html(run: RunResult) -> str:
         commit=safe_name(run.environment.get("git_commit", ""), 20),
         version=safe_name(run.ciwrap_version),
         counts=tuple(
-            (verdict, counts[verdict]) for verdict in Verdict.worst_first() if counts[verdict]
+            (verdict, _chip_words(verdict, counts[verdict]))
+            for verdict in Verdict.worst_first()
+            if counts[verdict]
         ),
         units=_units(run, groups),
         compared=capital(coverage.compared),
         not_compared=", ".join(coverage.not_compared),
         has_checks=several,
+        has_time=with_time,
         environment_differs=differing_keys(environments) if not run.verdict.is_good else (),
         environments=environments,
         messages=messages[:MOST_MESSAGES],
@@ -195,6 +209,14 @@ def render_html(run: RunResult) -> str:
         evidence_notes=_evidence_notes(run),
     )
     return render_page("report.html.j2", page)
+
+
+def _chip_words(verdict: Verdict, count: int) -> str:
+    """`1 variable differs`, `12 variables are suspect`."""
+    verb = verdict.words + ("es" if verdict is Verdict.MATCH else "s") * (count == 1)
+    if verdict in (Verdict.SUSPECT, Verdict.NOT_COMPARABLE):
+        verb = f"{'is' if count == 1 else 'are'} {verdict.words}"
+    return f"{grouped_plural(count, 'variable')} {verb}"
 
 
 def _units(run: RunResult, groups: list[Group]) -> tuple[str, ...]:
@@ -285,7 +307,7 @@ def _bundles(groups: list[Group], places: list[int]) -> list[list[int]]:
 
 
 def _rows(
-    groups: list[Group], card_of_group: Mapping[int, int], *, with_check: bool
+    groups: list[Group], card_of_group: Mapping[int, int], shape: RowShape
 ) -> tuple[list[Markup], list[Markup], str]:
     """Lines of what does not match, of what does, and a word on those left out."""
     bad_rows: list[Markup] = []
@@ -294,14 +316,12 @@ def _rows(
     for at, group in enumerate(groups):
         number = card_of_group.get(at, 0)
         row = row_of(number, group)
-        if group.verdict is Verdict.MATCH:
-            text = _matching_row(row, with_check=with_check)
-        else:
-            text = _row(row, with_check=with_check)
+        is_match = group.verdict is Verdict.MATCH
+        text = _matching_row(row, shape) if is_match else _row(row, shape)
         size += len(text.encode())
         if size > MOST_ROW_BYTES:
             break
-        (matching_rows if group.verdict is Verdict.MATCH else bad_rows).append(text)
+        (matching_rows if is_match else bad_rows).append(text)
     rest = groups[len(bad_rows) + len(matching_rows) :]
     words = ""
     if rest:
@@ -316,21 +336,21 @@ def _rows(
 
 _ROW = Markup(
     '<tr data-v="{}"><td><svg class="ico" viewBox="0 0 16 16" aria-hidden="true">'
-    '<use href="#i-{}"/></svg> {}</td>{}<th scope="row" class="mono">{}</th><td>{}</td><td>{}</td>'
+    '<use href="#i-{}"/></svg> {}</td>{}<th scope="row" class="mono">{}</th>{}'
     '<td class="r">{}</td><td class="r">{}</td><td>{}</td><td>{}</td></tr>'
 )
 _MATCHING_ROW = Markup('<tr data-v="match">{}<td class="mono">{}</td><td class="r">{}</td></tr>')
 
 
-def _row(row: Row, *, with_check: bool) -> Markup:
+def _row(row: Row, shape: RowShape) -> Markup:
+    time = Markup("<td>{}</td><td>{}</td>").format(row.over_time, row.first)
     return _ROW.format(
         row.verdict.value,
         row.verdict.value,
         row.verdict.words,
-        _check_cell(row, with_check=with_check),
+        _check_cell(row, shape),
         _name_cell(row),
-        row.over_time,
-        row.first,
+        time if shape.with_time else "",
         row.worst,
         row.count,
         row.pattern,
@@ -338,13 +358,13 @@ def _row(row: Row, *, with_check: bool) -> Markup:
     )
 
 
-def _matching_row(row: Row, *, with_check: bool) -> Markup:
-    check = _check_cell(row, with_check=with_check)
+def _matching_row(row: Row, shape: RowShape) -> Markup:
+    check = _check_cell(row, shape)
     return _MATCHING_ROW.format(check, _name_cell(row), row.worst)
 
 
-def _check_cell(row: Row, *, with_check: bool) -> Markup:
-    return Markup("<td><bdi>{}</bdi></td>").format(row.check) if with_check else Markup("")
+def _check_cell(row: Row, shape: RowShape) -> Markup:
+    return Markup("<td><bdi>{}</bdi></td>").format(row.check) if shape.with_check else Markup("")
 
 
 def _name_cell(row: Row) -> Markup:

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ciwrap.details import Cause
+from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.causes import cause_words
 from ciwrap.report.findings import beyond_text, box_words, count_words, lead_place, leading
 from ciwrap.report.text import capital, percent_text, short_number
@@ -83,4 +84,4 @@ def _size(variable: VariableResult) -> str:
             variable.missing_mismatch_count,
         )
     )
-    return f"{lost:,} are no number on one side" if lost else ""
+    return f"{grouped_plural(lost, 'element')} without a number on one side" if lost else ""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ciwrap.report.view import Group
 
 _MOST_MARKS = 48
-_MARK, _HIGH = 3, 14
+_WIDE, _HIGH = 144, 14
 _MOST_THUMB_CELLS = 4096
 _BEATS = (("s0", "matches"), ("s1", "suspect"), ("s2", "differs"), ("s3", "not compared"))
 
@@ -134,13 +134,14 @@ def mini_timeline(group: Group) -> Markup:
         return Markup("")
     ordered = [by_iteration[iteration] for iteration in sorted(by_iteration)]
     marks = min(len(ordered), _MOST_MARKS)
+    wide = min(12, _WIDE // marks)
     paths: dict[int, list[str]] = {}
     for mark in range(marks):
         some = ordered[mark * len(ordered) // marks : (mark + 1) * len(ordered) // marks]
         worst = max(_beat(cell) for cell in some)
         # A height of its own as well, so that it is read without colours.
         high = (5, 10, _HIGH, _HIGH)[worst]
-        path = f"M{mark * _MARK} {_HIGH - high}h2v{high}h-2z"
+        path = f"M{mark * wide} {_HIGH - high}h{wide - 1}v{high}h{1 - wide}z"
         paths.setdefault(worst, []).append(path)
     parts = [
         Markup('<path class="{}" d="{}"/>').format(_BEATS[beat][0], "".join(path))
@@ -150,7 +151,7 @@ def mini_timeline(group: Group) -> Markup:
     return Markup(
         '<svg class="beat" viewBox="0 0 {} {}" width="{}" height="{}" role="img">'
         "<title>{} iterations: {}</title>{}</svg>"
-    ).format(marks * _MARK, _HIGH, marks * _MARK, _HIGH, len(ordered), said, Markup("").join(parts))
+    ).format(marks * wide, _HIGH, marks * wide, _HIGH, len(ordered), said, Markup("").join(parts))
 
 
 def _beat(cell: int) -> int:

@@ -34,6 +34,7 @@ from ciwrap.model import (
     Message,
     MessageLevel,
     MovedElement,
+    NewValues,
     RunResult,
     VariableId,
     VariableResult,
@@ -150,6 +151,9 @@ def full_result() -> RunResult:
         guaranteed_share=0.87,
         max_drift_share=0.5,
         drift_histogram=(30, 6, 0, 0, 0, 0, 0, 0),
+        drift_share_from=0.0,
+        drift_share_to=0.25,
+        new_values=NewValues(8, 1, 1, 0.5, 2.5, 1.5),
     )
     missing = VariableResult(name="y", verdict=Verdict.NOT_COMPARABLE, reason="is not there")
     single = match("scalar", shape=(), max_abs_index=(), max_abs_difference=0.0)

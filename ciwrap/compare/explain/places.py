@@ -24,12 +24,12 @@ _SAMPLE = 512
 _CHANCE = 1e-6
 
 
-def by_place(difference: Difference) -> list[Explanation]:
-    """The hypotheses on places that hold, numbers that moved before faces."""
-    moved = next((one for one in _moves(difference) if one is not None), None)
-    found = [moved] if moved is not None else []
-    face = _at_faces(difference) if moved is None else None
-    return found + ([face] if face is not None else [])
+MOVES = (Cause.TRANSPOSED, Cause.COLUMNS_FIRST, Cause.SHIFTED, Cause.OTHER_ORDER)
+
+
+def moved_places(difference: Difference) -> list[Explanation]:
+    """The first hypothesis that holds of numbers that stand elsewhere."""
+    return [one for one in _moves(difference) if one is not None][:1]
 
 
 def _moves(difference: Difference) -> Iterator[Explanation | None]:
@@ -130,13 +130,13 @@ def _sorted_rows(rows: NDArray[Any]) -> NDArray[Any]:
     return np.sort(flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).reshape(-1))
 
 
-def _at_faces(difference: Difference) -> Explanation | None:
+def at_faces(difference: Difference) -> list[Explanation]:
     """Whether all lie within a few layers of the faces of the array."""
     shape = difference.golden.shape
     indices = np.unravel_index(difference.positions, shape) if shape else ()
     wide = [axis for axis, extent in enumerate(shape) if extent > 4 * _MOST_LAYERS]
     if not wide:
-        return None
+        return []
     depth = np.min(
         [np.minimum(indices[axis], shape[axis] - 1 - indices[axis]) for axis in wide], axis=0
     )
@@ -144,15 +144,17 @@ def _at_faces(difference: Difference) -> Explanation | None:
     inner = np.prod([(shape[axis] - 2 * layers) / shape[axis] for axis in wide])
     by_chance = difference.count * np.log(max(1 - float(inner), 1e-300))
     if layers > _MOST_LAYERS or by_chance > np.log(_CHANCE):
-        return None
+        return []
     axes = [axis for axis in wide if _touches(indices[axis], shape[axis], layers)]
-    return Explanation(
-        Cause.BOUNDARY,
-        difference.count,
-        difference.count,
-        values=(float(layers),),
-        axes=tuple(axes),
-    )
+    return [
+        Explanation(
+            Cause.BOUNDARY,
+            difference.count,
+            difference.count,
+            values=(float(layers),),
+            axes=tuple(axes),
+        )
+    ]
 
 
 def _touches(index: NDArray[np.int64], extent: int, layers: int) -> bool:
