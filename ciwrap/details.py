@@ -150,8 +150,8 @@ class Picture:
     part of the column axis that is shown; None: to its end. golden, new: base64 of a byte for each
     cell, low + (high - low) * byte / 254, or 255 where it is not finite; what lies outside of the
     scale is at its ends. cell_elements: a cell is of so many elements at most, and shows the one
-    whose difference is largest. least, greatest: of all finite values of both sides in the plane; the
-    scale leaves out a hundredth at each end if these are far away. part: of complex numbers.
+    whose difference is largest. least, greatest: of all finite values of both sides in the plane;
+    the scale leaves out a hundredth at each end if these are far away. part: of complex numbers.
     classes: of |difference| / bound, as in a share map. differing: the share of differing elements
     of each cell, of 254; '' where a cell is one element. signed: new - golden, 127 for 0, 0 and 254
     for -signed_limit and signed_limit and beyond, 255 where it is not finite. bands: of lines whose

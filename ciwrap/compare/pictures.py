@@ -26,6 +26,8 @@ _MOST_ROW_READS = 4096
 _ZOOM = 40
 # A scale that leaves out a hundredth of the values at each end, if they are this much further away.
 _FAR = 10.0
+# Of so few values none is left out.
+_FEW = 500
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,8 @@ def _picture(plane: _Plane, part: str, start: int = 0) -> Picture | None:
 def _scale(finite: NDArray[np.float64]) -> tuple[float, float]:
     """The least and greatest value; without a hundredth at each end if these are far away."""
     least, greatest = float(finite.min()), float(finite.max())
+    if finite.size < _FEW:
+        return least, greatest
     # Of a sample, and halved: the span of two huge numbers overflows.
     low, high = (float(one) for one in np.quantile(finite / 2, (0.01, 0.99)) * 2)
     if high > low and greatest / 2 - least / 2 > _FAR * (high / 2 - low / 2):

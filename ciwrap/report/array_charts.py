@@ -108,8 +108,8 @@ def line_chart(
     scale: tuple[float, float],
     label: str,
 ) -> Markup:
-    """Golden and new along one axis, from the least to the greatest of each cell, and under them how
-    far they are apart, against the bound. Differing spans are shaded.
+    """Golden and new along one axis, from the least to the greatest of each cell, and under them
+    how far they are apart, against the bound. Differing spans are shaded.
 
     column: its extent is that of what is shown, which begins at `start`.
     """

@@ -186,7 +186,9 @@ def _part(result: VariableResult, title: str, sides: tuple[str, str], *, folded:
     maps = tuple(maps_of(result))
     worst = () if result.details is None else result.details.worst_elements[:MOST_WORST]
     worst = worst or result.first_differences[:MOST_WORST]
-    which = "worst" if result.details and result.details.worst_elements else "first"
+    # What has no distance stands in the order of storage.
+    is_ranked = bool(result.details and result.details.worst_elements and worst[0].bound_share)
+    which = "worst" if is_ranked and not math.isinf(worst[0].bound_share or 0.0) else "first"
     count = result.differing_count or 0
     return Part(
         title=title,
@@ -216,6 +218,9 @@ def _causes(result: VariableResult, sides: tuple[str, str]) -> Iterator[CauseVie
         return
     for one in result.explanations[:MOST_EXPLANATIONS]:
         remedy = safe_name(one.remedy or "")
+        # The sentence above has told it.
+        if not remedy and one is result.explanations[0]:
+            continue
         yield CauseView(capital(cause_words(one, sides)), remedy_words(one), remedy)
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from ciwrap.details import Cause
 from ciwrap.report.text import safe_name, short_number
-from ciwrap.report.wording import GOLDEN_AND_NEW
 
 if TYPE_CHECKING:
     from ciwrap.details import Explanation
@@ -40,7 +39,7 @@ def cause_name(one: Explanation) -> str:
     return name
 
 
-def cause_words(one: Explanation, sides: tuple[str, str] = GOLDEN_AND_NEW) -> str:
+def cause_words(one: Explanation, sides: tuple[str, str]) -> str:
     """`in each of them the sign is flipped: new = -golden`; how many, where it is not each."""
     if one.cause is Cause.WIDER_BOUND:
         return f"all would match with atol={short_number(one.values[0])}"

@@ -252,7 +252,7 @@ def maps_of(result: VariableResult) -> Iterator[Figure]:
             picture.column_axis,
         )
         # The picture has shown these two axes already.
-        if same and one.row_axis is not None:
+        if same:
             continue
         what = "Suspect chunks" if is_suspect(result) else "Differing elements"
         hidden = [

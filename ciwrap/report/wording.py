@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.model import Evidence, Verdict
 from ciwrap.model.coverage import grouped_plural
+from ciwrap.report.causes import cause_words, remedy_words
 from ciwrap.report.text import (
     index_text,
     percent_text,
@@ -21,7 +22,7 @@ from ciwrap.report.text import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ciwrap.model import (
         CheckResult,
@@ -273,6 +274,7 @@ def detail_lines(variable: VariableResult, sides: tuple[str, str] = GOLDEN_AND_N
             line += f" = {share_text(first.bound_share)}"
         lines.append(line)
     lines += _largest_lines(variable)
+    lines += _cause_lines(variable, sides)
     lines += _special_lines(variable)
     is_told = variable.differing_count is None and variable.differing_count_at_least
     told = variable.moved_elements[1 if is_told else 0 :]
@@ -295,6 +297,16 @@ def new_values_words(new: NewValues) -> str:
     counts = ((new.nan_count, "NaN"), (new.infinity_count, "infinite"))
     lost = [f"{count:,} {what}" for count, what in counts if count]
     return f"{words}; {', '.join(lost)}" if lost else words
+
+
+def _cause_lines(variable: VariableResult, sides: tuple[str, str]) -> Iterator[str]:
+    """What differing elements have in common, and the line of ciwrap.yaml that would help."""
+    for one in variable.explanations:
+        when = remedy_words(one)
+        help_ = f"; {when}: {safe_name(one.remedy)}" if one.remedy else ""
+        yield f"{cause_words(one, sides)}{help_}"
+    if decide := decide_words(variable):
+        yield decide
 
 
 def variable_is_exact(variable: VariableResult) -> bool:
