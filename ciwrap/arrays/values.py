@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ciwrap import _core
+    from ciwrap.arrays.series import SeriesFacts
 
 DEFAULT_SLAB_BYTES = 4 << 20
 
@@ -100,6 +101,11 @@ class Values(Shaped, ABC):
     def masked_count(self) -> int:
         """How many elements a mask has taken out."""
         return 0
+
+    @property
+    def series(self) -> SeriesFacts | None:
+        """Steps and places of the elements, where they were found one by one in a text."""
+        return None
 
     @property
     def region(self) -> FileRegion | None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import time
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from importlib import metadata
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from ciwrap.captures.bounds import CaptureHeader
 from ciwrap.captures.capture_trees import Against, TreeMaker
-from ciwrap.captures.container import CaptureFile, CaptureWriter
+from ciwrap.captures.container import CaptureFile, CaptureWriter, was_completed
 from ciwrap.captures.index import (
     CapturedCheckpoint,
     CaptureIndex,
@@ -27,6 +30,7 @@ from ciwrap.errors import (
     OutputMissingError,
     StillWrittenError,
     UnsupportedFormatError,
+    UsageError,
     WriteFailedError,
 )
 from ciwrap.progress import NO_PROGRESS
@@ -53,7 +57,7 @@ _COMMIT_SECONDS = 2.0
 class CaptureOptions:
     """How a run is captured.
 
-    chunk_bytes: None for those of `against`, or else the default.
+    chunk_bytes: None for those of `against`, of the capture that is there, or else the default.
 
     residues: whether other runs can be held against this capture. against: such a capture of
     another run. checksums: whether the files' bytes are hashed, too, so that a copy with other
@@ -65,11 +69,14 @@ class CaptureOptions:
     against: Path | None = None
     checksums: bool = False
     settle_seconds: float = DEFAULT_SETTLE_SECONDS
+    layout: str | None = None
 
 
 @dataclass(slots=True)
 class CaptureReport:
-    """What `capture_run` did. left_alone: what is not in the capture, and why."""
+    """What `capture_run` did. left_alone: what is not in the capture, and why. header: what the
+    capture now says of itself. without_bound: as in `TreeMaker`.
+    """
 
     captured: list[CheckpointKey] = field(default_factory=list)
     kept: list[CheckpointKey] = field(default_factory=list)
@@ -81,6 +88,8 @@ class CaptureReport:
     capture_bytes: int = 0
     seconds: float = 0.0
     identity: str = ""
+    header: CaptureHeader | None = None
+    without_bound: tuple[str, ...] = ()
 
 
 def capture_run(
@@ -97,11 +106,15 @@ def capture_run(
     """Brings the capture `target` up to date with the run's files.
 
     Checkpoints whose files look as they did are kept unread; those whose files have gone are
-    dropped. rebuild: begin anew. Raises UsageError, WriteFailedError, LockBusyError, and the errors
-    of opening `against`; what cannot be captured is in the report.
+    dropped. The bound and the size of chunks are the capture's as a whole: what nobody asks for is
+    as in `against`, or else as it was. rebuild: begin anew. Raises UsageError, also if something
+    else is asked for than the capture was made with and it is not to be begun anew,
+    WriteFailedError, LockBusyError, and the errors of opening `against`; what cannot be captured is
+    in the report.
     """
     started = time.monotonic()
     options = CaptureOptions() if options is None else options
+    earlier = _earlier(target, may_be_lost=rules.bounds_are_given or rebuild)
     work = target.with_name(target.name + ".new") if rebuild else target
     if rebuild:
         with contextlib.suppress(FileNotFoundError):
@@ -127,12 +140,15 @@ def capture_run(
             against=against,
             resources=resources,
             progress=progress,
+            earlier=None if earlier is None else earlier.header,
+            is_anew=rebuild,
         )
         session = _Session(run, options, maker, progress, report)
-        old = _old_checkpoints(work)
+        old = {} if rebuild or earlier is None else earlier.checkpoints
         writer = stack.enter_context(CaptureWriter(work))
         index = session.update(writer, by_checkpoint(found), old)
         report.identity = index.identity.hex()
+        report.header, report.without_bound = index.header, tuple(maker.without_bound)
         report.without_tree, report.bytes_read = maker.without_tree, maker.bytes_read
     if rebuild:
         try:
@@ -144,17 +160,41 @@ def capture_run(
     return report
 
 
-def _old_checkpoints(path: Path) -> dict[CheckpointKey, tuple[Directory, CapturedCheckpoint]]:
-    """What an earlier call has captured; nothing if there is nothing that can be read."""
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """What an earlier call has captured."""
+
+    header: CaptureHeader
+    checkpoints: dict[CheckpointKey, tuple[Directory, CapturedCheckpoint]]
+
+
+def _earlier(path: Path, *, may_be_lost: bool) -> _Earlier | None:
+    """What is there already; None if nothing was ever completed.
+
+    may_be_lost: whether nothing is to be kept of a capture that is there and cannot be read.
+    Raises UsageError else, since its bound would be lost unseen.
+    """
     try:
         with CaptureFile(path) as capture:
             index = read_index(capture)
-            return {
-                key: (directory, read_checkpoint(capture, directory))
-                for key, directory in index.checkpoints.items()
-            }
-    except (OutputMissingError, CorruptCaptureError, UnsupportedFormatError):
-        return {}
+            try:
+                found = {
+                    key: (directory, read_checkpoint(capture, directory))
+                    for key, directory in index.checkpoints.items()
+                }
+            except CorruptCaptureError:
+                found = {}
+            return _Earlier(index.header, found)
+    except OutputMissingError:
+        return None
+    except (CorruptCaptureError, UnsupportedFormatError) as error:
+        if may_be_lost or not was_completed(path):
+            return None
+        raise UsageError(
+            f"{error.message}, so the bound that it was made with is not known",
+            file=path,
+            remedy="give the bound, or begin anew with --rebuild",
+        ) from error
 
 
 @dataclass(slots=True)
@@ -171,12 +211,14 @@ class _Session:
         groups: dict[CheckpointKey, list[OutputFile]],
         old: dict[CheckpointKey, tuple[Directory, CapturedCheckpoint]],
     ) -> CaptureIndex:
-        index = CaptureIndex({key: old[key][0] for key in groups if key in old})
+        kept: list[CapturedCheckpoint] = []
+        index = CaptureIndex(self._header(kept), {key: old[key][0] for key in groups if key in old})
         self.report.dropped = [key for key in old if key not in groups]
         pending: list[CheckpointKey] = []
         for key, files in groups.items():
             if key in old and self._is_current(files, old[key][1]):
                 self.report.kept.append(key)
+                kept.append(old[key][1])
                 self.report.variable_count += len(old[key][1].variables)
             else:
                 index.checkpoints.pop(key, None)
@@ -196,15 +238,30 @@ class _Session:
                     continue
                 section = writer.append_packed(row)
                 index.checkpoints[key] = Directory(key, section, checkpoint.digest)
+                kept.append(checkpoint)
                 self.report.captured.append(key)
                 self.report.variable_count += len(checkpoint.variables)
                 if time.monotonic() - committed > _COMMIT_SECONDS:
+                    index.header = self._header(kept)
                     writer.commit(encode_index(index))
                     committed = time.monotonic()
         finally:
             self.progress.end()
+        index.header = self._header(kept)
         writer.commit(encode_index(index))
         return index
+
+    def _header(self, checkpoints: Iterable[CapturedCheckpoint]) -> CaptureHeader:
+        """What the capture says of itself with these checkpoints."""
+        return CaptureHeader(
+            self.maker.bounds.origin,
+            self.maker.chunk_bytes,
+            self.maker.bounds.rows,
+            all(file.checksum is not None for one in checkpoints for file in one.files),
+            self.options.layout,
+            datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            metadata.version("ciwrap"),
+        )
 
     def _is_current(self, files: Sequence[OutputFile], checkpoint: CapturedCheckpoint) -> bool:
         try:

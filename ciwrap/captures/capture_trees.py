@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ciwrap import _core
+from ciwrap.captures.bounds import Bounds, rules_with
 from ciwrap.captures.index import (
     CapturedVariable,
     FineIdentity,
@@ -16,13 +16,14 @@ from ciwrap.captures.index import (
 from ciwrap.captures.index_codec import read_checkpoint, read_index
 from ciwrap.catalog.files import relative_path
 from ciwrap.errors import CiwrapError, UsageError
-from ciwrap.trees.bounds import bound_of, describe_bound
+from ciwrap.trees.bounds import describe_bound
 from ciwrap.trees.build import Resources, feed, tree_parameters
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from ciwrap.arrays.values import Values
+    from ciwrap.captures.bounds import CaptureHeader
     from ciwrap.captures.container import CaptureFile, CaptureWriter
     from ciwrap.catalog.catalog import Catalog
     from ciwrap.catalog.rules import Rules
@@ -46,7 +47,6 @@ class Against:
         for directory in index.checkpoints.values():
             for one in read_checkpoint(capture, directory).variables:
                 self._variables[one.identity] = one
-        self._by_name = {identity.name: one for identity, one in self._variables.items()}
         plain = [one.plain.parameters for one in self._variables.values() if one.plain is not None]
         # What is compared exactly needs no residues.
         needs_residues = any(parameters.kind != "exact" for parameters in plain)
@@ -56,17 +56,12 @@ class Against:
                 file=capture.path,
                 remedy="capture that run with --residues",
             )
-        self.chunk_bytes = plain[0].chunk_bytes if plain else None
+        self.header = index.header
 
     def fine(self, identity: VariableId) -> StoredTree | None:
         """The variable's tree with residues."""
         variable = self._variables.get(identity)
         return None if variable is None else variable.fine
-
-    def with_bound(self, settings: VariableSettings, identity: VariableId) -> VariableSettings:
-        """The settings with the bound that the other run was captured with, there or elsewhere."""
-        variable = self._variables.get(identity) or self._by_name.get(identity.name)
-        return settings if variable is None else with_bound_of(settings, variable)
 
     def tree(self, identity: VariableId) -> _core.Tree:
         """The variable's tree with residues, read. Raises CorruptCaptureError."""
@@ -75,23 +70,13 @@ class Against:
         return read_tree(self._capture, variable, variable.fine)
 
 
-def with_bound_of(settings: VariableSettings, captured: CapturedVariable) -> VariableSettings:
-    """The settings with the bound, and all that goes with it, of a captured variable's trees."""
-    if captured.plain is None:
-        return settings
-    made_with = captured.plain.parameters
-    return replace(
-        settings,
-        bound=bound_of(made_with),
-        equal_nan=made_with.equal_nan,
-        fill_values=made_with.fill_values,
-    )
-
-
 class TreeMaker:
     """Makes the trees that a capture is to have; counts what it reads.
 
-    residues: whether other runs can be held against this one. against: such a run.
+    residues: whether other runs can be held against this one. against: such a run. earlier: what
+    the capture that is there says of itself. is_anew: whether that one is given up; then only what
+    nobody asks for otherwise is taken from it. without_bound: names of variables for which no bound
+    is known where others have one.
     """
 
     def __init__(
@@ -104,34 +89,45 @@ class TreeMaker:
         against: Against | None,
         resources: Resources,
         progress: Progress,
+        earlier: CaptureHeader | None = None,
+        is_anew: bool = False,
     ) -> None:
         self._run = run
-        self._rules = rules
-        known = None if against is None else against.chunk_bytes
-        if chunk_bytes is not None and known is not None and chunk_bytes != known:
-            raise UsageError(
-                f"--chunk-bytes {chunk_bytes}, but the capture to hold the run against has chunks"
-                f" of {known} bytes",
-                remedy="leave --chunk-bytes out",
-            )
-        self._chunk_bytes = chunk_bytes or known or DEFAULT_CHUNK_BYTES
+        self._kept = None if earlier is None or is_anew else Bounds.of_header(earlier)
+        theirs = None if against is None else against.header
+        self.bounds, self._rules = _bounds_of(rules, theirs, earlier, self._kept)
+        self.chunk_bytes = _chunk_bytes_of(chunk_bytes, theirs, earlier, is_anew=is_anew)
         self._residues = residues
         self._against = against
         self._resources = resources
         self._progress = progress
+        self._seen: dict[tuple[str, str], VariableSettings] = {}
         self.bytes_read = 0
         self.without_tree: list[tuple[VariableId, str]] = []
+        self.without_bound: dict[str, None] = {}
 
     def _settings_of(self, identity: VariableId, dtype: str) -> VariableSettings:
+        """Raises UsageError if the capture that is there was made with another bound."""
         settings = self._rules.settings_for(identity, dtype)
-        if self._against is None or self._rules.bounds_are_given:
+        name = identity.text if self.bounds.by_place else identity.name
+        if self._seen.get((name, dtype)) == settings:
             return settings
-        return self._against.with_bound(settings, identity)
+        if self._kept is not None:
+            self._kept.refuse_other(settings, identity, dtype)
+        if self._rules.bounds_are_given and self.bounds.origin != self._rules.bounds_from:
+            known = self.bounds.settings_for(settings, identity, dtype)
+            if known is None and settings.bound.is_exact:
+                self.without_bound[identity.name] = None
+        self.bounds.note(settings, identity, dtype)
+        self._seen[name, dtype] = settings
+        return settings
 
     def is_as_asked(self, variable: CapturedVariable) -> bool:
         """Whether an earlier capture's trees are those that would be made now."""
+        if self._rules.is_ignored(variable.identity):
+            return True
         settings = self._settings_of(variable.identity, variable.dtype)
-        if self._rules.is_ignored(variable.identity) or not settings.has_own_trees:
+        if not settings.has_own_trees:
             return True
         if variable.plain is None:
             return False
@@ -160,7 +156,7 @@ class TreeMaker:
             self.without_tree.append((identity, info.fault))
             return _without_tree(identity, info, info.fault)
         if not settings.has_own_trees:
-            reason = "it is compared in a way that trees do not know, such as with a mask"
+            reason = _beyond_trees(settings)
             self.without_tree.append((identity, reason))
             return _without_tree(identity, info, reason)
         values = catalog.values(identity)
@@ -227,7 +223,7 @@ class TreeMaker:
             dtype,
             settings,
             residue_levels=residue_levels,
-            chunk_bytes=self._chunk_bytes,
+            chunk_bytes=self.chunk_bytes,
             variable=None if identity is None else identity.text,
         )
 
@@ -260,6 +256,63 @@ class TreeMaker:
         except CiwrapError as error:
             error.blame(file=None if region is None else region.path)
             raise
+
+
+def _bounds_of(
+    rules: Rules,
+    theirs: CaptureHeader | None,
+    earlier: CaptureHeader | None,
+    kept: Bounds | None,
+) -> tuple[Bounds, Rules]:
+    """What the capture's bounds are to be, and the rules with them.
+
+    Those that are asked for; else those of the capture to be held against; else those that the
+    capture has already.
+    """
+    if rules.bounds_are_given:
+        return kept or Bounds.of_rules(rules), rules
+    inherited = theirs or earlier
+    if inherited is None:
+        return Bounds.of_rules(rules), rules
+    bounds = Bounds.of_header(inherited)
+    if theirs is not None:
+        bounds.origin = "taken from --against"
+    return bounds, rules_with(rules, bounds, "a capture")
+
+
+def _chunk_bytes_of(
+    asked: int | None,
+    theirs: CaptureHeader | None,
+    earlier: CaptureHeader | None,
+    *,
+    is_anew: bool,
+) -> int:
+    """The size of a chunk. Raises UsageError for one that would make trees that do not fit."""
+    if asked is not None and theirs is not None and asked != theirs.chunk_bytes:
+        raise UsageError(
+            f"--chunk-bytes {asked}, but the capture to hold the run against has chunks"
+            f" of {theirs.chunk_bytes} bytes",
+            remedy="leave --chunk-bytes out",
+        )
+    inherited = theirs or earlier
+    found = asked or (DEFAULT_CHUNK_BYTES if inherited is None else inherited.chunk_bytes)
+    if earlier is not None and not is_anew and found != earlier.chunk_bytes:
+        raise UsageError(
+            f"the capture that is there has chunks of {earlier.chunk_bytes} bytes, asked for are"
+            f" {found}",
+            remedy="leave --chunk-bytes out to keep them, or begin anew with --rebuild",
+        )
+    return found
+
+
+def _beyond_trees(settings: VariableSettings) -> str:
+    """Why a variable has no tree that would be of use."""
+    if settings.align_by is not None:
+        return (
+            f"its rows are put in the order of {settings.align_by!r}, of which trees of the files"
+            " as they are say nothing"
+        )
+    return "it is compared in a way that trees do not know, such as with a mask"
 
 
 def _without_tree(identity: VariableId, info: VariableInfo, reason: str) -> CapturedVariable:

@@ -11,13 +11,23 @@ from msgspec.structs import replace
 from ciwrap.arrays.dtypes import storage_dtype
 from ciwrap.arrays.values import FileRegion
 from ciwrap.catalog.files import change_since
-from ciwrap.errors import CorruptFileError, UsageError
+from ciwrap.errors import (
+    CorruptCaptureError,
+    CorruptFileError,
+    NotComparableError,
+    UsageError,
+)
 from ciwrap.trees.build import tree_parameters
 
 if TYPE_CHECKING:
     from ciwrap import _core
     from ciwrap.arrays.values import Signature, Values
-    from ciwrap.captures.index import CapturedVariable, CheckpointKey, StoredTree
+    from ciwrap.captures.index import (
+        CapturedCheckpoint,
+        CapturedVariable,
+        CheckpointKey,
+        StoredTree,
+    )
     from ciwrap.captures.side import Side
     from ciwrap.catalog.catalog import Catalog
     from ciwrap.catalog.files import SourceFile
@@ -58,14 +68,30 @@ class Variables:
         self._named: dict[str, OutputFile] | None = None  # files by the one variable they hold
         self.errors: list[CiwrapError] = []
         self.notes: list[str] = []
-        seen, checkpoint, self.stale = side.captured(key)
+        seen, checkpoint, self.stale = self._captured()
         self.look = Look(side, key, seen)
         variables = () if checkpoint is None else checkpoint.variables
         self.captured = {one.identity: one for one in variables}
-        self.identities = set(self.captured or self.catalog.entries)
+        is_known = bool(self.captured) or not self.has_data
+        self.identities = set(self.captured if is_known else self.catalog.entries)
+
+    def _captured(
+        self,
+    ) -> tuple[tuple[SourceFile, ...] | None, CapturedCheckpoint | None, str | None]:
+        try:
+            return self.side.captured(self._key)
+        except CorruptCaptureError as error:  # of a fingerprint, in whose place there is nothing
+            self.errors.append(error)
+            return None, None, None
+
+    @property
+    def has_data(self) -> bool:
+        """Whether there are files behind what the capture says."""
+        return not self.side.is_fingerprint
 
     @property
     def catalog(self) -> Catalog:
+        self._refuse_fingerprint()
         if self._catalog is None:
             self._catalog = self.side.catalog(self._key)
             self.errors.extend(self._catalog.errors)
@@ -86,6 +112,8 @@ class Variables:
 
     def path_of(self, identity: VariableId) -> str:
         """The file that holds it; the checkpoint's folder where the file was not opened."""
+        if not self.has_data and self.side.capture is not None:
+            return str(self.side.capture.path)
         if self._catalog is not None and identity in self._catalog.entries:
             return self._catalog.path_of(identity)
         files = self.side.groups[self._key]
@@ -94,10 +122,18 @@ class Variables:
         return str(self._named.get(identity.name, files[0]).path)
 
     def refuse_fault(self, identity: VariableId) -> None:
-        """Raises UnsupportedDtypeError for a variable that no reader can read."""
+        """Raises UnsupportedDtypeError for a variable that no reader can read, NotComparableError
+        for one of which there is neither a tree nor data.
+        """
         captured = self.captured.get(identity)
         if captured is not None and captured.plain is not None:
             return
+        if not self.has_data and captured is not None:
+            raise NotComparableError(
+                f"only its capture is at hand, which has no tree of it: {captured.reason}",
+                file=self.path_of(identity),
+                remedy="compare where its data are",
+            )
         entry = self.catalog.entries.get(identity)
         if entry is not None and entry.info.fault is not None:
             self.catalog.values(identity)  # raises
@@ -106,6 +142,7 @@ class Variables:
         """Where the variable's bytes lie, if back to back in a file. Raises CorruptFileError if it
         is not what it was in the capture.
         """
+        self._refuse_fingerprint()
         captured = self.captured.get(identity)
         if captured is not None and captured.region is not None and self._catalog is None:
             path, offset = captured.region
@@ -127,6 +164,10 @@ class Variables:
         self._refuse_change(identity)
         return self.catalog.values(identity, mask)
 
+    def is_series(self, identity: VariableId) -> bool:
+        """Whether the variable was found element by element in a text, which is at hand."""
+        return not self.captured and self.catalog.is_series(identity)
+
     def is_aligned(self, identity: VariableId) -> bool:
         """Whether the variable's rows are put in order."""
         return self.side.arrangement is not None and self.catalog.is_aligned(identity)
@@ -142,6 +183,14 @@ class Variables:
                 "the file changed while it was being compared",
                 file=self.path_of(identity),
                 remedy="let the program finish first",
+            )
+
+    def _refuse_fingerprint(self) -> None:
+        if not self.has_data:
+            raise NotComparableError(
+                "only its capture is at hand, and trees alone do not tell",
+                file=None if self.side.capture is None else self.side.capture.path,
+                remedy="compare where its data are",
             )
 
     def close(self) -> None:
@@ -183,6 +232,16 @@ def _asked_for(
     return tree_parameters(
         dtype, settings, residue_levels=residue_levels, chunk_bytes=chunk_bytes, arity=arity
     )
+
+
+def usable_residues(captured: CapturedVariable, *, is_reference: bool) -> StoredTree | None:
+    """The tree with residues that the other run's values can be rounded relative to.
+
+    A relative bound is one of the first run's values: then only that run's residues serve. An
+    absolute one, and one in floats, is the same from either side.
+    """
+    fine = captured.fine
+    return fine if fine is not None and (is_reference or fine.made_with.rtol == 0) else None
 
 
 def comparable_trees(

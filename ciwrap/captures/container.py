@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAGIC = b"\x89CWCAP\r\n"
-VERSION = 3
+VERSION = 4
 SLOT_OFFSETS = (64, 4096 + 64)
 HEAD_BYTES = 8192
 _HEAD = struct.Struct("<8sI52x")  # magic, version, zeros up to the first slot
@@ -97,6 +97,18 @@ def _newest(head: bytes, path: Path) -> _Slot:
             "holds nothing that was ever completed", file=path, remedy="capture the run again"
         )
     return max(slots, key=lambda slot: slot.generation)
+
+
+def was_completed(path: Path) -> bool:
+    """Whether a capture is there that somebody finished, be it damaged or of another format."""
+    try:
+        with path.open("rb") as file:
+            _newest(file.read(HEAD_BYTES), path)
+    except (CorruptCaptureError, FileNotFoundError):
+        return False
+    except UnsupportedFormatError:
+        return True
+    return True
 
 
 class CaptureFile(Closing):

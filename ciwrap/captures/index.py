@@ -23,6 +23,7 @@ from ciwrap.model import VariableId
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ciwrap.captures.bounds import CaptureHeader
     from ciwrap.captures.container import CaptureFile
 
 CheckpointKey = tuple[int | None, int | None]
@@ -178,8 +179,9 @@ class Directory(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(slots=True)
 class CaptureIndex:
-    """The checkpoints of a capture, by (iteration, rank)."""
+    """The checkpoints of a capture, by (iteration, rank), and what it says of itself."""
 
+    header: CaptureHeader
     checkpoints: dict[CheckpointKey, Directory] = field(default_factory=dict)
 
     @property

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ciwrap.captures.bounds import CaptureHeader
 from ciwrap.captures.index import (
     CapturedCheckpoint,
     CapturedVariable,
@@ -15,6 +16,7 @@ from ciwrap.captures.index import (
     malformed,
 )
 from ciwrap.errors import CiwrapError, UnsupportedFormatError
+from ciwrap.model import VariableSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,14 +25,13 @@ if TYPE_CHECKING:
     from ciwrap.captures.index import CheckpointKey
 
 # These look at the type and range of every value, for a capture may come from anywhere.
-_INDEX = msgspec.msgpack.Decoder(tuple[Directory, ...])
+_INDEX = msgspec.msgpack.Decoder(tuple[CaptureHeader, tuple[Directory, ...]])
 _CHECKPOINT = msgspec.msgpack.Decoder(CapturedCheckpoint)
 
 
 def encode_index(index: CaptureIndex) -> bytes:
-    return msgspec.msgpack.encode(
-        sorted(index.checkpoints.values(), key=lambda one: key_order(one.key))
-    )
+    rows = sorted(index.checkpoints.values(), key=lambda one: key_order(one.key))
+    return msgspec.msgpack.encode((index.header, rows))
 
 
 def encode_checkpoint(checkpoint: CapturedCheckpoint, run: Path) -> bytes:
@@ -90,11 +91,14 @@ def decode_index(data: bytes, path: Path) -> CaptureIndex:
     """Raises CorruptCaptureError."""
     try:
         found: dict[CheckpointKey, Directory] = {}
-        for directory in _INDEX.decode(data):
+        header, directories = _INDEX.decode(data)
+        for row in header.bounds:
+            row.over(VariableSettings())
+        for directory in directories:
             _check_key(directory.key)
             _need(directory.key not in found, "a checkpoint twice")
             found[directory.key] = directory
-        return CaptureIndex(found)
+        return CaptureIndex(header, found)
     except _UNDECODABLE as error:
         raise malformed(path, str(error)) from error
 

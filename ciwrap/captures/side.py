@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.captures.container import CaptureFile
+from ciwrap.captures.index import CapturedCheckpoint
 from ciwrap.captures.index_codec import read_checkpoint, read_index
 from ciwrap.captures.listing import by_checkpoint, capture_paths
 from ciwrap.catalog.catalog import Catalog
@@ -16,13 +17,15 @@ from ciwrap.errors import (
     CorruptCaptureError,
     OutputMissingError,
     UnsupportedFormatError,
+    UsageError,
 )
 from ciwrap.readers.layout import FoundOutputs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ciwrap.captures.index import CapturedCheckpoint, CaptureIndex, CheckpointKey
+    from ciwrap.captures.bounds import CaptureHeader
+    from ciwrap.captures.index import CaptureIndex, CheckpointKey
     from ciwrap.catalog.files import SourceFile
     from ciwrap.catalog.rows import Arrangement
     from ciwrap.readers.layout import OutputFile
@@ -33,7 +36,8 @@ WHOLE_RUN: CheckpointKey = (None, None)
 @dataclass(slots=True)
 class Side:
     """A run, or a single file: a run of one checkpoint. capture: open, or None; index: what it
-    holds. arrangement: how rows are aligned, which only whole runs can be.
+    holds. arrangement: how rows are aligned, which only whole runs can be. is_fingerprint: whether
+    the capture is all that there is of the run; then it is believed whatever lies there.
     """
 
     run: Path
@@ -44,6 +48,8 @@ class Side:
     verify_checksums: bool = False
     fault: CiwrapError | None = None  # why a capture that is there is not used
     arrangement: Arrangement | None = None
+    header: CaptureHeader | None = None  # of the capture, whether or not its trees are of use
+    is_fingerprint: bool = False
 
     @property
     def excluded_files(self) -> int:
@@ -62,8 +68,9 @@ class Side:
         """From now on all files are one checkpoint, whose variables tell their iterations and
         ranks; captures, which are of single checkpoints, are of no use then.
         """
-        self.close()
-        self.capture = self.index = None
+        if not self.is_fingerprint:
+            self.close()
+            self.capture = self.index = None
         self.arrangement = arrangement
         self.groups = {WHOLE_RUN: list(self.found.files)}
 
@@ -80,6 +87,8 @@ class Side:
         """What a checkpoint's files look like now (None: they cannot be looked at); what the
         capture says of it, None if it is not in it, or no longer holds; and why that is.
         """
+        if self.is_fingerprint:
+            return None, self._believed(key), None
         directory = None if self.index is None else self.index.checkpoints.get(key)
         try:
             now = source_files(self.run, self.groups[key])
@@ -95,6 +104,20 @@ class Side:
         except CiwrapError as error:
             reason = str(error)
         return (now, checkpoint, None) if reason is None else (now, None, reason)
+
+    def _believed(self, key: CheckpointKey) -> CapturedCheckpoint:
+        """What a fingerprint says of one checkpoint, or of all. Raises CorruptCaptureError."""
+        assert self.capture is not None
+        assert self.index is not None
+        directory = self.index.checkpoints.get(key)
+        if directory is not None:
+            return read_checkpoint(self.capture, directory)
+        variables = [
+            one
+            for directory in self.index.checkpoints.values()
+            for one in read_checkpoint(self.capture, directory).variables
+        ]
+        return CapturedCheckpoint(key, (), tuple(variables))
 
     def catalog(self, key: CheckpointKey) -> Catalog:
         """The checkpoint's variables, from its files."""
@@ -121,7 +144,8 @@ def open_side(
 
     capture_path: where it is; then it has to be there (raises OutputMissingError and the other
     errors of `CaptureFile`). Else it is looked for inside and beside the run, and one that cannot
-    be read is a `fault` of the side.
+    be read is a `fault` of the side. Raises UsageError if checksums are to be verified that nobody
+    has taken.
     """
     side = Side(run, found, by_checkpoint(found), verify_checksums=verify_checksums)
     if not use_capture:
@@ -146,6 +170,13 @@ def open_side(
                 raise
             side.fault = error
             continue
-        side.capture = capture
+        side.capture, side.header = capture, side.index.header
+        if verify_checksums and not side.header.has_checksums:
+            side.close()
+            raise UsageError(
+                "--verify-checksums, but the capture has no checksums of its files",
+                file=path,
+                remedy="capture the run with --checksums, or compare with --no-captures",
+            )
         break
     return side

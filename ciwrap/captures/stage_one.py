@@ -42,6 +42,11 @@ class Descent:
         tree = self.golden_tree
         return tree.counts(self.variable.element_count * tree.parameters.scalars_per_element)
 
+    def verify(self) -> None:
+        """Reads both trees whole. Raises CorruptCaptureError if one is damaged."""
+        self.golden.section(self.golden_tree.digests)
+        self.new.section(self.new_tree.digests)
+
 
 def prefetch_trees(descents: Iterable[Descent]) -> None:
     """Has the system fetch what `suspect_leaves` will read first, of all of them at once."""

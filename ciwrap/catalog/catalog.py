@@ -47,8 +47,8 @@ class Catalog(Closing):
 
     entries: by identity, in the order of iteration, rank and name; identities: their keys. errors:
     files that could not be opened, variables that are there twice, files that no reader knows; as
-    long as there is one, not everything has been compared. notes: what was chosen among copies.
-    With an arrangement, variables that are aligned across ranks have no rank.
+    long as there is one, not everything has been compared. notes: what was chosen among copies,
+    and what sources tell. With an arrangement, variables aligned across ranks have no rank.
     """
 
     def __init__(self, found: FoundOutputs, arrangement: Arrangement | None = None) -> None:
@@ -69,6 +69,8 @@ class Catalog(Closing):
                     raise
                 self.errors.append(error)
                 continue
+            self.errors += source.faults
+            self.notes += source.notes
             for info in source.variables:
                 identity = file.variable_id(info)
                 if identity in entries and self._take_one(entries, Entry(identity, file, info)):
@@ -117,6 +119,10 @@ class Catalog(Closing):
     def path_of(self, identity: VariableId) -> str:
         """The file that holds it."""
         return str(self.entries[identity].file.path)
+
+    def is_series(self, identity: VariableId) -> bool:
+        """Whether the variable's elements were found one by one in a text."""
+        return self.entries[identity].info.in_text
 
     def is_aligned(self, identity: VariableId) -> bool:
         """Whether the variable's rows are put in order; those of an id in use always are."""

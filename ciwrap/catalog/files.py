@@ -118,9 +118,14 @@ def inodes_of(files: Sequence[OutputFile]) -> set[tuple[int, int]]:
     found = set()
     for file in files:
         with contextlib.suppress(OSError):
-            status = file.path.stat()
-            found.add((status.st_dev, status.st_ino))
+            found.add(inode_of(file.path))
     return found
+
+
+def inode_of(path: Path) -> tuple[int, int]:
+    """Device and inode. Raises OSError."""
+    status = path.stat()
+    return status.st_dev, status.st_ino
 
 
 def youngest_ns(files: Sequence[SourceFile]) -> int:

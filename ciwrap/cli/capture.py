@@ -18,9 +18,14 @@ from ciwrap.cli.rules import RuleOptions, rule_options
 from ciwrap.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ciwrap.captures.capture import CaptureReport
     from ciwrap.cli.json_documents import CaptureDocument
     from ciwrap.cli.session import Session
+
+_MOST_BOUNDS = 3
+_MOST_NAMES = 4
 
 
 @click.command(name="capture", short_help="Capture a whole run as trees.")
@@ -124,6 +129,7 @@ def command(
                 against=None if against is None else Path(against),
                 checksums=checksums,
                 settle_seconds=settle,
+                layout=chosen.layout or (chosen.check.layout if chosen.check else None),
             ),
             rebuild=rebuild,
             resources=session.resources,
@@ -159,8 +165,49 @@ def own_files(folder: Path, *captures: Path | str | None) -> tuple[str, ...]:
     return tuple(inside)
 
 
+def _bound_lines(report: CaptureReport) -> Iterator[str]:
+    """The bound that the capture has as a whole, and who asked for it."""
+    from ciwrap.captures.bounds import NONE_GIVEN
+    from ciwrap.report.text import plural, safe_name
+
+    header = report.header
+    if header is None:
+        return
+    if header.origin == NONE_GIVEN:
+        yield "bound: none given, captured exactly; another one needs --rebuild"
+    else:
+        known = [
+            f"{row.text}"
+            + ("" if row.names is None else f" ({plural(len(row.names), 'variable')})")
+            for row in header.bounds[:_MOST_BOUNDS]
+        ]
+        more = ", ..." if len(header.bounds) > _MOST_BOUNDS else ""
+        yield f"bound: {', '.join(known)}{more} ({safe_name(header.origin)})"
+    if report.without_bound:
+        names = ", ".join(safe_name(name) for name in report.without_bound[:_MOST_NAMES])
+        yield f"captured exactly, since no bound is known for them: {names}"
+
+
+def _without_tree_lines(report: CaptureReport, *, is_whole: bool) -> Iterator[str]:
+    """What has no tree, and why: variables of one reason in one line."""
+    from ciwrap.report.text import safe_name, safe_text
+
+    reasons: dict[str, dict[str, None]] = {}
+    for identity, reason in report.without_tree:
+        reasons.setdefault(reason, {})[identity.text if is_whole else identity.name] = None
+    for reason, names in reasons.items():
+        shown = list(names) if is_whole else list(names)[:_MOST_NAMES]
+        more = "" if len(shown) == len(names) else f" and {len(names) - len(shown)} more"
+        yield f"{', '.join(map(safe_name, shown))}{more}: {safe_text(reason)}"
+
+
 def _document(report: CaptureReport, run: str, target: str) -> CaptureDocument:
-    from ciwrap.cli.json_documents import CaptureDocument, CheckpointFault, WithoutTree
+    from ciwrap.cli.json_documents import (
+        CapturedBound,
+        CaptureDocument,
+        CheckpointFault,
+        WithoutTree,
+    )
 
     return CaptureDocument(
         schema_version=1,
@@ -177,6 +224,10 @@ def _document(report: CaptureReport, run: str, target: str) -> CaptureDocument:
         without_tree=tuple(
             WithoutTree(identity.text, reason) for identity, reason in report.without_tree
         ),
+        bounds_from=None if report.header is None else report.header.origin,
+        bounds=()
+        if report.header is None
+        else tuple(CapturedBound.of(row) for row in report.header.bounds),
         variable_count=report.variable_count,
         bytes_read=report.bytes_read,
         capture_bytes=report.capture_bytes,
@@ -198,8 +249,10 @@ def _show(session: Session, report: CaptureReport, target: str) -> None:
     print_line(f"{', '.join(said)}: {plural(report.variable_count, 'variable')}")
     for message in grouped_messages(report.left_alone):
         print_line(f"  NOT CAPTURED  {safe_text(message.text)}")
-    for identity, reason in report.without_tree if session.verbose else ():
-        print_line(f"  without a tree: {safe_text(identity.text)}: {safe_text(reason)}")
+    for line in _without_tree_lines(report, is_whole=session.verbose):
+        print_line(f"  without a tree, its data are compared: {line}")
+    for line in _bound_lines(report):
+        print_line(f"  {line}")
     print_line(
         f"  {safe_text(target)}: {bytes_text(report.capture_bytes)}, identity {report.identity},"
         f" {bytes_text(report.bytes_read)} read in {seconds_text(report.seconds)}"

@@ -14,9 +14,12 @@ from ciwrap.cli.capture import own_files
 from ciwrap.cli.history import (
     compare_sides,
     history_options,
+    refuse_with_fingerprints,
     refuse_without_folders,
+    with_layout_of,
 )
 from ciwrap.cli.options import (
+    json_detail_option,
     json_option,
     report_option,
     resource_options,
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 @rule_options
 @history_options
 @json_option
+@json_detail_option
 @report_option
 @verbose_option
 @resource_options
@@ -55,9 +59,11 @@ def command(
 ) -> int:
     """Compare file or folder A with B, element by element where trees leave any doubt.
 
-    Without bounds the numbers have to be equal, or within the bound that folder A was captured
-    with. A value v of B differs from g of A unless |v - g| <= atol + rtol * |g|. In folders, files
-    are paired by iteration, rank and name; captures (`ciwrap capture`) save most of the reading.
+    A and B can be captures, too (RUN.tree, or a folder that holds nothing but .ciwrap.tree): then
+    what trees alone settle is compared. Without bounds the numbers have to be equal, or within the
+    bound that A was captured with. A value v of B differs from g of A unless
+    |v - g| <= atol + rtol * |g|. In folders, files are paired by iteration, rank and name; captures
+    (`ciwrap capture`) save most of the reading.
 
     Exit codes: 0 match, 1 differ, 2 usage, 3 could not compare.
     """
@@ -84,24 +90,36 @@ def _compare(
     started = time.monotonic()
     rules = chosen.make_rules()
     ours, theirs = Path(golden), Path(new)
-    is_folder = [path.is_dir() and not chosen.is_store(path) for path in (ours, theirs)]
+    from ciwrap.captures.fingerprints import fingerprint_of
+
+    prints = [fingerprint_of(path) for path in (ours, theirs)]
+    is_folder = [
+        one is not None or (path.is_dir() and not chosen.is_store(path))
+        for path, one in zip((ours, theirs), prints, strict=True)
+    ]
     if ours.exists() and theirs.exists() and is_folder[0] != is_folder[1]:
         raise UsageError(
             f"{golden} is a {'folder' if is_folder[0] else 'file'}, {new} is not",
             remedy="give two files or two folders",
         )
+    refuse_with_fingerprints(history, prints)
     if not is_folder[0]:
         refuse_without_folders(history)
     captures = (history["capture_a"], history["capture_b"])
+    placed = with_layout_of(chosen, prints)
     sides = [
         # Two single arrays are held against each other whatever their files are called.
-        chosen.outputs_of(
+        one
+        or placed.outputs_of(
             path, beside=(other,), leave_out=own_files(path, *captures), name=ours.stem
         )
-        for path, other in ((ours, theirs), (theirs, ours))
+        for path, other, one in zip((ours, theirs), (theirs, ours), prints, strict=True)
     ]
     offset = history["offset"]
-    sides = [sides[0].later(max(offset, 0)), sides[1].later(max(-offset, 0))]
+    sides = [
+        one if isinstance(one, Path) else one.later(max(step, 0))
+        for one, step in zip(sides, (offset, -offset), strict=True)
+    ]
     with progress_bar() as bar:
         progress = bar if told_to_end is None else EndableProgress(bar, told_to_end)
         ending = compare_sides(
@@ -162,16 +180,21 @@ def _other_processes(history: Mapping[str, Any]) -> Iterator[Message]:
         yield Message(MessageLevel.WARNING, text)
 
 
-def _shared_files(names: tuple[str, str], sides: Sequence[FoundOutputs]) -> tuple[Message, ...]:
+def _shared_files(
+    names: tuple[str, str], sides: Sequence[FoundOutputs | Path]
+) -> tuple[Message, ...]:
     """A warning of files that are on both sides, under whatever names: they match whatever they
     hold.
     """
-    from ciwrap.catalog.files import inodes_of
+    from ciwrap.catalog.files import inode_of, inodes_of
     from ciwrap.model import Message, MessageLevel
     from ciwrap.report.text import plural, safe_name
 
     # The comparison has told of what is gone.
-    shared = len(inodes_of(sides[0].files) & inodes_of(sides[1].files))
+    ours, theirs = (
+        {inode_of(one)} if isinstance(one, Path) else inodes_of(one.files) for one in sides
+    )
+    shared = len(ours & theirs)
     if not shared:
         return ()
     one, other = (safe_name(name) for name in names)

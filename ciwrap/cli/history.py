@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ciwrap.captures.index import CheckpointKey
+    from ciwrap.captures.side import Side
     from ciwrap.catalog.rules import Rules
+    from ciwrap.cli.rules import RuleOptions
     from ciwrap.compare.histories import Spread
     from ciwrap.compare.outcome import Outcome
     from ciwrap.model import CheckResult
@@ -127,6 +129,40 @@ def refuse_without_folders(history: Mapping[str, Any]) -> None:
             raise UsageError(f"{option} is for folders", remedy="give two folders")
 
 
+def refuse_with_fingerprints(history: Mapping[str, Any], prints: Sequence[Path | None]) -> None:
+    """Raises UsageError for options that captures without data have no use for."""
+    if not any(prints):
+        return
+    refused = ["no_captures", "list_path", "offset"]
+    refused += ["capture_a"] if prints[0] else []
+    refused += ["capture_b"] if prints[1] else []
+    refused += ["verify_checksums"] if all(prints) else []
+    for name in refused:
+        if history[name]:
+            option = "--" + name.removesuffix("_path").replace("_", "-")
+            one = next(path for path in prints if path is not None)
+            raise UsageError(
+                f"{option}, but {one} is a capture without the run's data",
+                remedy=f"compare without {option}, or where the data are",
+            )
+
+
+def with_layout_of(chosen: RuleOptions, prints: Sequence[Path | None]) -> RuleOptions:
+    """The options with the layout that a fingerprint was captured with, unless one is given: a run
+    with data is read in the same way. Raises the errors of `CaptureFile`.
+    """
+    if chosen.layout is not None or chosen.check is not None:
+        return chosen
+    from ciwrap.captures.container import CaptureFile
+    from ciwrap.captures.index_codec import read_index
+
+    for path in prints:
+        if path is not None:
+            with CaptureFile(path) as capture:
+                chosen = replace(chosen, layout=read_index(capture).header.layout)
+    return chosen
+
+
 def refuse_captures(history: Mapping[str, Any], why: str) -> None:
     """Raises UsageError if a capture is to be used where it cannot be, for its trees are of the
     files as they are.
@@ -152,7 +188,7 @@ class Ending:
 
 def compare_sides(
     paths: tuple[Path, Path],
-    found: tuple[FoundOutputs, FoundOutputs],
+    found: tuple[FoundOutputs | Path, FoundOutputs | Path],
     rules: Rules,
     history: Mapping[str, Any],
     *,
@@ -163,10 +199,10 @@ def compare_sides(
 ) -> Ending:
     """Compares two folders, or two files: each is a run of one checkpoint, without a capture.
 
+    found: what each of them holds, or the capture that is all that there is of it.
     arguments: of this call, for the processes that --mpi-launch starts. has_documents: whether a
     document or a report will be made of the result; the terminal shows no samples and maps.
     """
-    from ciwrap.captures.side import open_side
     from ciwrap.compare.differences import DifferenceList
     from ciwrap.compare.histories import compare_histories
     from ciwrap.compare.outcome import HistoryOptions
@@ -187,16 +223,14 @@ def compare_sides(
     with contextlib.ExitStack() as stack:
         sides = []
         for path, one, option in zip(paths, found, ("capture_a", "capture_b"), strict=True):
-            capture = history[option]
-            side = open_side(
-                path,
-                one,
-                None if capture is None else Path(capture),
-                use_capture=path.is_dir() and not (history["no_captures"] or history["offset"]),
-                verify_checksums=history["verify_checksums"],
-            )
+            side = _opened(path, one, history[option], history)
             stack.callback(side.close)
             sides.append(side)
+        if history["verify_checksums"] and not any(side.capture for side in sides):
+            raise UsageError(
+                "--verify-checksums, but neither run has a capture",
+                remedy="leave it out: all data are read anyway",
+            )
         differences = None
         if history["list_path"] is not None:
             target = Path(history["list_path"])
@@ -222,6 +256,23 @@ def compare_sides(
         except _Served:
             return Ending(None)
     return Ending(result, None if spread is None else spread.exit)
+
+
+def _opened(
+    path: Path, found: FoundOutputs | Path, capture: str | None, history: Mapping[str, Any]
+) -> Side:
+    from ciwrap.captures.fingerprints import open_fingerprint
+    from ciwrap.captures.side import open_side
+
+    if isinstance(found, Path):
+        return open_fingerprint(path, found)
+    return open_side(
+        path,
+        found,
+        None if capture is None else Path(capture),
+        use_capture=path.is_dir() and not (history["no_captures"] or history["offset"]),
+        verify_checksums=history["verify_checksums"],
+    )
 
 
 def _launched(launcher: str, arguments: Sequence[str]) -> Spread:

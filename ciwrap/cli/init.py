@@ -32,11 +32,15 @@ _TEXTCONV = ("diff.ciwrap.textconv", "ciwrap show")
 @click.command(name="init", short_help="Write a commented ciwrap.yaml from the outputs found here.")
 @click.argument("outputs", nargs=-1, metavar="[OUTPUT]...")
 @click.option("--git", is_flag=True, help="Also set git up to show goldens as text in diffs.")
+@click.option("--logs", is_flag=True, help="Propose values from the logs of two runs.")
 @click.option("--dry-run", is_flag=True, help="Print the file instead of writing it.")
 @json_option
 @click.pass_obj
-def command(session: Session, outputs: tuple[str, ...], git: bool, dry_run: bool) -> int:
-    """Write ciwrap.yaml for the outputs found below this folder (or for the given OUTPUTs).
+def command(
+    session: Session, outputs: tuple[str, ...], git: bool, logs: bool, dry_run: bool
+) -> int:
+    """Write ciwrap.yaml for the outputs found below this folder (or for the given OUTPUTs). With
+    --logs, OUTPUTs are the logs of two runs, and what both print is proposed.
 
     An existing ciwrap.yaml is never touched.
     """
@@ -49,7 +53,13 @@ def command(session: Session, outputs: tuple[str, ...], git: bool, dry_run: bool
         raise UsageError("is there already", file=target, remedy="edit it, or remove it first")
     if git and not dry_run:
         _refuse_without_git()
-    starter, left_out = starter_for(Path(), outputs)
+    if logs:
+        from ciwrap.cli.starter_logs import starter_for_logs
+
+        starter = starter_for_logs([Path(one) for one in outputs])
+        left_out: list[str] = []
+    else:
+        starter, left_out = starter_for(Path(), outputs)
     checks = tuple(
         StarterCheck(check.name, tuple(check.outputs), check.file_count) for check in starter.checks
     )

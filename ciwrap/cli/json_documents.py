@@ -6,11 +6,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from ciwrap.bisect.document import BisectDocument
+from ciwrap.captures.show import ShownCapture
 from ciwrap.cli.snapshot_documents import (
     SnapshotDiffDocument,
     SnapshotDocument,
@@ -28,6 +29,9 @@ from ciwrap.timing.document import TimingDocument
 from ciwrap.trend.document import TrendDocument
 from ciwrap.variability.document import VariabilityDocument
 
+if TYPE_CHECKING:
+    from ciwrap.captures.bounds import BoundRow
+
 
 class _Document(msgspec.Struct, frozen=True):
     schema_version: Literal[1]
@@ -39,6 +43,13 @@ class ShowDocument(_Document, frozen=True):
     kind: Literal["show"]
     root: Root
     variables: tuple[ShownVariable, ...]
+
+
+class ShowCaptureDocument(_Document, frozen=True):
+    """What a capture says of itself, and its table of variables."""
+
+    kind: Literal["show-capture"]
+    capture: ShownCapture
 
 
 class CheckpointFault(msgspec.Struct, frozen=True):
@@ -56,11 +67,28 @@ class WithoutTree(msgspec.Struct, frozen=True):
     reason: str
 
 
+class CapturedBound(msgspec.Struct, frozen=True):
+    """What was asked for of some variables. dtype, names: null for whatever there is."""
+
+    atol: float
+    rtol: float
+    ulps: Count
+    equal_nan: bool
+    fill_values: tuple[float, ...]
+    dtype: str | None
+    names: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, row: BoundRow) -> CapturedBound:
+        return cls(*msgspec.structs.astuple(row))
+
+
 class CaptureDocument(_Document, frozen=True):
     """What capture did with each checkpoint of a run.
 
     identity: a digest of all that the capture holds. captured, kept, dropped: iteration and rank of
-    checkpoints; dropped are those that are gone from the run.
+    checkpoints; dropped are those that are gone from the run. bounds: of the capture as a whole;
+    bounds_from: who asked for them.
     """
 
     kind: Literal["capture"]
@@ -72,6 +100,8 @@ class CaptureDocument(_Document, frozen=True):
     dropped: tuple[tuple[int | None, int | None], ...]
     left_alone: tuple[CheckpointFault, ...]
     without_tree: tuple[WithoutTree, ...]
+    bounds_from: str | None
+    bounds: tuple[CapturedBound, ...]
     variable_count: Count
     bytes_read: Count
     capture_bytes: Count
@@ -171,16 +201,62 @@ class PruneDocument(_Document, frozen=True):
     deleted: tuple[str, ...]
 
 
+class FoundValue(msgspec.Struct, frozen=True):
+    """What a rule finds. matches: how many, whichever count. first, last: of those that count, as
+    text. line: of the first. fault: why it cannot be compared.
+    """
+
+    name: str
+    matches: Count
+    first: str | None
+    last: str | None
+    line: Count | None
+    unit: str | None = None
+    fault: str | None = None
+
+
+class ValuesDocument(_Document, frozen=True):
+    """What the rules of a log find in a file."""
+
+    kind: Literal["values"]
+    path: str
+    values: tuple[FoundValue, ...]
+    problems: tuple[str, ...]
+
+
+class NotImported(msgspec.Struct, frozen=True):
+    """A test, or a part of one, that was not carried over, and why."""
+
+    what: str
+    reason: str
+
+
+class ImportDocument(_Document, frozen=True):
+    """What import made of somebody's tests. tests: how many there are; carried_over: whole."""
+
+    kind: Literal["import"]
+    source: str
+    written: bool
+    tests: Count
+    carried_over: Count
+    files: tuple[str, ...]
+    not_carried_over: tuple[NotImported, ...]
+    notes: tuple[str, ...]
+
+
 DOCUMENTS = (
     RunResult,
     AcceptDocument,
     CaptureDocument,
     ShowDocument,
+    ShowCaptureDocument,
     DoctorDocument,
     InitDocument,
     DemoDocument,
     RejectDocument,
     PruneDocument,
+    ValuesDocument,
+    ImportDocument,
     TimingDocument,
     BisectDocument,
     TrendDocument,

@@ -42,7 +42,9 @@ COMMANDS = {
     "snapshot": ("ciwrap.cli.snapshot", "Keep, compare and restore environments."),
     "trend": ("ciwrap.cli.trend", "Say what moves from result to result."),
     "bisect": ("ciwrap.cli.bisect", "Find the commit that moved a number."),
-    "show": ("ciwrap.cli.show", "Print a golden as text (serves git diff)."),
+    "import": ("ciwrap.cli.import_command", "Make checks of the tests of other runners."),
+    "values": ("ciwrap.cli.values", "Print what a configuration finds in a log."),
+    "show": ("ciwrap.cli.show", "Print a golden or a capture as text (serves git diff)."),
     "doctor": ("ciwrap.cli.doctor", "Say what this installation can do and what troubles it."),
     "demo": ("ciwrap.cli.demo", "See it work: a noisy simulation, its golden, and a defect."),
 }

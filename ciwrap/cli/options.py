@@ -39,6 +39,16 @@ json_option = click.option(
     callback=_keep,
     help="Write the result as JSON to FILE ('-' for stdout).",
 )
+json_detail_option = click.option(
+    "--json-detail",
+    type=click.Choice(["summary", "differing", "all"]),
+    default="differing",
+    show_default=True,
+    expose_value=False,
+    callback=_keep,
+    help="Which variables --json lists: what diverged first, those that do not match (all if there"
+    " are no more than 1,000), or all.",
+)
 # Eager, as --json is.
 report_option = click.option(
     "--report",

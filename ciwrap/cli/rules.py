@@ -109,6 +109,9 @@ class RuleOptions:
             strict_variables=StrictVariables.BOTH if check is None else check.strict.variables,
             arrangement=arrangement(),
             bounds_are_given=check is not None or "bound" in self.layer.said,
+            bounds_from="given" if check is None else f"check {check.name}",
+            general=self.layer.over(default) if check is None else None,
+            by_place=check is not None and any(" / " in rule.pattern for rule in check.rules),
         )
 
     @cached_property

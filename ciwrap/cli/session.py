@@ -13,19 +13,22 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ciwrap.model import CheckResult, RunResult
+    from ciwrap.report.detail import Detail
     from ciwrap.trees.build import Resources
 
 
 @dataclass(slots=True)
 class Session:
-    """json_target, report_target, markdown_target: a file, `-` for stdout, None for none. kind: the
-    command's name. started_at: UTC, ISO 8601. environment: what the program ran with, where this
-    call has run it. golden_dir: where snapshots of goldens lie.
+    """json_target, report_target, markdown_target: a file, `-` for stdout, None for none.
+    json_detail: which variables the document lists. kind: the command's name. started_at: UTC, ISO
+    8601. environment: what the program ran with, where this call has run it. golden_dir: where
+    snapshots of goldens lie.
     """
 
     json_target: str | None = None
     report_target: str | None = None
     markdown_target: str | None = None
+    json_detail: Detail = "all"
     verbose: bool = False
     kind: str = "ciwrap"
     backend: str = "auto"
@@ -112,16 +115,18 @@ class Session:
         return replace(check, environment_differences=found)
 
     def _write_files(self, result: RunResult) -> None:
+        from ciwrap.report.detail import with_detail
         from ciwrap.report.document import to_document
         from ciwrap.report.outputs import write_report
         from ciwrap.report.paths import relative_to
         from ciwrap.report.trim import trimmed
 
         # What leaves this machine names no folder of it.
-        portable = relative_to(trimmed(result), Path.cwd())
-        self.emit_document(to_document(portable))
+        if self.json_target is not None:
+            listed = relative_to(trimmed(with_detail(result, self.json_detail)), Path.cwd())
+            self.emit_document(to_document(listed))
         if self.report_target is not None:
-            write_report(self.report_target, portable)
+            write_report(self.report_target, relative_to(trimmed(result), Path.cwd()))
 
     def emit_record(self, record: object) -> None:
         """Writes one of the records of `ciwrap.cli.json_documents`, where --json asks for it."""

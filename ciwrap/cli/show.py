@@ -1,4 +1,4 @@
-"""`ciwrap show`: a golden as text, for people and for `git diff`."""
+"""`ciwrap show`: a golden or a capture as text, for people and for `git diff`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ciwrap.cli.session import Session
 
 
-@click.command(name="show", short_help="Print a golden as text (serves git diff).")
+@click.command(name="show", short_help="Print a golden or a capture as text (serves git diff).")
 @click.argument("file", metavar="FILE")
 @click.option("--full", is_flag=True, help="All data and leaves, however many.")
 @json_option
@@ -22,12 +22,20 @@ if TYPE_CHECKING:
 def command(session: Session, file: str, full: bool) -> int:
     """Print a golden file (or the golden of the check of that name) as stable text.
 
+    Of a capture (RUN.tree, or a run's folder with one), print what was captured, by which bounds,
+    and what is known of each variable.
+
     As a git textconv it makes changes of goldens readable:
 
     \b
       git config diff.ciwrap.textconv "ciwrap show"
       echo "*.golden diff=ciwrap" >> .gitattributes
     """
+    from ciwrap.captures.fingerprints import capture_of
+
+    capture = capture_of(Path(file))
+    if capture is not None:
+        return _show_capture(session, capture)
     from ciwrap.cli.json_documents import ShowDocument
     from ciwrap.golden.golden_file import read_golden_file
     from ciwrap.golden.show import golden_lines, shown_variables
@@ -39,6 +47,18 @@ def command(session: Session, file: str, full: bool) -> int:
         return 0
     for line in golden_lines(variables, root, full=full):
         click.echo(line)
+    return 0
+
+
+def _show_capture(session: Session, path: Path) -> int:
+    from ciwrap.captures.show import capture_lines, shown_capture
+    from ciwrap.cli.json_documents import ShowCaptureDocument
+
+    shown = shown_capture(path)
+    session.emit_record(ShowCaptureDocument(1, "show-capture", shown))
+    if session.json_target != "-":
+        for line in capture_lines(shown):
+            click.echo(line)
     return 0
 
 

@@ -6,19 +6,22 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from ciwrap import _core
-from ciwrap.captures.checkpoint import comparable_trees, fitting
+from ciwrap.captures.checkpoint import comparable_trees, fitting, usable_residues
 from ciwrap.captures.index import read_tree
 from ciwrap.captures.stage_one import Descent, prefetch_trees, roots_match, suspect_leaves
 from ciwrap.compare.by_data import STREAM_FROM
 from ciwrap.compare.findings import (
     Suspects,
+    judged_by_digests,
     matched_by_digests,
     with_drift,
     with_residues,
     with_roots,
 )
 from ciwrap.compare.question import Question
-from ciwrap.errors import CiwrapError, CorruptCaptureError
+from ciwrap.errors import CiwrapError, CorruptCaptureError, ParameterMismatchError
+from ciwrap.model import Verdict
+from ciwrap.trees.bounds import describe_bound
 from ciwrap.trees.build import build_tree, tree_parameters
 
 if TYPE_CHECKING:
@@ -53,6 +56,26 @@ class _Open:
     descent: Descent
 
 
+def _refuse_fingerprint(pair: Pair, held: Variables) -> None:
+    """Raises ParameterMismatchError: the side has trees alone, and they were made otherwise."""
+    captured = held.captured.get(pair.result.id)
+    assert captured is not None
+    assert captured.plain is not None  # else it would have been refused before
+    made_with = captured.plain.parameters
+    asked = tree_parameters(
+        made_with.dtype, pair.settings, chunk_bytes=made_with.chunk_bytes, arity=made_with.arity
+    )
+    made, wanted = describe_bound(made_with), describe_bound(asked)
+    why = f"with {made}, asked for is {wanted}"
+    if made == wanted:
+        why = f"with chunks of {made_with.chunk_bytes} bytes, and the other side otherwise"
+    raise ParameterMismatchError(
+        f"only its capture is at hand, which was made {why}",
+        file=held.path_of(pair.result.id),
+        remedy="compare by what it was captured with, or where its data are",
+    )
+
+
 class ByTrees:
     """Finds variables that match, and the suspect chunks of others, for which it turns to `data`.
 
@@ -74,17 +97,25 @@ class ByTrees:
         mine = fitting(pair.ours.captured.get(identity), pair.settings, identity)
         other = fitting(pair.theirs.captured.get(identity), pair.settings, identity)
         try:
-            if mine is not None and other is not None:
-                is_known = self._two_captures(pair, mine, other)
-            elif mine is not None:
-                is_known = self._one_capture(pair, mine, is_reference=True)
-            else:
-                is_known = other is not None and self._one_capture(pair, other, is_reference=False)
+            is_known = self._by_captures(pair, mine, other)
         except CorruptCaptureError as error:
             self._outcome.unused.append(str(error))
             is_known = False
         if not is_known:
             self._all_elements(pair)
+
+    def _by_captures(
+        self, pair: Pair, mine: CapturedVariable | None, other: CapturedVariable | None
+    ) -> bool:
+        """Whether captures told: those of both, else that of one side and the other side's data."""
+        if mine is not None and other is not None and self._two_captures(pair, mine, other):
+            return True
+        # Where both data are at hand, two captures that do not fit are of no use.
+        if mine is not None and pair.theirs.has_data and (other is None or not pair.ours.has_data):
+            return self._one_capture(pair, mine, is_reference=True)
+        if other is not None and pair.ours.has_data and (mine is None or not pair.theirs.has_data):
+            return self._one_capture(pair, other, is_reference=False)
+        return False
 
     def _two_captures(self, pair: Pair, mine: CapturedVariable, other: CapturedVariable) -> bool:
         trees = comparable_trees(mine, other)
@@ -110,8 +141,7 @@ class ByTrees:
         """Builds the other side's tree now; only that side's data are read for it."""
         known, other = (pair.ours, pair.theirs) if is_reference else (pair.theirs, pair.ours)
         capture = known.side.capture
-        # A relative bound is one of the first run's values: only it can be held against residues.
-        tree = captured.fine if is_reference and captured.fine is not None else captured.plain
+        tree = usable_residues(captured, is_reference=is_reference) or captured.plain
         if capture is None or tree is None:
             return False
         stored = read_tree(capture, captured, tree)
@@ -169,6 +199,9 @@ class ByTrees:
     def _descend(self, one: _Open) -> None:
         descent = one.descent
         try:
+            if not (one.pair.ours.has_data and one.pair.theirs.has_data):
+                # Digests alone are to decide: damage to them is not to pass for a difference.
+                descent.verify()
             leaves = suspect_leaves(descent)
         except CorruptCaptureError as error:
             self._outcome.unused.append(str(error))
@@ -178,16 +211,42 @@ class ByTrees:
         self._suspects(one.pair, descent.golden_tree.parameters, suspects)
 
     def _suspects(self, pair: Pair, parameters: _core.TreeParameters, suspects: Suspects) -> None:
-        """Has the elements of suspect chunks compared."""
+        """Has the elements of suspect chunks compared; without data, judges by digests."""
+        if not (pair.ours.has_data and pair.theirs.has_data):
+            self._without_data(pair, parameters, suspects)
+            return
         are_many = suspects.leaves.size >= STREAM_FROM * suspects.leaf_count
         shape = pair.result.shape or ()
         leaves = None if are_many else suspects.leaves
         question = Question(pair.result, parameters, shape, leaves, suspects)
         self._data.ask(question, pair.ours, pair.theirs)
 
+    def _without_data(
+        self, pair: Pair, parameters: _core.TreeParameters, suspects: Suspects
+    ) -> None:
+        """Judges by digests; if that leaves a doubt, residues may settle it."""
+        result = judged_by_digests(pair.result, parameters, pair.result.shape or (), suspects)
+        if result.verdict is Verdict.NOT_COMPARABLE and self._by_residues(pair):
+            return
+        self._outcome.results.append(result)
+
+    def _by_residues(self, pair: Pair) -> bool:
+        """Whether one side's residues could be held against the other side's data."""
+        if pair.ours.has_data == pair.theirs.has_data:
+            return False
+        is_reference = not pair.ours.has_data
+        held = pair.ours if is_reference else pair.theirs
+        captured = fitting(held.captured.get(pair.result.id), pair.settings, pair.result.id)
+        if captured is None or usable_residues(captured, is_reference=is_reference) is None:
+            return False
+        return self._one_capture(pair, captured, is_reference=is_reference)
+
     def _all_elements(self, pair: Pair) -> None:
         """Without trees: everything is read once, and compared."""
         result = pair.result
+        for one in (pair.ours, pair.theirs):
+            if not one.has_data:
+                _refuse_fingerprint(pair, one)
         parameters = tree_parameters(result.dtype or "", pair.settings, variable=result.id.text)
         question = Question(result, parameters, result.shape or ())
         self._data.ask(question, pair.ours, pair.theirs)

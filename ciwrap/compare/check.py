@@ -6,7 +6,7 @@ import math
 import time
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,10 +17,12 @@ from ciwrap.catalog.files import change_since, looked_at
 from ciwrap.catalog.rows import Arrangement, refuse_other_ids
 from ciwrap.catalog.rules import Rules
 from ciwrap.compare.ensemble_runs import each_run
+from ciwrap.compare.expected import judge_expected
 from ciwrap.compare.judge import check_golden, golden_id, golden_signature
 from ciwrap.compare.law import begun, failed_check, not_comparable
 from ciwrap.compare.outcome import Outcome
 from ciwrap.compare.pairing import pair_up
+from ciwrap.compare.series import stored_steps
 from ciwrap.compare.tally import GOLDEN, DetailKeeper, check_result
 from ciwrap.compare.work import Work
 from ciwrap.errors import AlignmentError, CiwrapError, NotComparableError, StillWrittenError
@@ -34,7 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from ciwrap.arrays.values import Labels, Signature
+    from ciwrap.arrays.series import StoredSteps
+    from ciwrap.arrays.values import Labels, Signature, Values
     from ciwrap.catalog.rows import RowOrder
     from ciwrap.config import Check
     from ciwrap.golden.store import GoldenStore, StoredGolden
@@ -83,10 +86,11 @@ def arrangement_of(check: Check) -> Arrangement | None:
 class GoldenVariables:
     """What a golden holds, as one side of a comparison."""
 
-    def __init__(self, golden: StoredGolden) -> None:
+    def __init__(self, golden: StoredGolden, check: Check) -> None:
         self._labels = golden.manifest.labels
         self.variables = {golden_id(variable): variable for variable in golden.variables}
-        self.identities = self.variables.keys()
+        # What the configuration now says itself is no concern of the golden any more.
+        self.identities = {one for one in self.variables if check.expectation_of(one) is None}
 
     def labels(self, identity: VariableId) -> Labels | None:
         """None if the golden does not say."""
@@ -111,24 +115,59 @@ def check_outputs(
     Raises UsageError for a configuration that cannot be used; everything else is in the result.
     """
     try:
+        found = None
+        if check.expected and not store.path(check.name).exists():
+            # Only what is in the outputs tells whether a golden is needed beside.
+            found = outputs_of(check)
+            with Catalog(found, arrangement_of(check)) as catalog:
+                if not needs_golden(check, catalog):
+                    seen = looked_at(found.files)
+                    result = check_expected(check, catalog, resources, progress)
+                    return _unless_changed(result, seen, found)
         golden = store.read(check.name)
-        found = outputs_of(check)
+        found = found or outputs_of(check)
         seen = looked_at(found.files)
         with Catalog(found, arrangement_of(check)) as catalog:
             result = check_catalog(check, golden, catalog, resources=resources, progress=progress)
-        notes = [Message(MessageLevel.NOTE, text) for text in found.notes]
-        result = replace(
-            result, excluded_files=len(found.excluded), messages=(*result.messages, *notes)
-        )
-        change = change_since(seen, found.files)
-        if change is None:
-            return result
-        raise StillWrittenError(
-            f"an output was written while it was being compared: {change}",
-            remedy="let the program finish first, then check again",
-        )
+        return _unless_changed(result, seen, found)
     except CiwrapError as error:
         return failed_check(check.name, error, str(store.path(check.name)))
+
+
+def _unless_changed(result: CheckResult, seen: Any, found: FoundOutputs) -> CheckResult:
+    """The result. Raises StillWrittenError if a file has changed since it was looked at."""
+    change = change_since(seen, found.files)
+    if change is None:
+        notes = [Message(MessageLevel.NOTE, text) for text in found.notes]
+        return replace(
+            result, excluded_files=len(found.excluded), messages=(*result.messages, *notes)
+        )
+    raise StillWrittenError(
+        f"an output was written while it was being compared: {change}",
+        remedy="let the program finish first, then check again",
+    )
+
+
+def needs_golden(check: Check, catalog: Catalog) -> bool:
+    """Whether any variable of the outputs is judged by a golden."""
+    return any(
+        check.expectation_of(identity) is None and not check.is_ignored(identity)
+        for identity in catalog.identities
+    )
+
+
+def check_expected(
+    check: Check, catalog: Catalog, resources: Resources, progress: Progress
+) -> CheckResult:
+    """Compares listed outputs with what the configuration says they are. Raises UsageError."""
+    started = time.monotonic()
+    work = Work(resources, progress)
+    rules = Rules(check.settings_for, check.is_ignored, check.strict.variables)
+    outcome = Outcome(errors=list(catalog.errors), notes=list(catalog.notes))
+    outcome.results += judge_expected(check, catalog, work)
+    outcome.ignored += [one for one in catalog.identities if check.is_ignored(one)]
+    result = check_result(check.name, outcome, rules, GOLDEN)
+    return replace(result, backend=resources.backend_used, seconds=time.monotonic() - started)
 
 
 def check_catalog(
@@ -144,8 +183,8 @@ def check_catalog(
     work = Work(resources, progress)
     rules = Rules(check.settings_for, check.is_ignored, check.strict.variables)
     outcome = Outcome(errors=list(catalog.errors), notes=list(catalog.notes))
-    ours = GoldenVariables(golden)
-    both = pair_up(outcome, rules, ours, catalog)
+    ours = GoldenVariables(golden, check)
+    both = pair_up(outcome, rules, ours, _Judged(check, catalog) if check.expected else catalog)
     progress.begin(
         f"checking {check.name}", sum(catalog.entries[one].info.byte_count for one in both)
     )
@@ -155,6 +194,8 @@ def check_catalog(
             keeper.add(_compare(work, check, ours, catalog, identity))
     finally:
         progress.end()
+    for one in judge_expected(check, catalog, work) if check.expected else ():
+        keeper.add(one)
     outcome.data_bytes_read, outcome.engine = work.data_bytes_read, work.engine
     result = check_result(check.name, outcome, rules, GOLDEN)
     return replace(
@@ -167,6 +208,17 @@ def check_catalog(
         backend=resources.backend_used,
         seconds=time.monotonic() - started,
     )
+
+
+class _Judged:
+    """The outputs that a golden judges."""
+
+    def __init__(self, check: Check, catalog: Catalog) -> None:
+        self.signature = catalog.signature
+        self.path_of = catalog.path_of
+        self.identities = {
+            identity for identity in catalog.identities if check.expectation_of(identity) is None
+        }
 
 
 def _warnings(
@@ -222,6 +274,7 @@ def _compare(
         values,
         settings,
         labels=ours.labels(identity),
+        steps=lambda: steps_of(values, ours, identity),
         work=work,
         source_path=source_path,
         aligned_by=None if order is None else order.name,
@@ -229,6 +282,12 @@ def _compare(
     if result.verdict is not Verdict.NOT_COMPARABLE:
         work.data_bytes_read += values.byte_count
     return result
+
+
+def steps_of(values: Values, ours: GoldenVariables, identity: VariableId) -> StoredSteps:
+    """The steps that a golden has for a series of a text. Raises AlignmentError."""
+    assert values.series is not None
+    return stored_steps(values.series, ours.variables, identity, values.element_count)
 
 
 def refuse_other_rows(

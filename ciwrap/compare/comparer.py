@@ -11,7 +11,6 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ciwrap.captures.capture_trees import with_bound_of
 from ciwrap.captures.checkpoint import Look, Variables
 from ciwrap.catalog.rows import refuse_other_ids
 from ciwrap.compare.by_data import ByData
@@ -19,7 +18,13 @@ from ciwrap.compare.by_trees import ByTrees, Pair
 from ciwrap.compare.circle import Circle
 from ciwrap.compare.detailed import add_details
 from ciwrap.compare.ending import EndedEarlyError
-from ciwrap.compare.fit import RUNS, in_one_dtype, refuse_other_labels
+from ciwrap.compare.fit import (
+    RUNS,
+    in_one_dtype,
+    refuse_misfit,
+    refuse_other_dtype,
+    refuse_other_labels,
+)
 from ciwrap.compare.judge import compare_values
 from ciwrap.compare.law import begun, not_comparable
 from ciwrap.compare.outcome import HistoryOptions, Outcome
@@ -194,7 +199,7 @@ class _Run:
         except CiwrapError as error:
             self._fail(result, error)
             return
-        settings = self._settings_of(identity, ours, theirs)
+        settings = self._rules.settings_for(identity, signature.dtype)
         result = replace(
             result,
             bound=settings.bound,
@@ -203,25 +208,18 @@ class _Run:
             has_fill_values=bool(settings.fill_values),
         )
         try:
-            refuse_other_labels(signature.labels, other.labels, RUNS)
-            is_plain = settings.has_own_trees and not ours.is_aligned(identity)
-            if is_plain and signature == other and math.prod(other.shape) > 0:
+            is_series = ours.is_series(identity) and theirs.is_series(identity)
+            if not is_series:
+                refuse_other_labels(signature.labels, other.labels, RUNS)
+            is_plain = settings.has_own_trees and not is_series and not ours.is_aligned(identity)
+            has_data = ours.has_data and theirs.has_data
+            has_elements = math.prod(other.shape) > 0
+            if is_plain and signature == other and (has_elements or not has_data):
                 self._trees.compare(Pair(result, settings, ours, theirs))
             else:
                 self._whole(identity, ours, theirs, settings, result.source_path)
         except CiwrapError as error:
             self._fail(result, error)
-
-    def _settings_of(
-        self, identity: VariableId, ours: Variables, theirs: Variables
-    ) -> VariableSettings:
-        settings = self._rules.settings_for(identity, ours.signature(identity).dtype)
-        if self._rules.bounds_are_given:
-            return settings
-        for one in (ours.captured.get(identity), theirs.captured.get(identity)):
-            if one is not None and one.plain is not None:
-                return with_bound_of(settings, one)
-        return settings
 
     def _whole(
         self,
@@ -232,6 +230,10 @@ class _Run:
         source_path: str | None,
     ) -> None:
         """In the general way: masks, aligned rows, other dtypes or shapes, arrays of nothing."""
+        if not (ours.has_data and theirs.has_data):
+            one, other = ours.signature(identity), theirs.signature(identity)
+            refuse_misfit(one, other, RUNS, is_strict=settings.strict_shape)
+            refuse_other_dtype(one, other, RUNS)
         golden = ours.values(identity, settings.mask)
         new = theirs.values(identity, settings.mask)
         orders = ours.order_of(identity), theirs.order_of(identity)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ciwrap.captures.checkpoint import Variables
 from ciwrap.closing import Closing
 from ciwrap.compare.judge import compare_values
+from ciwrap.compare.tally import DetailKeeper
 from ciwrap.errors import CiwrapError
 from ciwrap.model import Verdict
 from ciwrap.progress import NO_PROGRESS
@@ -35,7 +36,7 @@ def add_details(
 
     keys_of: the checkpoint of each variable.
     """
-    results = []
+    keeper = DetailKeeper([])  # of thousands that differ, few are drawn
     with _Checkpoint(sides) as checkpoint:
         for result in sorted(outcome.results, key=lambda one: one.id.sort_key):
             size = 2 * (result.byte_count or 0)
@@ -43,11 +44,11 @@ def add_details(
             if is_wanted and size <= most_bytes and result.id in keys_of:
                 most_bytes -= size
                 golden, new = checkpoint.at(keys_of[result.id])
-                results.append(_detailed(work, result, golden, new, rules))
+                keeper.add(_detailed(work, result, golden, new, rules))
                 work.data_bytes_read += size
             else:
-                results.append(result)
-    outcome.results = results
+                keeper.add(result)
+    outcome.results = keeper.results
 
 
 class _Checkpoint(Closing):

@@ -183,6 +183,33 @@ def with_digests(
     )
 
 
+def judged_by_digests(
+    result: VariableResult,
+    parameters: _core.TreeParameters,
+    shape: tuple[int, ...],
+    suspects: Suspects,
+) -> VariableResult:
+    """The result where data that would decide are not at hand.
+
+    Where digests match, so do the values. Where they do not, equality is refuted if it was asked
+    for, and residues tell as much as they tell of a golden; else the variable is not comparable.
+    """
+    is_by_residues = result.residue_levels is not None
+    result = replace(result, evidence=Evidence.RESIDUES if is_by_residues else Evidence.TREE)
+    found = with_digests(result, parameters, shape, suspects)
+    if found.verdict is not Verdict.SUSPECT or is_by_residues:
+        return found
+    count, total = suspects.leaves.size, suspects.leaf_count
+    verb = "is" if count == 1 else "are"
+    return replace(
+        found,
+        verdict=Verdict.NOT_COMPARABLE,
+        reason=f"{count} of {total} chunk{'' if total == 1 else 's'} {verb} open, whether within"
+        " the bound or beyond it: data needed",
+        differing_count_at_least=None,
+    )
+
+
 def _by_suspects(suspect_count: int, at_least: int) -> Verdict:
     if not suspect_count:
         return Verdict.MATCH

@@ -86,9 +86,16 @@ def in_dtype(new: Values, dtype: str, wording: Wording, *, is_strict: bool) -> V
     if new.dtype == dtype:
         return new
     if is_strict:
-        text = wording.between.format(reference=_dtype_text(dtype), new=_dtype_text(new.dtype))
-        raise DtypeMismatchError(f"dtype {text}", remedy=wording.remedy)
+        refuse_other_dtype(replace(new.signature, dtype=dtype), new.signature, wording)
     return ConvertedValues(new, dtype)
+
+
+def refuse_other_dtype(reference: Signature, new: Signature, wording: Wording) -> None:
+    """Raises DtypeMismatchError if the two are of different types."""
+    if reference.dtype != new.dtype:
+        one, other = _dtype_text(reference.dtype), _dtype_text(new.dtype)
+        text = wording.between.format(reference=one, new=other)
+        raise DtypeMismatchError(f"dtype {text}", remedy=wording.remedy)
 
 
 def in_one_dtype(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.captures.checkpoint import Variables
 from ciwrap.captures.index import key_order
+from ciwrap.compare.bounds_used import rules_between, with_bound_notes
 from ciwrap.compare.common import leave_out_uncommon
 from ciwrap.compare.comparer import Comparer, ended_words
 from ciwrap.compare.hints import hints
@@ -58,11 +59,14 @@ def compare_histories(
 ) -> CheckResult:
     """Compares two runs, or two files; raises UsageError, all else is in the result.
 
+    Where nobody asks for a bound, that of a capture holds, for all checkpoints.
+
     progress: an EndableProgress makes a partial result where a signal comes. differences: takes
     every differing element; raises WriteFailedError then. spread: hands the
     checkpoints, biggest first, to several processes.
     """
     options = HistoryOptions() if options is None else options
+    rules = rules_between(rules, golden, new)
     if options.detail_bytes > 0 and _is_large(golden, new):
         options = replace(options, detail_bytes=0)
     # Rows that are aligned by an id, perhaps across ranks, are a matter of whole runs.
@@ -76,6 +80,11 @@ def compare_histories(
             )
         for side in (golden, new):
             side.take_whole(rules.arrangement)
+    if rules.arrangement is not None and (golden.is_fingerprint or new.is_fingerprint):
+        raise UsageError(
+            "rows are aligned, or copies chosen, which captures know nothing of",
+            remedy="give the runs themselves",
+        )
     keys = sorted({*golden.groups, *new.groups}, key=key_order)
     shared = [key for key in keys if key in golden.groups and key in new.groups]
     started = time.monotonic()
@@ -96,7 +105,7 @@ def compare_histories(
         progress.end()
     if options.is_common:
         outcome.notes += leave_out_uncommon(outcome)
-    result = finish(name, outcome, golden, new, rules)
+    result = with_bound_notes(finish(name, outcome, golden, new, rules), rules)
     return replace(
         result,
         golden_path=golden_path,
@@ -193,11 +202,22 @@ def finish(name: str, outcome: Outcome, golden: Side, new: Side, rules: Rules) -
     if check.verdict is not Verdict.MATCH:
         notes += hints(outcome, golden, new)
     told = [Message(MessageLevel.NOTE, text) for text in dict.fromkeys(notes)]
+    told += [fingerprint_note(side) for side in (golden, new) if side.is_fingerprint]
     check = replace(check, messages=(*check.messages, *told))
     check = replace(check, excluded_files=sum(side.excluded_files for side in (golden, new)))
     if golden.is_single and not any(one.iteration is not None for one in check.variables):
         return check
     return replace(check, history=history_facts(check, outcome))
+
+
+def fingerprint_note(side: Side) -> Message:
+    """What is told of a run of which there is a capture alone."""
+    header = side.header
+    made = "" if header is None else f" of {header.made_at}, by ciwrap {header.made_by}"
+    return Message(
+        MessageLevel.NOTE,
+        f"{side.run} is a fingerprint{made}: what its trees leave open stays open",
+    )
 
 
 def _lost(outcome: Outcome) -> list[CiwrapError]:

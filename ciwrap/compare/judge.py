@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,9 @@ import numpy as np
 from ciwrap import _core
 from ciwrap.arrays.convert import RoundedValues, is_mixed_precision
 from ciwrap.arrays.dtypes import storage_dtype
-from ciwrap.arrays.values import ArrayValues, Signature
+from ciwrap.arrays.values import ArrayValues, Signature, Values
 from ciwrap.compare.circle import Circle
+from ciwrap.compare.combined import compare_combined
 from ciwrap.compare.details import element_details
 from ciwrap.compare.elements import compare_elements
 from ciwrap.compare.findings import (
@@ -33,6 +35,9 @@ from ciwrap.compare.fit import (
 from ciwrap.compare.law import begun, not_comparable
 from ciwrap.compare.new_values import new_values_of
 from ciwrap.compare.parts import read_each, suspect_pieces
+from ciwrap.compare.series import GOLDEN as SERIES_OF_GOLDEN
+from ciwrap.compare.series import RUNS as SERIES_OF_RUNS
+from ciwrap.compare.series import in_step, with_series
 from ciwrap.compare.solve import solve_chunks
 from ciwrap.compare.work import Work
 from ciwrap.errors import (
@@ -40,17 +45,19 @@ from ciwrap.errors import (
     DtypeMismatchError,
     ParameterMismatchError,
     PeriodError,
+    ShapeMismatchError,
 )
 from ciwrap.model import Evidence, VariableId, VariableResult, VariableSettings
 from ciwrap.trees.bounds import bound_of, describe_bound
 from ciwrap.trees.build import build_tree, tree_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from ciwrap.arrays.values import Labels, Values
+    from ciwrap.arrays.series import SeriesFacts
+    from ciwrap.arrays.values import Labels
 
 
 def golden_id(golden: _core.GoldenVariable) -> VariableId:
@@ -73,7 +80,8 @@ def compare_values(
     source_path: str | None = None,
     aligned_by: str | None = None,
 ) -> VariableResult:
-    """Compares all elements of two variables; counts and indices are exact.
+    """Compares all elements of two variables; counts and indices are exact. Series out of texts are
+    paired by their steps.
 
     Raises UsageError for settings that the dtype cannot have; whatever else keeps the two from
     being compared is a result, `not_comparable` with its reason.
@@ -88,12 +96,19 @@ def compare_values(
         source_path=source_path,
         aligned_by=aligned_by,
     )
+    ours, theirs = reference.series, new.series
+    counts = reference.element_count, new.element_count
     try:
+        if ours is not None and theirs is not None:
+            reference, new = in_step(reference, ours, new, theirs, settings, SERIES_OF_RUNS)
         if reference.signature != new.signature:
             refuse_misfit(reference.signature, new.signature, RUNS, is_strict=settings.strict_shape)
         if settings.mask is not None:
             refuse_empty(new, settings)
-        return _by_values(work or Work(), result, reference, new, settings)
+        result = _by_values(work or Work(), result, reference, new, settings)
+        if new.series is None:
+            return result
+        return with_series(_fitted(result, new), reference.series, new.series, counts)
     except CiwrapError as error:
         return not_comparable(result, error)
 
@@ -104,6 +119,7 @@ def check_golden(
     settings: VariableSettings | None,
     *,
     labels: Labels | None = None,
+    steps: Callable[[], SeriesFacts] | None = None,
     work: Work | None = None,
     source_path: str | None = None,
     aligned_by: str | None = None,
@@ -111,9 +127,10 @@ def check_golden(
     """Compares a run's values with a golden variable.
 
     settings: what is asked for now; a golden made with another bound is not comparable. None:
-    whatever the golden was made with. labels: those of the golden; None if it does not say. Raises
-    UsageError for settings that the dtype cannot have; whatever else keeps the two from being
-    compared is a result, `not_comparable` with its reason.
+    whatever the golden was made with. labels: those of the golden; None if it does not say. steps:
+    what the golden knows of a series out of a text; None: nothing, and they are not asked for.
+    Raises UsageError for settings that the dtype cannot have; whatever else keeps the two from
+    being compared is a result, `not_comparable` with its reason.
     """
     work = work or Work()
     reference = golden_signature(golden, new.labels if labels is None else labels)
@@ -128,17 +145,54 @@ def check_golden(
         aligned_by=aligned_by,
         golden_root=golden.tree.root.hex(),
     )
+    facts, count = new.series, new.element_count
     try:
+        if facts is not None and steps is not None and settings is not None:
+            ours = _Counted(golden, reference.labels)
+            chosen = in_step(ours, steps(), new, facts, settings, SERIES_OF_GOLDEN)
+            paired = None if chosen[0] is ours else chosen
+            if paired is not None:
+                refuse_other_parameters(golden, settings, result.id)
+                result = _by_values(work, result, *paired, settings)
+                result = _fitted(result, paired[1])
+                counts = (math.prod(golden.shape), count)
+                return with_series(result, None, paired[1].series or facts, counts)
         if reference != new.signature:
             is_strict = settings is None or settings.strict_shape
             refuse_misfit(reference, new.signature, GOLDEN, is_strict=is_strict)
         if settings is not None and settings.mask is not None:
             refuse_empty(new, settings)
-        if settings is not None and (settings.period or settings.mixed_precision):
-            return _check_otherwise(work, result, golden, new, settings)
-        return _check_plainly(work, result, golden, new, settings)
+        if settings is not None and not settings.is_plain:
+            result = _check_otherwise(work, result, golden, new, settings)
+        else:
+            result = _check_plainly(work, result, golden, new, settings)
+        return result if facts is None else with_series(result, None, facts, (count, count))
     except CiwrapError as error:
         return not_comparable(result, error)
+
+
+class _Counted(Values):
+    """A golden's values, which are asked for only if they are needed."""
+
+    def __init__(self, golden: _core.GoldenVariable, labels: Labels) -> None:
+        self._golden = golden
+        self.labels = labels
+        self.dtype = golden.tree.parameters.dtype
+        self.shape = tuple(golden.shape)
+
+    def read(self, first_element: int, count: int) -> NDArray[Any]:
+        if self._golden.data is None:
+            raise ShapeMismatchError(
+                f"the golden keeps its {self._golden.evidence} alone, which cannot be compared at"
+                " some steps",
+                remedy="set 'evidence: data' and accept the outputs anew",
+            )
+        return kept_values(self._golden).read(first_element, count)
+
+
+def _fitted(result: VariableResult, compared: Values) -> VariableResult:
+    """The result, of the shape that was compared."""
+    return replace(result, shape=tuple(compared.shape), golden_shape=None)
 
 
 def refuse_other_parameters(
@@ -193,11 +247,17 @@ def _check_otherwise(
     """
     made_of = golden.tree.parameters.dtype
     is_mixed = settings.mixed_precision and is_mixed_precision(made_of, new.dtype)
-    if not settings.period and not is_mixed:
+    if not settings.period and not is_mixed and settings.combine == "sum":
         return _check_plainly(work, result, golden, new, settings)
-    if is_mixed and made_of[1:] == "f4" and not settings.period:
+    if is_mixed and made_of[1:] == "f4" and not settings.period and settings.combine == "sum":
         return _check_plainly(work, result, golden, RoundedValues(new, made_of), settings)
     refuse_other_parameters(golden, settings, result.id)
+    if golden.data is None and settings.combine != "sum":
+        raise ParameterMismatchError(
+            f"the golden keeps its {golden.evidence} alone, which cannot be compared with"
+            f" 'combine: {settings.combine}'",
+            remedy="set 'evidence: data' and accept the outputs anew",
+        )
     if golden.data is None and settings.period:
         raise PeriodError(
             f"the golden keeps its {golden.evidence} alone, which cannot be compared modulo a"
@@ -233,6 +293,8 @@ def _by_values(
         return Circle(reference.dtype, tuple(reference.shape), settings).compare(
             work, result, reference, new
         )
+    if settings.combine != "sum":
+        return compare_combined(work, result, reference, new, settings)
     parameters = tree_parameters(reference.dtype, settings, variable=result.id.text)
     return _by_elements(work, result, reference, new, parameters, None)
 

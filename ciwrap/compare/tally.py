@@ -18,7 +18,7 @@ from ciwrap.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from ciwrap.catalog.rules import Rules
     from ciwrap.compare.outcome import Outcome
@@ -75,6 +75,7 @@ def check_result(
     warnings = (*messages, *dict.fromkeys(outcome.notes), *unused)
     told = [Message(MessageLevel.WARNING, text) for text in warnings]
     told += grouped_messages(outcome.errors)
+    told += [Message(MessageLevel.WARNING, text) for text in _too_fine(outcome.results)]
     results, left_out = list(outcome.results), set(outcome.left_out)
     if outcome.missing or outcome.extra:
         left_out |= _add_one_sided(outcome, rules.strict_variables, one_sided, results, told)
@@ -99,6 +100,17 @@ def check_result(
         engine=outcome.engine,
         bytes_read=outcome.capture_bytes_read + outcome.data_bytes_read,
     )
+
+
+def _too_fine(results: Iterable[VariableResult]) -> Iterator[str]:
+    """Of bounds that no two different printed numbers can meet."""
+    for result in results:
+        if result.series is not None and result.series.is_too_fine and result.bound is not None:
+            bound = result.bound.rtol or result.bound.atol
+            yield (
+                f"{result.name}: the bound {bound:g} is finer than the"
+                f" {result.series.printed_digits} printed digits, so only equal numbers match"
+            )
 
 
 def _add_one_sided(

@@ -12,6 +12,7 @@ from ciwrap.config.settings import (
     Check,
     CommandSettings,
     Config,
+    Expectation,
     VariableRule,
     name_matches,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "Check",
     "CommandSettings",
     "Config",
+    "Expectation",
     "VariableRule",
     "fit_fill_values",
     "name_matches",

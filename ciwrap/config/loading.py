@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ciwrap.config.log_schema import PRESETS
+from ciwrap.config.log_values import log_check, rules_of_preset
 from ciwrap.config.nodes import Document, Location, parse_document, read_document
 from ciwrap.config.placeholders import RunPlace, placeholders_in
 from ciwrap.config.scalars import plain_value
@@ -21,7 +23,7 @@ from ciwrap.config.settings import (
     TimingSettings,
     VariableRule,
 )
-from ciwrap.errors import ConfigError, ConfigMissingError
+from ciwrap.errors import ConfigError, ConfigMissingError, UsageError
 from ciwrap.model import SETTINGS, SettingsLayer, Strictness
 from ciwrap.model.formats import OWN_FORMATS, FormatRule
 from ciwrap.model.forms import FormError, nearest
@@ -56,6 +58,18 @@ def load_runs(path: Path) -> Callable[[RunPlace], Config]:
 def load_text(text: str, path: Path) -> Config:
     """A configuration from its text, as if it stood in `path`."""
     return _config(parse_document(text, path.absolute()))
+
+
+def options_of_preset(name: str) -> dict[str, Any]:
+    """The rules that are shipped for a code, as options of the reader of logs.
+
+    Raises UsageError for a code that there are none for.
+    """
+    if name not in PRESETS:
+        raise UsageError(
+            f"there are no rules for {name!r} (there are for: {', '.join(PRESETS)})",
+        )
+    return rules_of_preset(name, _refused)
 
 
 def find_config(start: Path) -> Path:
@@ -139,6 +153,7 @@ def _check(
     if section["format"] not in (None, *OWN_FORMATS):
         _check_format(document, section["format"], (*location, "format"))
     rules = section["variables"] or {}
+    log = log_check(document, section, location, _refused)
     options, strict, run = section["options"], section["strict"], section["run"]
     return Check(
         name=name,
@@ -148,7 +163,10 @@ def _check(
         layout=section["layout"],
         format=section["format"],
         formats=tuple(_format_rules(document, section["formats"] or {}, (*location, "formats"))),
-        options={} if options is None else _options(document, section, location),
+        options={
+            **({} if options is None else _options(document, section, location)),
+            **log.options,
+        },
         command=None if run is None else _command(root, run, place),
         ignore=section["ignore"],
         strict=Strictness() if strict is None else Strictness(**_given(strict)),
@@ -158,6 +176,9 @@ def _check(
         line=document.line_of(location),
         duplicates=section["duplicates"] or "error",
         until_iteration=section["until_iteration"],
+        value_rules=log.rules,
+        exact_names=log.exact_names,
+        expected=log.expected,
         ensemble=tuple(map(place.filled, section["ensemble"] or ())),
     )
 

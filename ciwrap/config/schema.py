@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ciwrap.config.log_schema import LOG_KEYS, SOURCE_KEYS
 from ciwrap.config.scalars import (
     ANY_TEXT,
     BYTE_ORDER,
@@ -221,6 +222,8 @@ _CHECK_KEYS = {
     ),
     # Foreign readers have options of their own; see `loading`.
     "options": Key(ANY_MAPPING, "options of the reader"),
+    **SOURCE_KEYS,
+    **LOG_KEYS,
     "run": Key(RUN, "a command of this check's own"),
     "ignore": Key(TEXTS, "variables to leave out, as names or globs", ()),
     "until_iteration": Key(

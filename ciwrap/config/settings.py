@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from ciwrap.errors import ConfigError
 from ciwrap.model import SettingsLayer, Strictness, VariableId, VariableSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from ciwrap.model.formats import FormatRule
@@ -52,6 +53,23 @@ class VariableRule:
     @property
     def is_exact(self) -> bool:
         return not is_glob(self.pattern)
+
+    def is_of(self, variable: VariableId) -> bool:
+        """Whether the file's own name for the variable is the pattern, or a part of that."""
+        names = _names_of(variable)
+        return any(name == self.pattern or name.startswith(f"{self.pattern}.") for name in names)
+
+
+_EXACT = SettingsLayer.of({"atol": 0.0, "rtol": 0.0, "combine": "sum"})
+
+
+def _names_of(variable: VariableId) -> Iterator[str]:
+    """The names that a file may have for a variable: the path of the file may stand before them."""
+    name = variable.name
+    yield name
+    while "/" in name:
+        name = name.partition("/")[2]
+        yield name
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +164,17 @@ class SnapshotSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class Expectation:
+    """What values have to be, in place of a golden: numbers (one for all, or one for each), or
+    within a range. values: None for a range.
+    """
+
+    values: tuple[float, ...] | None = None
+    low: float = -math.inf
+    high: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
 class Check:
     """One check: which outputs to take and how to judge them.
 
@@ -154,7 +183,10 @@ class Check:
     check's own keys. duplicates: which counts of a variable, or of a row's id, that is there twice:
     "error", "first" or "last". until_iteration: the last one to compare. ensemble: globs of
     folders, each of which holds these outputs of a run; the golden is then of their statistics.
-    line: where the check begins in the configuration, for messages.
+    line: where the check begins in the configuration, for messages. value_rules: what is said of
+    values where their templates are; these, exact_names (steps and counts, equal whatever the
+    bounds are) and expected (values that no golden is needed for) are by the names that a file has
+    for them.
     """
 
     name: str
@@ -175,6 +207,15 @@ class Check:
     duplicates: str = "error"
     until_iteration: int | None = None
     ensemble: tuple[str, ...] = ()
+    value_rules: tuple[VariableRule, ...] = ()
+    exact_names: frozenset[str] = frozenset()
+    expected: Mapping[str, Expectation] = field(default_factory=dict)
+
+    def expectation_of(self, variable: VariableId) -> Expectation | None:
+        """What the configuration itself says of a variable's values; None: its golden does."""
+        if not self.expected:
+            return None
+        return next((self.expected[n] for n in _names_of(variable) if n in self.expected), None)
 
     def is_ignored(self, variable: VariableId) -> bool:
         until, iteration = self.until_iteration, variable.iteration
@@ -186,9 +227,15 @@ class Check:
         """The settings of one variable; with a dtype, its fill values are as that holds them."""
         rules = [rule for rule in self.rules if name_matches(rule.pattern, variable)]
         rules.sort(key=lambda rule: rule.is_exact)  # patterns as written, then the exact name
-        layers = [*self.layers, *(rule.settings for rule in rules)]
+        own = [rule for rule in self.value_rules if rule.is_of(variable)]
+        layers = [*self.layers, *(rule.settings for rule in (*own, *rules))]
+        if self.exact_names and any(name in self.exact_names for name in _names_of(variable)):
+            layers.append(_EXACT)
         settings = VariableSettings.of(
-            *layers, strict_dtype=self.strict.dtype, strict_shape=self.strict.shape
+            *layers,
+            strict_dtype=self.strict.dtype,
+            strict_shape=self.strict.shape,
+            strict_count=self.strict.count,
         )
         if dtype is None or not settings.fill_values:
             return settings

@@ -14,6 +14,7 @@ from ciwrap.model.results import (
     Message,
     MessageLevel,
     RunResult,
+    Unlisted,
 )
 from ciwrap.model.rules import (
     ErrorBound,
@@ -27,8 +28,11 @@ from ciwrap.model.variable_result import (
     ChunkRange,
     Details,
     DifferingElement,
+    DifferingInSeries,
     MovedElement,
     NewValues,
+    NumberInText,
+    SeriesResult,
     VariableResult,
 )
 from ciwrap.model.variable_settings import (
@@ -64,6 +68,7 @@ __all__ = [
     "Coverage",
     "Details",
     "DifferingElement",
+    "DifferingInSeries",
     "Divergence",
     "DivergenceKind",
     "EnsembleFacts",
@@ -72,8 +77,11 @@ __all__ = [
     "MessageLevel",
     "MovedElement",
     "NewValues",
+    "NumberInText",
     "RunResult",
+    "SeriesResult",
     "Shift",
+    "Unlisted",
     "VariableResult",
     "Verdict",
 ]

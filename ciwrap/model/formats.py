@@ -42,6 +42,7 @@ OWN_FORMATS = {
         ),
     ),
     "adios2": OwnFormat("ciwrap.readers.adios2:Adios2Reader", (".bp", ".bp4", ".bp5")),
+    "log": OwnFormat("ciwrap.readers.log:LogReader", ()),
     "veloc": OwnFormat("ciwrap.readers.veloc:VelocReader", (".veloc",)),
 }
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping  # noqa: TC003
 from dataclasses import dataclass, field
 from enum import Enum
 
+from ciwrap.details import Number  # noqa: TC001
 from ciwrap.model.coverage import Coverage, coverage_of
 from ciwrap.model.divergence import Divergence, earliest
 from ciwrap.model.ensemble import EnsembleFacts  # noqa: TC001
@@ -75,6 +76,33 @@ class CommandOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Unlisted:
+    """Variables that a document counts and does not list.
+
+    match, suspect, differ, not_comparable: how many have which verdict. max_drift_share: the
+    largest share of its bound that any of them used up, where known. coverage: of all variables,
+    listed or not.
+    """
+
+    match: int
+    suspect: int
+    differ: int
+    not_comparable: int
+    coverage: Coverage
+    max_drift_share: Number | None = None
+
+    @property
+    def counts(self) -> dict[Verdict, int]:
+        """How many have which verdict; every verdict is a key."""
+        return {
+            Verdict.MATCH: self.match,
+            Verdict.SUSPECT: self.suspect,
+            Verdict.DIFFER: self.differ,
+            Verdict.NOT_COMPARABLE: self.not_comparable,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class CheckResult:
     """One check: a golden (or the first side) against what a run left (or the second side).
 
@@ -87,7 +115,10 @@ class CheckResult:
     check ran with. environment_differences: what differs between both, the likeliest to change
     numbers first; object by object where both snapshots were at hand. test_id: pytest's id of the
     test that made the check. variant: the kind of machine that the golden is for; None for every
-    one. history: of two runs with checkpoints.
+    one. history: of two runs with checkpoints. bounds_from: who asked for the bounds of two runs
+    (`given`, `check NAME`, `A's capture`, `none given`). unlisted: variables that `--json-detail`
+    leaves out. By default these are, of more than 1,000 variables, those that match, and those that
+    do not beyond the first 10,000.
 
     ignored_variables: all that `ignore` names, on either side. left_out_variables: those that the
     golden side holds and the configuration left out, by `ignore`, or because they are gone from the
@@ -128,6 +159,8 @@ class CheckResult:
     test_id: str | None = None
     variant: str | None = None
     history: HistoryFacts | None = None
+    bounds_from: str | None = None
+    unlisted: Unlisted | None = None
     ensemble: EnsembleFacts | None = None
 
     def __post_init__(self) -> None:
@@ -137,17 +170,28 @@ class CheckResult:
             raise ValueError(f"check {self.name}: {self.verdict} does not fit its ensemble")
         if self.verdict is not Verdict.MATCH:
             return
-        if Verdict.worst(variable.verdict for variable in self.variables) is not Verdict.MATCH:
+        verdicts = {variable.verdict for variable in self.variables}
+        if self.unlisted is not None:
+            verdicts |= {verdict for verdict, count in self.unlisted.counts.items() if count}
+        if Verdict.worst(verdicts) is not Verdict.MATCH:
             raise ValueError(f"check {self.name}: a match although not every variable matches")
 
     @property
     def coverage(self) -> Coverage:
         """What the verdict rests on, and what was not compared."""
-        return coverage_of(self)
+        return coverage_of(self) if self.unlisted is None else self.unlisted.coverage
+
+    @property
+    def variable_count(self) -> int:
+        """How many variables there are, listed or not."""
+        unlisted = 0 if self.unlisted is None else sum(self.unlisted.counts.values())
+        return len(self.variables) + unlisted
 
     @property
     def is_history(self) -> bool:
         """Whether there is more than one iteration, so that something can be the first."""
+        if self.unlisted is not None and self.history is not None:
+            return True
         return len({variable.iteration for variable in self.variables} - {None}) > 1
 
     @property
@@ -186,7 +230,10 @@ class CheckResult:
         chunks are suspect, that of the others.
         """
         known = [one.used_interval for one in self.variables]
-        return max((one[1] for one in known if one is not None), default=None)
+        shares = [one[1] for one in known if one is not None]
+        if self.unlisted is not None and self.unlisted.max_drift_share is not None:
+            shares.append(self.unlisted.max_drift_share)
+        return max(shares, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,4 +276,6 @@ class RunResult:
         for check in self.checks:
             for variable in check.variables:
                 counts[variable.verdict] += 1
+            for verdict, count in (check.unlisted.counts if check.unlisted else {}).items():
+                counts[verdict] += count
         return counts

@@ -74,11 +74,13 @@ def _accept(value: object) -> StrictVariables:
 class Strictness:
     """Which mismatches make a check not comparable. dtype, shape: false where another one may do.
 
-    A relaxed dtype is compared after an exact conversion; a relaxed shape, element by element.
+    A relaxed dtype is compared after an exact conversion; a relaxed shape, element by element; with
+    a relaxed count, series of a log are compared at the steps that both have.
     """
 
     dtype: bool = True
     shape: bool = True
+    count: bool = True
     variables: StrictVariables = StrictVariables.BOTH
 
     @classmethod
@@ -94,6 +96,7 @@ class Strictness:
 STRICT_KEYS: Mapping[str, tuple[Form, str]] = {
     "dtype": (FLAG, "whether another dtype is an error (true)"),
     "shape": (FLAG, "whether another shape is an error (true)"),
+    "count": (FLAG, "whether series of a log need the same steps (true)"),
     "variables": (
         Form(
             _parse,

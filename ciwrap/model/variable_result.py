@@ -113,6 +113,39 @@ class Details:
 
 
 @dataclass(frozen=True, slots=True)
+class NumberInText:
+    """A number as a text has it. line, column: from 1; None where the text is not at hand."""
+
+    text: str
+    line: int | None = None
+    column: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DifferingInSeries:
+    """The first element of a series that differs. step: None where elements are only counted."""
+
+    golden: NumberInText
+    new: NumberInText
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesResult:
+    """What a text says of a variable that was found in it, match by match.
+
+    count: matches on the golden side and on the new one. printed_digits: significant digits of the
+    number that is printed with the most. is_too_fine: whether the bound is below half of the
+    smallest unit that is printed, so that only equal texts match.
+    """
+
+    count: tuple[int, int]
+    first_differing: DifferingInSeries | None = None
+    printed_digits: int | None = None
+    is_too_fine: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class VariableResult:
     """The verdict on one variable, and what it rests on. Counts are of elements. None means: not
     known on this evidence.
@@ -154,8 +187,9 @@ class VariableResult:
     new_values: of the new run in the suspect chunks, where the golden's data are not at hand.
 
     differing_box: the smallest that holds all differing elements. explanations: what the differing
-    elements have in common, the best first; each was held against all of them.
-    details: samples and small maps, for the variables that matter most.
+    elements have in common, the best first; each was held against all of them. details: samples
+    and small maps, for the variables that matter most. series: of a variable that was found in a
+    text.
 
     Raises ValueError if the verdict is a match, but elements differ or none of those that are there
     was compared; and if it is not comparable without a reason.
@@ -222,6 +256,7 @@ class VariableResult:
     differing_box: IndexBox | None = None
     explanations: tuple[Explanation, ...] = ()
     details: Details | None = None
+    series: SeriesResult | None = None
 
     def __post_init__(self) -> None:
         if self.verdict.is_statistical:

@@ -124,7 +124,8 @@ class VariableSettings:
 
     align_by: None also where the configuration says `none`. strict_dtype, strict_shape: whether
     another dtype or shape is an error at once (a relaxed dtype is compared after an exact
-    conversion only); these are a check's.
+    conversion only); strict_count: whether series of a text need the same number of elements; these
+    are a check's.
     """
 
     bound: ErrorBound = field(default_factory=ErrorBound, metadata={_KEY: _BOUND_PARTS})
@@ -241,8 +242,19 @@ class VariableSettings:
             option="Compare float32 with float64, both as float32.",
         ),
     )
+    combine: str = field(
+        default="sum",
+        metadata=_stated(
+            one_of("sum", "both", "either"),
+            "how `atol` and `rtol` make one bound: their `sum`; the smaller one, so that `both`"
+            " have to hold; or the larger one, so that `either` is enough. Goldens need their data"
+            " for the latter two",
+            OnTrees.BEYOND,
+        ),
+    )
     strict_dtype: bool = True
     strict_shape: bool = True
+    strict_count: bool = True
 
     @classmethod
     def of(cls, *layers: SettingsLayer, **more: Any) -> VariableSettings:
@@ -253,6 +265,11 @@ class VariableSettings:
         for layer in layers:
             more |= layer.said
         return cls(**more)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the bound is their sum, and numbers are compared as they are."""
+        return not (self.period or self.mixed_precision or self.combine != "sum")
 
     @property
     def has_own_trees(self) -> bool:
@@ -280,6 +297,7 @@ class SettingArguments(TypedDict, total=False):
     across_ranks: bool | None
     period: float | Sequence[float] | None
     mixed_precision: bool | None
+    combine: str | None
 
 
 def _settings() -> dict[str, Setting]:

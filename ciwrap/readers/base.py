@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ciwrap.arrays.series import SeriesFacts
+
 
 @dataclass(frozen=True, slots=True)
 class VariableInfo(Shaped):
@@ -53,7 +55,7 @@ class VariableInfo(Shaped):
     labels: what the file says about the variable that belongs to its identity as its dtype and its
     shape do, as (key, text) pairs in the order of their keys (`labels_of` makes them): "dims" names
     the dimensions ("x y"), other keys are attributes ("units"). A file that does not say it has no
-    such key.
+    such key. in_text: whether its elements were found one by one in a text (`Source.facts`).
     """
 
     name: str
@@ -66,6 +68,7 @@ class VariableInfo(Shaped):
     fault: str | None = None
     device: HeldOnDevice | None = None
     labels: Labels = ()
+    in_text: bool = False
 
 
 class Source(Closing):
@@ -73,6 +76,9 @@ class Source(Closing):
 
     path: Path
     variables: tuple[VariableInfo, ...]  # in the file's own order, names unique
+    # What to tell of the file besides, and what makes it not comparable although it can be read.
+    notes: tuple[str, ...] = ()
+    faults: tuple[CiwrapError, ...] = ()
 
     @abstractmethod
     def read(self, name: str, first_element: int, count: int) -> NDArray[Any]:
@@ -103,18 +109,22 @@ class Source(Closing):
             raise VariableMissingError("there is no such variable", file=self.path, variable=name)
         return found
 
+    def facts(self, name: str) -> SeriesFacts | None:  # noqa: ARG002 - few formats have any
+        """Steps and places of a variable's elements in a text; None where they are no text."""
+        return None
+
     def checked_range(self, name: str, first_element: int, count: int) -> VariableInfo:
         """The variable of that name, once it is known that the range of it can be read.
 
         Raises VariableMissingError, IndexError, and UnsupportedDtypeError for one with a fault.
         """
         info = self.info(name)
+        if info.fault is not None:
+            raise UnsupportedDtypeError(info.fault, file=self.path, variable=name)
         if first_element < 0 or count < 0 or first_element + count > info.element_count:
             raise IndexError(
                 f"elements {first_element} to {first_element + count} of {info.element_count}"
             )
-        if info.fault is not None:
-            raise UnsupportedDtypeError(info.fault, file=self.path, variable=name)
         return info
 
     def close(self) -> None:
@@ -138,6 +148,10 @@ class SourceValues(Values):
     @property
     def device(self) -> HeldOnDevice | None:
         return self._info.device
+
+    @property
+    def series(self) -> SeriesFacts | None:
+        return self._source.facts(self._info.name)
 
     def read(self, first_element: int, count: int) -> NDArray[Any]:
         return self._source.read(self._info.name, first_element, count)

@@ -13,7 +13,7 @@ from ciwrap.readers.apart import look_first
 from ciwrap.readers.attributes import add_attributes
 from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import check_is_file
-from ciwrap.readers.hdf5_datasets import add_dataset, dimension_names
+from ciwrap.readers.hdf5_datasets import OpenDatasets, add_dataset, dimension_names
 from ciwrap.readers.history import HistoryReader, IterationRule, Place, place_of
 from ciwrap.readers.optional import library
 
@@ -73,6 +73,7 @@ class _Walk:
         attributes: AttributeRule,
     ) -> None:
         self._h5py = h5py
+        self._opened = OpenDatasets(file)
         self._listing = listing
         self._rule = rule
         self._attributes = attributes
@@ -115,7 +116,8 @@ class _Walk:
                 self._group(item, (*above, name), {**inside, address: f"/{path}"})
         elif isinstance(item, self._h5py.Dataset):
             labels = self._attributes.labels(dimension_names(item), item.attrs)
-            add_dataset(self._h5py, self._listing, item, path, place, labels=labels)
+            opened, listing = self._opened, self._listing
+            add_dataset(self._h5py, opened, listing, item, path, place, labels=labels)
             self._all_attributes(item, (*above, name))
         else:
             self._listing.add_array(path, f"datatype {item.dtype}", **place.facts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import OrderedDict
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,40 @@ if TYPE_CHECKING:
     from ciwrap.readers.history import Place
 
 
+# Each keeps a row of chunks and what HDF5 keeps: of thousands in a file that would be all memory.
+_MOST_OPEN = 4
+
+
+class OpenDatasets:
+    """Reads datasets of an open file, of which only those read last stay open."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._open: OrderedDict[tuple[str, str | None], FlatReader] = OrderedDict()
+
+    def reader(
+        self, path: str, field: str | None, make: Callable[[Any], FlatReader]
+    ) -> Callable[[int, int], NDArray[Any]]:
+        """Reads elements of the dataset at `path`. field: a field of it, or None; make: what reads
+        it, or that field, once it is open.
+        """
+
+        def read(first: int, count: int) -> NDArray[Any]:
+            flat = self._open.pop((path, field), None)
+            if flat is None:
+                while len(self._open) >= _MOST_OPEN:
+                    self._open.popitem(last=False)
+                dataset = self._file[path]
+                flat = make(dataset if field is None else dataset.fields(field))
+            self._open[path, field] = flat
+            return flat.read(first, count)
+
+        return read
+
+
 def add_dataset(
     h5py: Any,
+    opened: OpenDatasets,
     listing: Listing,
     dataset: Any,
     name: str,
@@ -35,7 +68,10 @@ def add_dataset(
     steps: list[int] | None = None,
     labels: Labels = (),
 ) -> None:
-    """Lists an h5py dataset, by the iterations of its first axis where `steps` names them."""
+    """Lists an h5py dataset, by the iterations of its first axis where `steps` names them.
+
+    It need not stay open: `opened` opens it again to read it.
+    """
     facts = {**place.facts, "labels": labels}
     fault = _storage_fault(h5py, dataset)
     if fault is not None:
@@ -45,27 +81,36 @@ def add_dataset(
         dtype = dataset.dtype
         listing.add(name, dtype, (0,), lambda *_: np.empty(0, dtype), **facts)
         return
-    _Values(h5py, listing, dataset, {**facts, "steps": steps}).add(name, dataset.dtype, dataset)
+    facts["steps"] = steps
+    _Values(h5py, opened, listing, dataset, facts).add(name, dataset.dtype)
 
 
 class _Values:
-    """Lists the values of one dataset, or of the fields of one."""
+    """Lists the values of one dataset, or of the fields of one; holds it while it does so."""
 
-    def __init__(self, h5py: Any, listing: Listing, dataset: Any, facts: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        h5py: Any,
+        opened: OpenDatasets,
+        listing: Listing,
+        dataset: Any,
+        facts: dict[str, Any],
+    ) -> None:
         self._h5py = h5py
+        self._opened = opened
         self._listing = listing
         self._dataset = dataset
         self._facts = facts
 
-    def add(self, name: str, dtype: np.dtype[Any], values: Any) -> None:
-        """values: what gives parts of the dataset, or of a field, for slices."""
+    def add(self, name: str, dtype: np.dtype[Any], field: str | None = None) -> None:
+        """field: lists that field of the dataset alone."""
         if not dtype.hasobject:
-            self._numbers(name, dtype, values)
+            self._numbers(name, dtype, field)
         elif self._h5py.check_string_dtype(dtype) is not None:
-            self._texts(name, values)
-        elif dtype.names is not None and values is self._dataset:
-            for field in dtype.names:
-                self._field(name, dtype, field)
+            self._texts(name, self._dataset if field is None else self._dataset.fields(field))
+        elif dtype.names is not None and field is None:
+            for one in dtype.names:
+                self._field(name, dtype, one)
         else:
             what = "holds references or lists of any length, which have no defined comparison"
             self._fault(name, what)
@@ -74,8 +119,8 @@ class _Values:
         """A field of records, some of which have no fixed length."""
         called = self._facts["called"]
         facts = {**self._facts, "called": None if called is None else f"{called}.{field}"}
-        inner = _Values(self._h5py, self._listing, self._dataset, facts)
-        inner.add(f"{name}.{field}", dtype[field], self._dataset.fields(field))
+        inner = _Values(self._h5py, self._opened, self._listing, self._dataset, facts)
+        inner.add(f"{name}.{field}", dtype[field], field)
 
     def _fault(self, name: str, fault: str) -> None:
         facts = {key: value for key, value in self._facts.items() if key != "steps"}
@@ -87,20 +132,23 @@ class _Values:
         else:
             self._listing.add_array(name, np.asarray(values[()], dtype=object), **self._facts)
 
-    def _numbers(self, name: str, dtype: np.dtype[Any], values: Any) -> None:
+    def _numbers(self, name: str, dtype: np.dtype[Any], field: str | None) -> None:
         dataset = self._dataset
         outer = tuple(dataset.shape)
         # An array for each element is further dimensions.
         base, shape = dtype.base, (*outer, *dtype.shape)
-        read_box = box_reader(values) if base is dtype else _inner_boxes(values, len(outer))
         chunk_rows = dataset.chunks[0] if dataset.chunks and outer else 0
-        flat = FlatReader(shape, base, read_box, chunk_rows)
+
+        def make(values: Any) -> FlatReader:
+            read_box = box_reader(values) if base is dtype else _inner_boxes(values, len(outer))
+            return FlatReader(shape, base, read_box, chunk_rows)
+
         self._listing.add(
             name,
             base,
             shape,
-            flat.read,
-            region=_region(self._listing.path, dataset) if values is dataset else None,
+            self._opened.reader(dataset.name, field, make),
+            region=_region(self._listing.path, dataset) if field is None else None,
             # Chunks may lack what was never written, and compress without limit.
             stored_bytes=dataset.id.get_storage_size(),
             **self._facts,

@@ -15,7 +15,7 @@ from ciwrap.readers.boxes import FlatReader, box_reader
 from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import InputFile, check_is_file
 from ciwrap.readers.hdf5 import open_file
-from ciwrap.readers.hdf5_datasets import add_dataset
+from ciwrap.readers.hdf5_datasets import OpenDatasets, add_dataset
 from ciwrap.readers.history import HistoryReader, IterationRule, Place, time_axis
 from ciwrap.readers.netcdf_classic import ClassicFile
 from ciwrap.readers.optional import library
@@ -166,7 +166,7 @@ def _netcdf4(path: Path, rule: IterationRule, attributes: AttributeRule) -> Sour
         _refuse_broken_links(h5py, file, path)
         netcdf = h5netcdf.File(file, "r", phony_dims="sort", decode_vlen_strings=True)
         listing = Listing(path)
-        _Walk(h5py, listing, rule, attributes).group(netcdf, ())
+        _Walk(h5py, OpenDatasets(file), listing, rule, attributes).group(netcdf, ())
 
     def finish() -> None:
         netcdf.close()  # leaves the HDF5 file open, and must live as long as its variables
@@ -202,9 +202,15 @@ class _Walk:
     """Lists the variables of a group and those below it."""
 
     def __init__(
-        self, h5py: Any, listing: Listing, rule: IterationRule, attributes: AttributeRule
+        self,
+        h5py: Any,
+        opened: OpenDatasets,
+        listing: Listing,
+        rule: IterationRule,
+        attributes: AttributeRule,
     ) -> None:
         self._h5py = h5py
+        self._opened = opened
         self._listing = listing
         self._rule = rule
         self._attributes = attributes
@@ -260,8 +266,10 @@ class _Walk:
         is_unpacked = packing is not None
         labels = self._attributes.labels(dimensions, variable.attrs, is_unpacked=is_unpacked)
         if packing is None and dataset is not None and tuple(dataset.shape or ()) == shape:
-            place = Place(name)
-            add_dataset(self._h5py, listing, dataset, name, place, steps=steps, labels=labels)
+            opened, place = self._opened, Place(name)
+            add_dataset(
+                self._h5py, opened, listing, dataset, name, place, steps=steps, labels=labels
+            )
             return
         if is_text:
             listing.add_fault(name, "holds texts in records that were never written")

@@ -21,6 +21,7 @@ NEEDED = {
     "fits": ("fits", ("astropy",)),
     "vtk": ("vtk", ("vtkmodules",)),
     "adios2": ("adios2", ("adios2",)),
+    "regular expressions in logs": ("log", ("re2",)),
 }
 
 

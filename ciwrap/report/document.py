@@ -164,6 +164,9 @@ def to_document(result: RunResult, *, exit_code: int | None = None) -> dict[str,
             verdict.value: count for verdict, count in result.verdict_counts.items()
         },
     }
+    for check, encoded in zip(result.checks, body["checks"], strict=True):
+        if check.unlisted is not None:
+            encoded["unlisted"]["coverage"] = _coverage(check.unlisted.coverage)
     heads = [_check_head(check) for check in result.checks]
     head["coverage"] = _coverage(sum((one.coverage for one in heads), Coverage()))
     body["checks"] = [_check(*parts) for parts in zip(heads, body["checks"], strict=True)]

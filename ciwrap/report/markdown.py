@@ -157,7 +157,7 @@ def _checks(run: RunResult) -> list[str]:
         share = check.max_drift_share
         used = "" if share is None else percent_text(share) if share <= 1 else "beyond"
         name = escaped(findings.check_title(check), 80)
-        lines.append(f"| {_MARKS[check.verdict]} | {name} | {len(check.variables):,} | {used} |")
+        lines.append(f"| {_MARKS[check.verdict]} | {name} | {check.variable_count:,} | {used} |")
     lines.append("")
     if len(ordered) > MOST_CHECKS:
         lines += [f"... and {len(ordered) - MOST_CHECKS:,} more checks.", ""]

@@ -23,6 +23,7 @@ from ciwrap.report.text import (
 from ciwrap.report.timelines import divergence_lines, timeline_lines, together_text
 from ciwrap.report.where import extent_words
 from ciwrap.report.wording import (
+    bounds_line,
     command_ending,
     detail_lines,
     evidence_words,
@@ -129,7 +130,7 @@ def _render_hint(result: RunResult, console: Console) -> None:
 
 
 def _title(result: RunResult) -> Text:
-    total = sum(len(check.variables) for check in result.checks)
+    total = sum(check.variable_count for check in result.checks)
     text = Text()
     text.append(*_WORDS[result.verdict])
     if result.verdict is Verdict.MATCH:
@@ -175,6 +176,8 @@ def _render_check(
 ) -> None:
     if check.command is not None:
         _render_command(check.command, console)
+    if check.bounds_from is not None:
+        console.print(Text(f"    {bounds_line(check)}"))
     for message in check.messages:
         render_message(message, console, indent=4)
     is_whole_run = _is_of_runs(check)

@@ -36,7 +36,26 @@ if TYPE_CHECKING:
     )
 
 _MOST_RANGES = 3
+_MOST_BOUNDS = 3
 _LONGEST_NAMES = 1000
+
+
+def bounds_line(check: CheckResult) -> str:
+    """By which bounds two runs were compared, and who asked for them."""
+    origin = check.bounds_from or ""
+    if origin == "none given":
+        return "bound: none given, compared exactly"
+    kinds = Counter(
+        "exact" if one.bound.is_exact else one.bound.text
+        for one in check.variables
+        if one.bound is not None
+    )
+    said = [text for text, _ in kinds.most_common(_MOST_BOUNDS)]
+    if len(kinds) > 1:
+        said = [f"{text} ({plural(kinds[text], 'variable')})" for text in said]
+    more = ", ..." if len(kinds) > _MOST_BOUNDS else ""
+    words = {"given": "as given"}.get(origin, f"of {origin}")
+    return f"bound: {', '.join(said)}{more}, {words}" if said else f"bound: {words}"
 
 
 def worst_first(variables: Iterable[VariableResult]) -> list[VariableResult]:
@@ -265,7 +284,7 @@ def detail_lines(variable: VariableResult, sides: tuple[str, str] = GOLDEN_AND_N
     if variable.first_differences:
         first = variable.first_differences[0]
         line = (
-            f"first at {index_text(first.index)}: {sides[0]} {safe_name(first.golden)},"
+            f"first at {place_words(variable)}: {sides[0]} {safe_name(first.golden)},"
             f" {sides[1]} {safe_name(first.new)}"
         )
         if first.abs_difference is not None:
@@ -307,6 +326,20 @@ def _cause_lines(variable: VariableResult, sides: tuple[str, str]) -> Iterator[s
         yield f"{cause_words(one, sides)}{help_}"
     if decide := decide_words(variable):
         yield decide
+
+
+def place_words(variable: VariableResult) -> str:
+    """Where the first differing element is: `[12]`, in a text `[12] (step 3, line 88)`."""
+    where = index_text(variable.first_differences[0].index)
+    first = None if variable.series is None else variable.series.first_differing
+    if first is None:
+        return where
+    parts = [] if first.step is None else [f"step {first.step}"]
+    if first.new.line is not None:
+        parts.append(f"line {first.new.line}, column {first.new.column}")
+    if first.golden.line is not None:
+        parts.append(f"against line {first.golden.line}, column {first.golden.column}")
+    return f"{where} ({', '.join(parts)})".strip() if parts else where
 
 
 def variable_is_exact(variable: VariableResult) -> bool:

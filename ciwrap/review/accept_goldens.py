@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+from ciwrap.catalog.catalog import Catalog
+from ciwrap.compare.check import arrangement_of, needs_golden, outputs_of
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.review.capture_change import capture_change
 from ciwrap.review.golden_change import GoldenChange, demand_reason
@@ -17,6 +19,7 @@ from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ciwrap.config import Check
     from ciwrap.progress import Progress
     from ciwrap.review.project import Project
 
@@ -41,7 +44,7 @@ def accept_outputs(
             capture_change(
                 check, project.store, force=force, resources=resources, progress=progress
             )
-            for check in project.checks
+            for check in _that_need_goldens(project.checks)
         ]
         if not dry_run:
             demand_reason(changes, reason)
@@ -78,3 +81,17 @@ def accept_pending(
         if project.is_own:
             project.pending.write_index(project.golden_dir_text)
     return [one.change for one in looked]
+
+
+def _that_need_goldens(checks: tuple[Check, ...]) -> list[Check]:
+    """Without those of which the configuration itself says what all values have to be; all of them
+    if there are no others, so that capturing tells.
+    """
+    kept = [check for check in checks if not check.expected or _has_open_values(check)]
+    return kept or [*checks]
+
+
+def _has_open_values(check: Check) -> bool:
+    with Catalog(outputs_of(check), arrangement_of(check)) as catalog:
+        # What could not be read may need one.
+        return bool(catalog.errors) or needs_golden(check, catalog)

@@ -10,7 +10,13 @@ from ciwrap.catalog.catalog import Catalog
 from ciwrap.compare.check import arrangement_of, outputs_of
 from ciwrap.compare.judge import check_golden
 from ciwrap.compare.work import Work
-from ciwrap.errors import CiwrapError, NotComparableError, PeriodError, UsageError
+from ciwrap.errors import (
+    CiwrapError,
+    NotComparableError,
+    ParameterMismatchError,
+    PeriodError,
+    UsageError,
+)
 from ciwrap.golden.evidence import capture
 from ciwrap.model import Verdict
 from ciwrap.progress import NO_PROGRESS
@@ -63,7 +69,16 @@ def change_of_catalog(
     old = OldGolden.of(check.name, store)
     if catalog.errors:
         raise catalog.errors[0]
-    wanted = [identity for identity in catalog.entries if not check.is_ignored(identity)]
+    wanted = [
+        identity
+        for identity in catalog.entries
+        if not check.is_ignored(identity) and check.expectation_of(identity) is None
+    ]
+    if not wanted and check.expected:
+        raise NotComparableError(
+            f"check {check.name!r} needs no golden: all of its values have 'expect' or 'range'",
+            remedy="`ciwrap check` compares them as they are",
+        )
     if not wanted:
         raise NotComparableError(
             f"check {check.name!r} has no variables to accept",
@@ -130,6 +145,12 @@ def _capture(
     settings = check.settings_for(identity, info.dtype)
     values = catalog.values(identity, settings.mask)
     found = capture(values, settings, identity, resources=resources, progress=progress).variable
+    if settings.combine != "sum" and found.data is None:
+        raise ParameterMismatchError(
+            f"only a golden that keeps the data can be compared with 'combine: {settings.combine}'",
+            variable=identity.text,
+            remedy="set 'evidence: data' for it",
+        )
     if settings.period and found.data is None:
         raise PeriodError(
             "only a golden that keeps the data can be compared modulo a period, and they do not fit"

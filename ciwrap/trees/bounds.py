@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING
 from ciwrap.model import ErrorBound, number_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ciwrap import _core
+    from ciwrap.model import VariableSettings
 
 
 def bound_of(parameters: _core.TreeParameters) -> ErrorBound:
@@ -20,14 +23,21 @@ def bound_of(parameters: _core.TreeParameters) -> ErrorBound:
 
 def describe_bound(parameters: _core.TreeParameters) -> str:
     """`exact`, or the bound's text; then whatever else decides equality and is not the default."""
-    bound = bound_of(parameters)
+    return _words(bound_of(parameters), parameters.equal_nan, parameters.fill_values)
+
+
+def settings_text(settings: VariableSettings) -> str:
+    """What settings ask for, in the words of `describe_bound`."""
+    return _words(settings.bound, settings.equal_nan, settings.fill_values)
+
+
+def _words(bound: ErrorBound, equal_nan: bool, fill_values: Sequence[float]) -> str:
     parts = ["exact" if bound.is_exact else bound.text]
-    if not parameters.equal_nan:
+    if not equal_nan:
         parts.append("equal_nan=false")
-    if parameters.fill_values:
+    if fill_values:
         values = ", ".join(
-            str(value) if isinstance(value, int) else number_text(value)
-            for value in parameters.fill_values
+            str(value) if isinstance(value, int) else number_text(value) for value in fill_values
         )
         parts.append(f"fill_values=({values})")
     return " ".join(parts)

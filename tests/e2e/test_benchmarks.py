@@ -265,6 +265,15 @@ def test_the_gpu_script_says_what_is_missing(
     assert words in done.stderr + done.stdout
 
 
+@pytest.mark.slow
+def test_memory_is_measured(tmp_path: Path) -> None:
+    done = run_module("benchmarks.memory", tmp_path, "--quick")
+    assert done.returncode == 0, done.stderr
+    rows = [line.split("|")[1:-1] for line in done.stdout.splitlines()[2:]]
+    assert [int(row[1]) for row in rows] == [0, 0, 0, 1, 1, 1, 1, 1]
+    assert all(0 < int(row[2]) < 300 for row in rows)
+
+
 def test_maps_are_as_good_as_promised(monkeypatch: pytest.MonkeyPatch) -> None:
     """A quick form of `python -m benchmarks --only variability-maps`, with its seed."""
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))

@@ -10,6 +10,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+import numpy as np
 from e2e.cli_project import command, environment
 from e2e.history_runs import (
     ATOL,
@@ -30,6 +31,8 @@ from ciwrap.cli.main import run as run_cli
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pytest
+
 
 def test_a_capture_grows_and_keeps_what_is_there(tmp_path: Path) -> None:
     run = write_run(tmp_path / "A", iterations=(5, 10))
@@ -44,12 +47,141 @@ def test_a_capture_grows_and_keeps_what_is_there(tmp_path: Path) -> None:
     assert capture(tmp_path, run)["captured"] == [[10, 1]]
     shutil.rmtree(run / "iter_0005")
     assert capture(tmp_path, run)["dropped"] == [[5, 0], [5, 1]]
-    # Another bound is another capture.
-    assert len(capture(tmp_path, run, "--atol=1")["captured"]) == 4
-    identity = capture(tmp_path, run, "--atol=1")["identity"]
-    anew = capture(tmp_path, run, "--atol=1", "--rebuild")
+    identity = capture(tmp_path, run)["identity"]
+    anew = capture(tmp_path, run, "--rebuild")
     assert anew["identity"] == identity
     assert len(anew["captured"]) == 4
+
+
+def test_a_capture_keeps_its_bound_until_it_is_begun_anew(
+    tmp_path: Path, runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, _ = runs
+    first = capture(tmp_path, a, f"--atol={ATOL}")
+    assert (first["bounds_from"], [one["atol"] for one in first["bounds"]]) == ("given", [ATOL])
+    assert f"bound: atol={ATOL} rtol=0 (given)" in capsys.readouterr().out
+    again = capture(tmp_path, a)
+    assert (again["captured"], again["bounds"]) == ([], first["bounds"])
+    for other in ("--atol=1", "--atol=0", f"--rtol={ATOL}"):
+        code, _ = ciwrap(tmp_path, "capture", a, SMALL, "--settle=0", other)
+        assert code == 2
+        assert "--rebuild" in capsys.readouterr().err
+    code, _ = ciwrap(tmp_path, "capture", a, "--chunk-bytes=1024", "--settle=0")
+    assert code == 2
+    # Nothing of all this has changed it.
+    assert capture(tmp_path, a)["captured"] == []
+    kept = capture(tmp_path, a, "--rebuild")
+    assert kept["bounds"] == first["bounds"]
+    anew = capture(tmp_path, a, "--rebuild", "--atol=1")
+    assert [one["atol"] for one in anew["bounds"]] == [1.0]
+
+
+def test_a_capture_that_compares_exactly_says_so(
+    tmp_path: Path, runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert capture(tmp_path, runs[0])["bounds_from"] == "none given"
+    assert "bound: none given, captured exactly" in capsys.readouterr().out
+
+
+def test_the_bound_of_a_capture_holds_for_what_it_no_longer_describes(
+    tmp_path: Path, runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Copies with other times, checkpoints written since, iterations in paths against iterations
+    in files: noise within the bound of the capture is no difference.
+    """
+    a, b = runs
+    for path in b.rglob("*.npy"):
+        np.save(path, np.load(path) + np.float32(ATOL / 4))
+    for run in runs:
+        capture(tmp_path, run, f"--atol={ATOL}")
+    for path in (*a.rglob("*.npy"), *b.rglob("*.npy")):
+        os.utime(path, ns=(7, 7))
+    code, document = ciwrap(tmp_path, "compare", a, b)
+    assert (code, document["checks"][0]["bounds_from"]) == (0, "A's capture")
+    assert {one["evidence"] for one in document["checks"][0]["variables"]} == {"data"}
+    assert f"bound: atol={ATOL} rtol=0, of A's capture" in capsys.readouterr().out
+    for run, value in ((a, 0.0), (b, ATOL / 4)):
+        path = path_of(run, 30, 0, "new")
+        path.parent.mkdir(parents=True)
+        np.save(path, np.full(7, value))
+    assert ciwrap(tmp_path, "compare", a, b)[0] == 0
+    (a / ".ciwrap.tree").unlink()
+    code, document = ciwrap(tmp_path, "compare", a, b)
+    assert (code, document["checks"][0]["bounds_from"]) == (0, "B's capture")
+    (b / ".ciwrap.tree").unlink()
+    capsys.readouterr()
+    code, document = ciwrap(tmp_path, "compare", a, b)
+    assert (code, document["checks"][0]["bounds_from"]) == (1, "none given")
+    assert "bound: none given, compared exactly" in capsys.readouterr().out
+
+
+def test_tiny_differences_without_a_bound_get_a_hint(tmp_path: Path) -> None:
+    for run, by in (("a", 0.0), ("b", 1e-12), ("c", 1e-3)):
+        path = tmp_path / run / "iter_1" / "x.npy"
+        path.parent.mkdir(parents=True)
+        np.save(path, np.arange(1.0, 9.0) + by)
+
+    def notes(other: str, *more: str) -> list[str]:
+        _, document = ciwrap(tmp_path, "compare", tmp_path / "a", tmp_path / other, *more)
+        return [one["text"] for one in document["checks"][0]["messages"]]
+
+    (note,) = notes("b")
+    assert "no bound was given" in note
+    assert notes("c") == []
+    assert notes("b", "--atol=0") == []
+
+
+def test_against_takes_bound_and_chunks_over(tmp_path: Path, runs: tuple[Path, Path]) -> None:
+    a, b = runs
+    for path in b.rglob("*.npy"):
+        np.save(path, np.load(path) + np.float32(ATOL / 4))
+    capture(tmp_path, a, f"--atol={ATOL}", "--residues")
+    code, document = ciwrap(tmp_path, "capture", b, "--against", a / ".ciwrap.tree", "--settle=0")
+    assert code == 0
+    assert [one["atol"] for one in document["bounds"]] == [ATOL]
+    assert "--against" in document["bounds_from"]
+    code, document = ciwrap(tmp_path, "compare", a, b)
+    assert code == 0
+    assert {one["evidence"] for one in document["checks"][0]["variables"]} == {"residues"}
+    # Captured with another bound before, it is not changed unasked.
+    shutil.copytree(a, tmp_path / "C")
+    capture(tmp_path, tmp_path / "C", "--rebuild", "--atol=1")
+    code, _ = ciwrap(
+        tmp_path, "capture", tmp_path / "C", "--against", a / ".ciwrap.tree", "--settle=0"
+    )
+    assert code == 2
+
+
+def test_a_damaged_capture_does_not_lose_its_bound_unseen(
+    tmp_path: Path, runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, _ = runs
+    capture(tmp_path, a, f"--atol={ATOL}")
+    path = a / ".ciwrap.tree"
+    damaged = bytearray(path.read_bytes())
+    damaged[-20] ^= 1
+    older = bytearray(path.read_bytes())
+    older[8] -= 1
+    for data in (damaged, older):
+        path.write_bytes(data)
+        capsys.readouterr()
+        assert ciwrap(tmp_path, "capture", a, "--settle=0")[0] == 2
+        assert "--rebuild" in capsys.readouterr().err
+        assert path.read_bytes() == data
+    assert len(capture(tmp_path, a, f"--atol={ATOL}")["captured"]) == 6
+
+
+def test_checksums_that_nobody_took_cannot_be_verified(
+    tmp_path: Path, runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = runs
+    assert ciwrap(tmp_path, "compare", a, b, "--verify-checksums")[0] == 2
+    capture(tmp_path, a, "--checksums")
+    capture(tmp_path, b)
+    assert ciwrap(tmp_path, "compare", a, b, "--verify-checksums")[0] == 2
+    assert "--checksums" in capsys.readouterr().err
+    capture(tmp_path, b, "--checksums")
+    assert ciwrap(tmp_path, "compare", a, b, "--verify-checksums")[0] == 0
 
 
 def test_a_stale_capture_is_not_believed(tmp_path: Path, runs: tuple[Path, Path]) -> None:

@@ -4,6 +4,10 @@ Whatever happens in whatever order, comparing two runs says what the contract's 
 files. A capture may only save work. The machine writes new checkpoints, writes in place, gives
 files their old times back, loses captures, captures with residues and against other runs, is killed
 in the middle of a capture, and compares, with captures and without.
+
+Captures are also taken away from their runs: copied to where no data are, while the run goes on, is
+captured again, or is deleted. These fingerprints are compared with one another and with runs. What
+they say holds for the data that they were made of, of which the machine keeps a copy of its own.
 """
 
 from __future__ import annotations
@@ -26,17 +30,21 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from oracle.contract import Bound, differs_scalar
 
 from ciwrap.captures.capture import CaptureOptions, capture_run
-from ciwrap.captures.side import open_side
+from ciwrap.captures.fingerprints import fingerprint_of, open_fingerprint
+from ciwrap.captures.side import Side, open_side
 from ciwrap.catalog.rules import Rules
+from ciwrap.compare.bounds_used import rules_between
 from ciwrap.compare.histories import compare_histories
 from ciwrap.errors import CiwrapError, CorruptCaptureError, UsageError
-from ciwrap.model import CheckResult, ErrorBound, VariableSettings, Verdict
+from ciwrap.model import CheckResult, ErrorBound, VariableId, VariableSettings, Verdict
 from ciwrap.readers.layout import find_in
 from ciwrap.trees.build import Resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# Values by name and iteration.
+Held = dict[tuple[str, int], list[Any]]
 RUNS = ("a", "b", "c")
 NAMES = ("x", "n")
 ITERATIONS = (1, 2)
@@ -76,6 +84,10 @@ class CaptureMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="ciwrap-machine-"))
+        # What each run held when its capture last came to an end without being killed.
+        self.captured: dict[str, Held] = {}
+        # Of each fingerprint that was taken away.
+        self.printed: dict[str, Held] = {}
 
     def teardown(self) -> None:
         shutil.rmtree(self.folder)
@@ -137,6 +149,120 @@ class CaptureMachine(RuleBasedStateMachine):
         if one != other:
             shutil.rmtree(self.folder / other)
             shutil.copytree(self.folder / one, self.folder / other)
+            if one in self.captured:
+                self.captured[other] = dict(self.captured[one])
+            else:
+                self.captured.pop(other, None)
+
+    @rule(one=st.sampled_from(RUNS), other=st.sampled_from(RUNS))
+    def copy_a_run_without_its_times(self, one: str, other: str) -> None:
+        self.copy_a_run(one, other)
+        for number, path in enumerate(sorted((self.folder / other).rglob("*.npy"))):
+            os.utime(path, ns=(number, number))
+
+    @rule(run=st.sampled_from(RUNS), as_folder=st.booleans())
+    def take_the_capture_away(self, run: str, as_folder: bool) -> None:
+        if run not in self.captured or not self.capture_path(run).exists():
+            return
+        target = self.folder / "prints" / run
+        shutil.rmtree(target.parent / run, ignore_errors=True)
+        target.mkdir(parents=True)
+        shutil.copy(self.capture_path(run), target / (".ciwrap.tree" if as_folder else "t.tree"))
+        self.printed[run] = self.captured[run]
+
+    @rule(run=st.sampled_from(RUNS))
+    def lose_an_iteration(self, run: str) -> None:
+        """Its files alone: a capture that knew them still does until it is made again."""
+        for name in NAMES:
+            self.path(run, 2, name).unlink(missing_ok=True)
+        if not any(self.path(run, 1, name).exists() for name in NAMES):
+            np.save(self.path(run, 1, "x"), np.full(40, 0.35))
+
+    @rule(run=st.sampled_from(RUNS), value=st.sampled_from(VALUES))
+    def write_an_iteration(self, run: str, value: float) -> None:
+        for name in NAMES:
+            if not self.path(run, 2, name).exists():
+                np.save(
+                    self.path(run, 2, name), np.full(40, value) if name == "x" else np.arange(40)
+                )
+
+    @rule(
+        one=st.sampled_from(RUNS),
+        other=st.sampled_from(RUNS),
+        residues=st.booleans(),
+        atol=st.sampled_from([ATOL, ATOL, None]),
+    )
+    def compare_with_fingerprints(
+        self, one: str, other: str, residues: bool, atol: float | None
+    ) -> None:
+        for run in (one, other):
+            if run not in self.printed:
+                self._capture(run, residues, None, atol, rebuild=True)
+                self.take_the_capture_away(run, as_folder=residues)
+        for ours, theirs in ((True, True), (True, False), (False, True)):
+            self._compare_fingerprints((one, ours), (other, theirs))
+
+    def _compare_fingerprints(self, *places: tuple[str, bool]) -> None:
+        """Each place is a run, and whether its fingerprint is meant."""
+        sides: list[Side] = []
+        held = [self.printed[run] if is_print else self._held(run) for run, is_print in places]
+        try:
+            for run, is_print in places:
+                sides.append(self._fingerprint(run) if is_print else self._open(run))
+            check = compare_histories(
+                "machine",
+                sides[0],
+                sides[1],
+                rules_of(None),
+                golden_path=places[0][0],
+                source_path=places[1][0],
+                resources=SERIAL,
+            )
+            bounds = rules_between(rules_of(None), sides[0], sides[1])
+        finally:
+            for side in sides:
+                side.close()
+        self._hold_fingerprints_against_oracle(held[0], held[1], check, bounds)
+
+    def _fingerprint(self, run: str) -> Side:
+        folder = self.folder / "prints" / run
+        path = folder if (folder / ".ciwrap.tree").exists() else folder / "t.tree"
+        found = fingerprint_of(path)
+        assert found is not None
+        return open_fingerprint(path, found)
+
+    def _held(self, run: str) -> Held:
+        paths = {
+            (name, iteration): self.path(run, iteration, name)
+            for name in NAMES
+            for iteration in ITERATIONS
+        }
+        return {key: np.load(path).tolist() for key, path in paths.items() if path.exists()}
+
+    def _hold_fingerprints_against_oracle(
+        self, ours: Held, theirs: Held, check: CheckResult, bounds: Rules
+    ) -> None:
+        """No match that the values refute, no difference where they are equal."""
+        results = {(v.name, v.iteration): v for v in check.variables}
+        assert results.keys() == ours.keys() | theirs.keys()
+        for key, result in results.items():
+            if key not in ours or key not in theirs:
+                assert result.verdict is Verdict.NOT_COMPARABLE, result
+                continue
+            name, iteration = key
+            dtype = "<f8" if name == "x" else "<i8"
+            atol = bounds.settings_for(VariableId(name, iteration), dtype).bound.atol
+            wanted = sum(
+                map(partial(differs_scalar, bound=Bound(atol=atol)), *(ours[key], theirs[key]))
+            )
+            near = Bound(atol=0.87 * atol)
+            beyond = sum(map(partial(differs_scalar, bound=near), ours[key], theirs[key]))
+            if result.verdict is Verdict.MATCH:
+                assert not wanted, result
+            if result.verdict.is_alarm:
+                assert beyond, result
+            if repr(ours[key]) == repr(theirs[key]) and result.verdict is not Verdict.MATCH:
+                assert "was made" in str(result.reason), result
 
     @rule(run=st.sampled_from(RUNS))
     def lose_the_capture(self, run: str) -> None:
@@ -186,6 +312,8 @@ class CaptureMachine(RuleBasedStateMachine):
                 patched = mock.patch.object(target, name, dying(getattr(target, name)))
                 stack.enter_context(patched)
             stack.enter_context(suppress(KilledError))
+            # Whether its last commit still came about is open.
+            self.captured.pop(run, None)
             self._capture(run, residues, against, ATOL)
 
     def _capture(
@@ -211,11 +339,13 @@ class CaptureMachine(RuleBasedStateMachine):
         )
         found = find_in(folder, layout=LAYOUT, exclude=(".ciwrap.tree*",))
         # The mistakes that this machine makes; what a killed capture left is no capture of a run.
-        told = r"has no residues|was captured with|is no capture of a run|was ever completed"
+        told = r"has no residues|was captured with|no capture of a run|ever completed|--rebuild"
         with suppress_if(told, UsageError, CorruptCaptureError):
-            capture_run(
+            report = capture_run(
                 folder, found, target, rules_of(atol), options, rebuild=rebuild, resources=SERIAL
             )
+            assert not report.left_alone
+            self.captured[run] = self._held(run)
 
     @rule(
         one=st.sampled_from(RUNS),
@@ -227,29 +357,31 @@ class CaptureMachine(RuleBasedStateMachine):
     def compare(
         self, one: str, other: str, atol: float, use_captures: bool, verify_checksums: bool
     ) -> None:
-        check = self._compare(
-            one, other, atol, use_captures=use_captures, verify_checksums=verify_checksums
-        )
-        self._hold_against_oracle(one, other, atol, check)
+        told = "has no checksums" if use_captures and verify_checksums else "never"
+        with suppress_if(told, UsageError):
+            check = self._compare(
+                one, other, atol, use_captures=use_captures, verify_checksums=verify_checksums
+            )
+            self._hold_against_oracle(one, other, atol, check)
 
     @invariant()
     def a_and_b_are_told_apart(self) -> None:
-        if self.path("a", 1, "x").exists():
+        if any(path.exists() for path in (self.path("a", 1, "x"), self.path("a", 1, "n"))):
             check = self._compare("a", "b", ATOL, use_captures=True, verify_checksums=False)
             self._hold_against_oracle("a", "b", ATOL, check)
+
+    def _open(self, run: str, **how: bool) -> Side:
+        folder = self.folder / run
+        found = find_in(folder, layout=LAYOUT, exclude=(".ciwrap.tree*",))
+        return open_side(folder, found, **how)
 
     def _compare(
         self, one: str, other: str, atol: float, *, use_captures: bool, verify_checksums: bool
     ) -> CheckResult:
-        sides = []
-        for run in (one, other):
-            folder = self.folder / run
-            found = find_in(folder, layout=LAYOUT, exclude=(".ciwrap.tree*",))
-            sides.append(
-                open_side(
-                    folder, found, use_capture=use_captures, verify_checksums=verify_checksums
-                )
-            )
+        sides = [
+            self._open(run, use_capture=use_captures, verify_checksums=verify_checksums)
+            for run in (one, other)
+        ]
         try:
             return compare_histories(
                 "machine",

@@ -12,8 +12,9 @@ import pytest
 from msgspec import structs
 
 from ciwrap import _core
+from ciwrap.captures.bounds import BoundRow, Bounds, CaptureHeader
 from ciwrap.captures.capture import CaptureOptions, capture_run
-from ciwrap.captures.capture_trees import Against, TreeMaker, with_bound_of
+from ciwrap.captures.capture_trees import Against, TreeMaker
 from ciwrap.captures.checkpoint import comparable_trees, fitting
 from ciwrap.captures.container import CaptureFile, Section
 from ciwrap.captures.index import CapturedVariable, FineIdentity, MadeWith, StoredTree
@@ -203,7 +204,7 @@ def maker(settings: VariableSettings = ASKED, **more: Any) -> TreeMaker:
 class Reference:
     """Stands for another run's capture: of each variable it holds one tree with residues."""
 
-    chunk_bytes = 64
+    header = CaptureHeader("given", 64, ())
 
     def __init__(self, one: StoredTree | None) -> None:
         self._one = one
@@ -280,19 +281,18 @@ def test_the_bound_of_the_other_run_is_taken_over(tmp_path: Path) -> None:
     golden = capture(write(tmp_path / "a"), made)
     with CaptureFile(golden) as file:
         reference = Against(file)
-    assert reference.chunk_bytes == 64
+    assert reference.header.chunk_bytes == 64
     mine = replace(WIDE, residue_levels=7, mask="land")
     taken = replace(mine, bound=ErrorBound(1e-3), equal_nan=False, fill_values=(-1.0,))
-    assert reference.with_bound(mine, VariableId("x", 1)) == taken
+    bounds = Bounds.of_header(reference.header)
     # Another checkpoint has the bound that the variable has elsewhere.
-    assert reference.with_bound(mine, VariableId("x", 2)) == taken
-    assert reference.with_bound(mine, VariableId("y", 1)) == mine
+    for iteration in (1, 2):
+        assert bounds.settings_for(mine, VariableId("x", iteration), "<f8") == taken
+    assert bounds.settings_for(mine, VariableId("y", 1), "<f8") is None
     assert reference.fine(VariableId("x", 2)) is None
     for are_given, wanted in ((True, mine), (False, taken)):
         made_now = maker(mine, chunk_bytes=None, against=reference, bounds_are_given=are_given)
         assert made_now._settings_of(VariableId("x", 1), "<f8") == wanted
-    without = captured(fine=fine(ASKED))
-    assert with_bound_of(mine, without) is mine
 
 
 def test_chunks_are_as_large_as_the_other_runs(tmp_path: Path) -> None:
@@ -338,3 +338,46 @@ def variables_of(path: Path) -> dict[str, CapturedVariable]:
             for directory in read_index(file).checkpoints.values()
             for one in read_checkpoint(file, directory).variables
         }
+
+
+# --- the bound of a capture as a whole
+
+OF_ALL = Rules(lambda *_: ASKED, lambda _: False, general=ASKED)
+
+
+def test_a_bound_of_everything_is_one_row() -> None:
+    bounds = Bounds.of_rules(OF_ALL)
+    bounds.note(ASKED, X, "<f8")
+    bounds.note(ASKED, VariableId("y"), "<f4")
+    assert bounds.rows == (BoundRow.of(ASKED),)
+    again = Bounds.of_header(CaptureHeader("given", 64, bounds.rows))
+    assert again.settings_for(VariableSettings(), VariableId("z"), "<i4") == ASKED
+
+
+def test_bounds_of_some_variables_are_told_by_name_and_dtype() -> None:
+    bounds = Bounds.of_rules(replace(OF_ALL, general=None, bounds_from="check c"))
+    filled = replace(WIDE, fill_values=(float("nan"),))
+    for name, dtype, one in (("x", "<f8", ASKED), ("y", "<f8", ASKED), ("x", "<f4", filled)):
+        bounds.note(one, VariableId(name, 3), dtype)
+    assert len(bounds.rows) == 2
+    again = Bounds.of_header(CaptureHeader(bounds.origin, 64, bounds.rows))
+    plain = VariableSettings()
+    assert again.settings_for(plain, VariableId("y", 9), "<f8") == ASKED
+    assert again.settings_for(plain, VariableId("z", 9), "<f8") is None
+    found = again.settings_for(plain, VariableId("x", 9), "<f4")
+    assert found is not None
+    assert str(found.fill_values) == "(nan,)"
+    again.refuse_other(filled, VariableId("x"), "<f4")  # NaN is the fill value that it was
+    with pytest.raises(UsageError, match="was made with"):
+        again.refuse_other(WIDE, VariableId("y"), "<f8")
+    again.refuse_other(WIDE, VariableId("z"), "<f8")  # of which nothing is known
+
+
+def test_bounds_by_iteration_are_not_given_to_other_iterations() -> None:
+    bounds = Bounds.of_rules(replace(OF_ALL, general=None, by_place=True))
+    for iteration, one in ((1, ASKED), (2, WIDE)):
+        bounds.note(one, VariableId("x", iteration), "<f8")
+    again = Bounds.of_header(CaptureHeader(bounds.origin, 64, bounds.rows))
+    plain = VariableSettings()
+    found = [again.settings_for(plain, VariableId("x", n), "<f8") for n in (1, 2, 3)]
+    assert found == [ASKED, WIDE, None]

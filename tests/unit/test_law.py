@@ -171,20 +171,21 @@ def test_outcomes_add_up_field_by_field() -> None:
             capture_bytes_read=number,
             data_bytes_read=10 * number,
             engine=name,
+            ended_by=name,
         )
 
     total, first, second = one(1), one(1), one(2)
     total.add(second)
     for name in asdict(first):
         mine, other, both = (getattr(outcome, name) for outcome in (first, second, total))
-        if name == "engine":
+        if name in ("engine", "ended_by"):
             assert both == "n2"
         elif name == "errors":
             assert [error.message for error in both] == ["n1", "n2"]
         else:
             assert both == mine + other, name
     total.add(Outcome())
-    assert total.engine == "n2"
+    assert (total.engine, total.ended_by) == ("n2", "n2")
 
 
 # --- what does not fit

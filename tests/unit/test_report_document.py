@@ -28,6 +28,7 @@ from ciwrap.model import (
     CommandOutcome,
     Details,
     DifferingElement,
+    DifferingInSeries,
     EnvironmentDifference,
     ErrorBound,
     Evidence,
@@ -35,7 +36,9 @@ from ciwrap.model import (
     MessageLevel,
     MovedElement,
     NewValues,
+    NumberInText,
     RunResult,
+    SeriesResult,
     VariableId,
     VariableResult,
     Verdict,
@@ -119,6 +122,12 @@ def full_result() -> RunResult:
         max_drift_share=math.inf,
         differing_box=IndexBox((0, 1), (1, 3)),
         explanations=(Explanation(Cause.CONSTANT_OFFSET, 3, 3, (1.0,)),),
+        series=SeriesResult(
+            (20, 20),
+            DifferingInSeries(NumberInText("1.0", 7, 3), NumberInText("nan", 8, 3), 4),
+            2,
+            is_too_fine=True,
+        ),
         details=Details(
             chunk_map=ChunkMap(20, 1, 1, (0, 1)),
             tree_levels=(TreeLevel(1, 1),),
@@ -163,6 +172,7 @@ def full_result() -> RunResult:
         variables=(differing, unsure, missing, single),
         golden_path="golden/mesh.golden",
         source_path="out",
+        bounds_from="given",
         missing_variables=(VariableId("y"),),
         extra_variables=(VariableId("z", 1, 2),),
         ignored_variables=(VariableId("t", 0),),
@@ -209,7 +219,7 @@ def test_full_result_uses_every_field_of_the_model() -> None:
         values = [getattr(variable, name) for variable in check.variables]
         assert any(value not in (None, ()) for value in values), name
     for name in CheckResult.__dataclass_fields__:
-        if name not in ("test_id", "variant", "history", "ensemble"):
+        if name not in ("test_id", "variant", "history", "unlisted", "ensemble"):
             assert getattr(check, name) not in (None, (), {}), name
 
 

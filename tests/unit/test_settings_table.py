@@ -28,7 +28,7 @@ from ciwrap.trees.build import tree_parameters
 
 ROOT = Path(__file__).resolve().parents[2]
 # Of a check, not of a variable: they stand under `strict`.
-OF_A_CHECK = {"strict_dtype", "strict_shape"}
+OF_A_CHECK = {"strict_dtype", "strict_shape", "strict_count"}
 # A value other than the default, as written and as a program hands it over.
 OTHER: dict[str, tuple[str, Any]] = {
     "atol": ("1e-3", 1e-3),
@@ -46,6 +46,7 @@ OTHER: dict[str, tuple[str, Any]] = {
     "across_ranks": ("yes", True),
     "period": ("[10, 0]", (10, 0)),
     "mixed_precision": ("on", True),
+    "combine": ("both", "both"),
 }
 
 

@@ -1,0 +1,156 @@
+"""Bounds of which both parts have to hold, or either: min or max of atol and rtol * |golden|.
+
+Each element is compared by the part that decides there, and by the core; only which part that is
+follows from the golden value in double precision.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ciwrap.arrays.values import Values
+from ciwrap.compare.elements import compare_elements
+from ciwrap.compare.findings import with_elements
+from ciwrap.compare.parts import MOST_ELEMENTS, read_each
+from ciwrap.errors import InvalidBoundError
+from ciwrap.model import ErrorBound
+from ciwrap.trees.build import tree_parameters
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ciwrap.compare.work import Work
+    from ciwrap.model import VariableResult, VariableSettings
+
+
+def compare_combined(
+    work: Work,
+    result: VariableResult,
+    reference: Values,
+    new: Values,
+    settings: VariableSettings,
+) -> VariableResult:
+    """Compares two variables of one dtype and shape; `result` is what is known.
+
+    Raises InvalidBoundError for settings beside which 'combine' says nothing.
+    """
+    bound = settings.bound
+    if settings.period or bound.ulps or np.dtype(reference.dtype).kind not in "iuf":
+        raise InvalidBoundError(
+            f"'combine: {settings.combine}' is for atol and rtol of real numbers",
+            variable=result.id.text,
+            remedy="remove it for this variable",
+        )
+    parts = [
+        _part(work, result, reference, new, settings, by_atol=by_atol) for by_atol in (True, False)
+    ]
+    found = _joined(*parts)
+    return replace(found, bound=bound, masked_count=new.masked_count if result.mask else None)
+
+
+def _part(
+    work: Work,
+    result: VariableResult,
+    reference: Values,
+    new: Values,
+    settings: VariableSettings,
+    *,
+    by_atol: bool,
+) -> VariableResult:
+    """The comparison of those elements for which that part of the bound decides."""
+    bound = settings.bound
+    own = ErrorBound(atol=bound.atol) if by_atol else ErrorBound(rtol=bound.rtol)
+    parameters = tree_parameters(
+        reference.dtype, replace(settings, bound=own, combine="sum"), variable=result.id.text
+    )
+    chosen = _Chosen(reference, new, settings, by_atol=by_atol)
+    comparison = compare_elements(work, parameters, reference, chosen)
+    return with_elements(
+        result,
+        comparison,
+        parameters,
+        tuple(reference.shape),
+        None,
+        all_compared=True,
+        read_elements=lambda flats: read_each(
+            lambda first, count: (reference.read(first, count), new.read(first, count)), flats
+        ),
+    )
+
+
+class _Chosen(Values):
+    """The new values where one part of the bound decides, elsewhere the golden ones."""
+
+    def __init__(
+        self, reference: Values, new: Values, settings: VariableSettings, *, by_atol: bool
+    ) -> None:
+        self._reference = reference
+        self._new = new
+        self._bound = settings.bound
+        self._takes_smaller = settings.combine == "both"
+        self._by_atol = by_atol
+        self.dtype = new.dtype
+        self.shape = new.shape
+
+    def read(self, first_element: int, count: int) -> NDArray[Any]:
+        golden = self._reference.read(first_element, count).reshape(-1)
+        new = self._new.read(first_element, count).reshape(-1)
+        with np.errstate(all="ignore"):
+            relative = self._bound.rtol * np.abs(golden.astype(np.float64))
+            atol_decides = (self._bound.atol < relative) == self._takes_smaller
+        return np.where(atol_decides == self._by_atol, new, golden).astype(golden.dtype)
+
+
+def _joined(first: VariableResult, second: VariableResult) -> VariableResult:
+    """Two results of one variable, each element of which at most one of them compared."""
+    worse, other = (
+        (first, second)
+        if first.verdict.severity >= second.verdict.severity
+        else (
+            second,
+            first,
+        )
+    )
+    both = [*first.first_differences, *second.first_differences]
+    both.sort(key=lambda one: one.index)
+    indices = [one.first_index for one in (first, second) if one.first_index is not None]
+    largest = max((first, second), key=lambda one: one.max_abs_difference or 0.0)
+    relative = max((first, second), key=lambda one: one.max_rel_difference or 0.0)
+    shares = [one.max_bound_share for one in (first, second) if one.max_bound_share is not None]
+    return replace(
+        worse,
+        differing_count=(first.differing_count or 0) + (second.differing_count or 0),
+        first_index=min(indices, default=None),
+        first_differences=tuple(both[:MOST_ELEMENTS]),
+        max_abs_difference=largest.max_abs_difference,
+        max_abs_index=largest.max_abs_index,
+        max_rel_difference=relative.max_rel_difference,
+        max_rel_index=relative.max_rel_index,
+        mean_abs_difference=_sum(first.mean_abs_difference, other=second.mean_abs_difference),
+        mean_rel_difference=_sum(first.mean_rel_difference, other=second.mean_rel_difference),
+        max_bound_share=max(shares, default=None),
+        max_drift_share=max(shares, default=None),
+        bound_share_histogram=_histogram(first, second),
+        nan_mismatch_count=(first.nan_mismatch_count or 0) + (second.nan_mismatch_count or 0),
+        inf_mismatch_count=(first.inf_mismatch_count or 0) + (second.inf_mismatch_count or 0),
+        missing_mismatch_count=(first.missing_mismatch_count or 0)
+        + (second.missing_mismatch_count or 0),
+        reason=other.reason if worse.reason is None else worse.reason,
+    )
+
+
+def _sum(one: float | None, *, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
+
+
+def _histogram(first: VariableResult, second: VariableResult) -> tuple[int, ...] | None:
+    ours, theirs = first.bound_share_histogram, second.bound_share_histogram
+    if ours is None or theirs is None:
+        return None
+    counts = [one + other for one, other in zip(ours, theirs, strict=True)]
+    # Each element was compared with itself once.
+    counts[0] -= sum(ours)
+    return tuple(counts)

@@ -1,0 +1,254 @@
+"""Series out of texts: paired by their steps, and told with their places in the text."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ciwrap import _core
+from ciwrap.arrays.series import NO_STEP, SeriesFacts, StoredSteps
+from ciwrap.arrays.values import ArrayValues, as_bytes
+from ciwrap.errors import AlignmentError, LabelMismatchError, ShapeMismatchError
+from ciwrap.model import (
+    DifferingInSeries,
+    NumberInText,
+    SeriesResult,
+    VariableId,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from ciwrap.arrays.series import PlaceInText
+    from ciwrap.arrays.values import Values
+    from ciwrap.model import VariableResult, VariableSettings
+
+_MOST_TOLD = 3
+_REMEDY = "`strict: {count: false}` in the check compares the steps that both have"
+
+
+@dataclass(frozen=True, slots=True)
+class SideNames:
+    """What the two sides of a comparison are called."""
+
+    reference: str
+    new: str
+
+
+RUNS = SideNames("A", "B")
+GOLDEN = SideNames("the golden", "the new outputs")
+
+
+class ChosenSeries(SeriesFacts):
+    """Some elements of a series."""
+
+    def __init__(self, facts: SeriesFacts, chosen: NDArray[np.int64]) -> None:
+        self._facts = facts
+        self._chosen = chosen
+        self.steps = None if facts.steps is None else facts.steps[chosen]
+        self.steps_name = facts.steps_name
+        self.printed_digits = facts.printed_digits
+        self.printed_exponent = facts.printed_exponent
+
+    def place(self, element: int) -> PlaceInText | None:
+        return self._facts.place(int(self._chosen[element]))
+
+
+class ChosenValues(ArrayValues):
+    """Some elements of a series, in memory."""
+
+    def __init__(self, values: Values, facts: SeriesFacts, chosen: NDArray[np.int64]) -> None:
+        whole = np.frombuffer(values.read_all(), dtype=values.dtype)
+        super().__init__(whole[chosen], values.dtype)
+        self.labels = values.labels
+        self._series = ChosenSeries(facts, chosen)
+
+    @property
+    def series(self) -> SeriesFacts:
+        return self._series
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """Positions of both sides' elements that belong together; those that only one side has."""
+
+    ours: NDArray[np.int64]
+    theirs: NDArray[np.int64]
+    only_ours: NDArray[np.int64]
+    only_theirs: NDArray[np.int64]
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.only_ours.size and not self.only_theirs.size
+
+
+def pair_steps(ours: NDArray[np.int64], theirs: NDArray[np.int64]) -> Pairing:
+    """Pairs elements by step; where a step is there several times, one after the other."""
+    if np.array_equal(ours, theirs):
+        every, none = np.arange(ours.size), np.empty(0, dtype=np.int64)
+        return Pairing(every, every, none, none)
+    mine, other = _numbered(ours), _numbered(theirs)
+    _, left, right = np.intersect1d(mine, other, assume_unique=True, return_indices=True)
+    order = np.argsort(left)
+    left, right = left[order], right[order]
+    return Pairing(
+        left,
+        right,
+        np.setdiff1d(np.arange(ours.size), left),
+        np.setdiff1d(np.arange(theirs.size), right),
+    )
+
+
+def _numbered(steps: NDArray[np.int64]) -> NDArray[np.void]:
+    """Each step, and how many of it came before."""
+    order = np.argsort(steps, kind="stable")
+    ordered = steps[order]
+    begins = np.r_[True, ordered[1:] != ordered[:-1]] if ordered.size else np.empty(0, dtype=bool)
+    first = np.maximum.accumulate(np.where(begins, np.arange(ordered.size), 0))
+    keys = np.empty(steps.size, dtype=[("step", "<i8"), ("copy", "<i8")])
+    keys["step"][order] = ordered
+    keys["copy"][order] = np.arange(ordered.size) - first
+    return keys
+
+
+def in_step(
+    reference: Values,
+    ours: SeriesFacts,
+    new: Values,
+    theirs: SeriesFacts,
+    settings: VariableSettings,
+    names: SideNames,
+) -> tuple[Values, Values]:
+    """Both sides with the elements that belong together.
+
+    Raises LabelMismatchError for other units, ShapeMismatchError if one side has others and that is
+    not allowed, or none is on both, AlignmentError if only one side knows of steps.
+    """
+    _refuse_other_units(dict(reference.labels), dict(new.labels))
+    if (ours.steps is None) != (theirs.steps is None):
+        which = names.new if ours.steps is None else names.reference
+        raise AlignmentError(
+            f"only {which} says which steps its values are of",
+            remedy="compare by one set of rules; if they are right, accept the outputs anew",
+        )
+    sizes = reference.element_count, new.element_count
+    mine = np.arange(sizes[0]) if ours.steps is None else ours.steps
+    other = np.arange(sizes[1]) if theirs.steps is None else theirs.steps
+    pairing = pair_steps(mine, other)
+    if pairing.is_whole and np.array_equal(pairing.ours, pairing.theirs):
+        return reference, new
+    if settings.strict_count and not pairing.is_whole:
+        raise ShapeMismatchError(_words(sizes, pairing, ours, theirs, names), remedy=_REMEDY)
+    if not pairing.ours.size:
+        raise ShapeMismatchError(f"no step is in both {names.reference} and {names.new}")
+    return (
+        ChosenValues(reference, ours, pairing.ours),
+        ChosenValues(new, theirs, pairing.theirs),
+    )
+
+
+def _refuse_other_units(ours: dict[str, str], theirs: dict[str, str]) -> None:
+    for key in sorted({*ours, *theirs}):
+        if ours.get(key) != theirs.get(key):
+            one, other = ours.get(key, "none"), theirs.get(key, "none")
+            raise LabelMismatchError(
+                f"{key} {one} against {other}", remedy="convert one of them; ciwrap never does"
+            )
+
+
+def _words(
+    sizes: tuple[int, int],
+    pairing: Pairing,
+    ours: SeriesFacts,
+    theirs: SeriesFacts,
+    names: SideNames,
+) -> str:
+    parts = [f"{sizes[0]} matches against {sizes[1]}"]
+    for facts, only, name in (
+        (ours, pairing.only_ours, names.reference),
+        (theirs, pairing.only_theirs, names.new),
+    ):
+        if only.size:
+            told = [_place_words(facts, at) for at in only[:_MOST_TOLD].tolist()]
+            more = f", and {only.size - len(told)} more" if only.size > len(told) else ""
+            parts.append(f"only in {name}: {', '.join(told)}{more}")
+    return "; ".join(parts)
+
+
+def _place_words(facts: SeriesFacts, at: int) -> str:
+    step = f"match {at + 1}" if facts.steps is None else step_words(int(facts.steps[at]))
+    place = facts.place(at)
+    return step if place is None else f"{step} (line {place.line})"
+
+
+def step_words(step: int) -> str:
+    """`step 12`."""
+    return "before the first step" if step == NO_STEP else f"step {step}"
+
+
+def stored_steps(
+    facts: SeriesFacts,
+    golden: Mapping[VariableId, _core.GoldenVariable],
+    identity: VariableId,
+    element_count: int,
+) -> StoredSteps:
+    """The steps of a golden's series: of its label variable. Raises AlignmentError if that is gone,
+    or keeps no data and is not like the new run's.
+    """
+    if facts.steps_name is None:
+        return StoredSteps(None)
+    name = VariableId(facts.steps_name, identity.iteration, identity.rank)
+    labels = golden.get(name)
+    if labels is None:
+        return StoredSteps(None)
+    if labels.data is not None:
+        dtype = labels.tree.parameters.dtype
+        return StoredSteps(np.frombuffer(labels.data, dtype=dtype).astype(np.int64))
+    steps = facts.steps
+    if steps is not None and steps.size == math.prod(labels.shape) == element_count:
+        tree = _core.build_tree(labels.tree.parameters, as_bytes(np.ascontiguousarray(steps)))
+        if labels.tree.parameters.kind == "exact" and tree.root == labels.tree.root:
+            return StoredSteps(steps)
+    raise AlignmentError(
+        f"its steps are others than the golden's, which keeps only the {labels.evidence} of"
+        f" {facts.steps_name!r}",
+        remedy="set 'evidence: data' for it and accept the outputs anew",
+    )
+
+
+def with_series(
+    result: VariableResult, reference: SeriesFacts | None, new: SeriesFacts, counts: tuple[int, int]
+) -> VariableResult:
+    """The result, saying how often a value was found, and where its first difference stands."""
+    first = None
+    if result.first_differences:
+        element, at = result.first_differences[0], result.first_index
+        flat = at[0] if at else 0
+        ours = None if reference is None else reference.place(flat)
+        step = None if new.steps is None else int(new.steps[flat])
+        first = DifferingInSeries(
+            _in_text(ours, element.golden), _in_text(new.place(flat), element.new), step
+        )
+    digits = new.printed_digits or None
+    return replace(result, series=SeriesResult(counts, first, digits, _too_fine(result, new)))
+
+
+def _in_text(place: PlaceInText | None, value: str) -> NumberInText:
+    if place is None:
+        return NumberInText(value)
+    return NumberInText(place.text, place.line, place.column)
+
+
+def _too_fine(result: VariableResult, facts: SeriesFacts) -> bool:
+    """Whether the bound is above 0 and yet below half of the smallest unit that is printed."""
+    bound, exponent = result.bound, facts.printed_exponent
+    if bound is None or exponent is None:
+        return False
+    if bound.rtol:
+        return not bound.atol and bound.rtol < 0.5 * 10.0**-facts.printed_digits
+    return 0 < bound.atol < 0.5 * 10.0 ** max(exponent, -300)

@@ -1,0 +1,83 @@
+"""LAMMPS's regression tests: a YAML file of tolerances by thermo column, with overrides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from ciwrap.errors import UsageError
+from ciwrap.importers.imported import Imported, LeftOut, read_text, yaml_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_HEAD = "Imported from LAMMPS's {name} by `ciwrap import lammps`."
+_NUGGET = "nugget"
+
+
+def import_lammps(path: Path) -> Imported:
+    """The tolerances of a configuration as checks of logs. Raises UsageError."""
+    try:
+        found = yaml.safe_load(read_text(path))
+    except (yaml.YAMLError, RecursionError) as error:
+        raise UsageError(f"is no YAML: {' '.join(str(error).split())}", file=path) from None
+    if not isinstance(found, dict) or not isinstance(found.get("tolerance"), dict):
+        raise UsageError("holds no 'tolerance'", file=path)
+    result = Imported(test_count=1)
+    nugget = found.get(_NUGGET, 1.0)
+    nugget = float(nugget) if isinstance(nugget, (int, float)) else 1.0
+    checks = {"logs": _check("log.*", found["tolerance"], "tolerance", result)}
+    overrides = found.get("overrides")
+    for name, tolerances in (overrides if isinstance(overrides, dict) else {}).items():
+        result.test_count += 1
+        stem = str(name).removeprefix("in.")
+        if isinstance(tolerances, dict):
+            # What is not overridden holds as for all.
+            own = {**found["tolerance"], **tolerances}
+            checks[stem] = _check(f"log.*{stem}*", own, f"overrides.{name}", result)
+        else:
+            result.left_out.append(LeftOut(f"overrides.{name}", "is no mapping of columns"))
+    for name in found.get("skip") or ():
+        result.test_count += 1
+        result.left_out.append(LeftOut(str(name), "is skipped there"))
+    result.carried_count = len(checks)
+    result.notes.append(
+        "LAMMPS's runner compares the last step of each run; these checks compare every row"
+    )
+    if nugget:
+        result.notes.append(
+            f"a relative tolerance there is of |golden| + {nugget:g}; it was carried over as"
+            " rtol, which is stricter"
+        )
+    result.files["ciwrap.yaml"] = yaml_text(_HEAD.format(name=path.name), {"checks": checks})
+    return result
+
+
+def _check(
+    outputs: str, tolerances: dict[Any, Any], where: str, result: Imported
+) -> dict[str, Any]:
+    variables = {}
+    for column, said in tolerances.items():
+        bounds = said if isinstance(said, dict) else {}
+        parts = {}
+        for theirs, ours in (("abs", "atol"), ("rel", "rtol")):
+            number = _number(bounds.get(theirs))
+            if number is None:
+                reason = f"gives no number for {theirs!r}"
+                result.left_out.append(LeftOut(f"{where}.{column}", reason))
+            else:
+                parts[ours] = number
+        if parts:
+            # Both have to hold there.
+            both = {"combine": "both"} if len(parts) == 2 else {}
+            variables[f"thermo.{column}"] = {**parts, **both}
+    return {"format": "log", "use": "lammps", "outputs": outputs, "variables": variables}
+
+
+def _number(said: Any) -> float | None:
+    """A tolerance; YAML reads `1e-4` as text."""
+    try:
+        return float(said)
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,138 @@
+"""testcode's tests (Quantum ESPRESSO and others): jobconfig, userconfig, extraction by scripts.
+
+What a script extracts is a number under a label. For pw.x these labels are values of our own; for
+other programs the script's rules cannot be told from outside, so they are listed.
+"""
+
+from __future__ import annotations
+
+import ast
+import configparser
+from pathlib import Path
+from typing import Any
+
+from ciwrap.errors import UsageError
+from ciwrap.importers.imported import Imported, LeftOut, read_text, yaml_text
+
+JOBS = "jobconfig"
+USERS = ("userconfig", "userconfig.tmp")
+SHARED = "ciwrap-values.yaml"
+_HEAD = "Imported from testcode's {name} by `ciwrap import testcode`."
+# What QE's extract-pw.sh prints under a label, read from the program's own lines.
+PW_LABELS: dict[str, dict[str, Any]] = {
+    "e1": {"match": "^! total energy = {e1} {unit:text}", "take": "last"},
+    "n1": {"match": "convergence has been achieved in {n1:int} iterations", "take": "last"},
+    "f1": {"match": "Total force = {f1} {*}", "take": "first"},
+    "p1": {"match": "P= {p1}", "take": "last"},
+    "ef1": {"match": "^the Fermi energy is {ef1} {unit:text}"},
+    "eh1": {"match": "highest occupied{*}level{*}(ev): {eh1}", "take": "last"},
+    "ehl1": {"match": "highest occupied, lowest unoccupied level (ev): {*} {ehl1}", "take": "last"},
+    "band": {"match": "bands (ev)", "lines": {"skip": 1, "until": "blank"}},
+    "tf1": {"match": "P = {tf1}", "take": "first"},
+    "vol": {"match": "new unit-cell volume = {vol} {*}", "take": "last"},
+}
+_NO_RULE = "has the label {label!r}, which only {script} knows how to find"
+
+
+def import_testcode(folder: Path) -> Imported:
+    """The jobs below a folder with jobconfig and userconfig. Raises UsageError."""
+    users = next((folder / name for name in USERS if (folder / name).is_file()), None)
+    if not (folder / JOBS).is_file() or users is None:
+        raise UsageError(f"there is no {JOBS} with a userconfig here", file=folder)
+    jobs, programs = _sections(folder / JOBS), _sections(users)
+    result = Imported()
+    categories = {"categories", "user"}
+    for name in jobs.sections():
+        if name.lower() in categories:
+            continue
+        program = jobs.get(name, "program", fallback="")
+        for where in sorted(folder.glob(name.rstrip("/"))) or [folder / name]:
+            result.test_count += 1
+            _add_job(where, folder, program, programs, result)
+    if not result.test_count:
+        raise UsageError("names no job", file=folder / JOBS)
+    optional = {name: {**rule, "optional": True} for name, rule in PW_LABELS.items()}
+    if result.files:
+        head = _HEAD.format(name=users.name)
+        result.files[SHARED] = yaml_text(head, {"patterns": optional})
+    result.notes.append(
+        "testcode's benchmarks are the other side: `ciwrap compare BENCHMARK OUTPUT --check NAME`"
+    )
+    return result
+
+
+def _sections(path: Path) -> configparser.RawConfigParser:
+    parser = configparser.RawConfigParser(strict=False)
+    try:
+        parser.read_string(read_text(path))
+    except configparser.Error as error:
+        raise UsageError(f"cannot be read: {' '.join(str(error).split())}", file=path) from None
+    return parser
+
+
+def _add_job(
+    where: Path,
+    top: Path,
+    program: str,
+    programs: configparser.RawConfigParser,
+    result: Imported,
+) -> None:
+    name = where.relative_to(top).as_posix()
+    if not where.is_dir():
+        result.left_out.append(LeftOut(name, "is no folder"))
+        return
+    if not programs.has_section(program):
+        result.left_out.append(LeftOut(name, f"names the program {program!r}, which is not there"))
+        return
+    script = Path(programs.get(program, "extract_program", fallback="its script")).name
+    values: dict[str, Any] = {}
+    before = len(result.left_out)
+    for absolute, relative, label, strict in _tolerances(programs, program, result):
+        if script != "extract-pw.sh" or label not in PW_LABELS:
+            reason = _NO_RULE.format(label=label, script=script)
+            result.left_out.append(LeftOut(f"{name} ({label})", reason))
+            continue
+        bound = {"atol": absolute, "rtol": relative}
+        rule = {key: float(one) for key, one in bound.items() if one is not None}
+        if len(rule) == 2:
+            rule_more = {"combine": "both" if strict else "either"}
+            values[label] = {"like": label, **rule, **rule_more}
+        else:
+            values[label] = {"like": label, **rule}
+    if values:
+        depth = len(Path(name).parts)
+        check = {
+            "format": "log",
+            "outputs": "test.out.*",
+            "include": "../" * depth + SHARED,
+            "values": values,
+        }
+        document = {"checks": {Path(name).name: check}}
+        result.files[f"{name}/ciwrap.yaml"] = yaml_text(_HEAD.format(name=JOBS), document)
+    if len(result.left_out) == before:
+        result.carried_count += 1
+
+
+def _tolerances(
+    programs: configparser.RawConfigParser, program: str, result: Imported
+) -> list[tuple[float | None, float | None, str, bool]]:
+    """(absolute, relative, label, whether both have to hold) of a program."""
+    text = programs.get(program, "tolerance", fallback="()")
+    try:
+        found = ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        result.left_out.append(LeftOut(f"[{program}]", "has a tolerance that is no plain tuple"))
+        return []
+    if isinstance(found, tuple) and found and not isinstance(found[0], tuple):
+        found = (found,)
+    kept: list[tuple[float | None, float | None, str, bool]] = []
+    for one in found if isinstance(found, tuple) else ():
+        parts = (*one, None, True)[:4] if isinstance(one, tuple) and len(one) > 2 else None
+        if len(one) == 3:
+            parts = (*one, True)
+        numbers = () if parts is None else parts[:2]
+        if parts is None or not all(n is None or isinstance(n, (int, float)) for n in numbers):
+            result.left_out.append(LeftOut(f"[{program}]", "has a tolerance without a label"))
+            continue
+        kept.append((parts[0], parts[1], str(parts[2]), bool(parts[3])))
+    return kept

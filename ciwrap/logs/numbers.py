@@ -1,0 +1,40 @@
+"""Numbers as programs print them: how to find one in a line, and how many digits it shows."""
+
+from __future__ import annotations
+
+import re
+
+WHITE = rb"[ \t\r\f\v]"
+WORD = re.compile(rb"[^ \t\r\f\v]+")
+# What Fortran prints for a number that its field is too narrow for.
+STARS = re.compile(rb"\*+(?![^ \t\r\f\v,;)\]])")
+WHOLE = re.compile(rb"[+-]?[0-9]{1,18}")
+
+# No part of it can give back digits and match in another way, so it takes linear time.
+_NUMBER = (
+    rb"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eEdDqQ][+-]?[0-9]+|[+-][0-9]{3}(?![0-9]))?"
+    rb"|(?i:nan|inf(?:inity)?))"
+)
+# A number ends where neither a letter, a digit nor a second fraction follows.
+NUMBER = re.compile(_NUMBER + rb"(?![A-Za-z0-9_]|\.[0-9])")
+# One that a letter of the template follows at once, as in `{x}eV`.
+GLUED_NUMBER = re.compile(_NUMBER + rb"(?![0-9]|\.[0-9])")
+# Anywhere in a line: a number follows no letter and no digit.
+_APART = rb"(?<![A-Za-z0-9_.])"
+NEXT_NUMBER = re.compile(_APART + NUMBER.pattern)
+NEXT_GLUED_NUMBER = re.compile(_APART + GLUED_NUMBER.pattern)
+
+_PARTS = re.compile(r"[+-]?([0-9]*)\.?([0-9]*)(?:[eEdDqQ]?([+-]?[0-9]+))?")
+
+
+def printed_digits(text: str) -> tuple[int, int]:
+    """How many significant digits a printed number shows, and the exponent of its last place.
+
+    `-17.160` has five, the last of 10^-3. Returns (0, 0) for what is not decimal.
+    """
+    found = _PARTS.fullmatch(text.strip())
+    if found is None or not (found[1] or found[2]):
+        return 0, 0
+    exponent = int(found[3][:6]) if found[3] else 0
+    digits = (found[1] + found[2]).lstrip("0")
+    return max(1, len(digits)), exponent - len(found[2])

@@ -1,0 +1,188 @@
+"""Numbers out of the lines of a log, in the order in which they stand there."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ciwrap.arrays.series import NO_STEP, PlaceInText
+from ciwrap.logs.numbers import printed_digits
+from ciwrap.model.forms import cut
+from ciwrap.readers.log_lines import as_text
+from ciwrap.readers.text_cells import parse_float
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ciwrap.readers.log_lines import Line
+
+_MOST_PRINTED = 1000
+_TEXT_STEP = 16
+
+
+@dataclass(slots=True)
+class Steps:
+    """The step that a program is at, by its own lines. is_after: these stand before what is of
+    them. open: places in series that wait for the next such line.
+    """
+
+    is_after: bool
+    current: int = NO_STEP
+    open: list[tuple[array[int], int]] = field(default_factory=list)
+
+    def enter(self, step: int) -> None:
+        self.current = step
+        for labels, at in self.open:
+            labels[at] = step
+        self.open.clear()
+
+    def label(self, labels: array[int]) -> None:
+        """Appends the label of an element that was found now."""
+        labels.append(self.current if self.is_after else NO_STEP)
+        if not self.is_after:
+            self.open.append((labels, len(labels) - 1))
+
+
+class Series:
+    """One value of a log as it grows.
+
+    fault: why it cannot be compared; the first reason counts. units: what fields of text beside it
+    say. kind: "number", "int" or "text". steps: the name of its label variable, None where its
+    elements are counted. is_single: whether one element was taken, which then is no array.
+    """
+
+    def __init__(self, name: str, kind: str, *, steps: str | None = None) -> None:
+        self.name = name
+        self.kind = kind
+        self.steps = steps
+        self.fault: str | None = None
+        self.is_single = False
+        self.units: dict[str, tuple[str, int]] = {}
+        self.values: Any = array("q") if kind == "int" else array("d") if kind == "number" else []
+        self.labels: array[int] = array("q")
+        self._lines: array[int] = array("q")
+        self._offsets: array[int] = array("q")
+        self._columns: array[int] = array("i")
+        self._lengths: array[int] = array("i")
+        self.printed_digits = 0
+        self.printed_exponent: int | None = None
+        self._chosen: NDArray[np.int64] | None = None
+
+    @property
+    def found_count(self) -> int:
+        """How many there are, whether or not they count."""
+        return len(self.values)
+
+    @property
+    def count(self) -> int:
+        """How many count."""
+        return len(self.values) if self._chosen is None else int(self._chosen.size)
+
+    def fail(self, line: Line, at: int, problem: str) -> None:
+        """Notes what keeps the series from being compared, and where."""
+        if self.fault is None:
+            word = len(line.data[:at].split()) + 1
+            self.fault = f"line {line.number}, word {word} {problem}"
+
+    def add(self, line: Line, start: int, end: int, *, is_absolute: bool = False) -> bool:
+        """Takes the bytes from start to before end as the next element; whether that was one."""
+        text = as_text(line.data[start:end])
+        if self.kind == "text":
+            value: Any = text
+        else:
+            value = self._number(line, start, text)
+            if value is None:
+                return False
+            if is_absolute:
+                value = abs(value)
+        self.values.append(value)
+        self._lines.append(line.number)
+        self._offsets.append(line.offset + start)
+        self._columns.append(start + 1)
+        self._lengths.append(end - start)
+        if len(self.values) <= _MOST_PRINTED and self.kind == "number":
+            self._note_digits(text)
+        return True
+
+    def _number(self, line: Line, start: int, text: str) -> float | int | None:
+        try:
+            value = int(text) if self.kind == "int" else parse_float(text)
+        except (ValueError, OverflowError):
+            value = None
+        if value is None:
+            stars = bool(text) and not text.strip("*")
+            problem = ": the number was too long for its field" if stars else ", no number"
+            self.fail(line, start, f"is {cut(text)!r}{problem}")
+        return value
+
+    def _note_digits(self, text: str) -> None:
+        digits, exponent = printed_digits(text)
+        if digits:
+            self.printed_digits = max(self.printed_digits, digits)
+            known = self.printed_exponent
+            self.printed_exponent = exponent if known is None else min(known, exponent)
+
+    def note_unit(self, line: Line, name: str, text: str) -> None:
+        """A word beside the value; another one in another line makes it not comparable."""
+        known = self.units.setdefault(name, (text, line.number))
+        if known[0] != text and self.fault is None:
+            before = f"{name} is {cut(known[0])!r} in line {known[1]}"
+            self.fault = f"{before}, {cut(text)!r} in line {line.number}"
+
+    def finish(self, take: str, duplicates: str) -> None:
+        """Chooses what counts, once all is read."""
+        chosen = np.arange(len(self.values), dtype=np.int64)
+        if self.steps is not None and duplicates != "all":
+            chosen = self._without_duplicates(chosen, duplicates)
+        if take != "all":
+            self.is_single = True
+            chosen = chosen[:1] if take == "first" else chosen[-1:]
+        if chosen.size != len(self.values):
+            self._chosen = chosen
+
+    def _without_duplicates(self, chosen: NDArray[np.int64], duplicates: str) -> NDArray[np.int64]:
+        labels = np.asarray(self.labels, dtype=np.int64)
+        _, first, counts = np.unique(labels, return_index=True, return_counts=True)
+        if first.size == labels.size:
+            return chosen
+        if duplicates == "last":
+            _, last = np.unique(labels[::-1], return_index=True)
+            first = labels.size - 1 - last
+        elif duplicates == "error" and self.fault is None:
+            at = int(first[np.flatnonzero(counts > 1)[0]])
+            again = int(np.flatnonzero(labels == labels[at])[1])
+            self.fault = (
+                f"{_step_text(int(labels[at]))} is there twice, in lines {self._lines[at]} and"
+                f" {self._lines[again]}; 'duplicates: first', 'last' or 'all' says which count"
+            )
+        return np.sort(first)
+
+    def elements(self) -> NDArray[Any]:
+        """All values that count."""
+        if self.kind == "text":
+            width = max((len(one) for one in self.values), default=1)
+            # In steps, so that one longer word does not make it another dtype.
+            found = np.array(self.values, dtype=f"<U{-(-width // _TEXT_STEP) * _TEXT_STEP}")
+        else:
+            found = np.asarray(self.values, dtype="<i8" if self.kind == "int" else "<f8")
+        return found if self._chosen is None else found[self._chosen]
+
+    def step_labels(self) -> NDArray[np.int64] | None:
+        """The steps of all values that count; None where these are counted."""
+        if self.steps is None:
+            return None
+        labels = np.asarray(self.labels, dtype="<i8")
+        return labels if self._chosen is None else labels[self._chosen]
+
+    def place(self, element: int) -> tuple[PlaceInText, int]:
+        """Where an element stands, without its text, and its offset in the file."""
+        at = element if self._chosen is None else int(self._chosen[element])
+        place = PlaceInText(self._lines[at], self._columns[at], "", self._lengths[at])
+        return place, self._offsets[at]
+
+
+def _step_text(step: int) -> str:
+    return "a value before the first step" if step == NO_STEP else f"step {step}"

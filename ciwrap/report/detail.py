@@ -1,0 +1,135 @@
+"""How much of a result its document lists, variable by variable; the rest is counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from ciwrap.model import Message, MessageLevel, Unlisted, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ciwrap.model import CheckResult, RunResult, VariableId, VariableResult
+    from ciwrap.timeline import HistoryFacts
+
+Detail = Literal["summary", "differing", "all"]
+# A check of up to so many variables is listed whole; of more, each is listed briefly.
+MOST_WHOLE = 1000
+# Some 1.5 kB each.
+MOST_LISTED = 10_000
+
+
+def with_detail(run: RunResult, detail: Detail) -> RunResult:
+    """The result with the variables that its document is to list.
+
+    `all`: every one. `differing`: of checks with more than `MOST_WHOLE` those that do not match,
+    the first `MOST_LISTED` by iteration, rank and name; all but the first and the worst of each
+    name without histograms and ranges, and with one differing element. `summary`: only what
+    diverged first. What is left out is counted, and a note tells of it.
+    """
+    if detail == "all":
+        return run
+    return replace(run, checks=tuple(_reduced(check, detail) for check in run.checks))
+
+
+def _reduced(check: CheckResult, detail: Detail) -> CheckResult:
+    if detail == "summary":
+        listed = _first(check)
+    elif len(check.variables) <= MOST_WHOLE:
+        return check
+    else:
+        bad = [one for one in check.variables if one.verdict is not Verdict.MATCH]
+        kept = {one.id for one in _first(check)}
+        listed = _brief(bad[:MOST_LISTED], kept)
+        kept.difference_update(one.id for one in listed)
+        listed += [one for one in _first(check) if one.id in kept]
+    ids = {one.id for one in listed}
+    left_out = [one for one in check.variables if one.id not in ids]
+    if not left_out:
+        return check
+    counts = f"{len(listed):,} of {len(check.variables):,} variables are listed"
+    note = Message(MessageLevel.NOTE, f"{counts} (--json-detail {detail}); the others are counted")
+    history = check.history
+    return replace(
+        check,
+        variables=tuple(listed),
+        messages=(*check.messages, note),
+        unlisted=_counted(check, left_out),
+        history=None if history is None else _points_of(history, ids),
+    )
+
+
+def _first(check: CheckResult) -> list[VariableResult]:
+    """What diverged first, and the first of which numbers did."""
+    found = (check.first_divergence, check.first_numeric_divergence)
+    variables = {one.variable.id: one.variable for one in found if one is not None}
+    return list(variables.values())
+
+
+def _brief(bad: Sequence[VariableResult], whole: set[VariableId]) -> list[VariableResult]:
+    """Of each name the first and the worst one, and those in `whole`, keep all that they say."""
+    worst: dict[str, VariableResult] = {}
+    for one in bad:
+        known = worst.get(one.name)
+        if known is None:
+            whole.add(one.id)
+        if known is None or _share(one) > _share(known):
+            worst[one.name] = one
+    whole |= {one.id for one in worst.values()}
+    return [one if one.id in whole else _without_lists(one) for one in bad]
+
+
+def _share(one: VariableResult) -> float:
+    return one.max_bound_share or 0.0
+
+
+def _without_lists(one: VariableResult) -> VariableResult:
+    return replace(
+        one,
+        first_differences=one.first_differences[:1],
+        suspect_ranges=(),
+        bound_share_histogram=None,
+        drift_histogram=None,
+        details=None,
+    )
+
+
+def _counted(check: CheckResult, left_out: Iterable[VariableResult]) -> Unlisted:
+    counts = dict.fromkeys(Verdict, 0)
+    share = None
+    for one in left_out:
+        counts[one.verdict] += 1
+        for known in (one.max_drift_share, one.max_bound_share):
+            if known is not None and (share is None or known > share):
+                share = known
+    return Unlisted(
+        match=counts[Verdict.MATCH],
+        suspect=counts[Verdict.SUSPECT],
+        differ=counts[Verdict.DIFFER],
+        not_comparable=counts[Verdict.NOT_COMPARABLE],
+        max_drift_share=share,
+        coverage=check.coverage,
+    )
+
+
+def _points_of(history: HistoryFacts, listed: set[VariableId]) -> HistoryFacts:
+    """The history with the points of listed variables alone."""
+    places: dict[str, set[tuple[int | None, int | None]]] = {}
+    for identity in listed:
+        places.setdefault(identity.name, set()).add((identity.iteration, identity.rank))
+    return replace(
+        history,
+        timelines=tuple(
+            replace(
+                one,
+                points=tuple(
+                    point
+                    for point in one.points
+                    if (point.iteration, point.rank) in places[one.name]
+                ),
+            )
+            for one in history.timelines
+            if one.name in places
+        ),
+    )

@@ -1,0 +1,185 @@
+"""Tests of other runners, in small trees of their shape, as checks."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from command_line import call
+from e2e.cli_project import environment, validator
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MATCHERS = """
+registry = {}
+registry["E"] = GenericMatcher(r"Total energy:", col=3)
+registry["F"] = GenericMatcher(r"FREQ| [cm]", col=3, first=True)
+registry["A"] = GenericMatcher(r"Moment", col=2, abs_value=True)
+registry["R"] = GenericMatcher(r"E\\s+=\\s+(\\S+)", col=1, regex=True)
+registry["T"] = TextPresenceMatcher("all {good}")
+registry["X"] = Other(print("this must not run"))
+"""
+TESTS = """
+"one.inp" = [{matcher="E", tol=1e-6, ref=-17.5}, {matcher="T"}]
+"two.inp" = [{matcher="F", tol=1e-3, ref=0.0}, {matcher="A", file="two.xyz", tol=1e-3, ref=2}]
+"run.inp" = []
+"odd.inp" = [{matcher="X", tol=1.0, ref=1.0}]
+"twice.inp" = [{matcher="E", tol=1e-6, ref=1.0}, {matcher="E", tol=1e-6, ref=2.0}]
+"""
+ONE = "Total energy: 1.0\nTotal energy: {}\nall {{good}}\n"
+
+
+def run(folder: Path, *arguments: str) -> tuple[int, str]:
+    done = call(*arguments, folder=folder, environment=environment())
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture
+def cp2k(tmp_path: Path) -> Path:
+    if sys.version_info < (3, 11):
+        pytest.skip("TOML is read with Python 3.11 or later")
+    (tmp_path / "matchers.py").write_text(MATCHERS, encoding="utf-8")
+    (tmp_path / "QS/regtest").mkdir(parents=True)
+    (tmp_path / "QS/regtest/TEST_FILES.toml").write_text(TESTS, encoding="utf-8")
+    return tmp_path
+
+
+def test_cp2k(cp2k: Path) -> None:
+    code, out = run(cp2k, "import", "cp2k", ".", "--json", "import.json")
+    assert code == 0
+    document = json.loads((cp2k / "import.json").read_text(encoding="utf-8"))
+    validator().validate(document)
+    left = [one["what"] for one in document["not_carried_over"]]
+    assert (document["tests"], document["carried_over"]) == (5, 3)
+    assert left == ["QS/regtest/run.inp", "QS/regtest/odd.inp"]
+    assert "5 tests, 3 carried over whole" in out
+    assert "QS/regtest/run.inp: is only run: it compares nothing" in out
+    assert "QS/regtest/odd.inp: has the matcher 'X'" in out
+    assert "this must not run" not in out
+    folder = cp2k / "QS/regtest"
+    (folder / "one.inp.out").write_text(ONE.format("-17.50001"), encoding="utf-8")
+    assert run(folder, "check", "one")[0] == 0
+    (folder / "one.inp.out").write_text(ONE.format("-17.6"), encoding="utf-8")
+    assert run(folder, "check", "one")[0] == 1
+    (folder / "one.inp.out").write_text(ONE.format("-17.5")[:-11], encoding="utf-8")
+    assert run(folder, "check", "one")[0] == 1  # the text is not there
+    (folder / "one.inp.out").write_text("Total energy: level\nall {good}\n", encoding="utf-8")
+    assert run(folder, "check", "one")[0] == 3
+    # The first match counts, and the bound of a reference of 0 is absolute.
+    (folder / "two.inp.out").write_text("FREQ| [cm] 1e-4\nFREQ| [cm] 7\n", encoding="utf-8")
+    (folder / "two.xyz").write_text("Moment -2.001\n", encoding="utf-8")
+    assert run(folder, "check", "two", "two:two.xyz")[0] == 0
+    (folder / "two.xyz").write_text("Moment -2.1\n", encoding="utf-8")
+    assert run(folder, "check", "two", "two:two.xyz")[0] == 1
+
+
+def test_nothing_is_replaced_and_a_dry_run_writes_nothing(cp2k: Path) -> None:
+    assert run(cp2k, "import", "cp2k", ".", "--dry-run")[0] == 0
+    assert not (cp2k / "ciwrap-values.yaml").exists()
+    assert run(cp2k, "import", "cp2k", ".", "--output", "out")[0] == 0
+    assert (cp2k / "out/QS/regtest/ciwrap.yaml").is_file()
+    code, out = run(cp2k, "import", "cp2k", ".", "--output", "out")
+    assert code == 2
+    assert "is there already" in out
+
+
+JOBS = """
+[pw_si/]
+program = PW
+inputs_args = ('si.in', '')
+[ph_si/]
+program = PH
+[gone/]
+program = PW
+[categories]
+pw = pw_*
+"""
+USERS = """
+[PW]
+extract_program = X/extract-pw.sh
+tolerance = ( (1.0e-5, 1.0e-5, 'e1'),
+              (1.0e-2, None,   'f1'),
+              (1.0e-2, 1.0e-2, 'eh1', False),
+              (5.0e-3, None,   'geom') )
+[PH]
+extract_program = X/extract-ph.sh
+tolerance = (1.0e-3, None, 'freq')
+"""
+PW = "!    total energy  =     {} Ry\n     highest occupied level (ev):     {}\n"
+
+
+def test_testcode(tmp_path: Path) -> None:
+    (tmp_path / "jobconfig").write_text(JOBS, encoding="utf-8")
+    (tmp_path / "userconfig").write_text(USERS, encoding="utf-8")
+    for name in ("pw_si", "ph_si"):
+        (tmp_path / name).mkdir()
+    code, out = run(tmp_path, "import", "testcode", ".")
+    assert code == 0
+    assert "3 tests, 0 carried over whole" in out
+    assert "gone: is no folder" in out
+    assert "pw_si (geom): has the label 'geom', which only extract-pw.sh knows" in out
+    assert "ph_si (freq): has the label 'freq', which only extract-ph.sh knows" in out
+    folder = tmp_path / "pw_si"
+    values = yaml.safe_load((folder / "ciwrap.yaml").read_text(encoding="utf-8"))
+    values = values["checks"]["pw_si"]["values"]
+    assert values["e1"] == {"like": "e1", "atol": 1e-5, "rtol": 1e-5, "combine": "both"}
+    assert values["eh1"]["combine"] == "either"
+    (folder / "benchmark.out.git").write_text(PW.format("-1.0", "6.0"), encoding="utf-8")
+    compare = ("compare", "benchmark.out.git", "test.out.1", "--check", "pw_si")
+    # Both parts of a bound have to hold, or either of them.
+    for energy, level, code in (("-1.000009", "6.05", 0), ("-1.00002", "6.0", 1), ("-1", "6.1", 1)):
+        (folder / "test.out.1").write_text(PW.format(energy, level), encoding="utf-8")
+        assert run(folder, *compare)[0] == code, (energy, level)
+
+
+LAMMPS = """
+tolerance:
+  PotEng: {abs: 1e-4, rel: 1e-7}
+  Press: {abs: 1e-2, rel: much}
+overrides:
+  in.melt: {PotEng: {abs: 1.0, rel: 1.0}}
+skip: [in.slow]
+nugget: 1.0
+"""
+THERMO = "Step PotEng Press\n0 -1.0 2.0\n10 {} 2.0\nLoop time of 1\n"
+
+
+def test_lammps(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(LAMMPS, encoding="utf-8")
+    code, out = run(tmp_path, "import", "lammps", "config.yaml")
+    assert code == 0
+    assert "3 tests, 2 carried over whole" in out
+    assert "in.slow: is skipped there" in out
+    assert "tolerance.Press and 1 more: gives no number for 'rel'" in out
+    assert "stricter" in out
+    for name, value, code in (
+        ("a.log", "-1.0", 0),
+        ("b.log", "-1.00005", 1),
+    ):
+        (tmp_path / "a.log").write_text(THERMO.format("-1.0"), encoding="utf-8")
+        (tmp_path / name).write_text(THERMO.format(value), encoding="utf-8")
+        assert run(tmp_path, "compare", "a.log", name, "--check", "logs")[0] == code
+    assert run(tmp_path, "compare", "a.log", "b.log", "--check", "melt")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "text", "said"),
+    [
+        ("cp2k", "x", "", "there is no matchers.py"),
+        ("cp2k", "matchers.py", "registry[", "is no Python"),
+        ("cp2k", "matchers.py", "", "there is no TEST_FILES.toml"),
+        ("testcode", "x", "", "there is no jobconfig"),
+        ("lammps", "config.yaml", "a: [", "is no YAML"),
+        ("lammps", "config.yaml", "a: 1", "holds no 'tolerance'"),
+    ],
+)
+def test_trees_of_another_shape(tmp_path: Path, kind: str, name: str, text: str, said: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    path = name if kind == "lammps" else "."
+    code, out = run(tmp_path, "import", kind, path)
+    assert code == 2
+    assert said in out

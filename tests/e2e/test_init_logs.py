@@ -1,0 +1,77 @@
+"""`ciwrap init --logs`: what two runs print alike becomes a configuration that works."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from command_line import call
+from e2e.cli_project import environment
+
+DATA = Path(__file__).resolve().parents[1] / "data/logs"
+
+
+def run(folder: Path, *arguments: str) -> tuple[int, str]:
+    done = call(*arguments, folder=folder, environment=environment())
+    return done.returncode, done.stdout + done.stderr
+
+
+def log(shift: float, seconds: float, steps: int = 12) -> str:
+    energies = "".join(f" Local energy {n}: {-5 - n / 7 + shift:.9f}\n" for n in range(3))
+    many = "".join(f" Part {chr(97 + n)} sum = {n + 1 / 3 + shift:.9f}\n" for n in range(15))
+    return (
+        f" Total energy [a.u.]: {-17.16 + shift:.9f}\n{energies}{many}"
+        f" Elapsed time {seconds:.9f} s\n Converged in {steps} steps\n"
+        f" Chaotic {1.0 + 1000 * shift:.9f}\n Short 1.25\n"
+        f" Pair {1.5 + shift:.9f} {2.5 + shift:.9f}\n"
+    )
+
+
+def test_what_two_runs_print_alike_is_proposed_with_its_noise(tmp_path: Path) -> None:
+    (tmp_path / "run1.log").write_text(log(0.0, 1.234567), encoding="utf-8")
+    (tmp_path / "run2.log").write_text(log(2e-5, 9.876543, 13), encoding="utf-8")
+    assert run(tmp_path, "init", "--logs", "run1.log", "run2.log")[0] == 0
+    text = (tmp_path / "ciwrap.yaml").read_text(encoding="utf-8")
+    values = yaml.safe_load(text)["checks"]["run1"]["values"]
+    assert len(values) == 10
+    assert len(re.findall(r"^      # \w+: \{", text, re.MULTILINE)) == 9
+    assert values["total_energy_a_u"]["atol"] == pytest.approx(2e-4)
+    for absent in ("Elapsed", "Converged", "Chaotic", "Short"):
+        assert absent not in text
+    assert run(tmp_path, "accept")[0] == 0
+    shutil.copy(tmp_path / "run2.log", tmp_path / "run1.log")
+    code, out = run(tmp_path, "check")
+    assert code == 0, out
+    (tmp_path / "run1.log").write_text(log(3e-4, 1.0), encoding="utf-8")
+    assert run(tmp_path, "check")[0] == 1
+
+
+def test_runs_that_print_the_same_get_a_bound_of_some_printed_units(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text(log(0.0, 1.0), encoding="utf-8")
+    code, out = run(tmp_path, "init", "--logs", "a.log", "a.log", "--dry-run")
+    assert code == 0
+    values = yaml.safe_load(out)["checks"]["a"]["values"]
+    assert {one["atol"] for one in values.values()} == {1.5e-9}
+    assert not (tmp_path / "ciwrap.yaml").exists()
+
+
+@pytest.mark.parametrize("name", ["cp2k.out", "log.lammps", "pyscf.log"])
+def test_on_what_real_programs_print(tmp_path: Path, name: str) -> None:
+    shutil.copy(DATA / name, tmp_path / name)
+    assert run(tmp_path, "init", "--logs", name, name)[0] == 0
+    assert run(tmp_path, "values", name)[0] == 0
+    assert run(tmp_path, "accept")[0] == 0
+    assert run(tmp_path, "check")[0] == 0
+
+
+def test_mistakes(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("nothing\n", encoding="utf-8")
+    code, out = run(tmp_path, "init", "--logs", "a.log")
+    assert (code, "needs the logs of two runs" in out) == (2, True)
+    code, out = run(tmp_path, "init", "--logs", "a.log", "a.log")
+    assert (code, "no number in common" in out) == (3, True)
+    code, out = run(tmp_path, "init", "--logs", "a.log", "b.log")
+    assert (code, "does not exist" in out) == (3, True)

@@ -1,0 +1,352 @@
+"""Logs through the whole command line: accepted, checked, compared, imported."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import call
+from e2e.cli_project import environment, validator
+
+DATA = Path(__file__).resolve().parents[1] / "data/logs"
+LOG = """\
+ ENERGY| Total [{unit}]:   {energy}
+ step 1
+ E_pot -17.100000 -1.0
+ step 2
+ E_pot -17.200000 -1.1
+ step 3
+ E_pot {last} -1.2
+ WARNING one
+ converged in {count} steps
+ DONE
+"""
+CONFIG = """\
+checks:
+  run:
+    format: log
+    outputs: out.log
+    values:
+      energy: "ENERGY| Total [{unit:text}]: {energy}"
+      pot: {match: "E_pot {pot} {*}", step: md, atol: 1e-4}
+      cycles: {match: "converged in {cycles:int} steps", atol: 1}
+    steps: {md: "step {iteration:int}"}
+    counts: {warnings: WARNING}
+    require: [DONE]
+"""
+
+
+def text(**given: Any) -> str:
+    filled = {"unit": "Ha", "energy": "-17.160123456", "last": "-17.300000", "count": 12, **given}
+    return LOG.format(**filled)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ciwrap.yaml").write_text(CONFIG, encoding="utf-8")
+    (tmp_path / "out.log").write_text(text(), encoding="utf-8")
+    return tmp_path
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    done = call(*arguments, folder=Path.cwd(), environment=environment())
+    return done.returncode, done.stdout + done.stderr
+
+
+def checked(folder: Path, log: str) -> tuple[int, str, dict[str, Any]]:
+    (folder / "out.log").write_text(log, encoding="utf-8")
+    code, out = run("check", "--json", "o.json")
+    document = json.loads((folder / "o.json").read_text(encoding="utf-8"))
+    return code, out, {one["name"]: one for one in document["checks"][0]["variables"]}
+
+
+def test_accept_then_check_then_what_moved_is_told_by_line_and_column(folder: Path) -> None:
+    assert run("check")[0] == 3
+    assert run("accept")[0] == 0
+    code, _, variables = checked(folder, text(last="-17.300050", count=13))
+    assert code == 0
+    assert {*variables} == {"energy", "pot", "pot.step", "cycles", "warnings"}
+    code, out, variables = checked(folder, text(last="-17.301000"))
+    assert code == 1
+    assert "step 3, line 7, column 8" in out
+    assert variables["pot"]["series"] == {
+        "count": [3, 3],
+        "first_differing": {
+            "golden": {"text": "-17.3"},
+            "new": {"text": "-17.301000", "line": 7, "column": 8},
+            "step": 3,
+        },
+        "printed_digits": 8,
+    }
+    assert checked(folder, text(count=14))[0] == 1
+    assert checked(folder, text(energy="-17.160123457"))[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            " step 2\n E_pot -17.200000 -1.1\n",
+            "",
+            "3 matches against 2; only in the golden: step 2",
+        ),
+        (
+            " step 3",
+            " step 4",
+            "only in the golden: step 3; only in the new outputs: step 4 (line 7)",
+        ),
+        ("[Ha]", "[Ry]", "unit Ha against Ry"),
+        ("-17.300000", "*********", "line 7, word 2 is '*********': the number was too long"),
+        ("-17.300000", "level", "line 7, word 2 is 'level', no number"),
+        ("ENERGY|", "Energy", "values.energy finds nothing; nearest, line 1"),
+        (" DONE\n", "", "no line matches 'DONE'"),
+    ],
+)
+def test_what_cannot_be_compared_is_no_match(folder: Path, old: str, new: str, said: str) -> None:
+    assert run("accept")[0] == 0
+    log = text()
+    assert old in log
+    code, out, _ = checked(folder, log.replace(old, new))
+    assert code == 3
+    assert said in out
+
+
+def test_one_more_warning_differs(folder: Path) -> None:
+    assert run("accept")[0] == 0
+    code, out, _ = checked(folder, text() + " WARNING two\n")
+    assert (code, "warnings" in out) == (1, True)
+
+
+def test_counts_may_be_let_go(folder: Path) -> None:
+    config = CONFIG + "    strict: {count: false}\n"
+    (folder / "ciwrap.yaml").write_text(config, encoding="utf-8")
+    assert run("accept")[0] == 0
+    short = text().replace(" step 2\n E_pot -17.200000 -1.1\n", "")
+    code, _, variables = checked(folder, short)
+    assert code == 0
+    assert variables["pot"]["element_count"] == 2
+    assert variables["pot"]["series"]["count"] == [3, 2]
+    # What both have is compared all the same, by step.
+    code, _, variables = checked(folder, short.replace("-17.300000", "-17.400000"))
+    assert code == 1
+    assert variables["pot"]["series"]["first_differing"]["step"] == 3
+
+
+def test_two_logs_are_paired_by_step(folder: Path) -> None:
+    (folder / "b.log").write_text(text(last="-17.31"), encoding="utf-8")
+    code, out = run("compare", "out.log", "b.log", "--check", "run")
+    assert code == 1
+    assert "step 3, line 7, column 8, against line 7, column 8" in out
+    shorter = text().replace(" step 1\n E_pot -17.100000 -1.0\n", "")
+    (folder / "b.log").write_text(shorter, encoding="utf-8")
+    code, out = run("compare", "out.log", "b.log", "--check", "run")
+    assert code == 3
+    assert "3 matches against 2; only in A: step 1 (line 3)" in out
+
+
+def test_expectations_and_ranges_need_no_golden(folder: Path) -> None:
+    config = """\
+checks:
+  run:
+    format: log
+    outputs: out.log
+    values:
+      energy: {match: "ENERGY| Total [{unit:text}]: {energy}", expect: -17.16, atol: 1e-3}
+      pot: {match: "E_pot {pot} {*}", expect: [-17.1, -17.2, -17.3]}
+      cycles: {match: "converged in {cycles:int} steps", range: [null, 20]}
+    counts: {warnings: {match: WARNING, range: [1, null]}}
+"""
+    (folder / "ciwrap.yaml").write_text(config, encoding="utf-8")
+    assert checked(folder, text())[0] == 0
+    assert checked(folder, text(energy="-17.162"))[0] == 1
+    assert checked(folder, text(last="-17.4"))[0] == 1
+    assert checked(folder, text(count=21))[0] == 1
+    assert checked(folder, text(energy="NaN"))[0] == 1
+    assert checked(folder, text().replace("WARNING", "x"))[0] == 1
+    assert checked(folder, text().replace(" E_pot -17.200000 -1.1\n", ""))[0] == 3
+    assert checked(folder, text().replace("converged", "x"))[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("rule", "code"),
+    [
+        ("expect: 12", 0),
+        ("expect: 12.5", 3),  # never cut to 12
+        ("expect: 1e300", 3),
+        ("range: [11.5, 12.5]", 0),
+        ("range: [12.5, null]", 1),
+        ("range: [null, 11.9]", 1),
+        ("range: [12.2, 12.8]", 3),
+    ],
+)
+def test_whole_numbers_against_fractions(folder: Path, rule: str, code: int) -> None:
+    value = f'values: {{n: {{match: "converged in {{n:int}} steps", {rule}}}}}'
+    config = f"checks: {{run: {{format: log, outputs: out.log, {value}}}}}\n"
+    (folder / "ciwrap.yaml").write_text(config, encoding="utf-8")
+    assert checked(folder, text())[0] == code
+
+
+def test_a_golden_beside_expectations_counts_whatever_the_outputs_hold(folder: Path) -> None:
+    config = """\
+checks:
+  alone:
+    format: log
+    outputs: out.log
+    values: {e: {line: ENERGY, column: 4, expect: -17.160123456}}
+  run:
+    format: log
+    outputs: out.log
+    values:
+      energy: {match: "ENERGY| Total [{unit:text}]: {energy}", expect: -17.16, atol: 1e-3}
+      pot: {match: "E_pot {pot} {*}", optional: true}
+"""
+    (folder / "ciwrap.yaml").write_text(config, encoding="utf-8")
+    code, out = run("check", "run")
+    assert (code, "there is no golden" in out) == (3, True)
+    code, out = run("accept")  # of the one that needs a golden
+    assert code == 0, out
+    assert not (folder / "golden/alone.golden").exists()
+    assert run("check")[0] == 0
+    # What the golden holds may not vanish because a rule is optional.
+    (folder / "out.log").write_text(text().replace("E_pot", "x"), encoding="utf-8")
+    assert run("check")[0] == 3
+    # An expectation takes the golden's place.
+    (folder / "out.log").write_text(text(), encoding="utf-8")
+    closed = config.replace("optional: true", "range: [-18, -17]")
+    (folder / "ciwrap.yaml").write_text(closed, encoding="utf-8")
+    assert run("check")[0] == 0
+    code, out = run("accept", "alone")
+    assert (code, "needs no golden" in out) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("combine", "new", "code"),
+    [("both", "100.5", 1), ("either", "100.5", 0), ("sum", "101.05", 0), ("either", "101.05", 1)],
+)
+def test_how_two_bounds_make_one(folder: Path, combine: str, new: str, code: int) -> None:
+    config = f"""\
+checks:
+  run: {{format: log, outputs: out.log, atol: 1, rtol: 1e-3, combine: {combine},
+        values: {{e: "E {{e}}"}}}}
+"""
+    (folder / "ciwrap.yaml").write_text(config, encoding="utf-8")
+    (folder / "out.log").write_text("E 100.0\nE 1.0\n", encoding="utf-8")
+    assert run("accept")[0] == 0
+    assert checked(folder, f"E {new}\nE 1.0\n")[0] == code
+
+
+def test_a_bound_finer_than_what_is_printed_is_told(folder: Path) -> None:
+    finer = CONFIG.replace("atol: 1e-4", "atol: 1e-14")
+    (folder / "ciwrap.yaml").write_text(finer, encoding="utf-8")
+    assert run("accept")[0] == 0
+    code, out, _ = checked(folder, text())
+    assert code == 0
+    assert "pot: the bound 1e-14 is finer than the 8 printed digits" in out
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("{pot} {*}", "{pot", "single brace"),
+        ("step: md", "step: mdd", "there are no steps 'mdd'"),
+        ("format: log", "format: text", "says nothing without 'format: log'"),
+        ("atol: 1}", "atol: 1, colum: 3}", "did you mean 'column'"),
+        ("require: [DONE]", "use: cp3k", "must be one of cp2k, lammps, pyscf, qe"),
+        ("require: [DONE]", "include: [x.yaml]", "there is no file 'x.yaml' to include"),
+    ],
+)
+def test_mistakes_in_rules_are_told_with_their_line(
+    folder: Path, old: str, new: str, said: str
+) -> None:
+    assert old in CONFIG
+    (folder / "ciwrap.yaml").write_text(CONFIG.replace(old, new), encoding="utf-8")
+    code, out = run("check")
+    assert code == 2
+    assert said in out
+    assert re.search(r"ciwrap.yaml:\d+", out)
+
+
+def test_included_values_and_what_is_like_them(folder: Path) -> None:
+    (folder / "ours.yaml").write_text(
+        'values: {energy: "ENERGY| Total [{unit:text}]: {energy}"}\n'
+        "patterns: {P: {line: E_pot, column: 2, take: last}, Q: {line: nowhere, column: 1}}\n",
+        encoding="utf-8",
+    )
+    config = """\
+checks:
+  run: {format: log, outputs: out.log, include: ours.yaml,
+        values: {pot: {like: P, expect: -17.3, rtol: 1e-9}}}
+"""
+    (folder / "ciwrap.yaml").write_text(config, encoding="utf-8")
+    code, out = run("values", "out.log")
+    assert code == 0
+    rows = [line.split() for line in out.splitlines()]
+    assert [row[0] for row in rows] == ["name", "energy", "pot"]
+    # The last one is taken, and how many there are is told.
+    assert rows[2][1:4] == ["3", "-17.3", "-17.3"]
+    (folder / "ciwrap.yaml").write_text(config.replace("like: P", "like: R"), encoding="utf-8")
+    assert run("check")[0] == 2
+
+
+def test_values_prints_what_is_found_and_ends_with_3_if_something_is_not(folder: Path) -> None:
+    code, out = run("values", "out.log")
+    assert code == 0
+    rows = {line.split()[0]: line.split()[1:] for line in out.splitlines()}
+    assert rows["pot"] == ["3", "-17.1", "-17.3", "3"]
+    assert rows["energy"] == ["1", "-17.160123456", "-17.160123456", "Ha", "1"]
+    (folder / "out.log").write_text("nothing\n", encoding="utf-8")
+    code, out = run("values", "out.log", "--json", "values.json")
+    assert code == 3
+    document = json.loads((folder / "values.json").read_text(encoding="utf-8"))
+    validator().validate(document)
+    faults = {one["name"]: one.get("fault") for one in document["values"]}
+    assert faults["pot"] == "values.pot finds nothing"
+    assert faults["warnings"] is None
+    assert "values.pot finds nothing" in out
+
+
+@pytest.mark.parametrize(
+    ("name", "use", "expected"),
+    [
+        ("cp2k.out", "cp2k", {"energy": 4, "md_potential": 3, "scf_steps": 4}),
+        ("log.lammps", "lammps", {"thermo.Step": 8, "thermo.Press": 8}),
+        ("pyscf.log", "pyscf", {"scf": 1, "scf_cycle": 8, "ccsd": 1, "ccsd_t": 1, "mp2": 1}),
+    ],
+)
+def test_shipped_rules_find_what_real_programs_print(
+    name: str, use: str, expected: dict[str, int]
+) -> None:
+    code, out = run("values", str(DATA / name), "--use", use)
+    assert code == 0, out
+    found = {line.split()[0]: line.split()[1] for line in out.splitlines()[1:]}
+    assert {key: found[key] for key in expected} == {
+        key: str(count) for key, count in expected.items()
+    }
+
+
+def test_units_of_qe_are_never_mixed(folder: Path) -> None:
+    config = "checks: {scf: {format: log, outputs: out.log, use: qe}}\n"
+    (folder / "ciwrap.yaml").write_text(config, encoding="utf-8")
+    log = """\
+!    total energy              =     -15.79449593 Ry
+          k = 0.0000 0.0000 0.0000 (   113 PWs)   bands (ev):
+
+    -5.6701   4.6465   5.9568   5.9568
+
+     highest occupied, lowest unoccupied level (ev):     6.2539    6.8221
+     convergence has been achieved in   6 iterations
+   JOB DONE.
+"""
+    (folder / "out.log").write_text(log, encoding="utf-8")
+    assert run("accept")[0] == 0
+    code, out, variables = checked(folder, log)
+    assert code == 0
+    assert variables["bands"]["element_count"] == 4
+    assert {"etot", "homo_lumo.homo", "homo_lumo.lumo", "scf_iterations"} <= {*variables}
+    code, out, _ = checked(folder, log.replace("-15.79449593 Ry", "-214.8950458 eV"))
+    assert code == 3
+    assert "unit Ry against eV" in out

@@ -1,0 +1,166 @@
+"""Templates against Python's own regular expressions, on lines rendered from known values."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ciwrap.logs.numbers import printed_digits
+from ciwrap.logs.template import Problem, Template
+from ciwrap.model.forms import FormError
+
+WHITE = st.text(" \t", max_size=3)
+SOME_WHITE = st.text(" \t", min_size=1, max_size=3)
+# Words that hold what regular expressions and people give a meaning.
+WORDS = st.sampled_from(
+    ["ENERGY|", "(QS)", "[a.u.]:", "E=", "***", "k=", "total", "!", "$x^", "a+b", "Å", "{{", "}}"]
+)
+NUMBERS = st.one_of(
+    st.integers(-(10**9), 10**9).map(str),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.floats(-1e9, 1e9).map(lambda value: f"{value:.6f}"),
+    st.floats(-1e9, 1e9).map(lambda value: f"{value:.6E}".replace("E", "D")),
+    st.sampled_from([".5", "-.25D-03", "1.", "+7", "0.123-101"]),
+)
+ORACLE_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eEdD][+-]?\d+|[+-]\d{3})?"
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[str, str, str, list[str]]:
+    """A template, a line that it describes, an expression that does, too, and what it holds."""
+    template, line, oracle, values = "", "", "", []
+    for position in range(draw(st.integers(1, 4))):
+        word = draw(WORDS)
+        plain = word.replace("{{", "{").replace("}}", "}")
+        # A number in the words keeps each of them alone in its line.
+        template += f"<{position}>{word} "
+        line += f"<{position}>{plain}" + draw(SOME_WHITE)
+        oracle += re.escape(f"<{position}>{plain}") + r"\s+"
+        kind = draw(st.sampled_from(["number", "skip", "text"]))
+        if kind == "number":
+            values.append(draw(NUMBERS))
+            template += f"{{v{position}}} "
+            line += values[-1] + draw(SOME_WHITE)
+            oracle += rf"({ORACLE_NUMBER})\s+"
+        elif kind == "skip":
+            template += "{*} "
+            line += draw(st.text("abc 123.-=", max_size=10)) + draw(SOME_WHITE)
+            oracle += r".*?"
+        else:
+            values.append(draw(st.text("abcxyz.()-", min_size=1, max_size=6)))
+            template += f"{{v{position}:text}} "
+            line += values[-1] + draw(SOME_WHITE)
+            oracle += r"(\S+)\s+"
+    before = draw(st.text("abc =", max_size=8))
+    return template.rstrip(" "), before + line, oracle, values
+
+
+@settings(max_examples=400)
+@given(cases())
+def test_finds_what_a_regular_expression_finds(case: tuple[str, str, str, list[str]]) -> None:
+    template, line, oracle, values = case
+    expected = re.search(oracle, line)
+    assert expected is not None
+    assert list(expected.groups()) == values
+    data = line.encode()
+    found = Template(template).match(data)
+    assert isinstance(found, tuple)
+    assert [data[one.start : one.end].decode() for one in found] == values
+
+
+@settings(max_examples=200)
+@given(cases(), st.integers(0, 3))
+def test_misses_a_line_without_one_of_its_words(
+    case: tuple[str, str, str, list[str]], word: int
+) -> None:
+    template, line, oracle, _ = case
+    damaged = line.replace(f"<{word}>", "<>")
+    found = Template(template).match(damaged.encode())
+    assert (found is None) == (re.search(oracle, damaged) is None)
+
+
+@pytest.mark.parametrize(
+    ("template", "line", "texts"),
+    [
+        ("! total energy = {e} {unit:text}", "!    total energy   =   -15.79 Ry", ["-15.79", "Ry"]),
+        ("energy [{unit:text}]: {e}", " energy [a.u.]:   -17.1", ["a.u.", "-17.1"]),
+        ("cycle= {iteration:int} E= {e} {*}", "cycle= 3 E=-76.0  d= 1", ["3", "-76.0"]),
+        ("{x}eV", "gap 1.5eV", ["1.5"]),
+        ("{x} %", "2 of 3: 66.7 % done", ["66.7"]),
+        ("^E = {x}", "   E = 1", ["1"]),
+        ("^{*}E = {x}", "other E = 1", ["1"]),
+        ("E {x}, {y}", "E 1, 2", ["1", "2"]),
+        ("x {*} = {x}", "x y z = nan", ["nan"]),
+        ("a{{{x}}}", "a{3}", ["3"]),
+    ],
+)
+def test_lines_as_programs_print_them(template: str, line: str, texts: list[str]) -> None:
+    found = Template(template).match(line.encode())
+    assert isinstance(found, tuple)
+    assert [line[one.start : one.end] for one in found] == texts
+
+
+@pytest.mark.parametrize(
+    ("template", "line"),
+    [
+        ("^E = {x}", "other E = 1"),
+        ("E {x}", "E1"),  # a number set apart by the template is a word of its own
+        ("step {n:int} done", "step 3"),
+        ("{x} %", "no number here %"),
+    ],
+)
+def test_lines_that_do_not_match(template: str, line: str) -> None:
+    assert Template(template).match(line.encode()) is None
+
+
+@pytest.mark.parametrize(
+    ("template", "line", "said"),
+    [
+        ("level (ev): {x}", "level (ev): level", "'level', no number"),
+        ("E = {x} Ha", "E = ****** Ha", "too long for its field"),
+        ("n {n:int}", "n 1.5", "no whole number"),
+        ("E = {x}", "E = 1.2.3", "no number"),
+        ("E = {x}", "E = 12abc", "no number"),
+    ],
+)
+def test_words_that_are_no_numbers_are_told(template: str, line: str, said: str) -> None:
+    found = Template(template).match(line.encode())
+    assert isinstance(found, Problem)
+    assert said in found.text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "nothing to look for"),
+        ("{*}", "nothing to look for"),
+        ("{a}{b}", "nothing stands between"),
+        ("{a} x {a}", "twice"),
+        ("{a:float}", "':int' or ':text'"),
+        ("{a b}", "no field"),
+        ("x { y", "single brace"),
+        ("x" * 3000, "longer than"),
+    ],
+)
+def test_what_is_no_template(text: str, said: str) -> None:
+    with pytest.raises(FormError, match=re.escape(said)):
+        Template(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "digits", "exponent"),
+    [
+        ("-17.160", 5, -3),
+        ("0.0012", 2, -4),
+        ("-0.171584196159E+02", 12, -10),
+        ("1.5D-03", 2, -4),
+        ("12", 2, 0),
+        ("0.000", 1, -3),
+        ("nan", 0, 0),
+    ],
+)
+def test_printed_digits(text: str, digits: int, exponent: int) -> None:
+    assert printed_digits(text) == (digits, exponent)

@@ -1,0 +1,334 @@
+"""The reader of logs: what it finds, where, and what it refuses to take for a number."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import tracemalloc
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ciwrap.errors import CiwrapError, ConfigError, ReaderPluginError
+from ciwrap.readers.log import LogReader, LogSource
+from ciwrap.testing import ReaderSuite
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ciwrap.readers import Reader
+    from ciwrap.testing.samples import Arrays
+
+DATA = Path(__file__).resolve().parents[1] / "data/logs"
+
+
+class TestLog(ReaderSuite):
+    suffix = ".log"
+    dtypes: ClassVar[tuple[str, ...]] = ("<f8",)
+    shapes: ClassVar[tuple[tuple[int, ...], ...]] = ((1,), (7,), (1000,))
+    fixed_size = False
+    allows_tail = True
+    slowly = 7
+
+    def make_reader(self) -> Reader:
+        return LogReader()
+
+    def write(self, path: Path, variables: Arrays) -> None:
+        lines = [
+            f"{name} = {value!r}\n"
+            for name, values in variables.items()
+            for value in values.reshape(-1).tolist()
+        ]
+        path.write_text("".join(lines), encoding="utf-8")
+
+    def options(self, variables: Arrays) -> Mapping[str, Any]:
+        return {"values": {name: f"^{name} = {{{name}}}" for name in variables}}
+
+
+def opened(folder: Path, text: str | bytes, **rules: Any) -> LogSource:
+    path = folder / "out.log"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return LogReader().open(path, options=rules)
+
+
+def values(source: LogSource, name: str) -> list[Any]:
+    info = source.info(name)
+    assert info.fault is None, info.fault
+    found: list[Any] = source.read(name, 0, info.element_count).tolist()
+    return found
+
+
+def fault(source: LogSource, name: str) -> str:
+    found = source.info(name).fault
+    assert found is not None
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.one_of(
+            st.floats(allow_nan=False, allow_infinity=False).map(lambda one: f"E= {one!r}"),
+            st.text("abcE .\t", max_size=12),
+            st.sampled_from(["", "E= ", "xE= 3 y", "E= 4 E= 5", "\r", "é E=7"]),
+        ),
+        max_size=40,
+    ),
+    st.sampled_from(["\n", "\r\n"]),
+    st.booleans(),
+)
+def test_values_are_those_that_python_finds(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], end: str, ends: bool
+) -> None:
+    text = end.join(lines) + (end if ends else "")
+    # Of each line the first match counts; blanks are no more than that.
+    found = [
+        (number, match.start(1), float(match[1]))
+        for number, line in enumerate(text.split("\n"), 1)
+        if (match := re.search(r"E=[ \t\r]*([+-]?[0-9.][0-9.e+-]*)(?![\w.])", line))
+    ]
+    source = opened(
+        tmp_path_factory.mktemp("log"),
+        text,
+        values={"e": "E= {e}", "n": {"match": "E= {n}", "take": "last"}},
+        counts={"lines": "E="},
+    )
+    with source:
+        if not found:
+            assert source.info("e").fault is not None
+            return
+        assert values(source, "e") == [value for *_, value in found]
+        assert values(source, "n") == [found[-1][2]]
+        facts = source.facts("e")
+        assert facts is not None
+        for element, (number, at, value) in enumerate(found):
+            place = facts.place(element)
+            assert place is not None
+            line = text.split("\n")[number - 1]
+            assert place.line == number
+            assert place.column == len(line[:at].encode()) + 1
+            assert float(place.text) == value
+
+
+def test_steps_label_what_follows_or_what_comes_before(tmp_path: Path) -> None:
+    text = "E 9\nstep 1\nE 1\nE 2\nstep 5\nE 3\nE 4\n"
+    rules = {"values": {"e": {"match": "E {e}", "step": "s", "duplicates": "all"}}}
+    with opened(tmp_path, text, **rules, steps={"s": "step {iteration:int}"}) as source:
+        assert values(source, "e.step") == [-1, 1, 1, 5, 5]
+    before = {"s": {"match": "step {iteration:int}", "covers": "before"}}
+    with opened(tmp_path, text, **rules, steps=before) as source:
+        assert values(source, "e.step") == [1, 5, 5, -1, -1]
+
+
+@pytest.mark.parametrize(
+    ("duplicates", "expected"), [("first", [1.0, 2.0]), ("last", [2.0, 3.0]), ("all", [1, 2, 2, 3])]
+)
+def test_a_step_that_is_there_twice(tmp_path: Path, duplicates: str, expected: list[float]) -> None:
+    text = "step 1 E 1\nstep 2 E 2\nstep 1 E 2\nstep 2 E 3\n"
+    rule = {"match": "step {iteration:int} E {e}"}
+    with opened(tmp_path, text, values={"e": rule}) as source:
+        assert "step 1 is there twice, in lines 1 and 3" in fault(source, "e")
+    with opened(tmp_path, text, values={"e": {**rule, "duplicates": duplicates}}) as source:
+        assert values(source, "e") == expected
+
+
+def test_sections_and_lines_after_a_match(tmp_path: Path) -> None:
+    text = "E 1\nbegin\nE 2\nk = 0 bands (ev):\n\n 1.0 2.0\n 3.0\n\n 7.0\nend\nE 3\n"
+    section = {"start": "begin", "end": "end"}
+    rules = {
+        "in": {"match": "E {in}", "section": section},
+        "bands": {"match": "k ={*}bands (ev):", "lines": {"skip": 1}},
+        "two": {"match": "k ={*}bands", "lines": {"skip": 1, "count": 1}},
+        "to": {"match": "k ={*}bands", "lines": {"skip": 1, "until": "3.0"}},
+    }
+    with opened(tmp_path, text, values=rules) as source:
+        assert values(source, "in") == [2.0]
+        assert values(source, "bands") == [1.0, 2.0, 3.0]
+        assert values(source, "two") == [1.0, 2.0]
+        assert values(source, "to") == [1.0, 2.0]
+
+
+def test_tables_of_several_runs(tmp_path: Path) -> None:
+    text = (
+        "Step Temp E_pair\n 0 3.0 -1\n 50 2.0 -2\nWARNING: once\n 60 1.0 -3\nLoop time of 1\n"
+        "Step Temp Press\n 60 1.5 7\n 70 1.0 8\nLoop time of 1\n 99 9 9\n"
+    )
+    table = {"header": "Step *", "end": "Loop time of", "iteration": "Step", "duplicates": "last"}
+    with opened(tmp_path, text, tables={"t": table}) as source:
+        assert values(source, "t.Step") == [0, 50, 60, 70]
+        assert values(source, "t.Temp") == [3.0, 2.0, 1.5, 1.0]
+        assert values(source, "t.E_pair") == [-1.0, -2.0, -3.0]
+        assert values(source, "t.E_pair.step") == [0, 50, 60]
+        assert values(source, "t.Press.step") == [60, 70]
+    with opened(tmp_path, "Step Temp\n 0 1\n 1 2 3\n", tables={"t": "Step *"}) as source:
+        assert "line 3 has 3 words where the table has 2 columns" in fault(source, "t.Temp")
+
+
+def test_words_in_columns_and_units(tmp_path: Path) -> None:
+    text = "highest level (ev): level 6.0\nE 1.0 Ry\nE 2.0 eV\nF -3 Ha\n"
+    rules = {
+        "homo": {"line": "highest", "column": 4},
+        "last": {"line": "highest", "column": -1},
+        "far": {"line": "highest", "column": 9},
+        "e": "E {e} {unit:text}",
+        "f": {"match": "F {f} {unit:text}", "absolute": True},
+        "word": "highest {word:text}",
+    }
+    with opened(tmp_path, text, values=rules) as source:
+        assert fault(source, "homo") == "line 1, word 4 is 'level', no number"
+        assert values(source, "last") == [6.0]
+        assert fault(source, "far") == "line 1 has 5 words, and no word 9"
+        assert fault(source, "e") == "unit is 'Ry' in line 2, 'eV' in line 3"
+        assert values(source, "f") == [3.0]
+        assert source.info("f").labels == (("unit", "Ha"),)
+        assert values(source, "word") == ["level"]
+
+
+def test_fortran_numbers_and_fields_that_were_too_narrow(tmp_path: Path) -> None:
+    text = "E 1.5D+02\nE 0.25-101\nF ********\nG 1e999\n"
+    with opened(tmp_path, text, values={"e": "E {e}", "f": "F {f}", "g": "G {g}"}) as source:
+        assert values(source, "e") == [150.0, 0.25e-101]
+        assert "too long for its field" in fault(source, "f")
+        assert fault(source, "g").startswith("line 4, word 2 is '1e999'")
+
+
+def test_what_finds_nothing_names_the_nearest_line(tmp_path: Path) -> None:
+    text = "a\nhighest occupied, lowest unoccupied level (ev):  6.0\n"
+    rule = "highest occupied level (ev): {homo}"
+    with opened(tmp_path, text, values={"homo": rule}) as source:
+        assert fault(source, "homo") == (
+            "values.homo finds nothing; nearest, line 2: 'highest occupied, lowest unoccupied level"
+            " (ev):  6.0'"
+        )
+    optional = {"match": rule, "optional": True}
+    with opened(tmp_path, text, values={"homo": optional}, counts={"n": "a"}) as source:
+        assert [one.name for one in source.variables] == ["n"]
+
+
+def test_required_and_forbidden_lines(tmp_path: Path) -> None:
+    with opened(tmp_path, "x\nERROR: y\n", require=["DONE"], forbid=["ERROR"]) as source:
+        told = [str(one) for one in source.faults]
+    assert "no line matches 'DONE', which 'require' asks for" in told[0]
+    assert "line 2 matches 'ERROR', which 'forbid' rules out: 'ERROR: y'" in told[1]
+
+
+def test_regular_expressions_need_re2_and_run_in_linear_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("re2")
+    text = "x 1 y 2 Ha\nx 3 y 4 Ha\n" + "a " * 30_000 + "\n"
+    rules = {
+        "plain": {"regex": r"x (\d+)"},
+        "two": {"regex": r"x (?P<x>\d+) y (?P<y>\d+) (?P<unit>\w+)"},
+        "evil": {"regex": r"^((\S+\s*)+):$", "optional": True},
+        "ended": {"regex": r"y (\d) Ha$"},
+    }
+    with opened(tmp_path, text, values=rules) as source:
+        assert values(source, "plain") == [1.0, 3.0]
+        assert values(source, "two.x") == [1.0, 3.0]
+        assert values(source, "two.y") == [2.0, 4.0]
+        assert values(source, "ended") == [2.0, 4.0]
+        assert source.info("two.y").labels == (("unit", "Ha"),)
+    with pytest.raises(ConfigError, match=r"RE2 knows no \(\?="):
+        opened(tmp_path, text, values={"e": {"regex": r"x(?= )(\d)"}})
+    for without in (r"x", r"x (?P<iteration>\d+)", r"(?P<unit>Ha)"):
+        with pytest.raises(ConfigError, match="no group"):
+            opened(tmp_path, text, values={"e": {"regex": without}})
+    steps = {"s": {"regex": r"x (\d)"}}
+    with opened(
+        tmp_path, text, values={"e": {"match": "y {e}", "step": "s"}}, steps=steps
+    ) as source:
+        assert values(source, "e.step") == [1, 3]
+    monkeypatch.setitem(__import__("sys").modules, "re2", None)
+    with pytest.raises(ReaderPluginError, match=r"ciwrap\[log\]"):
+        opened(tmp_path, text, values={"e": {"regex": r"x (\d)"}})
+
+
+def test_latin_1_is_read_and_told_once(tmp_path: Path) -> None:
+    with opened(tmp_path, "E 1 Å\nÅ = 2\n".encode("latin-1"), values={"a": "Å = {a}"}) as source:
+        assert values(source, "a") == [2.0]
+        assert len(source.notes) == 1
+        assert "Latin-1" in source.notes[0]
+    with opened(tmp_path, "E 1 Å\nÅ = 2\n", values={"a": "Å = {a}"}) as source:
+        assert values(source, "a") == [2.0]
+        assert source.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"a\nE 1\0\n", "line 2 holds a zero byte"),
+        (b"a\n" + b"x" * 70_000 + b"\n", "line 2 is longer than 64 KiB"),
+        (b"a\n" + b"x" * 9_000_000, "line 2 is longer than 64 KiB"),
+        (b"1" * 60_000 + b"!\n", "begins there more often than can be tried"),
+    ],
+)
+def test_what_is_no_text(tmp_path: Path, data: bytes, said: str) -> None:
+    with pytest.raises(CiwrapError, match=said):
+        opened(tmp_path, data, values={"e": "1{e}?"})
+
+
+def test_a_log_of_many_blocks_is_streamed(tmp_path: Path) -> None:
+    steps = 40_000
+    lines = [f"step {n}\n" + "filler " * 40 + f"\nE = {n / 7!r} Ha\n" for n in range(steps)]
+    path = tmp_path / "long.log"
+    path.write_text("".join(lines), encoding="utf-8")
+    rules = {
+        "values": {"e": {"match": "E = {e} {unit:text}", "step": "s"}},
+        "steps": {"s": "^step {iteration:int}"},
+    }
+    tracemalloc.start()
+    with LogReader().open(path, options=rules) as source:
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert np.array_equal(source.read("e", 0, steps), np.arange(steps) / 7)
+        assert values(source, "e.step") == list(range(steps))
+        place = source.facts("e").place(steps - 1)  # type: ignore[union-attr]
+        assert place is not None
+        assert (place.line, place.text) == (3 * steps, repr((steps - 1) / 7))
+    # Blocks of 4 MiB a few times over, and some 40 bytes for each value.
+    assert peak < 32 << 20
+    assert path.stat().st_size > 10 << 20
+
+
+RULE_TEXTS = st.text("ab1 {}*:^int.xE\\(+)?$[", max_size=30)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.one_of(st.binary(max_size=400), st.text("ab1 \n.E*-=", max_size=400).map(str.encode)),
+    RULE_TEXTS,
+    RULE_TEXTS,
+    st.integers(-4, 4),
+)
+def test_any_bytes_and_any_rules_end_in_an_error_of_ours_or_in_numbers(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, one: str, two: str, column: int
+) -> None:
+    rules: dict[str, Any] = {
+        "values": {"a": one, "b": {"line": two, "column": column}, "c": {"regex": one}},
+        "tables": {"t": two},
+        "steps": {"s": one},
+        "counts": {"n": two},
+        "forbid": [one],
+    }
+    for key in rules:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(contextlib.suppress(CiwrapError))
+            source = stack.enter_context(
+                opened(tmp_path_factory.mktemp("log"), data, **{key: rules[key]})
+            )
+            for info in source.variables:
+                if info.fault is None:
+                    found = source.read(info.name, 0, info.element_count)
+                    assert found.size == info.element_count
+                    assert info.element_count or info.name.endswith((".step", ".iteration"))
+
+
+def test_a_number_is_never_made_of_a_part_of_a_word(tmp_path: Path) -> None:
+    text = "E 12abc\nE 1.2.3\nE H2O\n"
+    with opened(tmp_path, text, values={"e": "E {e}"}) as source:
+        assert "no number" in fault(source, "e")
