@@ -221,7 +221,9 @@ def _chip_words(verdict: Verdict, count: int) -> str:
 
 def _units(run: RunResult, groups: list[Group]) -> tuple[str, ...]:
     """What the page speaks of, each count with its unit."""
-    said = [grouped_plural(len(groups), "variable")] if groups else []
+    is_all = all(check.unlisted is None for check in run.checks)
+    listed = grouped_plural(len(groups), "variable") + ("" if is_all else " listed")
+    said = [listed] if groups else []
     arrays = sum(len(group.results) for group in groups)
     iterations = {one.iteration for group in groups for one in group.results} - {None}
     ranks = {one.rank for group in groups for one in group.results} - {None}
