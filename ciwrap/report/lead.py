@@ -44,7 +44,8 @@ def _what(check: CheckResult, variable: VariableResult) -> str:
 
 def _where(variable: VariableResult, results: list[VariableResult]) -> str:
     inside = box_words(variable)
-    if variable.differing_count is None and variable.suspect_ranges:
+    is_part = variable.suspect_chunks != variable.chunk_count
+    if variable.differing_count is None and variable.suspect_ranges and is_part:
         shape = variable.golden_shape or variable.shape or ()
         first = range_text(variable.suspect_ranges[0], shape)
         count = variable.suspect_range_count or 1
