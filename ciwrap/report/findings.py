@@ -190,9 +190,11 @@ def _uncompared(run: RunResult) -> Iterator[str]:
 
 def match_sentence(run: RunResult) -> str:
     count = run.verdict_counts[Verdict.MATCH]
-    sentence = (
-        f"{grouped_plural(count, 'variable')} in {grouped_plural(len(run.checks), 'check')} match"
-    )
+    names = run.coverage.compared_names
+    said = grouped_plural(count, "variable")
+    if 0 < names < count:
+        said = f"{grouped_plural(names, 'variable')} ({count:,} arrays)"
+    sentence = f"{said} in {grouped_plural(len(run.checks), 'check')} match"
     shares = [
         (share, variable)
         for check in run.checks
