@@ -117,8 +117,8 @@ def test_a_match_tells_how_much_of_the_bound_is_left(tmp_path: Path) -> None:
     run = scenarios.match(tmp_path / "project")
     (sentence,) = lead(run)
     assert re.fullmatch(
-        r"2 variables \(96 arrays\) in 1 check match; at most [\d.]+ % of the bound used, by iteration \d+,"
-        r" rank \d, (u|energy)\.",
+        r"2 variables \(96 arrays\) in 1 check match; at most [\d.]+ % of the bound used,"
+        r" by iteration \d+, rank \d, (u|energy)\.",
         sentence,
     )
 
