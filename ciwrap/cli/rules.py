@@ -173,6 +173,20 @@ class RuleOptions:
 
         return Choice(**self._reading).is_store(path, path.name)
 
+    @property
+    def text(self) -> str:
+        """All that decides verdicts, as a text that is another one as soon as something of it is.
+
+        Raises as `check` does.
+        """
+        check, names = self.check, []
+        if check is not None:
+            # Sets have no order of their own.
+            names = sorted(check.exact_names)
+            check = replace(check, command=None, line=None, exact_names=frozenset())
+        rest = (names, self.layout, self.format_texts, self.include, self.exclude, self.ignore)
+        return repr((self.layer, check, *rest))
+
     def outputs_of(
         self,
         path: Path,

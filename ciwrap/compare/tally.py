@@ -153,6 +153,14 @@ def _about(result: VariableResult, error: CiwrapError, level: MessageLevel) -> M
     return message_of(error, level)
 
 
+def fewer_details(results: Iterable[VariableResult]) -> list[VariableResult]:
+    """The results, in their order, with the details that a DetailKeeper keeps."""
+    keeper = DetailKeeper([])
+    for result in results:
+        keeper.add(result)
+    return keeper.results
+
+
 class DetailKeeper:
     """Adds results to a list, and lets each variable keep the details of its first checkpoint and
     of its worst one: what reports draw stays bounded, however many differ.
