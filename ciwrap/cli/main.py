@@ -34,6 +34,7 @@ COMMANDS = {
     "compare": ("ciwrap.cli.compare", "Compare two files or folders with each other."),
     "report": ("ciwrap.cli.report", "Make a page, a summary and more of JSON results."),
     "capture": ("ciwrap.cli.capture", "Capture a whole run as trees, to compare it in no time."),
+    "selftest": ("ciwrap.cli.selftest", "Plant damage, and see that it is caught."),
     "time": ("ciwrap.cli.time_command", "Say whether one command is slower than another."),
     "variability": (
         "ciwrap.cli.variability",
