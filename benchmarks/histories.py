@@ -21,7 +21,7 @@ import statistics
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +91,9 @@ def rules() -> Any:
     from ciwrap.model import ErrorBound, SettingsLayer
 
     layer = SettingsLayer({"bound": ErrorBound(ATOL)})
-    return RuleOptions(layer, None, None, None, None, exclude=(), ignore=()).make_rules()
+
+    open_ones = {one.name: () for one in fields(RuleOptions)[4:]}
+    return RuleOptions(layer, None, None, None, **open_ones).make_rules()
 
 
 def compare(first: Path, second: Path, captures: tuple[Path, Path] | None) -> CheckResult:

@@ -34,20 +34,19 @@ def ways(run: Path, target: Path, mpiexec: list[str], sizes: list[int]) -> dict[
     plain = command(run, target)
     found = {"without MPI": plain}
     for size in sizes:
-        found[f"{size} MPI processes"] = [*mpiexec, "-n", str(size), *plain, "--mpi"]
+        found[f"{size} MPI processes"] = [*mpiexec, "-n", str(size), *plain, "--executor", "mpi"]
     return found
 
 
-def timed(arguments: list[str], target: Path) -> tuple[float, float, Any]:
-    """Seconds of the command, seconds of the comparison in it, and its document."""
+def timed(arguments: list[str], target: Path) -> tuple[float, float]:
+    """Seconds of the command, and seconds of the comparison in it."""
     target.unlink(missing_ok=True)
     started = time.perf_counter()
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     seconds = time.perf_counter() - started
     if done.returncode != 0:
         sys.exit(f"{' '.join(arguments)}: exit code {done.returncode}\n{done.stderr}")
-    document = json.loads(target.read_text())
-    return seconds, document["checks"][0]["seconds"], document
+    return seconds, json.loads(target.read_text())["checks"][0]["seconds"]
 
 
 def measure_all(
@@ -56,16 +55,13 @@ def measure_all(
     target = run / "result.json"
     every_way = ways(run, target, mpiexec, sizes)
     seconds: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    shares: dict[str, list[int]] = {}
     for number in range(repeats + 1):
         for name, arguments in every_way.items():
             for cache in ("cold", "warm"):
                 disk.settle_to_disk(run) if cache == "cold" else disk.fill_cache(run)
-                whole, inner, document = timed(arguments, target)
+                whole, inner = timed(arguments, target)
                 if number:  # the first round fills caches of programs and libraries
                     seconds.setdefault((name, cache), []).append((whole, inner))
-                if "MPI processes" in name:
-                    shares[name] = document["checks"][0]["history"]["by_mpi_rank"]
     data_bytes = sum(path.stat().st_size for path in run.rglob("*.npy"))
     rows = []
     for (name, cache), times in seconds.items():
@@ -78,7 +74,6 @@ def measure_all(
                 "comparison_seconds": medians[1],
                 "all_seconds": times,
                 "gib_per_second": data_bytes / medians[1] / 2**30,
-                "checkpoints_by_process": shares.get(name),
             }
         )
     return rows

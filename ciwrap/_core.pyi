@@ -392,3 +392,24 @@ def set_cpu_level(name: str) -> None:
     """Forces a CPU level (tests); "auto" returns to the best one."""
 
 def library_versions() -> dict[str, str]: ...  # kokkos, liburing, zstd, compiler
+
+ignored_text_sets: tuple[str, ...]  # the names that `ignore` takes
+
+def compare_texts(
+    golden: Any,
+    new: Any,
+    *,
+    atol: float = 0.0,
+    rtol: float = 0.0,
+    equal_nan: bool = True,
+    ignore: Sequence[str] = (),
+    ignore_lines: Sequence[str] = (),
+    window_bytes: int = 8 << 20,
+    engine: str = "auto",
+) -> dict[str, Any]:
+    """Two texts, token by token; each a path, or its bytes. Memory is bounded by the window.
+
+    Returns the fields of TextComparison (csrc/text/text_compare.hpp) by name, texts as bytes. Raises errors of code
+    "invalid_argument" for an unknown set or a pattern that fits every line, "corrupt_file" for a NUL byte, "too_large"
+    for a line of more than 1 MiB, and those of reading.
+    """

@@ -66,8 +66,7 @@ class Timeline:
 class HistoryFacts:
     """Of two runs as histories. Bytes are those asked of captures and of data files.
 
-    by_captures: variables that were settled without their data. by_mpi_rank: checkpoints that each
-    process compared.
+    by_captures: variables that were settled without their data.
     """
 
     timelines: tuple[Timeline, ...] = ()
@@ -75,4 +74,3 @@ class HistoryFacts:
     capture_bytes_read: int = 0
     data_bytes_read: int = 0
     not_compared_checkpoints: int = 0
-    by_mpi_rank: tuple[int, ...] = ()

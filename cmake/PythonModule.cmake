@@ -25,7 +25,7 @@ pybind11_add_module(_core MODULE NO_EXTRAS ${_ciwrap_bindings})
 ciwrap_configure_target(_core)
 # Bindings convert arguments and call; at -O3 they would be a quarter of the wheel.
 target_compile_options(_core PRIVATE $<$<CONFIG:Release>:-Os>)
-target_link_libraries(_core PRIVATE ciwrap_core_lib)
+target_link_libraries(_core PRIVATE ciwrap_core_lib ciwrap_text)
 # Most of the time of compiling a bind_*.cpp goes into these.
 target_precompile_headers(_core PRIVATE
     <pybind11/numpy.h> <pybind11/pybind11.h> <pybind11/stl.h>)

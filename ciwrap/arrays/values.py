@@ -33,6 +33,22 @@ class FileRegion:
 
 
 Labels = tuple[tuple[str, str], ...]
+# The label of a text that is compared token by token; its bytes are no elements by themselves.
+TEXT_LABEL = ("compared", "token by token")
+# What `ignore` may name, as the core has it (`_core.ignored_text_sets`).
+TEXT_SETS = ("dates", "times", "paths", "hosts", "pids", "memory")
+
+
+@dataclass(frozen=True, slots=True)
+class TextRules:
+    """What is left out when a text is compared token by token.
+
+    ignore: names of sets of words and numbers, of `TEXT_SETS`. ignore_lines: whole
+    lines; `*` stands for any text.
+    """
+
+    ignore: tuple[str, ...] = ()
+    ignore_lines: tuple[str, ...] = ()
 
 
 class Shaped:
@@ -58,6 +74,11 @@ class Shaped:
     @property
     def byte_count(self) -> int:
         return self.element_count * self.item_bytes
+
+    @property
+    def is_text(self) -> bool:
+        """Whether this is a text that is compared token by token."""
+        return TEXT_LABEL in self.labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +122,11 @@ class Values(Shaped, ABC):
     def masked_count(self) -> int:
         """How many elements a mask has taken out."""
         return 0
+
+    @property
+    def text(self) -> TextRules | None:
+        """How the bytes are compared if they are a text; None if they are elements."""
+        return None
 
     @property
     def series(self) -> SeriesFacts | None:

@@ -67,15 +67,27 @@ class Side:
         """Whether there is but one checkpoint, of which the paths say nothing."""
         return list(self.groups) == [WHOLE_RUN]
 
-    def take_whole(self, arrangement: Arrangement | None) -> None:
-        """From now on all files are one checkpoint, whose variables tell their iterations and
-        ranks; captures, which are of single checkpoints, are of no use then.
+    @property
+    def has_iterations_in_paths(self) -> bool:
+        """Whether every file is of an iteration that its path tells. A fingerprint has no files."""
+        files = self.found.files
+        return not self.is_fingerprint and all(file.iteration is not None for file in files)
+
+    def take_whole(self, arrangement: Arrangement | None, *, by_iteration: bool) -> None:
+        """From now on all files of an iteration are one checkpoint, or all files of the run, whose
+        variables then tell their iterations; ranks are told by variables in either case. Captures,
+        which are of single checkpoints, are of no use then.
         """
         if not self.is_fingerprint:
             self.close()
             self.capture = self.index = None
         self.arrangement = arrangement
-        self.groups = {WHOLE_RUN: list(self.found.files)}
+        if not by_iteration:
+            self.groups = {WHOLE_RUN: list(self.found.files)}
+            return
+        self.groups = {}
+        for file in self.found.files:
+            self.groups.setdefault((file.iteration, None), []).append(file)
 
     def prefetch(self, keys: Iterable[CheckpointKey]) -> None:
         """Has the system fetch what the capture says of these checkpoints, all at once."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,8 @@ from ciwrap.cli.capture import own_files
 from ciwrap.cli.history import (
     compare_sides,
     history_options,
+    pool_of,
+    refuse_spread,
     refuse_with_fingerprints,
     refuse_without_folders,
     with_layout_of,
@@ -26,7 +27,7 @@ from ciwrap.cli.options import (
     verbose_option,
 )
 from ciwrap.cli.rules import RuleOptions, rule_options
-from ciwrap.errors import UsageError
+from ciwrap.errors import InterruptedCallError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from ciwrap.cli.session import Session
     from ciwrap.compare.ending import Ending
+    from ciwrap.compare.engines import Pool
     from ciwrap.model import Message
     from ciwrap.readers.layout import FoundOutputs
 
@@ -67,12 +69,32 @@ def command(
 
     Exit codes: 0 match, 1 differ, 2 usage, 3 could not compare.
     """
+    refuse_spread(history)
+    with pool_of(history) as (pool, has_served):
+        return 0 if has_served else _coordinate(session, golden, new, chosen, history, pool)
+
+
+def _coordinate(
+    session: Session,
+    golden: str,
+    new: str,
+    chosen: RuleOptions,
+    history: Mapping[str, Any],
+    pool: Pool | None,
+) -> int:
+    """The command in the process that tells the result, which may be told to end."""
+    from ciwrap.cli.main import INTERRUPTED
     from ciwrap.compare.ending import ends_early
 
-    # The processes of an MPI job end each other in a way of their own.
-    is_alone = not history["mpi"] and history["mpi_launch"] is None
-    with ends_early() if is_alone else contextlib.nullcontext() as ending:
-        return _compare(session, golden, new, chosen, history, ending)
+    try:
+        with ends_early() as told_to_end:
+            return _compare(session, golden, new, chosen, history, pool, told_to_end)
+    except (KeyboardInterrupt, InterruptedCallError):
+        if pool is not None:
+            # Else workers at work would be waited for.
+            print("interrupted", file=sys.stderr, flush=True)
+            pool.end(INTERRUPTED)
+        raise
 
 
 def _compare(
@@ -81,17 +103,16 @@ def _compare(
     new: str,
     chosen: RuleOptions,
     history: Mapping[str, Any],
-    told_to_end: Ending | None,
+    pool: Pool | None,
+    told_to_end: Ending,
 ) -> int:
+    from ciwrap.captures.fingerprints import fingerprint_of
     from ciwrap.cli.progress import progress_bar
     from ciwrap.compare.ending import EndableProgress
     from ciwrap.model import RunResult
 
     started = time.monotonic()
-    rules = chosen.make_rules()
     ours, theirs = Path(golden), Path(new)
-    from ciwrap.captures.fingerprints import fingerprint_of
-
     prints = [fingerprint_of(path) for path in (ours, theirs)]
     is_folder = [
         one is not None or (path.is_dir() and not chosen.is_store(path))
@@ -103,16 +124,16 @@ def _compare(
             remedy="give two files or two folders",
         )
     refuse_with_fingerprints(history, prints)
+    note = None
     if not is_folder[0]:
         refuse_without_folders(history)
-    captures = (history["capture_a"], history["capture_b"])
+        chosen, note = chosen.for_pair((ours, theirs))
+    own = (history["capture_a"], history["capture_b"], history["journal_path"])
     placed = with_layout_of(chosen, prints)
     sides = [
         # Two single arrays are held against each other whatever their files are called.
         one
-        or placed.outputs_of(
-            path, beside=(other,), leave_out=own_files(path, *captures), name=ours.stem
-        )
+        or placed.outputs_of(path, beside=(other,), leave_out=own_files(path, *own), name=ours.stem)
         for path, other, one in zip((ours, theirs), (theirs, ours), prints, strict=True)
     ]
     offset = history["offset"]
@@ -121,26 +142,24 @@ def _compare(
         for one, step in zip(sides, (offset, -offset), strict=True)
     ]
     with progress_bar() as bar:
-        progress = bar if told_to_end is None else EndableProgress(bar, told_to_end)
         ending = compare_sides(
             (ours, theirs),
             (sides[0], sides[1]),
-            rules,
+            chosen,
             history,
-            arguments=session.arguments,
+            pool=pool,
             has_documents=session.writes_documents,
             resources=session.resources,
-            progress=progress,
+            progress=EndableProgress(bar, told_to_end),
         )
     result = ending.result
-    if result is None:
-        return 0
     code = session.emit(
         RunResult(
             verdict=result.verdict,
             checks=(result,),
             kind=session.kind,
             messages=(
+                *_notes(note),
                 *_shared_files((golden, new), sides),
                 *_other_processes(history),
                 *_offset_note(offset),
@@ -150,8 +169,16 @@ def _compare(
         Path.cwd(),
     )
     if ending.exit is not None:
+        sys.stdout.flush()
+        sys.stderr.flush()
         ending.exit(code)
     return code
+
+
+def _notes(text: str | None) -> tuple[Message, ...]:
+    from ciwrap.model import Message, MessageLevel
+
+    return () if text is None else (Message(MessageLevel.NOTE, text),)
 
 
 def _offset_note(offset: int) -> Iterator[Message]:
@@ -168,14 +195,14 @@ def _offset_note(offset: int) -> Iterator[Message]:
 
 def _other_processes(history: Mapping[str, Any]) -> Iterator[Message]:
     """A warning where mpiexec started several of us, and each compares everything."""
+    from ciwrap.compare.mpi_job import process_count
     from ciwrap.model import Message, MessageLevel
 
-    counts = [os.environ.get(name, "") for name in ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")]
-    count = max((int(text) for text in counts if text.isdecimal()), default=1)
-    if count > 1 and not history["mpi"] and history["mpi_launch"] is None:
+    count = process_count()
+    if count > 1 and history["executor"] != "mpi":
         text = (
             f"this is one of {count} processes that mpiexec started, and each of them compares"
-            " everything; add --mpi to share the work"
+            " everything; add --executor mpi to share the work"
         )
         yield Message(MessageLevel.WARNING, text)
 

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
-import shlex
-import signal
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ciwrap.errors import ExitCode, UsageError
+from ciwrap.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ciwrap.captures.index import CheckpointKey
     from ciwrap.captures.side import Side
-    from ciwrap.catalog.rules import Rules
     from ciwrap.cli.rules import RuleOptions
-    from ciwrap.compare.histories import Spread
-    from ciwrap.compare.outcome import Outcome
+    from ciwrap.compare.engines import Pool
     from ciwrap.model import CheckResult
     from ciwrap.progress import Progress
     from ciwrap.readers.layout import FoundOutputs
@@ -32,6 +25,8 @@ if TYPE_CHECKING:
 
 _F = TypeVar("_F", bound="Callable[..., Any]")
 _SMALLEST_MEMORY_BYTES = 1 << 20
+# Options that change what is found, beside the rules.
+_DECIDING = ("no_captures", "verify_checksums", "common", "offset")
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
@@ -72,23 +67,32 @@ def history_options(function: _F) -> _F:
             "--no-captures", is_flag=True, help="Read all data, whatever captures there are."
         ),
         click.option(
-            "--mpi-silence",
-            type=click.FloatRange(1),
-            default=30.0,
-            show_default=True,
+            "--silence",
+            "silence_seconds",
+            type=click.FloatRange(0.1),
             metavar="SECONDS",
-            help="Give up an MPI process that has not been heard of for so long.",
+            help="End, and tell what is known, if nothing was done for so long; default: wait.",
         ),
         click.option(
-            "--mpi-launch",
-            metavar="COMMAND",
-            help="Start the MPI job with this ('mpiexec -n 4'); whatever becomes of it, what it"
-            " has found is told.",
+            "--resume", is_flag=True, help="Go on with the journal, if it is there already."
         ),
         click.option(
-            "--mpi",
-            is_flag=True,
-            help="Deal the checkpoints out to the processes that mpiexec started (folders).",
+            "--journal",
+            "journal_path",
+            metavar="FILE",
+            type=click.Path(dir_okay=False),
+            help="Keep what is done in FILE, to go on there after a crash.",
+        ),
+        click.option(
+            "--scheduler",
+            metavar="FILE",
+            help="What `dask scheduler --scheduler-file FILE` wrote, for --executor dask.",
+        ),
+        click.option(
+            "--executor",
+            metavar="NAME",
+            help="Who compares: process, mpi, dask, or package.module:function, which returns a"
+            " concurrent.futures.Executor; default: this process.",
         ),
         click.option(
             "--common",
@@ -115,15 +119,7 @@ def history_options(function: _F) -> _F:
 
 def refuse_without_folders(history: Mapping[str, Any]) -> None:
     """Raises UsageError for options that single files have no use for."""
-    for name in (
-        "capture_a",
-        "capture_b",
-        "no_captures",
-        "verify_checksums",
-        "list_path",
-        "mpi",
-        "mpi_launch",
-    ):
+    for name in ("capture_a", "capture_b", "no_captures", "verify_checksums", "list_path"):
         if history[name]:
             option = "--" + name.removesuffix("_path").replace("_", "-")
             raise UsageError(f"{option} is for folders", remedy="give two folders")
@@ -176,54 +172,86 @@ def refuse_captures(history: Mapping[str, Any], why: str) -> None:
             )
 
 
+def refuse_spread(history: Mapping[str, Any]) -> None:
+    """Raises UsageError for options that say nothing without others."""
+    for name, needed in (("resume", "journal_path"), ("scheduler", "executor")):
+        if history[name] and history[needed] is None:
+            other = "--" + needed.removesuffix("_path")
+            raise UsageError(f"--{name} says nothing without {other}", remedy=f"give {other}")
+
+
+@contextlib.contextmanager
+def pool_of(history: Mapping[str, Any]) -> Iterator[tuple[Pool | None, bool]]:
+    """The engine that was asked for (None: this process), and whether this process has served it
+    as a worker and is done. Raises as `open_pool` does.
+    """
+    if history["executor"] is None:
+        yield None, False
+        return
+    from ciwrap.compare.engines import open_pool
+
+    with open_pool(history["executor"], history["scheduler"]) as pool:
+        yield pool, pool is None
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What is left to do once the result is out. exit: ends the process where MPI could not end by
-    itself, since a process of it is lost.
+    """What is left to do once the result is out. exit: ends the process where it could not end by
+    itself, since a worker hangs.
     """
 
-    result: CheckResult | None  # None: another process tells it
+    result: CheckResult
     exit: Callable[[int], None] | None = None
 
 
 def compare_sides(
     paths: tuple[Path, Path],
     found: tuple[FoundOutputs | Path, FoundOutputs | Path],
-    rules: Rules,
+    chosen: RuleOptions,
     history: Mapping[str, Any],
     *,
-    arguments: Sequence[str],
+    pool: Pool | None,
     has_documents: bool,
     resources: Resources,
     progress: Progress,
 ) -> Ending:
     """Compares two folders, or two files: each is a run of one checkpoint, without a capture.
 
-    found: what each of them holds, or the capture that is all that there is of it.
-    arguments: of this call, for the processes that --mpi-launch starts. has_documents: whether a
-    document or a report will be made of the result; the terminal shows no samples and maps.
+    found: what each of them holds, or the capture that is all that there is of it. has_documents:
+    whether a document or a report will be made of the result; the terminal shows no samples and
+    maps.
     """
     from ciwrap.compare.differences import DifferenceList
     from ciwrap.compare.histories import compare_histories
     from ciwrap.compare.outcome import HistoryOptions
+    from ciwrap.compare.spread import Spread
 
+    rules = chosen.make_rules()
+    journal_path = None if history["journal_path"] is None else Path(history["journal_path"])
+    list_path = None if history["list_path"] is None else Path(history["list_path"])
+    is_spread = pool is not None or journal_path is not None
     options = HistoryOptions(history["memory_bytes"], is_common=history["common"])
-    # A process of an MPI job cannot know what the one that launched it will write.
-    if not has_documents and not history["mpi"]:
+    # What a journal keeps may be shown in another way when it goes on.
+    if not has_documents and not is_spread:
         options = replace(options, detail_bytes=0)
     if rules.arrangement is not None:
         refuse_captures(history, "rows are aligned, or copies chosen")
     if history["offset"]:
         refuse_captures(history, "iterations are counted otherwise")
-    comm = None
-    if history["mpi"]:
-        from ciwrap.compare.mpi import world
-
-        comm = world()
+    captures = [history[name] for name in ("capture_a", "capture_b")]
+    spread = Spread(
+        pool,
+        chosen,
+        repr((chosen.text, *captures, *(history[name] for name in _DECIDING), list_path)),
+        journal_path,
+        history["resume"],
+        history["silence_seconds"],
+        list_path if is_spread else None,
+    )
     with contextlib.ExitStack() as stack:
         sides = []
-        for path, one, option in zip(paths, found, ("capture_a", "capture_b"), strict=True):
-            side = _opened(path, one, history[option], history)
+        for path, one, capture in zip(paths, found, captures, strict=True):
+            side = _opened(path, one, capture, history)
             stack.callback(side.close)
             sides.append(side)
         if history["verify_checksums"] and not any(side.capture for side in sides):
@@ -232,30 +260,22 @@ def compare_sides(
                 remedy="leave it out: all data are read anyway",
             )
         differences = None
-        if history["list_path"] is not None:
-            target = Path(history["list_path"])
-            if comm is not None:
-                target = target.with_name(f"{target.stem}.{comm.Get_rank()}{target.suffix}")
-            differences = stack.enter_context(DifferenceList(target))
-        spread = None if comm is None else _Spread(comm, history["mpi_silence"])
-        launched = history["mpi_launch"] is not None and comm is None
-        try:
-            result = compare_histories(
-                f"{paths[0]} : {paths[1]}",
-                sides[0],
-                sides[1],
-                rules,
-                options,
-                golden_path=str(paths[0]),
-                source_path=str(paths[1]),
-                resources=resources,
-                progress=progress,
-                differences=differences,
-                spread=_launched(history["mpi_launch"], arguments) if launched else spread,
-            )
-        except _Served:
-            return Ending(None)
-    return Ending(result, None if spread is None else spread.exit)
+        if list_path is not None and not is_spread:
+            differences = stack.enter_context(DifferenceList(list_path))
+        result = compare_histories(
+            f"{paths[0]} : {paths[1]}",
+            sides[0],
+            sides[1],
+            rules,
+            options,
+            golden_path=str(paths[0]),
+            source_path=str(paths[1]),
+            resources=resources,
+            progress=progress,
+            differences=differences,
+            spread=spread,
+        )
+    return Ending(result, pool.end if pool is not None and spread.has_ended_early else None)
 
 
 def _opened(
@@ -273,96 +293,3 @@ def _opened(
         use_capture=path.is_dir() and not (history["no_captures"] or history["offset"]),
         verify_checksums=history["verify_checksums"],
     )
-
-
-def _launched(launcher: str, arguments: Sequence[str]) -> Spread:
-    """Has an MPI job of its own do the work."""
-    from ciwrap.compare.mpi import launch
-
-    words = shlex.split(launcher)
-    if not words:
-        raise UsageError("--mpi-launch is empty", remedy="write --mpi-launch 'mpiexec -n 4'")
-    kept = []
-    skip = False
-    for argument in arguments:
-        name = argument.partition("=")[0]
-        if not skip and name in ("--mpi-launch", "--json", "--report"):
-            skip = "=" not in argument
-            continue
-        if not skip:
-            kept.append(argument)
-        skip = False
-    return lambda keys, _: launch(words, [*kept, "--mpi"], keys)
-
-
-class _Served(Exception):  # noqa: N818 - nothing went wrong: another process has the result
-    pass
-
-
-class _Spread:
-    """Hands checkpoints to the processes of an MPI job. exit: None while none of them is lost."""
-
-    def __init__(self, comm: Any, silence_seconds: float) -> None:
-        self._comm = comm
-        self._silence = silence_seconds
-        self.exit: Callable[[int], None] | None = None
-
-    def __call__(
-        self, keys: Sequence[CheckpointKey], work: Callable[[CheckpointKey], Outcome]
-    ) -> Outcome:
-        from ciwrap.compare.mpi import JOURNAL_VARIABLE, Dealer, serve
-
-        if self._comm.Get_rank() != 0:
-            if not serve(self._comm, work, self._silence):
-                print(
-                    f"ciwrap: MPI rank 0 has not been heard of for {self._silence:g} s;"
-                    f" rank {self._comm.Get_rank()} ends",
-                    file=sys.stderr,
-                )
-                self._end(int(ExitCode.NOT_COMPARABLE))
-            raise _Served
-        dealer = Dealer(self._comm, keys, work, self._silence)
-        try:
-            with _told_to_end():
-                outcome = dealer.run()
-        except _TerminatedError:
-            outcome = dealer.lose_the_rest("the MPI job was ended before its turn came")
-        if dealer.has_lost_workers:
-            self.exit = self._end
-        if JOURNAL_VARIABLE in os.environ:
-            if self.exit is not None:
-                self._end(0)
-            raise _Served
-        outcome.by_mpi_rank = list(dealer.by_rank.values())
-        return outcome
-
-    def _end(self, code: int) -> None:
-        """Without MPI's own end, which would wait for the lost process.
-
-        Aborting ends that one, too, should it hang, and most mpiexecs then end with our exit code.
-        """
-        sys.stdout.flush()
-        sys.stderr.flush()
-        if code:
-            self._comm.Abort(code)
-        os._exit(code)
-
-
-class _TerminatedError(BaseException):
-    pass
-
-
-@contextlib.contextmanager
-def _told_to_end() -> Iterator[None]:
-    """SIGTERM, which mpiexec sends when another process has died, as an exception."""
-
-    def end(number: int, frame: object) -> None:  # noqa: ARG001
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise _TerminatedError
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        if signal.getsignal(signal.SIGTERM) is end:
-            signal.signal(signal.SIGTERM, before)

@@ -25,6 +25,7 @@ from ciwrap.model import RunResult
 from ciwrap.model.repeat_result import RepeatResult
 from ciwrap.report.document_schema import document_schema
 from ciwrap.review.accept_document import AcceptDocument
+from ciwrap.selftest.document import SelftestDocument
 from ciwrap.timing.document import TimingDocument
 from ciwrap.trend.document import TrendDocument
 from ciwrap.variability.document import VariabilityDocument
@@ -255,6 +256,7 @@ DOCUMENTS = (
     DemoDocument,
     RejectDocument,
     PruneDocument,
+    SelftestDocument,
     ValuesDocument,
     ImportDocument,
     TimingDocument,

@@ -35,6 +35,7 @@ COMMANDS = {
     "report": ("ciwrap.cli.report", "Make a page, a summary and more of JSON results."),
     "capture": ("ciwrap.cli.capture", "Capture a whole run as trees, to compare it in no time."),
     "record": ("ciwrap.cli.record", "Run a program that records its arrays as it goes."),
+    "selftest": ("ciwrap.cli.selftest", "Plant damage, and see that it is caught."),
     "time": ("ciwrap.cli.time_command", "Say whether one command is slower than another."),
     "variability": (
         "ciwrap.cli.variability",

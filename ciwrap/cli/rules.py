@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from ciwrap.model import SETTINGS, SettingsLayer
 from ciwrap.model.forms import FormError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from ciwrap.catalog.rules import Rules
@@ -55,6 +55,8 @@ class RuleOptions:
     include: tuple[str, ...]
     exclude: tuple[str, ...]
     ignore: tuple[str, ...]
+    ignore_tokens: tuple[str, ...]
+    ignore_lines: tuple[str, ...]
 
     @cached_property
     def check(self) -> Check | None:
@@ -114,6 +116,28 @@ class RuleOptions:
             by_place=check is not None and any(" / " in rule.pattern for rule in check.rules),
         )
 
+    def _with_text_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The options of a reader of texts, and those of the command line."""
+        options = dict(options)
+        for name, more in (("ignore", self.ignore_tokens), ("ignore_lines", self.ignore_lines)):
+            if more:
+                options[name] = (*options.get(name, ()), *more)
+        return options
+
+    def for_pair(self, paths: tuple[Path, Path]) -> tuple[RuleOptions, str | None]:
+        """The options for two files; if these are texts that no reader knows, they are compared
+        token by token, and a note says so.
+        """
+        from ciwrap.readers.tokens import is_unknown_text
+
+        given = self._reading
+        is_open = given["format_name"] is None and not given["formats"]
+        if not is_open or not all(is_unknown_text(path) for path in paths):
+            return self, None
+        return replace(self, format_texts=("tokens",)), (
+            "compared token by token, as texts that no reader knows; --format says otherwise"
+        )
+
     @cached_property
     def _reading(self) -> dict[str, Any]:
         """How files are read, as `find_in` takes it. Raises UsageError and ConfigError."""
@@ -125,7 +149,8 @@ class RuleOptions:
             if not sign:
                 names.append(reader)
             elif glob and reader:
-                rules.append(FormatRule(glob, reader))
+                options = self._with_text_options({}) if reader == "tokens" else None
+                rules.append(FormatRule(glob, reader, options))
             else:
                 raise UsageError(f"--format {text!r} lacks a part", remedy="write '*.e=netcdf'")
         if len(names) > 1:
@@ -133,10 +158,13 @@ class RuleOptions:
                 f"two formats for the same files: {names[0]} and {names[1]}",
                 remedy="say of which files each is: --format '*.e=netcdf'",
             )
+        given = check.options if check else {}
+        has_texts = any(rule.reader == "tokens" for rule in rules)
         return {
             "format_name": names[0] if names else (check.format if check else None),
             "formats": (*rules, *(check.formats if check else ())),
-            "options": check.options if check else {},
+            # Not of all files, if only some are texts.
+            "options": given if has_texts else self._with_text_options(given),
         }
 
     def is_store(self, path: Path) -> bool:
@@ -144,6 +172,20 @@ class RuleOptions:
         from ciwrap.readers.choice import Choice
 
         return Choice(**self._reading).is_store(path, path.name)
+
+    @property
+    def text(self) -> str:
+        """All that decides verdicts, as a text that is another one as soon as something of it is.
+
+        Raises as `check` does.
+        """
+        check, names = self.check, []
+        if check is not None:
+            # Sets have no order of their own.
+            names = sorted(check.exact_names)
+            check = replace(check, command=None, line=None, exact_names=frozenset())
+        rest = (names, self.layout, self.format_texts, self.include, self.exclude, self.ignore)
+        return repr((self.layer, check, *rest))
 
     def outputs_of(
         self,
@@ -191,6 +233,18 @@ def rule_options(function: Callable[..., int]) -> Callable[..., int]:
         return function(*arguments, chosen=chosen, **given)
 
     for decorate in (
+        click.option(
+            "--ignore-lines",
+            multiple=True,
+            metavar="PATTERN",
+            help="Leave lines of texts out; `*` stands for any text (format tokens).",
+        ),
+        click.option(
+            "--ignore-tokens",
+            multiple=True,
+            metavar="SET",
+            help="Leave dates, times, paths, hosts, pids or memory of texts out (format tokens).",
+        ),
         click.option("--ignore", multiple=True, metavar="PATTERN", help="Leave variables out."),
         click.option(
             "--exclude",

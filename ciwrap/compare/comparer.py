@@ -11,13 +11,15 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ciwrap.captures.checkpoint import Look, Variables
 from ciwrap.catalog.rows import refuse_other_ids
 from ciwrap.compare.by_data import ByData
 from ciwrap.compare.by_trees import ByTrees, Pair
 from ciwrap.compare.circle import Circle
 from ciwrap.compare.detailed import add_details
-from ciwrap.compare.ending import EndedEarlyError
+from ciwrap.compare.ending import EndedEarlyError, ended_words
 from ciwrap.compare.fit import (
     RUNS,
     in_one_dtype,
@@ -29,6 +31,8 @@ from ciwrap.compare.judge import compare_values
 from ciwrap.compare.law import begun, not_comparable
 from ciwrap.compare.outcome import HistoryOptions, Outcome
 from ciwrap.compare.pairing import pair_up
+from ciwrap.compare.parts import chunk_elements
+from ciwrap.compare.question import Question
 from ciwrap.errors import CiwrapError, NotComparableError, StillWrittenError
 from ciwrap.model import Verdict
 from ciwrap.trees.build import tree_parameters
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from ciwrap.captures.side import Side
     from ciwrap.catalog.rules import Rules
     from ciwrap.compare.differences import DifferenceList
+    from ciwrap.compare.units import Part
     from ciwrap.compare.work import Work
     from ciwrap.model import VariableId, VariableResult, VariableSettings
 
@@ -68,13 +73,16 @@ class Comparer:
         self._rules = rules
         self._options = options
 
-    def compare(self, keys: Iterable[CheckpointKey]) -> Outcome:
-        """Compares these checkpoints. Raises UsageError; all else is in the outcome."""
+    def compare(self, keys: Iterable[CheckpointKey], part: Part | None = None) -> Outcome:
+        """Compares these checkpoints, which both runs have, or a part of the only one.
+
+        Raises UsageError; all else is in the outcome.
+        """
         outcome = Outcome()
         work = replace(self._work, data_bytes_read=0, engine=None)
         before = self._golden.capture_bytes_read + self._new.capture_bytes_read
         with ByData(work, outcome, self._options.memory_bytes, self._differences) as data:
-            run = _Run(work, self._rules, outcome, data, self._differences)
+            run = _Run(work, self._rules, outcome, data, self._differences, part)
             windows = list(_windows(keys))
             try:
                 for position, window in enumerate(windows):
@@ -112,7 +120,10 @@ class _Run:
         outcome: Outcome,
         data: ByData,
         differences: DifferenceList | None,
+        part: Part | None,
     ) -> None:
+        self._part = part
+        self._is_first = part is None or part.is_first
         self._work = work
         self._rules = rules
         self._outcome = outcome
@@ -128,15 +139,17 @@ class _Run:
         with ExitStack() as opened:
             for key in keys:
                 ours, theirs = (self._opened(side, key, opened) for side in (golden, new))
-                both = pair_up(self._outcome, self._rules, ours, theirs)
+                # What is not compared at all is told of once: with the first part.
+                told = self._outcome if self._is_first else Outcome()
+                both = pair_up(told, self._rules, ours, theirs)
                 self.keys_of.update(dict.fromkeys(both, key))
                 self._paired.add(key)
                 for identity in both:
                     self._work.progress.advance(0)
                     self._variable(identity, ours, theirs)
                 for one in (ours, theirs):
-                    self._outcome.errors.extend(one.errors)
-                    self._outcome.notes.extend(one.notes)
+                    told.errors.extend(one.errors)
+                    told.notes.extend(one.notes)
                 self._data.take_answers()
                 if ours.has_files_open or theirs.has_files_open:
                     # Not the files of a whole window at once.
@@ -148,7 +161,7 @@ class _Run:
         found = Variables(side, key)
         opened.callback(found.close)
         self._looks.append(found.look)
-        if found.stale is not None:
+        if found.stale is not None and self._is_first:
             self._outcome.stale.append((str(side.run), key, found.stale))
         return found
 
@@ -212,14 +225,31 @@ class _Run:
             if not is_series:
                 refuse_other_labels(signature.labels, other.labels, RUNS)
             is_plain = settings.has_own_trees and not is_series and not ours.is_aligned(identity)
+            is_plain &= not signature.is_text
             has_data = ours.has_data and theirs.has_data
             has_elements = math.prod(other.shape) > 0
             if is_plain and signature == other and (has_elements or not has_data):
-                self._trees.compare(Pair(result, settings, ours, theirs))
-            else:
+                pair = Pair(result, settings, ours, theirs)
+                if self._part is not None and _is_cut(self._part, pair):
+                    self._ask_part(self._part, pair)
+                elif self._is_first:
+                    self._trees.compare(pair)
+            elif self._is_first:
                 self._whole(identity, ours, theirs, settings, result.source_path)
         except CiwrapError as error:
             self._fail(result, error)
+
+    def _ask_part(self, part: Part, pair: Pair) -> None:
+        """Has the part's chunks of a large variable compared."""
+        result, shape = pair.result, pair.result.shape or ()
+        parameters = tree_parameters(result.dtype or "", pair.settings, variable=result.id.text)
+        per_chunk = chunk_elements(parameters)
+        item_bytes = (result.byte_count or 0) // math.prod(shape)
+        leaves = part.leaves(per_chunk * item_bytes, -(-math.prod(shape) // per_chunk))
+        if leaves:
+            numbers = np.arange(leaves.start, leaves.stop, dtype=np.int64)
+            question = Question(result, parameters, shape, numbers, is_part=True)
+            self._data.ask(question, pair.ours, pair.theirs)
 
     def _whole(
         self,
@@ -251,7 +281,11 @@ class _Run:
         self._outcome.results.append(result)
         if result.verdict is not Verdict.NOT_COMPARABLE:
             self._work.data_bytes_read += golden.byte_count + new.byte_count
-        if result.verdict is Verdict.DIFFER and self._differences is not None:
+        if result.text is not None and self._differences is not None:
+            self._outcome.notes.append(
+                f"--list holds no numbers of texts; the result says where {identity.text} differs"
+            )
+        elif result.verdict is Verdict.DIFFER and self._differences is not None:
             golden, new, settings = in_one_dtype(golden, new, settings)
             circle = None
             if settings.period:
@@ -263,9 +297,11 @@ class _Run:
             self._differences.add_values(identity, parameters, golden, new, circle, ids)
 
 
-def ended_words(signal_name: str) -> str:
-    """Why something was not compared, if a signal ended the comparison."""
-    return f"{signal_name} ended the comparison first"
+def _is_cut(part: Part, pair: Pair) -> bool:
+    """Whether only the part's chunks are compared; all other variables are the first part's."""
+    identity = pair.result.id
+    is_captured = identity in pair.ours.captured or identity in pair.theirs.captured
+    return not is_captured and (pair.result.byte_count or 0) > part.byte_count
 
 
 def _windows(keys: Iterable[CheckpointKey]) -> Iterator[list[CheckpointKey]]:

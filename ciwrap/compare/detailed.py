@@ -41,6 +41,7 @@ def add_details(
         for result in sorted(outcome.results, key=lambda one: one.id.sort_key):
             size = 2 * (result.byte_count or 0)
             is_wanted = result.verdict is Verdict.DIFFER and result.details is None
+            is_wanted &= result.text is None
             if is_wanted and size <= most_bytes and result.id in keys_of:
                 most_bytes -= size
                 golden, new = checkpoint.at(keys_of[result.id])

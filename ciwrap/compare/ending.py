@@ -18,6 +18,11 @@ class EndedEarlyError(Exception):
     """The comparison was told to end. No CiwrapError: it is the fault of no variable."""
 
 
+def ended_words(signal_name: str) -> str:
+    """Why something was not compared, if a signal ended the comparison."""
+    return f"{signal_name} ended the comparison first"
+
+
 class Ending:
     """Whether a signal has come. signal_name: of the first one, None while none has come."""
 

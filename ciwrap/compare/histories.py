@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ciwrap.captures.checkpoint import Variables
 from ciwrap.captures.index import key_order
 from ciwrap.compare.bounds_used import rules_between, with_bound_notes
 from ciwrap.compare.common import leave_out_uncommon
-from ciwrap.compare.comparer import Comparer, ended_words
 from ciwrap.compare.hints import hints
-from ciwrap.compare.outcome import HistoryOptions, Outcome
-from ciwrap.compare.pairing import Nothing, pair_up
-from ciwrap.compare.tally import RUNS, check_result
+from ciwrap.compare.outcome import HistoryOptions
+from ciwrap.compare.spread import Spread
+from ciwrap.compare.tally import RUNS, check_result, fewer_details
 from ciwrap.compare.timelines import history_facts
+from ciwrap.compare.unit_comparer import UnitComparer
+from ciwrap.compare.unit_loop import UnitLoop, UnitSteps
+from ciwrap.compare.units import plan_units
 from ciwrap.compare.work import Work
 from ciwrap.errors import NotComparableError, UsageError
 from ciwrap.model import Message, MessageLevel, Verdict
@@ -24,19 +25,14 @@ from ciwrap.progress import NO_PROGRESS
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from ciwrap.captures.index import CheckpointKey
     from ciwrap.captures.side import Side
     from ciwrap.catalog.rules import Rules
     from ciwrap.compare.differences import DifferenceList
+    from ciwrap.compare.outcome import Outcome
     from ciwrap.errors import CiwrapError
     from ciwrap.model import CheckResult
     from ciwrap.progress import Progress
-    from ciwrap.readers.layout import OutputFile
-
-    # Has every checkpoint compared by somebody and adds up what they found.
-    Spread = Callable[[Sequence[CheckpointKey], Callable[[CheckpointKey], Outcome]], Outcome]
 
 
 # Samples and maps for the report take a second look at the data: of runs up to this size.
@@ -62,50 +58,57 @@ def compare_histories(
     Where nobody asks for a bound, that of a capture holds, for all checkpoints.
 
     progress: an EndableProgress makes a partial result where a signal comes. differences: takes
-    every differing element; raises WriteFailedError then. spread: hands the
-    checkpoints, biggest first, to several processes.
+    every differing element; raises WriteFailedError then. spread: who compares; default: this
+    process.
     """
     options = HistoryOptions() if options is None else options
+    spread = Spread() if spread is None else spread
     rules = rules_between(rules, golden, new)
-    if options.detail_bytes > 0 and _is_large(golden, new):
-        options = replace(options, detail_bytes=0)
-    # Rows that are aligned by an id, perhaps across ranks, are a matter of whole runs.
+    # Rows that are aligned by an id, perhaps across ranks, are a matter of whole iterations.
     is_paired = golden.groups.keys() == new.groups.keys() or not _grouped_in_other_ways(golden, new)
     if rules.arrangement is not None or not is_paired:
-        if spread is not None:
-            raise UsageError(
-                "rows are aligned, or iterations stand in the paths of one run and in the files"
-                " of the other",
-                remedy="compare without --mpi",
-            )
+        is_by_path = all(side.has_iterations_in_paths for side in (golden, new))
         for side in (golden, new):
-            side.take_whole(rules.arrangement)
+            side.take_whole(rules.arrangement, by_iteration=is_by_path)
     if rules.arrangement is not None and (golden.is_fingerprint or new.is_fingerprint):
         raise UsageError(
             "rows are aligned, or copies chosen, which captures know nothing of",
             remedy="give the runs themselves",
         )
-    keys = sorted({*golden.groups, *new.groups}, key=key_order)
-    shared = [key for key in keys if key in golden.groups and key in new.groups]
     started = time.monotonic()
     progress.begin(name, None)
     try:
-        work = Work(resources, progress)
-        comparer = Comparer(work, golden, new, rules, options, differences)
-        if spread is None:
-            outcome = comparer.compare(shared)
-        else:
-            outcome = spread(biggest_first(golden, new), lambda key: comparer.compare([key]))
-        if outcome.ended_by is not None:
-            one_sided_keys = {*keys}.difference(shared)
-            outcome.lost += [(key, ended_words(outcome.ended_by)) for key in one_sided_keys]
-        elif len(shared) < len(keys):
-            outcome.add(one_sided(golden, new, rules, keys))
+        with ExitStack() as opened:
+            journal = spread.journal(golden, new, opened)
+            units = plan_units(
+                golden,
+                new,
+                former=() if journal is None else journal.former,
+                has_stamps=journal is not None,
+            )
+            if sum(unit.byte_count for unit in units) > _MOST_DETAILED_BYTES:
+                options = replace(options, detail_bytes=0)
+            steps = UnitSteps(progress)
+            comparer = UnitComparer(
+                Work(resources, steps), golden, new, rules, options, differences, spread.list_path
+            )
+            loop = UnitLoop(
+                spread.engine(comparer, steps),
+                journal=journal,
+                silence_seconds=spread.silence_seconds,
+                progress=progress,
+            )
+            outcome = loop.run(units)
+            spread.has_ended_early = loop.has_ended_early
     finally:
         progress.end()
     if options.is_common:
         outcome.notes += leave_out_uncommon(outcome)
-    result = with_bound_notes(finish(name, outcome, golden, new, rules), rules)
+    if options.detail_bytes > 0:
+        outcome.results = fewer_details(outcome.results)
+    can_go_on = spread.journal_path is not None
+    result = _finish(name, outcome, golden, new, rules, can_go_on=can_go_on)
+    result = with_bound_notes(result, rules)
     return replace(
         result,
         golden_path=golden_path,
@@ -113,38 +116,6 @@ def compare_histories(
         backend=resources.backend_used,
         seconds=time.monotonic() - started,
     )
-
-
-def biggest_first(golden: Side, new: Side) -> list[CheckpointKey]:
-    """The checkpoints of both runs, those with the most data first."""
-    shared = [key for key in golden.groups if key in new.groups]
-    return sorted(
-        shared,
-        key=lambda key: (
-            -stored_bytes(golden.groups[key]) - stored_bytes(new.groups[key]),
-            key_order(key),
-        ),
-    )
-
-
-def _is_large(golden: Side, new: Side) -> bool:
-    """Whether the data of both are too many for a second look at them."""
-    left = _MOST_DETAILED_BYTES
-    for side in (golden, new):
-        for files in side.groups.values():
-            left -= stored_bytes(files)
-            if left < 0:
-                return True
-    return False
-
-
-def stored_bytes(files: Iterable[OutputFile]) -> int:
-    """What the files of a checkpoint hold, as far as they can be asked."""
-    total = 0
-    for file in files:
-        with contextlib.suppress(OSError):
-            total += file.path.stat().st_size
-    return total
 
 
 def _grouped_in_other_ways(golden: Side, new: Side) -> bool:
@@ -158,24 +129,9 @@ def _grouped_in_other_ways(golden: Side, new: Side) -> bool:
     )
 
 
-def one_sided(golden: Side, new: Side, rules: Rules, keys: Iterable[CheckpointKey]) -> Outcome:
-    """The variables of checkpoints that only one run has."""
-    outcome = Outcome()
-    for key in keys:
-        if key in golden.groups and key in new.groups:
-            continue
-        is_reference = key in golden.groups
-        found = Variables(golden if is_reference else new, key)
-        found.close()
-        ours, theirs = (found, Nothing()) if is_reference else (Nothing(), found)
-        pair_up(outcome, rules, ours, theirs)
-        outcome.errors += found.errors
-        if found.stale is not None:
-            outcome.stale.append((str(found.side.run), key, found.stale))
-    return outcome
-
-
-def finish(name: str, outcome: Outcome, golden: Side, new: Side, rules: Rules) -> CheckResult:
+def _finish(
+    name: str, outcome: Outcome, golden: Side, new: Side, rules: Rules, *, can_go_on: bool
+) -> CheckResult:
     """The check's result of all that was found."""
     messages = []
     for side in (golden, new):
@@ -194,7 +150,7 @@ def finish(name: str, outcome: Outcome, golden: Side, new: Side, rules: Rules) -
         error = NotComparableError(
             f"the comparison was ended by {outcome.ended_by} before all was compared; this is what"
             " it had found",
-            remedy="compare again",
+            remedy="go on with --resume" if can_go_on else "compare again",
         )
         outcome.errors.insert(0, error)
     check = check_result(name, outcome, rules, RUNS, messages=messages)

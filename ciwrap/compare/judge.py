@@ -31,6 +31,7 @@ from ciwrap.compare.fit import (
     in_one_dtype,
     refuse_empty,
     refuse_misfit,
+    refuse_other_labels,
 )
 from ciwrap.compare.law import begun, not_comparable
 from ciwrap.compare.parts import read_each, suspect_pieces
@@ -38,6 +39,7 @@ from ciwrap.compare.series import GOLDEN as SERIES_OF_GOLDEN
 from ciwrap.compare.series import RUNS as SERIES_OF_RUNS
 from ciwrap.compare.series import in_step, with_series
 from ciwrap.compare.solve import solve_chunks
+from ciwrap.compare.texts import check_golden_text, compare_texts
 from ciwrap.compare.work import Work
 from ciwrap.errors import (
     CiwrapError,
@@ -98,6 +100,9 @@ def compare_values(
     ours, theirs = reference.series, new.series
     counts = reference.element_count, new.element_count
     try:
+        if reference.is_text or new.is_text:
+            refuse_other_labels(reference.labels, new.labels, RUNS)
+            return compare_texts(work or Work(), result, reference, new, settings)
         if ours is not None and theirs is not None:
             reference, new = in_step(reference, ours, new, theirs, settings, SERIES_OF_RUNS)
         if reference.signature != new.signature:
@@ -146,6 +151,12 @@ def check_golden(
     )
     facts, count = new.series, new.element_count
     try:
+        if new.is_text or reference.is_text:
+            refuse_other_labels(reference.labels, new.labels, GOLDEN)
+            in_dtype(new, reference.dtype, GOLDEN, is_strict=True)
+            kept = None if golden.data is None else kept_values(golden)
+            plain = VariableSettings() if settings is None else settings
+            return check_golden_text(work, result, golden, kept, new, plain)
         if facts is not None and steps is not None and settings is not None:
             ours = _Counted(golden, reference.labels)
             chosen = in_step(ours, steps(), new, facts, settings, SERIES_OF_GOLDEN)

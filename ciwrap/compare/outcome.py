@@ -46,7 +46,6 @@ class Outcome:
     unused: list[str] = field(default_factory=list)
     # Checkpoints that nobody came to compare, and why.
     lost: list[tuple[CheckpointKey, str]] = field(default_factory=list)
-    by_mpi_rank: list[int] = field(default_factory=list)
     capture_bytes_read: int = 0
     data_bytes_read: int = 0
     engine: str | None = None
@@ -57,7 +56,7 @@ class Outcome:
         """Takes in what another one holds.
 
         Every field is named here, and a test fails for one that is not: an outcome that is left out
-        in silence would be lost on its way from another process.
+        in silence would be lost on its way from another process (`OutcomeRecord`).
         """
         self.results += other.results
         self.missing += other.missing
@@ -69,7 +68,6 @@ class Outcome:
         self.stale += other.stale
         self.unused += other.unused
         self.lost += other.lost
-        self.by_mpi_rank += other.by_mpi_rank
         self.capture_bytes_read += other.capture_bytes_read
         self.data_bytes_read += other.data_bytes_read
         self.engine = other.engine or self.engine

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 class Question:
     """The elements of `leaves` (None: all) of a variable, and what is known of it already.
 
-    suspects: None without trees.
+    suspects: None without trees. is_part: whether `leaves` are all that anybody wants to know of
+    now: other parts of the variable are other questions.
     """
 
     result: VariableResult
@@ -38,6 +39,7 @@ class Question:
     shape: tuple[int, ...]
     leaves: NDArray[np.int64] | None = None
     suspects: Suspects | None = None
+    is_part: bool = False
 
     @property
     def byte_count(self) -> int:
@@ -76,7 +78,7 @@ def answered(
             question.parameters,
             question.shape,
             question.suspects,
-            all_compared=question.leaves is None,
+            all_compared=question.leaves is None or question.is_part,
             read_elements=read_elements,
         )
     except CiwrapError as error:

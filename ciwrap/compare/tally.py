@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.compare.grouped_errors import grouped_messages
 from ciwrap.compare.law import message_of, not_comparable
+from ciwrap.compare.texts import encoding_notes
 from ciwrap.errors import CiwrapError, VariableExtraError, VariableMissingError
 from ciwrap.model import (
     CheckResult,
@@ -72,7 +73,8 @@ def check_result(
     What could not be read makes the whole not comparable, and so does nothing compared at all.
     """
     unused = [f"a capture is not used: {text}" for text in dict.fromkeys(outcome.unused)]
-    warnings = (*messages, *dict.fromkeys(outcome.notes), *unused)
+    notes = dict.fromkeys([*outcome.notes, *encoding_notes(outcome.results)])
+    warnings = (*messages, *notes, *unused)
     told = [Message(MessageLevel.WARNING, text) for text in warnings]
     told += grouped_messages(outcome.errors)
     told += [Message(MessageLevel.WARNING, text) for text in _too_fine(outcome.results)]
@@ -149,6 +151,14 @@ def _add_one_sided(
 def _about(result: VariableResult, error: CiwrapError, level: MessageLevel) -> Message:
     error.variable = result.id.text
     return message_of(error, level)
+
+
+def fewer_details(results: Iterable[VariableResult]) -> list[VariableResult]:
+    """The results, in their order, with the details that a DetailKeeper keeps."""
+    keeper = DetailKeeper([])
+    for result in results:
+        keeper.add(result)
+    return keeper.results
 
 
 class DetailKeeper:

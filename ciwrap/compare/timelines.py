@@ -33,7 +33,6 @@ def history_facts(check: CheckResult, outcome: Outcome) -> HistoryFacts:
         capture_bytes_read=outcome.capture_bytes_read,
         data_bytes_read=outcome.data_bytes_read,
         not_compared_checkpoints=len(outcome.lost),
-        by_mpi_rank=tuple(outcome.by_mpi_rank),
     )
 
 

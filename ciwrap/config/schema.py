@@ -174,6 +174,10 @@ OPTIONS = Section(
         "types": Key(MappingOf(COLUMN_TYPE), "text: types of columns"),
         "empty_is_nan": Key(FLAG, "text: read empty cells as NaN"),
         "final_newline": Key(FLAG, "text: a last line without a line break is an error (true)"),
+        "ignore": Key(
+            TEXTS, "tokens: what is not compared (dates, times, paths, hosts, pids, memory)"
+        ),
+        "ignore_lines": Key(TEXTS, "tokens: lines that are left out; `*` stands for any text"),
         "iterations": Key(
             TEXT, "files with a history: 'auto', 'none', or the dimension that is time"
         ),

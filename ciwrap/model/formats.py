@@ -26,6 +26,7 @@ OWN_FORMATS = {
     "npz": OwnFormat("ciwrap.readers.npz:NpzReader", (".npz",)),
     "raw": OwnFormat("ciwrap.readers.raw:RawReader", (".bin", ".raw")),
     "text": OwnFormat("ciwrap.readers.text:TextReader", (".csv", ".tsv", ".txt", ".dat")),
+    "tokens": OwnFormat("ciwrap.readers.tokens:TokensReader", ()),
     "hdf5": OwnFormat("ciwrap.readers.hdf5:Hdf5Reader", (".h5", ".hdf5", ".he5", ".hdf")),
     "netcdf": OwnFormat("ciwrap.readers.netcdf:NetcdfReader", (".nc", ".nc4", ".cdf", ".netcdf")),
     "zarr": OwnFormat("ciwrap.readers.zarr_store:ZarrReader", (".zarr",)),

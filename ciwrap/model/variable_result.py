@@ -15,6 +15,7 @@ from ciwrap.details import (  # noqa: TC001
     TreeLevel,
 )
 from ciwrap.model.rules import ErrorBound, Evidence, VariableId
+from ciwrap.model.text_result import TextResult  # noqa: TC001
 from ciwrap.model.verdict import Verdict
 
 
@@ -167,8 +168,9 @@ class VariableResult:
 
     differing_box: the smallest that holds all differing elements. pattern: what all differing
     elements have in common, where it is that simple. pattern_value: of a constant offset or factor.
-    details: samples and small maps, for the variables that matter most. series: of a variable that
-    was found in a text.
+    details: samples and small maps, for the variables that matter most. text: of a text that was
+    compared token by token; elements are its numbers then, and masked those that are ignored.
+    series: of a variable that was found in a text.
 
     Raises ValueError if the verdict is a match, but elements differ or none of those that are there
     was compared; and if it is not comparable without a reason.
@@ -233,6 +235,7 @@ class VariableResult:
     pattern: Pattern | None = None
     pattern_value: Number | None = None
     details: Details | None = None
+    text: TextResult | None = None
     series: SeriesResult | None = None
 
     def __post_init__(self) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from ciwrap.arrays.dtypes import storage_dtype
 
 # FileRegion and Labels are part of what readers are written against, so they are offered here, too.
-from ciwrap.arrays.values import DEFAULT_SLAB_BYTES, HeldOnDevice, Shaped, Values
+from ciwrap.arrays.values import DEFAULT_SLAB_BYTES, HeldOnDevice, Shaped, TextRules, Values
 from ciwrap.arrays.values import FileRegion as FileRegion
 from ciwrap.arrays.values import Labels as Labels
 from ciwrap.closing import Closing
@@ -55,7 +55,8 @@ class VariableInfo(Shaped):
     labels: what the file says about the variable that belongs to its identity as its dtype and its
     shape do, as (key, text) pairs in the order of their keys (`labels_of` makes them): "dims" names
     the dimensions ("x y"), other keys are attributes ("units"). A file that does not say it has no
-    such key. in_text: whether its elements were found one by one in a text (`Source.facts`).
+    such key. text: how a text is compared whose bytes are the variable; None for elements. in_text:
+    whether its elements were found one by one in a text (`Source.facts`).
     """
 
     name: str
@@ -68,6 +69,7 @@ class VariableInfo(Shaped):
     fault: str | None = None
     device: HeldOnDevice | None = None
     labels: Labels = ()
+    text: TextRules | None = None
     in_text: bool = False
 
 
@@ -140,6 +142,10 @@ class SourceValues(Values):
         self.dtype = info.dtype
         self.shape = info.shape
         self.labels = info.labels
+
+    @property
+    def text(self) -> TextRules | None:
+        return self._info.text
 
     @property
     def region(self) -> FileRegion | None:

@@ -26,6 +26,7 @@ from ciwrap.report.text import (
     share_text,
     short_number,
 )
+from ciwrap.report.text_words import difference_text, looks_like, summary_line
 from ciwrap.report.view import growth_of, timeline_of, where_words
 from ciwrap.report.wording import (
     GOLDEN_AND_NEW,
@@ -63,6 +64,20 @@ class WorstRow:
 
 
 @dataclass(frozen=True, slots=True)
+class PlaceRow:
+    """A place of a text, or a template of lines without partner; what a side lacks is ''."""
+
+    count: str
+    template: str
+    golden_place: str
+    golden: str
+    new_place: str
+    new: str
+    difference: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
 class LevelRow:
     name: str
     nodes: str
@@ -86,6 +101,8 @@ class Part:
     legend: Markup | None
     worst_title: str
     worst: tuple[WorstRow, ...]
+    places_title: str
+    places: tuple[PlaceRow, ...]
     facts: tuple[tuple[str, str], ...]
     levels: tuple[LevelRow, ...]
 
@@ -168,6 +185,8 @@ def _part(result: VariableResult, title: str, sides: tuple[str, str], *, folded:
             else "All differing elements"
         ),
         worst=tuple(_worst_row(one, is_exact=variable_is_exact(result)) for one in worst),
+        places_title="" if result.text is None else capital(summary_line(result.text)),
+        places=tuple(_places(result)),
         facts=tuple(_facts(result, sides)),
         levels=tuple(_levels(result)),
     )
@@ -195,6 +214,33 @@ def _worst_row(one: DifferingElement, *, is_exact: bool) -> WorstRow:
         ulps="" if one.ulps is None else _grouped(one.ulps),
         share="" if share is None or is_exact or math.isinf(share) else _times(share),
     )
+
+
+def _places(result: VariableResult) -> Iterator[PlaceRow]:
+    text = result.text
+    for one in () if text is None else text.places:
+        yield PlaceRow(
+            f"{one.count:,}",
+            f"{safe_name(one.template, 160)} (number {one.number})",
+            f"{one.golden.line}:{one.golden.column}",
+            safe_name(one.golden.text, 60),
+            f"{one.new.line}:{one.new.column}",
+            safe_name(one.new.text, 60),
+            difference_text(one),
+            looks_like(one.remedies) if one.remedies else "",
+        )
+    for lines in () if text is None else text.unpaired:
+        golden, new = lines.golden, lines.new
+        yield PlaceRow(
+            f"{lines.golden_count + lines.new_count:,}",
+            f"{safe_name(lines.template, 160) or '(blank)'} (no partner)",
+            "" if golden is None else str(golden.line),
+            "" if golden is None else safe_name(golden.text, 60),
+            "" if new is None else str(new.line),
+            "" if new is None else safe_name(new.text, 60),
+            "",
+            looks_like(lines.remedies) if lines.remedies else "",
+        )
 
 
 def _grouped(count: int) -> str:

@@ -19,6 +19,7 @@ from ciwrap.report.text import (
     share_text,
     short_number,
 )
+from ciwrap.report.text_words import place_words
 from ciwrap.report.wording import (
     GOLDEN_AND_NEW,
     bound_words,
@@ -237,6 +238,8 @@ def difference_sentence(variable: VariableResult, sides: tuple[str, str] = GOLDE
     where = "" if is_all else box_words(variable)
     if where:
         parts[0] += f", {where}"
+    if variable.text is not None and variable.text.places:
+        parts[0] += f", {place_words(variable.text.places[0])}"
     if variable.differing_count == 1 and variable.first_differences:
         only = variable.first_differences[0]
         golden, new = safe_name(only.golden, _LONGEST_VALUE), safe_name(only.new, _LONGEST_VALUE)

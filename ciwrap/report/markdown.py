@@ -13,7 +13,7 @@ from ciwrap.report.environment import difference_line, worst_differences
 from ciwrap.report.paths import portable
 from ciwrap.report.text import capital, grouped_number, percent_text, plural, safe_name
 from ciwrap.report.view import groups_of, where_words
-from ciwrap.report.wording import accept_command, headline
+from ciwrap.report.wording import accept_command, detail_lines, headline
 
 if TYPE_CHECKING:
     from ciwrap.model import RunResult
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 128 * 1024
 MOST_GROUPS = 50
 MOST_CHECKS = 50
+MOST_TEXTS = 10
 MOST_MESSAGES = 20
 _GOOD, _BAD = "\u2705", "\u274c"
 _MARKS = {
@@ -67,6 +68,7 @@ def render_markdown(run: RunResult) -> str:
     lines += _messages(run)
     lines += _environment(run)
     lines += _groups(run)
+    lines += _texts(run)
     lines += _checks(run)
     accept = accept_command(run)
     if accept:
@@ -141,6 +143,17 @@ def _group(group: Group) -> str:
     if group.check.name != group.name:
         name = f"{escaped(findings.check_title(group.check), 60)}: {name}"
     return f"| {_MARKS[group.verdict]} | {name} | {escaped(where, 200)} | {count} | {share} |"
+
+
+def _texts(run: RunResult) -> list[str]:
+    """Where texts differ, for the first of them."""
+    found = [one for check in run.checks for one in check.variables if one.text is not None]
+    rows = [
+        f"| {escaped(one.name, 60)} | {escaped(line.strip(), 300)} |"
+        for one in found[:MOST_TEXTS]
+        for line in detail_lines(one)
+    ]
+    return ["| text | where |", "|---|---|", *rows, ""] if rows else []
 
 
 def _checks(run: RunResult) -> list[str]:

@@ -217,8 +217,10 @@ def _render_unmatched(
     bad = [one for one in worst_first(check.variables) if one.verdict is not Verdict.MATCH]
     by_name = []
     if _is_of_runs(check) and not verbose:
-        by_name = list(differing_lines(check))
-        bad = [one for one in bad if one.verdict is not Verdict.DIFFER]
+        # Where a text differs is told of each by itself.
+        texts = {one.name for one in bad if one.text is not None}
+        by_name = [line for line in differing_lines(check) if line[0] not in texts]
+        bad = [one for one in bad if one.verdict is not Verdict.DIFFER or one.name in texts]
     groups = _grouped(bad)
     shown = groups if limit is None else groups[:limit]
     for group in shown:
@@ -279,7 +281,7 @@ def _render_variable(
         line.append(f" [{variable.evidence.value}]")
     line.append(f": {headline(variable)}")
     console.print(line)
-    for detail in detail_lines(variable, sides):
+    for detail in detail_lines(variable, sides, most_places=50 if verbose else 5):
         console.print(Text(f"      {detail}"))
     if not verbose:
         return

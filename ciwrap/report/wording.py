@@ -19,6 +19,7 @@ from ciwrap.report.text import (
     share_text,
     short_number,
 )
+from ciwrap.report.text_words import text_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -90,6 +91,9 @@ def _match_sentence(variable: VariableResult) -> str:
 def elements_words(variable: VariableResult, counted: Callable[[int, str], str] = plural) -> str:
     """How many elements were compared: `10 elements`, `6 elements (4 more are masked)`."""
     total, masked = variable.element_count or 0, variable.masked_count
+    if variable.text is not None:
+        said = counted(total - (masked or 0), "number")
+        return f"{said} ({masked:,} more by ignore)" if masked else said
     if masked:
         verb = "is" if masked == 1 else "are"
         rest = counted(max(0, total - masked), "element")
@@ -239,8 +243,17 @@ def sides_of(check: CheckResult) -> tuple[str, str]:
     return GOLDEN_AND_NEW if check.source_path is None else A_AND_B
 
 
-def detail_lines(variable: VariableResult, sides: tuple[str, str] = GOLDEN_AND_NEW) -> list[str]:
-    """Where and how much, a line for each fact that is known; for variables that differ."""
+def detail_lines(
+    variable: VariableResult,
+    sides: tuple[str, str] = GOLDEN_AND_NEW,
+    *,
+    most_places: int = 5,
+) -> list[str]:
+    """Where and how much, a line for each fact that is known; for variables that differ, and for
+    texts of which lines have no partner.
+    """
+    if variable.text is not None:
+        return text_lines(variable, most_places, sides)
     if not variable.verdict.is_alarm:
         return []
     lines: list[str] = []

@@ -38,17 +38,18 @@ def accept_outputs(
     All are captured before one is written. Raises as `capture_change` and `write_change` do,
     UsageError if one replaces a golden and there is no reason, LockBusyError.
     """
+    checks = _that_need_goldens(project.checks)
     lock = contextlib.nullcontext() if dry_run else project.store.locked()
     with lock:
         changes = [
             capture_change(
                 check, project.store, force=force, resources=resources, progress=progress
             )
-            for check in _that_need_goldens(project.checks)
+            for check in checks
         ]
         if not dry_run:
             demand_reason(changes, reason)
-            for check, change in zip(project.checks, changes, strict=True):
+            for check, change in zip(checks, changes, strict=True):
                 if change.needs_writing:
                     origin = origin_of(check, project.root)
                     copy_to_goldens(project.root, project.golden_dir, origin.environment)

@@ -47,5 +47,6 @@ PYBIND11_MODULE(_core, module) {
     ciwrap::register_compare(module);
     ciwrap::register_stream(module);
     ciwrap::register_golden(module);
+    ciwrap::register_text(module);
     ciwrap::register_runtime(module);
 }

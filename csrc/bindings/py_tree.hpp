@@ -95,6 +95,7 @@ void register_compare(pybind11::module_& module);
 void register_device(pybind11::module_& module);
 void register_stream(pybind11::module_& module);
 void register_golden(pybind11::module_& module);
+void register_text(pybind11::module_& module);
 void register_runtime(pybind11::module_& module);
 
 }  // namespace ciwrap

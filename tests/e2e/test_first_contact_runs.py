@@ -13,6 +13,7 @@ import pytest
 from e2e.history_runs import ciwrap
 from e2e.test_first_contact import LAYOUT, names, save, texts
 
+from ciwrap.cli.main import run as run_cli
 from ciwrap.compare.comparer import _Run
 
 if TYPE_CHECKING:
@@ -249,11 +250,12 @@ def test_a_line_for_each_variable_the_first_to_diverge_first(
     ciwrap(tmp_path, "compare", *pair)
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "DIFFER  3 of 4 variables, at 15 of 20 iterations"
-    assert shown[1].strip() == "first divergence: iter 5 / u [0]: 0.0 and 1.0, compared exactly"
-    assert shown[2].strip() == "not matching in iteration 5 either: v"
+    assert shown[1].strip() == "bound: none given, compared exactly"
+    assert shown[2].strip() == "first divergence: iter 5 / u [0]: 0.0 and 1.0, compared exactly"
+    assert shown[3].strip() == "not matching in iteration 5 either: v"
     lines = [line.split()[1] for line in shown if line.startswith("    DIFFER")]
     assert lines == ["u:", "v:", "late:"]
-    assert "u: from iteration 5 on; there 60 of 60 elements differ" in shown[3]
+    assert "u: from iteration 5 on; there 60 of 60 elements differ" in shown[4]
     assert not any("golden" in line for line in shown)
     ciwrap(tmp_path, "compare", *pair, "-v")
     assert "A 0.0, B 1.0" in capsys.readouterr().out
@@ -304,6 +306,18 @@ def test_a_rule_for_one_variable_switches_nothing_off_for_others(
         f'version: 1\nchecks:\n  c:\n    outputs: "{LAYOUT}"\n    atol: 1e-6\n'
         "    variables: {angle: {atol: 1e-6, period: 1.0}}\n"
     )
+    captured = (
+        "capture",
+        pair[0],
+        "--checksums",
+        "--settle",
+        "0",
+        "--check",
+        "c",
+        "--config",
+        config,
+    )
+    assert run_cli([str(word) for word in captured]) == 0
     target = tmp_path / "list.csv"
     options = ("--check", "c", "--config", config, "--list", target, "--verify-checksums")
     code, _ = ciwrap(tmp_path, "compare", *pair, *options)

@@ -235,3 +235,37 @@ def test_a_chunk_that_matches_has_no_solution() -> None:
         _core.solve_chunk(tree, 0, golden[:-1])
     with pytest.raises(IndexError):
         _core.solve_chunk(tree, 1, golden)
+
+
+def test_what_was_special_in_the_golden_is_no_difference() -> None:
+    """NaN on both sides, in a chunk where too many others moved to be told."""
+    parameters = parameters_of("<f8", "absolute", 15, 4096)
+    golden = noisy(np.random.default_rng(8), "<f8", 500, "noise")
+    golden[::7] = math.nan
+    golden[3::70] = math.inf
+    new = golden.copy()
+    new[[1, 2, 4, 5, 6, 9]] += 5e-3
+    result = judged(parameters, golden, new)
+    assert (result.verdict, result.moved_elements) == (Verdict.SUSPECT, ())
+    new[[10, 11]] = math.nan
+    result = judged(parameters, golden, new)
+    _, residues = _core.cell_codes(parameters, golden)
+    assert residues is not None
+    told = [(at,) for at in (10, 11) if residues[at]]
+    assert [one.index for one in result.moved_elements] == told
+    assert result.differing_count_at_least == len(told) > 0
+
+
+def test_a_zero_under_a_purely_relative_bound() -> None:
+    parameters = parameters_of("<f8", "relative", 15, 4096)
+    golden = noisy(np.random.default_rng(9), "<f8", 500, "smooth")
+    golden[40] = 0.0
+    new = golden.copy()
+    new[40] = 1e-3
+    result = judged(parameters, golden, new)
+    (moved,) = result.moved_elements
+    assert (moved.golden_from, moved.golden_to, moved.is_beyond) == ("0.0", "0.0", True)
+    result = judged(parameters, new, golden)
+    (moved,) = result.moved_elements
+    assert value(moved.golden_from, "<f8") <= 1e-3 <= value(moved.golden_to, "<f8")
+    assert result.verdict is Verdict.DIFFER

@@ -81,6 +81,11 @@ MAY_IMPORT = {
         "statistics",
     },
     "variability": {*TOOLS, "details", "model", "readers", "report", "statistics", "timing"},
+    "selftest": {
+        *TOOLS,
+        *("model", "config", "arrays", "trees", "readers", "catalog", "golden", "compare"),
+        "review",
+    },
     "testing": {"errors", "arrays", "readers"},
     "demo": {*TOOLS, "model", "config", "trees", "golden", "compare", "report", "_demo"},
     "review": {
@@ -94,7 +99,7 @@ MAY_IMPORT = {
         *("model", "config", "trees", "readers", "catalog", "captures"),
         *("golden", "details", "report", "compare", "review"),
         *("running", "statistics", "repeat", "timing", "bisect", "trend"),
-        *("ensemble", "importers", "logs", "variability"),
+        *("ensemble", "importers", "logs", "selftest", "variability"),
         *("interrupts", "repository"),
         *("demo", "snapshot", "native", "_core"),
     },
@@ -109,7 +114,7 @@ ONLY_IN = {
     "jinja2": {"report"},
     "msgspec": {
         *("catalog", "captures", "documents", "golden", "compare", "report", "action", "review"),
-        "variability",
+        *("selftest", "variability"),
         *("cli", "repeat", "timing", "bisect", "trend", "ensemble", "snapshot"),
     },
     "pytest": {"testing", "pytest_plugin"},

@@ -167,7 +167,6 @@ def test_outcomes_add_up_field_by_field() -> None:
             stale=[(name, (1, 2), name)],
             unused=[name],
             lost=[((1, 2), name)],
-            by_mpi_rank=[number],
             capture_bytes_read=number,
             data_bytes_read=10 * number,
             engine=name,

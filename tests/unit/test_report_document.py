@@ -33,6 +33,7 @@ from ciwrap.model import (
     VariableResult,
     Verdict,
 )
+from ciwrap.model.text_result import DifferingNumbers, TextPlace, TextResult, UnpairedLines
 from ciwrap.report.document import (
     DocumentError,
     document_text,
@@ -113,6 +114,23 @@ def full_result() -> RunResult:
         differing_box=IndexBox((0, 1), (1, 3)),
         pattern=Pattern.CONSTANT_OFFSET,
         pattern_value=1.0,
+        text=TextResult(
+            lines=(5, 6),
+            unpaired_lines=(0, 1),
+            ignored_lines=(2, 0),
+            numbers=9,
+            differing=1,
+            ignored=3,
+            places=(
+                DifferingNumbers(
+                    "E= #", 1, 1, TextPlace(3, 4, "1.0"), TextPlace(4, 4, "1.5"), 0.5, math.inf
+                ),
+            ),
+            place_count=1,
+            unpaired=(UnpairedLines("done", 0, 1, None, TextPlace(6, 1, "done"), ("paths",)),),
+            unpaired_count=1,
+            not_utf8=("new",),
+        ),
         series=SeriesResult(
             (20, 20),
             DifferingInSeries(NumberInText("1.0", 7, 3), NumberInText("nan", 8, 3), 4),

@@ -1,0 +1,237 @@
+"""Engines: what gives units to workers. Any `concurrent.futures.Executor` can be one.
+
+Libraries are loaded when an engine of that name is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ciwrap.compare.mpi_job import process_count
+from ciwrap.compare.outcome_record import answer_of
+from ciwrap.compare.remote import compare_unit
+from ciwrap.errors import NotAvailableError, UsageError, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from concurrent.futures import Future
+
+    from ciwrap.compare.outcome import Outcome
+    from ciwrap.compare.remote import Order
+    from ciwrap.compare.units import Unit
+
+NAMES = ("process", "mpi", "dask")
+_START_SCHEDULER = "start `dask scheduler --scheduler-file FILE`, and give that file"
+
+
+@dataclass(slots=True)
+class Pool:
+    """An executor that is open. make: another one in its place, None where there is none.
+
+    at_once: how many units it is given at a time; None: all. end: ends this process with an exit
+    code, since a worker that hangs would keep it.
+    """
+
+    name: str
+    executor: Executor
+    make: Callable[[], Executor] | None = None
+    at_once: int | None = None
+    end: Callable[[int], None] = field(default=lambda code: os._exit(code))
+
+
+@dataclass(slots=True)
+class ByPool:
+    """Has the workers of a pool compare units as an order says."""
+
+    pool: Pool
+    order: Order
+    groups: Callable[[Unit], Any]
+
+    @property
+    def at_once(self) -> int | None:
+        return self.pool.at_once
+
+    @property
+    def can_renew(self) -> bool:
+        return self.pool.make is not None
+
+    def submit(self, unit: Unit) -> Future[Any]:
+        return self.pool.executor.submit(compare_unit, self.order, unit, self.groups(unit))
+
+    def outcome(self, answer: Any) -> Outcome:
+        """Raises the error that ends the command, if the worker met one."""
+        return answer_of(answer)
+
+    @property
+    def told_bytes(self) -> int:
+        """None: workers tell of no progress within a unit."""
+        return 0
+
+    def renew(self) -> None:
+        """Another executor in the place of one that is broken."""
+        assert self.pool.make is not None
+        self.pool.executor.shutdown(wait=False)
+        self.pool.executor = self.pool.make()
+
+
+@contextmanager
+def open_pool(name: str, scheduler: str | None = None) -> Iterator[Pool | None]:
+    """The engine of that name; None in a process that has served as a worker and is done.
+
+    Raises UsageError for a name that means nothing, NotAvailableError for a library that is not
+    installed, or a scheduler that cannot be reached.
+    """
+    if scheduler is not None and name != "dask":
+        raise UsageError("--scheduler is for --executor dask", remedy="leave it out")
+    if name == "mpi":
+        with _mpi() as pool:
+            yield pool
+        return
+    if name == "dask":
+        with _dask(scheduler) as pool:
+            yield pool
+        return
+    pool = _processes() if name == "process" else _of_somebody(name)
+    try:
+        yield pool
+    finally:
+        pool.executor.shutdown(wait=True)
+
+
+def _processes() -> Pool:
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    count = os.cpu_count() or 1
+
+    def make() -> Executor:
+        # Not by fork: threads of ours would be missing in the child.
+        context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(count, mp_context=context, initializer=_end_with_parent)
+
+    def end(code: int) -> None:
+        for child in multiprocessing.active_children():
+            child.kill()
+        os._exit(code)
+
+    return Pool("process", make(), make, at_once=2 * count, end=end)
+
+
+def _end_with_parent() -> None:
+    """Has this process end with the one that started it, which may be killed at any time, and leave
+    Ctrl-C, which reaches both, to that one.
+    """
+    import multiprocessing
+    import signal
+    from multiprocessing.connection import wait
+    from threading import Thread
+
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
+
+
+def _of_somebody(name: str) -> Pool:
+    """`package.module:make`: a function without arguments that returns an executor."""
+    place, _, attribute = name.partition(":")
+    if not place or not attribute:
+        known = ", ".join(NAMES)
+        raise UsageError(
+            f"--executor {name!r} is none of {known}, nor package.module:function",
+            remedy="name one of these",
+        )
+    try:
+        make = getattr(import_module(place), attribute)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"--executor {name}: {one_line(error)}", remedy="mend the name") from error
+
+    def checked() -> Executor:
+        made = make()
+        if not isinstance(made, Executor):
+            raise UsageError(
+                f"--executor {name} returns {type(made).__name__}, no concurrent.futures.Executor",
+                remedy="return one",
+            )
+        return made
+
+    return Pool(name, checked(), checked)
+
+
+def mpi_world() -> Any:
+    """The communicator of all processes. Raises NotAvailableError without mpi4py or an MPI, or if
+    that MPI is not the one that started the processes: each would be alone.
+    """
+    try:
+        found = import_module("mpi4py.MPI").COMM_WORLD
+    except (ImportError, RuntimeError) as error:
+        raise NotAvailableError(
+            f"--executor mpi needs mpi4py and an MPI library ({one_line(error)})",
+            remedy="pip install 'ciwrap[mpi]', and start with mpiexec",
+        ) from error
+    told = process_count()
+    if told > 1 and found.Get_size() == 1:
+        raise NotAvailableError(
+            f"mpiexec has started {told} processes, of which mpi4py sees one",
+            remedy="start with the mpiexec of the MPI library that mpi4py loads (MPI4PY_LIBMPI"
+            " names it)",
+        )
+    return found
+
+
+@contextmanager
+def _mpi() -> Iterator[Pool | None]:
+    world = mpi_world()
+
+    def end(code: int) -> None:
+        # Ends a process that hangs, too; MPI's own end would wait for it.
+        world.Abort(code)
+        os._exit(code)
+
+    futures = import_module("mpi4py.futures")
+    with futures.MPICommExecutor(world, root=0) as executor:
+        if executor is not None:
+            yield Pool("mpi", executor, end=end)
+    if executor is None:
+        yield None
+
+
+@contextmanager
+def _dask(scheduler: str | None) -> Iterator[Pool]:
+    try:
+        distributed = import_module("distributed")
+    except ImportError as error:
+        raise NotAvailableError(
+            f"--executor dask needs Dask ({one_line(error)})", remedy="pip install 'ciwrap[dask]'"
+        ) from error
+    if scheduler is None:
+        raise UsageError(
+            "--executor dask needs --scheduler",
+            remedy=_START_SCHEDULER,
+        )
+    if not Path(scheduler).is_file():
+        raise NotAvailableError(
+            "there is no such file of a Dask scheduler", file=scheduler, remedy=_START_SCHEDULER
+        )
+    try:
+        client = distributed.Client(scheduler_file=scheduler)
+    except (OSError, ValueError) as error:
+        raise NotAvailableError(
+            f"no Dask scheduler answers: {one_line(error)}",
+            file=scheduler,
+            remedy=_START_SCHEDULER,
+        ) from error
+    with client:
+        # The same question twice is asked twice: files change.
+        yield Pool("dask", client.get_executor(pure=False))

@@ -1,0 +1,236 @@
+"""What units came to, kept in a file as they are done, so that a comparison can go on where it
+ended.
+
+The file is JSON, one record a line, each with a checksum; no code is ever read from it. A line that
+a crash has torn is dropped, and its unit compared again.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import time
+import zlib
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import msgspec
+
+from ciwrap.captures.index import CheckpointKey
+from ciwrap.closing import Closing
+from ciwrap.compare.outcome_record import OutcomeRecord, to_text
+from ciwrap.compare.units import Part
+from ciwrap.documents import DocumentError, to_record
+from ciwrap.documents.load_json import load_json
+from ciwrap.errors import LockBusyError, UsageError, WriteFailedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from ciwrap.compare.outcome import Outcome
+    from ciwrap.compare.units import Unit
+
+_SYNC_EVERY_SECONDS = 1.0
+_LINE = re.compile(rb'\{"crc":(\d{1,10}),"is":(.*)\}\n', re.DOTALL)
+_MOST_VALUES = 1 << 30
+_Record = TypeVar("_Record", bound=msgspec.Struct)
+
+
+class JournalRules(msgspec.Struct, frozen=True):
+    """What all units were compared by; a journal goes on only where nothing of it has changed.
+
+    rules: digest of bounds, options and configuration. folder: where the command was started.
+    """
+
+    ciwrap_version: str
+    numpy_version: str
+    folder: str
+    golden: str
+    new: str
+    rules: str
+
+
+class PlannedUnit(msgspec.Struct, frozen=True):
+    """A unit before it is compared. stamps: of its files, one for each checkpoint."""
+
+    keys: tuple[CheckpointKey, ...]
+    byte_count: int
+    stamps: tuple[str, ...]
+    part: Part | None = None
+
+
+class JournalHead(msgspec.Struct, frozen=True):
+    """The first line."""
+
+    kind: Literal["ciwrap-journal"]
+    format: Literal[1]
+    made_with: JournalRules
+    units: tuple[PlannedUnit, ...]
+
+
+class JournalEntry(msgspec.Struct, frozen=True):
+    """Every other line: a unit that was compared."""
+
+    keys: tuple[CheckpointKey, ...]
+    stamps: tuple[str, ...]
+    outcome: OutcomeRecord
+    part: Part | None = None
+
+
+class Journal(Closing):
+    """A journal that is being written. Raises WriteFailedError, and LockBusyError while another
+    process writes it.
+
+    former: batches of the plan it began with. Units have to have stamps.
+    """
+
+    def __init__(self, path: Path, made_with: JournalRules, *, resume: bool) -> None:
+        self._path = path
+        self._made_with = made_with
+        self._entries: dict[Any, OutcomeRecord] = {}
+        self.former: list[tuple[CheckpointKey, ...]] = []
+        self._synced = time.monotonic()
+        self._is_new = True
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        try:
+            descriptor = os.open(path, flags, 0o666)
+            self._stream = os.fdopen(descriptor, "r+b")
+        except OSError as error:
+            raise self._failed(error) from error
+        try:
+            self._lock()
+            self._begin(resume=resume)
+        except OSError as error:
+            self._stream.close()
+            if isinstance(error, (LockBusyError, WriteFailedError)):
+                raise
+            raise self._failed(error) from error
+        except BaseException:
+            self._stream.close()
+            raise
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                return  # a file system without locks
+            raise LockBusyError(
+                "another process is writing this journal",
+                file=self._path,
+                remedy="let it finish, or give another name",
+            ) from None
+
+    def _begin(self, *, resume: bool) -> None:
+        lines = _lines(self._stream)
+        position, text = next(lines, (0, b""))
+        if not text:
+            if os.fstat(self._stream.fileno()).st_size and not self._is_torn_head():
+                raise self._refused("is no journal of ciwrap, or a damaged one")
+            return
+        try:
+            head = to_record(load_json(text, most_values=_MOST_VALUES), JournalHead)
+        except DocumentError as error:
+            raise self._refused(f"is no journal that this ciwrap reads: {error}") from None
+        if not resume:
+            raise UsageError(
+                "is there already", file=self._path, remedy="go on with --resume, or delete it"
+            )
+        self._refuse_other(head.made_with)
+        self._is_new = False
+        self.former = list(dict.fromkeys(unit.keys for unit in head.units))
+        for position, text in lines:  # noqa: B007 - the last one is where the file goes on
+            entry = _entry(text)
+            if entry is not None:
+                self._entries[entry.keys, entry.part, entry.stamps] = entry.outcome
+        # What a crash has torn is cut off.
+        self._stream.seek(position)
+        self._stream.truncate()
+
+    def _is_torn_head(self) -> bool:
+        """Whether the file holds the beginning of a first line, and no more."""
+        self._stream.seek(0)
+        start = self._stream.readline(64)
+        return start.startswith(b'{"crc":') and not self._stream.read().count(b"\n")
+
+    def _refuse_other(self, former: JournalRules) -> None:
+        for name in JournalRules.__struct_fields__:
+            then, now = getattr(former, name), getattr(self._made_with, name)
+            if then != now:
+                what = name.replace("_", " ")
+                told = "other rules or options" if name == "rules" else f"{what} {then}, not {now}"
+                raise self._refused(f"was made with {told}")
+
+    def _refused(self, text: str) -> UsageError:
+        return UsageError(text, file=self._path, remedy="give another name with --journal")
+
+    def begin(self, units: Iterable[Unit]) -> None:
+        """Says what will be compared, in a journal that is new."""
+        if self._is_new:
+            self._is_new = False
+            self._stream.seek(0)
+            self._stream.truncate()
+            planned = tuple(
+                PlannedUnit(unit.keys, unit.byte_count, unit.stamps, unit.part) for unit in units
+            )
+            self._write(JournalHead("ciwrap-journal", 1, self._made_with, planned))
+            self._sync()
+
+    def known(self, unit: Unit) -> Outcome | None:
+        """What the unit came to, if it was compared and its files are still the same."""
+        if "" in unit.stamps:
+            return None
+        entry = self._entries.get((unit.keys, unit.part, unit.stamps))
+        return None if entry is None else entry.outcome()
+
+    def add(self, unit: Unit, outcome: Outcome) -> None:
+        self._write(JournalEntry(unit.keys, unit.stamps, OutcomeRecord.of(outcome), unit.part))
+        if time.monotonic() - self._synced >= _SYNC_EVERY_SECONDS:
+            self._sync()
+
+    def _write(self, record: msgspec.Struct) -> None:
+        text = to_text(record)
+        try:
+            self._stream.write(b'{"crc":%d,"is":%b}\n' % (zlib.crc32(text), text))
+            self._stream.flush()
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def _sync(self) -> None:
+        try:
+            os.fsync(self._stream.fileno())
+        except OSError as error:
+            raise self._failed(error) from error
+        self._synced = time.monotonic()
+
+    def _failed(self, error: OSError) -> WriteFailedError:
+        text = f"the journal cannot be written: {error.strerror or error}"
+        return WriteFailedError(text, file=self._path, remedy="give a writable place")
+
+    def close(self) -> None:
+        if not self._stream.closed:
+            try:
+                self._sync()
+            finally:
+                self._stream.close()
+
+
+def _lines(stream: Any) -> Iterator[tuple[int, bytes]]:
+    """(where the next line begins, record) of each whole line; those that are damaged are b''."""
+    stream.seek(0)
+    for line in stream:
+        if not line.endswith(b"\n"):
+            return
+        found = _LINE.fullmatch(line)
+        is_whole = found is not None and zlib.crc32(found[2]) == int(found[1])
+        yield stream.tell(), found[2] if found is not None and is_whole else b""
+
+
+def _entry(text: bytes) -> JournalEntry | None:
+    """Raises nothing: what cannot be read is compared again."""
+    try:
+        return to_record(load_json(text, most_values=_MOST_VALUES), JournalEntry)
+    except DocumentError:
+        return None

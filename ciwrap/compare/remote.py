@@ -1,0 +1,181 @@
+"""What a worker in another process is told, and what it does with it.
+
+Nothing here loads a library of an engine: a worker is any process that imports this module.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from ciwrap.captures.fingerprints import open_fingerprint
+from ciwrap.captures.side import open_side
+from ciwrap.compare.bounds_used import rules_between
+from ciwrap.compare.outcome_record import Answer, ErrorRecord, OutcomeRecord, to_text
+from ciwrap.compare.unit_comparer import UnitComparer
+from ciwrap.compare.work import Work
+from ciwrap.errors import CiwrapError, NotAvailableError
+from ciwrap.readers.layout import FoundOutputs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ciwrap.captures.bounds import CaptureHeader
+    from ciwrap.captures.index import CheckpointKey
+    from ciwrap.captures.side import Side
+    from ciwrap.catalog.rules import Rules
+    from ciwrap.compare.outcome import HistoryOptions
+    from ciwrap.compare.units import Unit
+    from ciwrap.readers.layout import OutputFile
+    from ciwrap.trees.build import Resources
+
+
+class MakesRules(Protocol):
+    """What becomes rules in another process, too: rules hold functions, which do not travel."""
+
+    def make_rules(self) -> Rules: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A file of a run as the coordinator sees it, for workers to find out whether they do."""
+
+    path: str
+    byte_count: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class SideOrder:
+    """One of the two runs, for a worker. capture: where the one in use lies. header: of the one
+    that says which bounds hold, used or not. is_fingerprint: whether the capture is all there is.
+    """
+
+    run: Path
+    capture: Path | None
+    verify_checksums: bool
+    header: CaptureHeader | None = None
+    is_fingerprint: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is the same for all units of a comparison. number: like no other comparison's.
+
+    folder: where the command was started; paths are relative to it. versions: of ciwrap and NumPy.
+    """
+
+    number: str
+    folder: str
+    sides: tuple[SideOrder, SideOrder]
+    rules: MakesRules
+    options: HistoryOptions
+    resources: Resources
+    seen: tuple[Seen, ...]
+    versions: tuple[str, str]
+    list_path: Path | None = None
+
+
+# The files of a unit's checkpoints, of one run.
+Groups = dict["CheckpointKey", "list[OutputFile]"]
+
+
+def versions() -> tuple[str, str]:
+    return version("ciwrap"), np.__version__
+
+
+def what_is_seen(sides: tuple[Side, Side]) -> tuple[Seen, ...]:
+    """The first file of each run, or the fingerprint in its place, as it is now."""
+    found = []
+    for side in sides:
+        paths = [files[0].path for files in side.groups.values() if files]
+        for path in [side.capture.path] if side.is_fingerprint and side.capture else paths:
+            try:
+                status = path.stat()
+            except OSError:
+                continue  # the comparison tells of what is gone
+            found.append(Seen(str(path), status.st_size, status.st_mtime_ns))
+            break
+    return tuple(found)
+
+
+def compare_unit(order: Order, unit: Unit, groups: tuple[Groups, Groups]) -> bytes:
+    """Compares a unit in this process; an `Answer` as JSON."""
+    try:
+        outcome = _comparer_of(order, groups).compare(unit)
+    except CiwrapError as error:
+        return to_text(Answer(error=ErrorRecord.of(error)))
+    return to_text(Answer(OutcomeRecord.of(outcome)))
+
+
+# Comparisons this thread has worked for: the order's number, and both sides with their captures.
+_kept = threading.local()
+
+
+def _comparer_of(order: Order, groups: tuple[Groups, Groups]) -> UnitComparer:
+    """Raises NotAvailableError if this process is not fit for the order."""
+    if getattr(_kept, "number", None) != order.number:
+        _prove(order)
+        for side in getattr(_kept, "sides", ()):
+            side.close()
+        _kept.number, _kept.sides = None, ()
+        _kept.sides = tuple(_opened(one) for one in order.sides)
+        _kept.rules = rules_between(order.rules.make_rules(), *_kept.sides)
+        _kept.number = order.number
+    rules = _kept.rules
+    golden, new = (
+        replace(side, groups=some, arrangement=rules.arrangement)
+        for side, some in zip(_kept.sides, groups, strict=True)
+    )
+    work = Work(order.resources)
+    return UnitComparer(work, golden, new, rules, order.options, list_path=order.list_path)
+
+
+def _opened(order: SideOrder) -> Side:
+    if order.is_fingerprint:
+        assert order.capture is not None
+        return open_fingerprint(order.run, order.capture)
+    side = open_side(
+        order.run,
+        FoundOutputs(()),
+        order.capture,
+        use_capture=order.capture is not None,
+        verify_checksums=order.verify_checksums,
+    )
+    side.header = order.header
+    return side
+
+
+def _prove(order: Order) -> None:
+    """Raises NotAvailableError unless this process sees what the coordinator sees."""
+    where = f"a worker on {socket.gethostname()} (process {os.getpid()})"
+    here = versions()
+    for name, ours, theirs in zip(("ciwrap", "NumPy"), order.versions, here, strict=True):
+        if ours != theirs:
+            raise NotAvailableError(
+                f"{where} has {name} {theirs}, the coordinator {ours}",
+                remedy="start all workers in the coordinator's environment",
+            )
+    try:
+        if os.getcwd() != order.folder:  # noqa: PTH109
+            os.chdir(order.folder)
+        for one in order.seen:
+            status = os.stat(one.path)  # noqa: PTH116
+            if (status.st_size, status.st_mtime_ns) != (one.byte_count, one.mtime_ns):
+                raise NotAvailableError(
+                    f"{where} sees another file (size or time) than the coordinator",
+                    file=one.path,
+                    remedy="mount the same folders on all nodes",
+                )
+    except FileNotFoundError as error:
+        raise NotAvailableError(
+            f"{where} does not see it",
+            file=error.filename,
+            remedy="mount the same folders on all nodes",
+        ) from error

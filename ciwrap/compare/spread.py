@@ -1,0 +1,106 @@
+"""Who compares two runs: this process or the workers of an engine; and what is kept meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ciwrap.compare.unit_comparer import InProcess
+
+if TYPE_CHECKING:
+    from contextlib import ExitStack
+
+    from ciwrap.captures.side import Side
+    from ciwrap.compare.engines import Pool
+    from ciwrap.compare.journal import Journal
+    from ciwrap.compare.remote import Groups, MakesRules
+    from ciwrap.compare.unit_comparer import UnitComparer
+    from ciwrap.compare.unit_loop import Engine, UnitSteps
+    from ciwrap.compare.units import Unit
+
+
+@dataclass(slots=True)
+class Spread:
+    """How one comparison of two runs is spread.
+
+    pool: of workers; None: this process compares. make_rules: needed with a pool. rules_text: all
+    that decides verdicts, needed with a journal. journal_path: where what is done is kept; resume:
+    whether one that is there goes on. list_path: where every unit lists its differences.
+    has_ended_early: set once workers may still be at work on what was given up.
+    """
+
+    pool: Pool | None = None
+    make_rules: MakesRules | None = None
+    rules_text: str = ""
+    journal_path: Path | None = None
+    resume: bool = False
+    silence_seconds: float | None = None
+    list_path: Path | None = None
+    has_ended_early: bool = False
+
+    def journal(self, golden: Side, new: Side, opened: ExitStack) -> Journal | None:
+        """The journal, which `opened` will close. Raises as `Journal` does.
+
+        Where nobody has said a bound, that of a capture is a rule, too.
+        """
+        if self.journal_path is None:
+            return None
+        import hashlib
+
+        from ciwrap.compare.journal import Journal, JournalRules
+        from ciwrap.compare.remote import versions
+
+        ciwrap, numpy = versions()
+        headers = [one.header for one in (golden, new) if one.header is not None]
+        rules = repr((self.rules_text, [(one.origin, one.bounds) for one in headers]))
+        made_with = JournalRules(
+            ciwrap,
+            numpy,
+            str(Path.cwd()),
+            str(golden.run),
+            str(new.run),
+            hashlib.sha256(rules.encode()).hexdigest(),
+        )
+        return opened.enter_context(Journal(self.journal_path, made_with, resume=self.resume))
+
+    def engine(self, comparer: UnitComparer, steps: UnitSteps) -> Engine:
+        """Who compares units. steps: what the comparer tells of its progress."""
+        if self.pool is None:
+            return InProcess(comparer, steps)
+        import uuid
+
+        from ciwrap.compare.engines import ByPool
+        from ciwrap.compare.remote import Order, SideOrder, versions, what_is_seen
+
+        assert self.make_rules is not None
+        sides = comparer.golden, comparer.new
+
+        def groups_of(unit: Unit) -> tuple[Groups, Groups]:
+            ours, theirs = (
+                {key: side.groups[key] for key in unit.keys if key in side.groups} for side in sides
+            )
+            return ours, theirs
+
+        ours, theirs = (
+            SideOrder(
+                side.run,
+                None if side.capture is None else side.capture.path,
+                side.verify_checksums,
+                side.header,
+                side.is_fingerprint,
+            )
+            for side in sides
+        )
+        order = Order(
+            uuid.uuid4().hex,
+            str(Path.cwd()),
+            (ours, theirs),
+            self.make_rules,
+            comparer.options,
+            comparer.work.resources,
+            what_is_seen(sides),
+            versions(),
+            self.list_path,
+        )
+        return ByPool(self.pool, order, groups_of)

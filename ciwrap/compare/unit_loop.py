@@ -1,0 +1,331 @@
+"""Gives units to workers and puts together what they found, whatever becomes of the workers.
+
+A worker that dies takes a unit with it. The unit is given out again, at last checkpoint by
+checkpoint, so that one that kills its workers costs no more than itself: it is lost, with the
+reason, and what is lost was not compared.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections import deque
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, wait
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ciwrap.compare.ending import EndedEarlyError, ended_words
+from ciwrap.compare.outcome import Outcome
+from ciwrap.compare.units import biggest_first
+from ciwrap.compare.whole import whole_results
+from ciwrap.errors import one_line
+from ciwrap.progress import NO_PROGRESS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from concurrent.futures import Future
+
+    from ciwrap.compare.journal import Journal
+    from ciwrap.compare.units import Unit
+    from ciwrap.progress import Progress
+
+# How long a signal may have come before it is noticed while others work.
+_LOOK_SECONDS = 0.2
+
+
+class Engine(Protocol):
+    """What units are given to. at_once: how many at a time; None: all. told_bytes: how much of the
+    unit that was done last has been told to progress on the way.
+    """
+
+    @property
+    def at_once(self) -> int | None: ...
+    @property
+    def can_renew(self) -> bool: ...
+    @property
+    def told_bytes(self) -> int: ...
+    def submit(self, unit: Unit) -> Future[Any]: ...
+    def outcome(self, answer: Any) -> Outcome: ...
+    def renew(self) -> None: ...
+
+
+class _SilenceError(Exception):
+    pass
+
+
+class UnitSteps:
+    """Progress within a unit that this process compares. What it is told adds up to the bytes of
+    the unit at most; `expect` and the like are for the whole comparison, and not for a unit.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._unit_bytes = 0
+        self.told_bytes = 0
+
+    def begin_unit(self, unit: Unit) -> None:
+        self._unit_bytes, self.told_bytes = unit.progress_bytes, 0
+
+    def begin(self, label: str, total_bytes: int | None) -> None:
+        pass
+
+    def expect(self, total_bytes: int) -> None:
+        pass
+
+    def advance(self, byte_count: int) -> None:
+        """Raises EndedEarlyError as the progress of the whole does."""
+        step = min(byte_count, self._unit_bytes - self.told_bytes)
+        self.told_bytes += step
+        self._progress.advance(step)
+
+    def end(self) -> None:
+        pass
+
+
+class UnitLoop:
+    """One comparison's units. silence_seconds: how long to wait for a unit; None: for ever.
+
+    A progress that raises EndedEarlyError, as EndableProgress does, makes a partial outcome.
+    has_ended_early: whether workers may still be at work on what was given up.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        journal: Journal | None = None,
+        silence_seconds: float | None = None,
+        progress: Progress = NO_PROGRESS,
+    ) -> None:
+        self._engine = engine
+        self._journal = journal
+        self._silence = silence_seconds
+        self._progress = progress
+        self._found: dict[tuple[int, int], Outcome] = {}
+        self._units: Sequence[Unit] = ()
+        self._waiting: deque[Unit] = deque()
+        # What was at work when a pool broke: one of them is to blame, so each is tried alone.
+        self._suspects: deque[Unit] = deque()
+        self._at_work: dict[Future[Any], Unit] = {}
+        self._ended_by: str | None = None
+        self.has_ended_early = False
+
+    def run(self, units: Sequence[Unit]) -> Outcome:
+        """Until all is compared or lost. Raises UsageError, and whatever ends the command."""
+        self._units = units
+        if self._journal is not None:
+            self._journal.begin(units)
+        self._progress.expect(sum(unit.byte_count for unit in units))
+        try:
+            for unit in biggest_first(units):
+                self._waiting += self._left_of(unit)
+            while self._waiting or self._suspects or self._at_work:
+                self._give_out()
+                self._take_in()
+        except EndedEarlyError as end:
+            self._end_early(str(end))
+        except _SilenceError:
+            self._give_up(f"no unit was done for {self._silence:g} s; {self._remedy}")
+        finally:
+            for future in self._at_work:
+                future.cancel()
+        return self._together()
+
+    def _left_of(self, unit: Unit) -> list[Unit]:
+        """What the journal does not know of a unit."""
+        if self._journal is None:
+            return [unit]
+        if self._take_known(unit):
+            return []
+        singles = unit.apart() if len(unit.keys) > 1 else []
+        left = [one for one in singles if not self._take_known(one)]
+        return left if len(left) < len(singles) else [unit]
+
+    def _take_known(self, unit: Unit) -> bool:
+        known = None if self._journal is None else self._journal.known(unit)
+        if known is None:
+            return False
+        self._found[unit.order] = known
+        self._progress.advance(unit.progress_bytes)
+        return True
+
+    def _give_out(self) -> None:
+        limit = self._engine.at_once
+        while self._waiting and not self._suspects and self._has_room(limit):
+            if not self._submit(self._waiting):
+                return
+        if self._suspects and not self._at_work:
+            self._submit(self._suspects)
+
+    def _has_room(self, limit: int | None) -> bool:
+        return limit is None or len(self._at_work) < limit
+
+    def _submit(self, units: deque[Unit]) -> bool:
+        """Gives out the first of them; whether somebody took it."""
+        try:
+            with _alarm(self._silence):
+                future = self._engine.submit(units[0])
+        except BrokenExecutor as error:
+            # Somebody's death was not noticed yet.
+            self._broken([], error)
+            return False
+        self._at_work[future] = units.popleft()
+        return True
+
+    def _take_in(self) -> None:
+        if not self._at_work:
+            return
+        done = self._next_done()
+        broken: BaseException | None = None
+        victims = []
+        for future in done:
+            unit = self._at_work.pop(future)
+            error = _error_of(future)
+            if error is None:
+                self._keep(unit, self._engine.outcome(future.result()))
+            elif isinstance(error, BrokenExecutor):
+                broken = error
+                victims.append(unit)
+            else:
+                self._failed(unit, error)
+        if broken is not None:
+            self._broken(victims, broken)
+
+    def _next_done(self) -> set[Future[Any]]:
+        """Waits until something is done. Raises _SilenceError, and EndedEarlyError: a signal that
+        comes while others work sets a mark, which has to be looked at.
+        """
+        deadline = None if self._silence is None else time.monotonic() + self._silence
+        while True:
+            done, _ = wait(self._at_work, _LOOK_SECONDS, FIRST_COMPLETED)
+            if done:
+                return done
+            if deadline is not None and time.monotonic() >= deadline:
+                raise _SilenceError
+            self._progress.advance(0)
+
+    def _keep(self, unit: Unit, outcome: Outcome) -> None:
+        """Raises EndedEarlyError if the unit is not the last one and a signal has come."""
+        if outcome.ended_by is not None and unit.part is not None:
+            lost = [(key, ended_words(outcome.ended_by)) for key in unit.keys]
+            outcome = Outcome(lost=lost, ended_by=outcome.ended_by)
+        self._found[unit.order] = outcome
+        if outcome.ended_by is not None:
+            raise EndedEarlyError(outcome.ended_by)
+        # What could not be read is to be tried again when the journal goes on.
+        if self._journal is not None and not outcome.errors:
+            self._journal.add(unit, outcome)
+        self._progress.advance(unit.progress_bytes - self._engine.told_bytes)
+
+    def _failed(self, unit: Unit, error: BaseException) -> None:
+        """A unit that was lost by itself: its checkpoints are tried one by one."""
+        if len(unit.keys) > 1:
+            self._waiting.extendleft(reversed(unit.apart()))
+            return
+        reason = one_line(f"{type(error).__name__}: {error}")
+        self._found[unit.order] = Outcome(lost=[(unit.keys[0], reason)])
+
+    def _broken(self, victims: list[Unit], error: BaseException) -> None:
+        """A pool that is of no use any more, with all that was at work in it."""
+        victims += self._at_work.values()
+        self._at_work.clear()
+        if len(victims) == 1:
+            self._failed(victims[0], error)
+        else:
+            self._suspects.extend(sorted(victims, key=lambda unit: unit.order))
+        # Workers may have died of the signal that this process was sent, too.
+        self._progress.advance(0)
+        if self._engine.can_renew:
+            self._engine.renew()
+        else:
+            self._give_up(one_line(f"{type(error).__name__}: {error}; {self._remedy}"))
+
+    @property
+    def _remedy(self) -> str:
+        return "go on with --resume" if self._journal is not None else "give --journal next time"
+
+    def _end_early(self, signal_name: str) -> None:
+        """Keeps what is done by now and gives up all else; where nothing is left, nothing ended."""
+        for future in [one for one in self._at_work if one.done()]:
+            unit = self._at_work.pop(future)
+            if _error_of(future) is None:
+                self._keep(unit, self._engine.outcome(future.result()))
+        if not all(self._is_found(unit) for unit in self._units):
+            self._ended_by = signal_name
+            self._give_up(ended_words(signal_name))
+
+    def _is_found(self, unit: Unit) -> bool:
+        return unit.order in self._found or all(one.order in self._found for one in unit.apart())
+
+    def _give_up(self, reason: str) -> None:
+        """Names as lost all that has no outcome yet."""
+        self.has_ended_early = bool(self._at_work)
+        self._waiting.clear()
+        self._suspects.clear()
+        self._lose_rest(reason)
+
+    def _lose_rest(self, reason: str) -> None:
+        """What is lost is told by the plan, not by who had what: nothing is forgotten."""
+        for unit in self._units:
+            if unit.order not in self._found:
+                for one in unit.apart():
+                    self._found.setdefault(one.order, Outcome(lost=[(one.keys[0], reason)]))
+
+    def _together(self) -> Outcome:
+        """All outcomes in the order of their units, whatever order they came in."""
+        self._lose_rest("nobody answered for it")
+        outcome = Outcome(ended_by=self._ended_by)
+        cut: list[Outcome] = []
+        parts = {unit.number: unit.part for unit in self._units}
+        for order in sorted(self._found):
+            found = self._found[order]
+            part = parts[order[0]]
+            if part is None:
+                outcome.add(found)
+                continue
+            cut.append(found)
+            if part.number + 1 == part.count:
+                outcome.add(_whole(cut))
+                cut = []
+        return outcome
+
+
+def _whole(parts: Sequence[Outcome]) -> Outcome:
+    """A checkpoint that was cut; of one that lost a part, only that it was not compared."""
+    lost = list(dict.fromkeys(one for part in parts for one in part.lost))
+    if lost:
+        ended_by = next((part.ended_by for part in parts if part.ended_by is not None), None)
+        return Outcome(lost=lost, ended_by=ended_by)
+    outcome = Outcome()
+    for part in parts:
+        outcome.add(part)
+    outcome.results = whole_results(outcome.results)
+    outcome.errors = list({str(error): error for error in outcome.errors}.values())
+    return outcome
+
+
+def _error_of(future: Future[Any]) -> BaseException | None:
+    try:
+        return future.exception()
+    except CancelledError as error:
+        return error
+
+
+@contextmanager
+def _alarm(seconds: float | None) -> Iterator[None]:
+    """Raises _SilenceError in the block after so many seconds, as far as it can be interrupted."""
+    if seconds is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def ring(*_: object) -> None:
+        raise _SilenceError
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL if before is None else before)

@@ -1,0 +1,87 @@
+"""The result of a large variable, put together from the results of its parts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ciwrap.compare.parts import MOST_ELEMENTS
+from ciwrap.model import VariableResult, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ciwrap.model import VariableId
+
+# Of these counts the whole has the sum.
+_COUNTS = (
+    "differing_count",
+    "nan_mismatch_count",
+    "inf_mismatch_count",
+    "missing_mismatch_count",
+)
+# Largest values, and where they are.
+_LARGEST = (
+    ("max_abs_difference", "max_abs_index"),
+    ("max_rel_difference", "max_rel_index"),
+    ("max_bound_share", None),
+    ("max_drift_share", None),
+)
+
+
+def whole_results(results: Iterable[VariableResult]) -> list[VariableResult]:
+    """The results, those of one variable as one. Parts come in the order of their elements."""
+    found: dict[VariableId, list[VariableResult]] = {}
+    for result in results:
+        found.setdefault(result.id, []).append(result)
+    return [_whole(parts) for parts in found.values()]
+
+
+def _whole(parts: Sequence[VariableResult]) -> VariableResult:
+    """Means are not known: they are of each part's finite numbers, and nobody counts these."""
+    if len(parts) == 1:
+        return parts[0]
+    failed = [part for part in parts if part.verdict is Verdict.NOT_COMPARABLE]
+    if failed:
+        return failed[0]
+    differing = [part for part in parts if part.verdict is not Verdict.MATCH]
+    first = (differing or parts)[0]
+    said: dict[str, Any] = {name: _sum(getattr(part, name) for part in parts) for name in _COUNTS}
+    for name, place in _LARGEST:
+        said |= _largest(parts, name, place)
+    histograms = [
+        part.bound_share_histogram for part in parts if part.bound_share_histogram is not None
+    ]
+    return replace(
+        first,
+        **said,
+        bound_share_histogram=None
+        if len(histograms) < len(parts)
+        else tuple(map(sum, zip(*histograms, strict=True))),
+        first_differences=tuple(one for part in parts for one in part.first_differences)[
+            :MOST_ELEMENTS
+        ],
+        mean_abs_difference=None,
+        mean_rel_difference=None,
+    )
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    known = list(counts)
+    return None if None in known else sum(count or 0 for count in known)
+
+
+def _largest(parts: Sequence[VariableResult], name: str, place: str | None) -> dict[str, Any]:
+    """The largest of all parts, of equal ones the first, as a single comparison has it."""
+    best = None
+    for part in parts:
+        value = getattr(part, name)
+        has_place = place is None or getattr(part, place) is not None
+        if value is not None and has_place and (best is None or value > getattr(best, name)):
+            best = part
+    if best is None:
+        best = parts[0]
+    value = getattr(best, name)
+    assert value is None or not math.isnan(value)
+    return {name: value} | ({} if place is None else {place: getattr(best, place)})

@@ -1,0 +1,1 @@
+"""Damage planted in copies of the outputs, to see that the configuration catches it."""

@@ -1,0 +1,127 @@
+// compare_texts: two texts, token by token.
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "bindings/py_tree.hpp"
+#include "text/text_compare.hpp"
+
+namespace py = pybind11;
+using namespace pybind11::literals;
+
+namespace ciwrap {
+namespace {
+
+// A side as Python gives it: a path, or an object with the bytes and a name for messages.
+struct Side {
+    std::unique_ptr<PyBytes> bytes;
+    std::unique_ptr<TextSource> text;
+};
+
+Side make_side(const py::object& object, ReadEngine& engine, const std::string& name) {
+    Side side;
+    if (PyObject_CheckBuffer(object.ptr()) != 0) {
+        side.bytes = std::make_unique<PyBytes>(object);
+        side.text = std::make_unique<HeldText>(side.bytes->bytes(), name);
+    } else {
+        side.text =
+            std::make_unique<FileText>(engine, object.cast<std::filesystem::path>().native());
+    }
+    return side;
+}
+
+py::dict place_dict(const TextPlace& place) {
+    return py::dict("line"_a = place.line, "column"_a = place.column,
+                    "text"_a = py::bytes(place.text));
+}
+
+py::list names_of(unsigned sets) {
+    py::list names;
+    for (const NamedIgnoredSet& one : named_ignored_sets)
+        if ((sets & one.set) != 0)
+            names.append(py::str(std::string(one.name)));
+    return names;
+}
+
+py::list number_rows(const std::vector<NumberGroup>& groups) {
+    py::list rows;
+    for (const NumberGroup& one : groups)
+        rows.append(py::dict(
+            "template"_a = py::bytes(one.line_template), "number"_a = one.number,
+            "count"_a = one.count, "golden"_a = place_dict(one.golden),
+            "new"_a = place_dict(one.value), "max_abs_difference"_a = one.max_abs_difference,
+            "max_bound_share"_a = one.max_bound_share, "remedies"_a = names_of(one.remedies)));
+    return rows;
+}
+
+py::list line_rows(const std::vector<LineGroup>& groups) {
+    py::list rows;
+    const auto place = [](std::uint64_t count, const TextPlace& one) -> py::object {
+        return count > 0 ? py::object(place_dict(one)) : py::none();
+    };
+    for (const LineGroup& one : groups)
+        rows.append(py::dict(
+            "template"_a = py::bytes(one.line_template), "golden_count"_a = one.golden_count,
+            "new_count"_a = one.value_count, "golden"_a = place(one.golden_count, one.golden),
+            "new"_a = place(one.value_count, one.value), "remedies"_a = names_of(one.remedies)));
+    return rows;
+}
+
+py::dict side_dict(const TextSide& side) {
+    return py::dict("byte_count"_a = side.byte_count, "line_count"_a = side.line_count,
+                    "unpaired_lines"_a = side.unpaired_lines,
+                    "ignored_lines"_a = side.ignored_lines,
+                    "unread_numbers"_a = side.unread_numbers, "is_utf8"_a = side.is_utf8);
+}
+
+py::dict as_dict(const TextComparison& found) {
+    return py::dict("golden"_a = side_dict(found.golden), "new"_a = side_dict(found.value),
+                    "pair_count"_a = found.pair_count, "number_count"_a = found.number_count,
+                    "differing_count"_a = found.differing_count,
+                    "ignored_count"_a = found.ignored_count,
+                    "ignored_line_numbers"_a = found.ignored_line_numbers,
+                    "nan_mismatch_count"_a = found.nan_mismatch_count,
+                    "inf_mismatch_count"_a = found.inf_mismatch_count,
+                    "max_abs_difference"_a = found.max_abs_difference,
+                    "max_rel_difference"_a = found.max_rel_difference,
+                    "max_bound_share"_a = found.max_bound_share,
+                    "number_groups"_a = number_rows(found.number_groups),
+                    "number_group_count"_a = found.number_group_count,
+                    "line_groups"_a = line_rows(found.line_groups),
+                    "line_group_count"_a = found.line_group_count);
+}
+
+py::dict compare(const py::object& golden, const py::object& value, double atol, double rtol,
+                 bool equal_nan, const std::vector<std::string>& ignore,
+                 const std::vector<std::string>& ignore_lines, std::size_t window_bytes,
+                 const std::string& engine_name) {
+    TextOptions options;
+    options.bound = {atol, rtol, equal_nan};
+    for (const std::string& name : ignore)
+        options.ignored_sets |= ignored_set(name);
+    options.ignored_lines = ignore_lines;
+    options.window_bytes = window_bytes;
+    ReadEngine engine({.kind = parse_engine_kind(engine_name)});
+    const Side ours = make_side(golden, engine, "the golden text");
+    const Side theirs = make_side(value, engine, "the new text");
+    TextComparison found;
+    {
+        const py::gil_scoped_release released;
+        found = compare_texts(*ours.text, *theirs.text, options, check_signals);
+    }
+    return as_dict(found);
+}
+
+}  // namespace
+
+void register_text(py::module_& module) {
+    module.def("compare_texts", &compare, py::arg("golden"), py::arg("new"), py::kw_only(),
+               py::arg("atol") = 0.0, py::arg("rtol") = 0.0, py::arg("equal_nan") = true,
+               py::arg("ignore") = std::vector<std::string>{},
+               py::arg("ignore_lines") = std::vector<std::string>{},
+               py::arg("window_bytes") = std::size_t{8} << 20, py::arg("engine") = "auto");
+    module.attr("ignored_text_sets") = py::tuple(names_of(ignore_all));
+}
+
+}  // namespace ciwrap

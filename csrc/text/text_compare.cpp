@@ -1,0 +1,496 @@
+#include "text/text_compare.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ciwrap/error.hpp"
+#include "text/align_lines.hpp"
+
+namespace ciwrap {
+namespace {
+
+constexpr std::size_t refill_below = std::size_t{64} << 10;
+constexpr std::size_t refill_to = std::size_t{256} << 10;
+constexpr std::size_t first_window = std::size_t{64} << 10;
+constexpr std::size_t most_window_lines = std::size_t{1} << 17;
+// Differing numbers of one line that are told apart.
+constexpr std::size_t most_in_a_line = 1000;
+// So many lines in a row that say the same on both sides are no accident.
+constexpr std::size_t sure_run = 3;
+constexpr std::size_t near_digits = 5;
+
+std::size_t common_prefix(std::string_view a, std::string_view b) {
+    constexpr std::size_t block = 1024;
+    const std::size_t size = std::min(a.size(), b.size());
+    std::size_t at = 0;
+    while (at + block <= size && std::memcmp(a.data() + at, b.data() + at, block) == 0)
+        at += block;
+    while (at < size && a[at] == b[at])
+        ++at;
+    return at;
+}
+
+std::uint64_t count_lines(std::string_view text) {
+    std::uint64_t count = 0;
+    for (std::size_t at = 0; at < text.size(); ++count)
+        at = std::min(text.find('\n', at), text.size() - 1) + 1;
+    return count;
+}
+
+// A number cut to a few digits: what noise leaves as it is, but for numbers next to a border.
+std::uint64_t near_hash(std::uint64_t hash, std::string_view number) {
+    std::size_t digits = 0;
+    bool in_fraction = false;
+    for (std::size_t i = 0; i < number.size(); ++i) {
+        const char c = number[i];
+        in_fraction |= c == '.';
+        if (is_digit(c)) {
+            const bool is_leading = digits == 0 && c == '0';
+            if (digits >= near_digits && in_fraction)
+                continue;
+            hash = mixed(hash, static_cast<unsigned char>(digits >= near_digits ? 'x' : c));
+            digits += is_leading ? 0 : 1;
+        } else {
+            if (is_letter(c) || (i > 0 && c == '-'))
+                digits = 0;  // the exponent counts whole
+            hash = mixed(hash, static_cast<unsigned char>(c));
+        }
+    }
+    return hash;
+}
+
+LineKey key_of(std::string_view line, std::span<const LinePiece> ignored) {
+    TokenReader tokens(line, ignored);
+    LineKey key{1, 1};
+    for (;;) {
+        const Token token = tokens.next();
+        if (token.kind == Token::Kind::end)
+            return key;
+        key.shape = mixed(key.shape, token);
+        key.near = mixed(key.near, key.shape);
+        if (token.kind == Token::Kind::number)
+            key.near = near_hash(key.near, token.text);
+    }
+}
+
+// What comparing two lines comes to.
+struct LineFinding {
+    bool is_one_shape = true;
+    std::uint64_t numbers = 0;
+    std::uint64_t differing = 0;
+    std::uint64_t ignored = 0;
+    std::uint64_t nan_mismatches = 0;
+    std::uint64_t inf_mismatches = 0;
+    double max_abs = 0.0, max_rel = 0.0, max_share = 0.0;
+};
+
+// The lines of one side that are looked at to find partners. All offsets are of the text at hand.
+class LineIndex {
+  public:
+    struct Line {
+        std::size_t begin;
+        std::size_t end;  // without the line break
+        std::size_t next;
+        bool is_ignored;
+    };
+
+    void clear() {
+        lines.clear();
+        keys.clear();
+        kept.clear();
+    }
+
+    std::size_t bytes() const { return lines.empty() ? 0 : lines.back().next; }
+
+    std::vector<Line> lines;        // all of them
+    std::vector<LineKey> keys;      // of those that count
+    std::vector<std::size_t> kept;  // which lines these are
+};
+
+class TextComparer {
+  public:
+    TextComparer(TextSource& golden, TextSource& value, const TextOptions& options,
+                 const Interrupt& interrupt)
+        : options_(options),
+          interrupt_(interrupt),
+          golden_(golden),
+          value_(value),
+          notes_(options.ignored_sets, options.most_groups) {
+        if (options.window_bytes < 2 * most_line_bytes)
+            throw Error(ErrorCode::invalid_argument, "a window holds 2 MiB at least");
+        for (const std::string& text : options.ignored_lines)
+            patterns_.emplace_back(text);
+    }
+
+    TextComparison compare() {
+        for (std::uint64_t turn = 0;; ++turn) {
+            if (interrupt_ && turn % 4096 == 0)
+                interrupt_();
+            refill(golden_);
+            refill(value_);
+            if (golden_.is_empty() && value_.is_empty())
+                break;
+            if (take_equal_lines() || leave_out_lines() || take_pair())
+                continue;
+            find_partners();
+        }
+        finish(found_.golden, golden_);
+        finish(found_.value, value_);
+        found_.number_groups = std::move(notes_.numbers);
+        found_.number_group_count = notes_.number_group_count;
+        found_.line_groups = std::move(notes_.lines);
+        found_.line_group_count = notes_.line_group_count;
+        return std::move(found_);
+    }
+
+  private:
+    static void refill(TextWindow& window) {
+        if (window.text().size() < refill_below)
+            window.fill(refill_to);
+    }
+
+    static void finish(TextSide& side, const TextWindow& window) {
+        side.byte_count = window.byte_count();
+        side.line_count = window.line_number() - 1;
+        side.is_utf8 = window.is_utf8();
+    }
+
+    // Lines that are equal to the byte, as many as are at hand. Whether there were any.
+    bool take_equal_lines() {
+        if (!options_.bound.equal_nan)
+            return false;
+        const std::string_view ours = golden_.text();
+        const std::string_view theirs = value_.text();
+        std::size_t size = common_prefix(ours, theirs);
+        const bool is_all =
+            size == ours.size() && size == theirs.size() && golden_.has_all() && value_.has_all();
+        if (!is_all)
+            size = size == 0 ? 0 : ours.substr(0, size).rfind('\n') + 1;
+        if (size == 0)
+            return false;
+        const std::string_view equal = ours.substr(0, size);
+        const std::uint64_t lines = count_lines(equal);
+        refuse_long_lines(equal);
+        found_.number_count += count_numbers(equal);
+        found_.pair_count += lines;
+        golden_.consume(size, lines);
+        value_.consume(size, lines);
+        return true;
+    }
+
+    // A line is refused whether or not it is equal on both sides: pieces of what is at hand are
+    // far shorter, so this looks at few of them.
+    void refuse_long_lines(std::string_view text) const {
+        if (text.size() > most_line_bytes && text.find('\n') > most_line_bytes)
+            golden_.refuse_long_line(golden_.line_number());
+    }
+
+    // Whether one of the first two lines is left out of the comparison; it is taken, then.
+    bool leave_out_lines() {
+        if (patterns_.empty())
+            return false;
+        return leave_out(golden_, found_.golden, true) || leave_out(value_, found_.value, false);
+    }
+
+    bool leave_out(TextWindow& window, TextSide& side, bool is_golden) {
+        if (window.is_empty())
+            return false;
+        const std::string_view line = window.first_line();
+        if (!is_left_out(line))
+            return false;
+        note_left_out(line, side, is_golden);
+        window.consume(window.taken_by(line), 1);
+        return true;
+    }
+
+    bool is_left_out(std::string_view line) const {
+        return std::any_of(patterns_.begin(), patterns_.end(),
+                           [&](const LinePattern& one) { return one.fits(line); });
+    }
+
+    void note_left_out(std::string_view line, TextSide& side, bool is_golden) {
+        ++side.ignored_lines;
+        if (is_golden)
+            found_.ignored_line_numbers += count_numbers(line);
+    }
+
+    // The first lines, if they are of one template and nothing in them differs.
+    bool take_pair() {
+        if (golden_.is_empty() || value_.is_empty())
+            return false;
+        // Reading a line may move the text of its own window, not that of the other.
+        const NumberedLine golden{golden_.first_line(), golden_.line_number()};
+        const NumberedLine value{value_.first_line(), value_.line_number()};
+        const LineFinding found = look_at(golden.text, value.text);
+        if (!found.is_one_shape || found.differing > 0)
+            return false;
+        add(found);
+        golden_.consume(golden_.taken_by(golden.text), 1);
+        value_.consume(value_.taken_by(value.text), 1);
+        return true;
+    }
+
+    // Compares two lines. differing_: the numbers that do not agree, as far as they are kept.
+    LineFinding look_at(std::string_view golden, std::string_view value) {
+        if (options_.ignored_sets != 0)
+            pieces_.find(golden, value, options_.ignored_sets);
+        differing_.clear();
+        LineFinding found;
+        TokenReader ours(golden, pieces_.golden);
+        TokenReader theirs(value, pieces_.value);
+        for (bool may_skip = options_.ignored_sets == 0 && options_.bound.equal_nan;;) {
+            if (may_skip)
+                found.numbers += skip_equal(ours, theirs);
+            const Token one = ours.next();
+            const Token other = theirs.next();
+            if (!one.is_like(other)) {
+                found.is_one_shape = false;
+                return found;
+            }
+            if (one.kind == Token::Kind::end)
+                return found;
+            if (one.kind == Token::Kind::number)
+                look_at_numbers(one.text, other.text, found);
+            else if (one.kind == Token::Kind::ignored)
+                found.ignored += count_numbers(one.text);
+        }
+    }
+
+    // Skips what is equal in both lines, up to a blank; how many numbers there are in it.
+    static std::uint64_t skip_equal(TokenReader& ours, TokenReader& theirs) {
+        const std::string_view rest = ours.rest();
+        std::size_t size = common_prefix(rest, theirs.rest());
+        while (size > 0 && !is_blank(rest[size - 1]))
+            --size;
+        // The blank itself stays: what follows it begins anew.
+        if (size <= 1)
+            return 0;
+        ours.skip(size - 1);
+        theirs.skip(size - 1);
+        return count_numbers(rest.substr(0, size - 1));
+    }
+
+    void look_at_numbers(std::string_view golden, std::string_view value, LineFinding& found) {
+        const std::uint64_t ordinal = found.numbers++;
+        const NumberComparison one = compare_numbers(golden, value, options_.bound);
+        found.max_abs = std::max(found.max_abs, one.abs_difference);
+        found.max_rel = std::max(found.max_rel, one.rel_difference);
+        found.max_share = std::max(found.max_share, one.bound_share);
+        if (one.is_within)
+            return;
+        ++found.differing;
+        found.nan_mismatches += one.is_nan_mismatch ? 1 : 0;
+        found.inf_mismatches += one.is_infinity_mismatch ? 1 : 0;
+        if (differing_.size() < most_in_a_line)
+            differing_.push_back({ordinal, golden, value, one});
+    }
+
+    void add(const LineFinding& one) {
+        ++found_.pair_count;
+        found_.number_count += one.numbers + one.ignored;
+        found_.differing_count += one.differing;
+        found_.ignored_count += one.ignored;
+        found_.nan_mismatch_count += one.nan_mismatches;
+        found_.inf_mismatch_count += one.inf_mismatches;
+        found_.max_abs_difference = std::max(found_.max_abs_difference, one.max_abs);
+        found_.max_rel_difference = std::max(found_.max_rel_difference, one.max_rel);
+        found_.max_bound_share = std::max(found_.max_bound_share, one.max_share);
+    }
+
+    // Pairs the lines of a window, and takes as many of them as can be told.
+    void find_partners() {
+        ours_.clear();
+        theirs_.clear();
+        for (std::size_t want = first_window;; want *= 4) {
+            if (interrupt_)
+                interrupt_();
+            want = std::min(want, options_.window_bytes);
+            const bool all_ours = look_ahead(golden_, ours_, want);
+            const bool all_theirs = look_ahead(value_, theirs_, want);
+            const bool is_last = want == options_.window_bytes || (all_ours && all_theirs) ||
+                                 ours_.lines.size() == most_window_lines ||
+                                 theirs_.lines.size() == most_window_lines;
+            // Nothing but one side is left.
+            const bool is_one_sided = golden_.is_empty() || value_.is_empty();
+            if (ours_.lines.empty() && theirs_.lines.empty() && !is_last)
+                continue;
+            pairs_ = align_lines(ours_.keys, theirs_.keys);
+            if ((all_ours && all_theirs) || is_one_sided)
+                return take_lines(ours_.lines.size(), theirs_.lines.size());
+            const std::size_t sure = sure_pairs();
+            if (sure > 0 || is_last) {
+                if (sure > 0)
+                    pairs_.resize(sure);
+                return take_up_to_last_pair();
+            }
+        }
+    }
+
+    // Reads and indexes lines up to so many bytes. Whether that is all that there is.
+    bool look_ahead(TextWindow& window, LineIndex& index, std::size_t want) {
+        window.fill(want);
+        const std::string_view text = window.text();
+        std::size_t at = index.bytes();
+        while (at < text.size() && index.lines.size() < most_window_lines) {
+            std::size_t end = text.find('\n', at);
+            if (end == std::string_view::npos) {
+                if (text.size() - at > most_line_bytes)
+                    window.refuse_long_line(window.line_number() + index.lines.size());
+                if (!window.has_all())
+                    break;
+                end = text.size();
+            }
+            if (end - at > most_line_bytes)
+                window.refuse_long_line(window.line_number() + index.lines.size());
+            add_line(text.substr(at, end - at), {at, end, std::min(end + 1, text.size()), false},
+                     index);
+            at = index.bytes();
+        }
+        return window.has_all() && at == text.size();
+    }
+
+    void add_line(std::string_view text, LineIndex::Line line, LineIndex& index) {
+        line.is_ignored = is_left_out(text);
+        if (!line.is_ignored) {
+            find_ignored(text, options_.ignored_sets, scratch_);
+            index.kept.push_back(index.lines.size());
+            index.keys.push_back(key_of(text, scratch_));
+        }
+        index.lines.push_back(line);
+    }
+
+    // How many of the pairs, from the front, are sure to be right: up to the last run of lines that
+    // say the same, if half of what lies before it does. 0: none.
+    std::size_t sure_pairs() const {
+        std::size_t run = 0;
+        std::size_t alike = 0;
+        std::size_t sure = 0;
+        std::size_t alike_before = 0;
+        for (std::size_t k = 0; k < pairs_.size(); ++k) {
+            const LinePair& one = pairs_[k];
+            const bool is_alike = ours_.keys[one.golden].near == theirs_.keys[one.value].near;
+            const bool goes_on = k > 0 && pairs_[k - 1].golden + 1 == one.golden &&
+                                 pairs_[k - 1].value + 1 == one.value;
+            alike += is_alike ? 1 : 0;
+            run = is_alike ? (goes_on ? run + 1 : 1) : 0;
+            if (run >= sure_run) {
+                sure = k + 1;
+                alike_before = alike;
+            }
+        }
+        if (sure == 0)
+            return 0;
+        const std::size_t lines = std::min(pairs_[sure - 1].golden, pairs_[sure - 1].value) + 1;
+        return 2 * alike_before >= lines ? sure : 0;
+    }
+
+    void take_up_to_last_pair() {
+        if (pairs_.empty())
+            return take_lines(ours_.lines.size(), theirs_.lines.size());
+        const LinePair& last = pairs_.back();
+        take_lines(ours_.kept[last.golden] + 1, theirs_.kept[last.value] + 1);
+    }
+
+    // Compares the pairs and takes so many lines of either side; those in between have no partner.
+    void take_lines(std::size_t golden_count, std::size_t value_count) {
+        std::size_t golden_at = 0;
+        std::size_t value_at = 0;
+        for (const LinePair& pair : pairs_) {
+            const std::size_t golden = ours_.kept[pair.golden];
+            const std::size_t value = theirs_.kept[pair.value];
+            leave_alone(golden_at, golden, value_at, value);
+            take_partners(golden, value);
+            golden_at = golden + 1;
+            value_at = value + 1;
+        }
+        leave_alone(golden_at, golden_count, value_at, value_count);
+        consume(golden_, ours_, golden_count);
+        consume(value_, theirs_, value_count);
+    }
+
+    static void consume(TextWindow& window, const LineIndex& index, std::size_t count) {
+        if (count > 0)
+            window.consume(index.lines[count - 1].next, count);
+    }
+
+    void take_partners(std::size_t golden_line, std::size_t value_line) {
+        const NumberedLine golden = line_of(golden_, ours_, golden_line);
+        const NumberedLine value = line_of(value_, theirs_, value_line);
+        const LineFinding found = look_at(golden.text, value.text);
+        if (!found.is_one_shape) {
+            // Two templates of one hash.
+            lonely_golden_.assign(1, golden);
+            lonely_value_.assign(1, value);
+            note_lonely();
+            return;
+        }
+        add(found);
+        if (found.differing == 0)
+            return;
+        const std::uint64_t shape = shape_of(golden.text, pieces_.golden);
+        for (const DifferingNumber& number : differing_)
+            notes_.add_number(golden, value, shape, number, pieces_);
+    }
+
+    // Lines of either side that have no partner.
+    void leave_alone(std::size_t golden_first, std::size_t golden_last, std::size_t value_first,
+                     std::size_t value_last) {
+        lonely_golden_.clear();
+        lonely_value_.clear();
+        gather(golden_, ours_, golden_first, golden_last, lonely_golden_, found_.golden, true);
+        gather(value_, theirs_, value_first, value_last, lonely_value_, found_.value, false);
+        note_lonely();
+    }
+
+    void gather(const TextWindow& window, const LineIndex& index, std::size_t first,
+                std::size_t last, std::vector<NumberedLine>& lonely, TextSide& side,
+                bool is_golden) {
+        for (std::size_t i = first; i < last; ++i) {
+            const NumberedLine line = line_of(window, index, i);
+            if (index.lines[i].is_ignored)
+                note_left_out(line.text, side, is_golden);
+            else
+                lonely.push_back(line);
+        }
+    }
+
+    void note_lonely() {
+        for (const NumberedLine& one : lonely_golden_)
+            found_.golden.unread_numbers += count_numbers(one.text);
+        for (const NumberedLine& one : lonely_value_)
+            found_.value.unread_numbers += count_numbers(one.text);
+        found_.golden.unpaired_lines += lonely_golden_.size();
+        found_.value.unpaired_lines += lonely_value_.size();
+        notes_.add_lines(lonely_golden_, lonely_value_);
+    }
+
+    static NumberedLine line_of(const TextWindow& window, const LineIndex& index, std::size_t i) {
+        const LineIndex::Line& line = index.lines[i];
+        return {window.text().substr(line.begin, line.end - line.begin), window.line_number() + i};
+    }
+
+    const TextOptions& options_;
+    const Interrupt& interrupt_;
+    TextWindow golden_;
+    TextWindow value_;
+    TextNotes notes_;
+    std::vector<LinePattern> patterns_;
+    TextComparison found_;
+    LineIndex ours_;
+    LineIndex theirs_;
+    std::vector<LinePair> pairs_;
+    std::vector<DifferingNumber> differing_;
+    std::vector<NumberedLine> lonely_golden_;
+    std::vector<NumberedLine> lonely_value_;
+    IgnoredPieces pieces_;
+    std::vector<LinePiece> scratch_;
+};
+
+}  // namespace
+
+TextComparison compare_texts(TextSource& golden, TextSource& value, const TextOptions& options,
+                             const Interrupt& interrupt) {
+    return TextComparer(golden, value, options, interrupt).compare();
+}
+
+}  // namespace ciwrap

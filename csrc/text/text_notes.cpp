@@ -1,0 +1,172 @@
+#include "text/text_notes.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "text/ignored_text.hpp"
+#include "text/text_window.hpp"
+
+namespace ciwrap {
+namespace {
+
+constexpr std::size_t most_text = 80;
+constexpr std::size_t most_template = 160;
+// Groups that are told apart; memory for these is a few MiB.
+constexpr std::size_t most_keys = std::size_t{1} << 16;
+
+TextPlace place_of(const NumberedLine& line, std::string_view part) {
+    const auto at = static_cast<std::size_t>(part.data() - line.text.data());
+    return {line.number, column_of(line.text, at) + 1, std::string(part.substr(0, most_text))};
+}
+
+bool covers(const std::vector<LinePiece>& pieces, const NumberedLine& line, std::string_view part) {
+    const auto at = static_cast<std::size_t>(part.data() - line.text.data());
+    return std::any_of(pieces.begin(), pieces.end(), [&](const LinePiece& one) {
+        return one.begin <= at && at + part.size() <= one.end;
+    });
+}
+
+// The sets, beside those in use, that would cover a number on both sides.
+unsigned remedies_for(const NumberedLine& golden, const NumberedLine& value,
+                      const DifferingNumber& number, unsigned sets) {
+    unsigned found = 0;
+    IgnoredPieces pieces;
+    for (const NamedIgnoredSet& one : named_ignored_sets) {
+        if ((sets & one.set) != 0)
+            continue;
+        pieces.find(golden.text, value.text, sets | one.set);
+        if (covers(pieces.golden, golden, number.golden) &&
+            covers(pieces.value, value, number.value))
+            found |= one.set;
+    }
+    return found;
+}
+
+bool is_alike(const NumberedLine& golden, const NumberedLine& value, unsigned sets) {
+    IgnoredPieces pieces;
+    pieces.find(golden.text, value.text, sets);
+    return shape_of(golden.text, pieces.golden) == shape_of(value.text, pieces.value);
+}
+
+// The set that would make two lines partners, or all those that it takes.
+unsigned pairing_sets(const NumberedLine& golden, const NumberedLine& value, unsigned sets) {
+    for (const NamedIgnoredSet& one : named_ignored_sets)
+        if ((sets & one.set) == 0 && is_alike(golden, value, sets | one.set))
+            return one.set;
+    if (sets == ignore_all || !is_alike(golden, value, ignore_all))
+        return 0;
+    unsigned needed = ignore_all;
+    for (const NamedIgnoredSet& one : named_ignored_sets)
+        if ((sets & one.set) == 0 && is_alike(golden, value, needed & ~one.set))
+            needed &= ~static_cast<unsigned>(one.set);
+    return needed & ~sets;
+}
+
+}  // namespace
+
+void IgnoredPieces::find(std::string_view golden_line, std::string_view value_line, unsigned sets) {
+    find_ignored(golden_line, sets, golden);
+    find_ignored(value_line, sets, value);
+}
+
+std::uint64_t shape_of(std::string_view line, std::span<const LinePiece> ignored) {
+    TokenReader tokens(line, ignored);
+    std::uint64_t hash = 1;
+    for (;;) {
+        const Token token = tokens.next();
+        if (token.kind == Token::Kind::end)
+            return hash;
+        hash = mixed(hash, token);
+    }
+}
+
+std::uint64_t mixed(std::uint64_t hash, const Token& token) {
+    hash = mixed(hash, static_cast<std::uint64_t>(token.kind) + 1);
+    if (token.kind != Token::Kind::word)
+        return hash;
+    std::string_view rest = token.text;
+    for (std::uint64_t part = 0; rest.size() >= sizeof part; rest.remove_prefix(sizeof part)) {
+        std::memcpy(&part, rest.data(), sizeof part);
+        hash = mixed(hash, part);
+    }
+    std::uint64_t last = rest.size();
+    for (const char c : rest)
+        last = last << 8 | static_cast<unsigned char>(c);
+    return mixed(hash, last);
+}
+
+void TextNotes::add_number(const NumberedLine& golden, const NumberedLine& value,
+                           std::uint64_t shape, const DifferingNumber& number,
+                           const IgnoredPieces& ignored) {
+    const std::uint64_t key = mixed(shape, number.ordinal);
+    auto found = number_groups_.find(key);
+    if (found == number_groups_.end()) {
+        if (number_groups_.size() == most_keys)
+            return;
+        ++number_group_count;
+        found = number_groups_.emplace(key, numbers.size()).first;
+        if (numbers.size() < most_groups_) {
+            NumberGroup group;
+            group.line_template = template_of(golden.text, ignored.golden, most_template);
+            group.number = number.ordinal + 1;
+            group.golden = place_of(golden, number.golden);
+            group.value = place_of(value, number.value);
+            group.remedies = remedies_for(golden, value, number, sets_);
+            numbers.push_back(std::move(group));
+        } else {
+            found->second = most_groups_;
+        }
+    }
+    if (found->second >= numbers.size())
+        return;
+    NumberGroup& group = numbers[found->second];
+    ++group.count;
+    group.max_abs_difference = std::max(group.max_abs_difference, number.found.abs_difference);
+    group.max_bound_share = std::max(group.max_bound_share, number.found.bound_share);
+}
+
+LineGroup* TextNotes::group_of(const NumberedLine& line) {
+    std::vector<LinePiece> pieces;
+    find_ignored(line.text, sets_, pieces);
+    const std::uint64_t key = shape_of(line.text, pieces);
+    auto found = line_groups_.find(key);
+    if (found == line_groups_.end()) {
+        if (line_groups_.size() == most_keys)
+            return nullptr;
+        ++line_group_count;
+        found = line_groups_.emplace(key, lines.size()).first;
+        if (lines.size() < most_groups_) {
+            lines.emplace_back();
+            lines.back().line_template = template_of(line.text, pieces, most_template);
+        } else {
+            found->second = most_groups_;
+        }
+    }
+    return found->second < lines.size() ? &lines[found->second] : nullptr;
+}
+
+void TextNotes::add_lines(const std::vector<NumberedLine>& golden,
+                          const std::vector<NumberedLine>& value) {
+    for (std::size_t i = 0; i < golden.size(); ++i) {
+        LineGroup* group = group_of(golden[i]);
+        if (group == nullptr)
+            continue;
+        if (group->golden_count++ == 0) {
+            group->golden = place_of(golden[i], golden[i].text);
+            if (i < value.size())
+                group->remedies = pairing_sets(golden[i], value[i], sets_);
+        }
+    }
+    for (std::size_t i = 0; i < value.size(); ++i) {
+        LineGroup* group = group_of(value[i]);
+        if (group == nullptr)
+            continue;
+        if (group->value_count++ == 0) {
+            group->value = place_of(value[i], value[i].text);
+            if (i < golden.size() && group->golden_count == 0)
+                group->remedies = pairing_sets(golden[i], value[i], sets_);
+        }
+    }
+}
+
+}  // namespace ciwrap

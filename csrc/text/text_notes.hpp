@@ -1,0 +1,105 @@
+// Where two texts differ, gathered by template and place, bounded however much differs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "text/text_number.hpp"
+#include "text/text_tokens.hpp"
+
+namespace ciwrap {
+
+// A line that was read. number: from 1.
+struct NumberedLine {
+    std::string_view text;
+    std::uint64_t number = 0;
+};
+
+// line, column: from 1; columns are characters where the line is UTF-8, else bytes. text: a number,
+// or the beginning of a line.
+struct TextPlace {
+    std::uint64_t line = 0;
+    std::uint64_t column = 0;
+    std::string text;
+};
+
+// Numbers that differ in one place of one template. number: which of the line's, from 1. golden,
+// value: the first of them. remedies: sets (IgnoredSets) each of which would cover it.
+struct NumberGroup {
+    std::string line_template;
+    std::uint64_t number = 0;
+    std::uint64_t count = 0;
+    TextPlace golden;
+    TextPlace value;
+    double max_abs_difference = 0.0;
+    double max_bound_share = 0.0;
+    unsigned remedies = 0;
+};
+
+// Lines of one template that have no partner. golden_count, value_count: on either side. first: of
+// them, on the golden side if there is one. remedies: as above, if that would have paired them.
+struct LineGroup {
+    std::string line_template;
+    std::uint64_t golden_count = 0;
+    std::uint64_t value_count = 0;
+    TextPlace golden;
+    TextPlace value;
+    unsigned remedies = 0;
+};
+
+struct DifferingNumber {
+    std::size_t ordinal;  // among the line's numbers, from 0
+    std::string_view golden;
+    std::string_view value;
+    NumberComparison found;
+};
+
+// Pieces of two lines that the sets cover.
+struct IgnoredPieces {
+    std::vector<LinePiece> golden;
+    std::vector<LinePiece> value;
+    void find(std::string_view golden_line, std::string_view value_line, unsigned sets);
+};
+
+class TextNotes {
+  public:
+    // sets: those that are ignored already.
+    TextNotes(unsigned sets, std::size_t most_groups) : sets_(sets), most_groups_(most_groups) {}
+
+    void add_number(const NumberedLine& golden, const NumberedLine& value, std::uint64_t shape,
+                    const DifferingNumber& number, const IgnoredPieces& ignored);
+    // Lines without a partner, between the same two pairs: as many of either side as there are.
+    void add_lines(const std::vector<NumberedLine>& golden, const std::vector<NumberedLine>& value);
+
+    // The groups that were kept, first ones first; and how many there were, as far as they were
+    // told apart.
+    std::vector<NumberGroup> numbers;
+    std::vector<LineGroup> lines;
+    std::uint64_t number_group_count = 0;
+    std::uint64_t line_group_count = 0;
+
+  private:
+    LineGroup* group_of(const NumberedLine& line);
+
+    unsigned sets_;
+    std::size_t most_groups_;
+    std::unordered_map<std::uint64_t, std::size_t> number_groups_;
+    std::unordered_map<std::uint64_t, std::size_t> line_groups_;
+};
+
+// A hash of the line's template.
+std::uint64_t shape_of(std::string_view line, std::span<const LinePiece> ignored);
+
+inline std::uint64_t mixed(std::uint64_t hash, std::uint64_t next) {
+    hash = (hash ^ next) * 0x9e3779b97f4a7c15ULL;
+    return hash ^ (hash >> 29);
+}
+
+// The hash with a token's part in the template mixed in.
+std::uint64_t mixed(std::uint64_t hash, const Token& token);
+
+}  // namespace ciwrap

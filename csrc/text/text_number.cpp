@@ -1,0 +1,174 @@
+#include "text/text_number.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+#include <system_error>
+
+#include "core/exact_bound.hpp"
+#include "text/text_tokens.hpp"
+
+namespace ciwrap {
+namespace {
+
+__extension__ using Wide = unsigned __int128;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr std::size_t safe_digits = 15;  // whole numbers of so many are doubles
+constexpr std::size_t most_digits = 38;  // and of so many fit into 128 bits
+constexpr long double slack = 1e-15L;    // of the bound, so that rounding hides nothing
+
+// Where the exponent without a letter begins; npos if there is none.
+std::size_t letterless_exponent(std::string_view text) {
+    for (std::size_t i = 1; i < text.size(); ++i)
+        if (text[i] == '+' || text[i] == '-')
+            return is_letter(text[i - 1]) ? std::string_view::npos : i;
+    return std::string_view::npos;
+}
+
+bool has_sign(std::string_view text) {
+    return !text.empty() && (text[0] == '+' || text[0] == '-');
+}
+
+std::string_view digits_of(std::string_view whole) {
+    if (has_sign(whole))
+        whole.remove_prefix(1);
+    whole.remove_prefix(std::min(whole.find_first_not_of('0'), whole.size()));
+    return whole;
+}
+
+bool is_whole(std::string_view text) {
+    return std::all_of(text.begin() + (has_sign(text) ? 1 : 0), text.end(), is_digit);
+}
+
+// About the decimal logarithm of a number that is not zero.
+long long decimal_exponent(std::string_view text) {
+    const std::size_t letter = std::min(text.find_first_of("eE"), text.size());
+    const std::string_view mantissa = text.substr(has_sign(text) ? 1 : 0, letter);
+    const std::size_t point = std::min(mantissa.find('.'), mantissa.size());
+    const std::size_t first = mantissa.find_first_of("123456789");
+    long long exponent = 0;
+    if (letter < text.size()) {
+        const std::string_view digits = digits_of(text.substr(letter + 1));
+        std::from_chars(digits.data(), digits.data() + std::min<std::size_t>(digits.size(), 18),
+                        exponent);
+        if (text[letter + 1] == '-')
+            exponent = -exponent;
+    }
+    return exponent + static_cast<long long>(point) - static_cast<long long>(first);
+}
+
+// The double nearest to a number; none if that is beyond its range. Infinities and NaN as such.
+std::optional<double> read_double(std::string_view text) {
+    if (!text.empty() && text[0] == '+')
+        text.remove_prefix(1);
+    std::string copy;
+    const std::size_t exponent = letterless_exponent(text);
+    const std::size_t letter = text.find_first_of("dDqQ");
+    if (exponent != std::string_view::npos) {
+        copy = std::string(text.substr(0, exponent)) + 'e' + std::string(text.substr(exponent));
+        text = copy;
+    } else if (letter != std::string_view::npos) {
+        copy = text;
+        copy[letter] = 'e';
+        text = copy;
+    }
+    double value = 0.0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc::result_out_of_range)
+        return value;
+    // Too small is zero, as near as a double comes; whatever is not, is too large.
+    return decimal_exponent(text) < 0 ? std::optional(0.0) : std::nullopt;
+}
+
+Wide read_wide(std::string_view digits) {
+    Wide value = 0;
+    for (const char c : digits)
+        value = value * 10 + static_cast<unsigned>(c - '0');
+    return value;
+}
+
+// Whether two whole numbers that doubles cannot hold are within the bound, digit by digit.
+bool within_whole(std::string_view golden, std::string_view value, const TextBound& bound) {
+    const std::string_view g = digits_of(golden);
+    const std::string_view v = digits_of(value);
+    const bool is_other_sign = (golden[0] == '-') != (value[0] == '-');
+    if (g == v)
+        return !is_other_sign || g.empty();
+    if (g.size() > most_digits || v.size() > most_digits)
+        return false;
+    const Wide a = read_wide(g);
+    const Wide b = read_wide(v);
+    if (bound.rtol == 0.0 && !is_other_sign && bound.atol < 0x1p126)
+        return (a > b ? a - b : b - a) <= static_cast<Wide>(bound.atol);
+    const auto distance = is_other_sign ? static_cast<long double>(a) + static_cast<long double>(b)
+                                        : static_cast<long double>(a > b ? a - b : b - a);
+    const long double allowed = bound.atol + bound.rtol * static_cast<long double>(a);
+    return distance <= allowed * (1 - slack);
+}
+
+void note_difference(NumberComparison& found, double golden, double value, const TextBound& bound) {
+    found.abs_difference = std::fabs(value - golden);
+    if (golden != 0.0)
+        found.rel_difference = found.abs_difference / std::fabs(golden);
+    const double allowed = bound.atol + bound.rtol * std::fabs(golden);
+    if (found.abs_difference != 0.0)
+        found.bound_share = allowed > 0.0 ? found.abs_difference / allowed : infinity;
+}
+
+NumberComparison beyond() {
+    NumberComparison found;
+    found.is_within = false;
+    found.bound_share = infinity;
+    return found;
+}
+
+NumberComparison compare_special(double golden, double value, const TextBound& bound) {
+    if (std::isnan(golden) && std::isnan(value) && bound.equal_nan)
+        return {};
+    if (golden == value)
+        return {};
+    NumberComparison found = beyond();
+    found.is_nan_mismatch = std::isnan(golden) != std::isnan(value);
+    found.is_infinity_mismatch = !found.is_nan_mismatch && !std::isnan(golden);
+    return found;
+}
+
+NumberComparison compare_parsed(std::string_view golden, std::string_view value,
+                                const TextBound& bound) {
+    const std::optional<double> g = read_double(golden);
+    const std::optional<double> v = read_double(value);
+    if (!g || !v)
+        return beyond();
+    if (!std::isfinite(*g) || !std::isfinite(*v))
+        return compare_special(*g, *v, bound);
+    NumberComparison found;
+    note_difference(found, *g, *v, bound);
+    found.is_within = *g == *v || within_bound(*g, *v, bound.atol, bound.rtol);
+    const bool is_long = std::max(golden.size(), value.size()) > safe_digits;
+    if (is_long && found.is_within && is_whole(golden) && is_whole(value))
+        found.is_within = within_whole(golden, value, bound);
+    return found;
+}
+
+}  // namespace
+
+NumberComparison compare_numbers(std::string_view golden, std::string_view value,
+                                 const TextBound& bound) {
+    if (golden == value && (bound.equal_nan || !is_nan_word(golden)))
+        return {};
+    NumberComparison found = compare_parsed(golden, value, bound);
+    const std::size_t g = letterless_exponent(golden);
+    const std::size_t v = letterless_exponent(value);
+    if (found.is_within && g != std::string_view::npos && v != std::string_view::npos) {
+        found.is_within =
+            compare_parsed(golden.substr(0, g), value.substr(0, v), bound).is_within &&
+            compare_parsed(golden.substr(g + 1), value.substr(v + 1), bound).is_within;
+    }
+    return found;
+}
+
+}  // namespace ciwrap

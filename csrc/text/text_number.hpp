@@ -1,0 +1,32 @@
+// Two numbers as they are written, under a bound.
+#pragma once
+
+#include <string_view>
+
+namespace ciwrap {
+
+struct TextBound {
+    double atol = 0.0;
+    double rtol = 0.0;
+    bool equal_nan = true;
+};
+
+struct NumberComparison {
+    bool is_within = true;
+    bool is_nan_mismatch = false;       // NaN on one side only
+    bool is_infinity_mismatch = false;  // an infinity not met by the same one
+    // Of two finite numbers; else 0.
+    double abs_difference = 0.0;
+    double rel_difference = 0.0;  // 0 beside a golden of 0
+    double bound_share = 0.0;     // infinite for a bound of 0, and where one side alone is finite
+};
+
+// The contract's inequality over the doubles nearest to both. Both as `number_end` finds them.
+//
+// Stricter in three places, where doubles would hide a difference: whole numbers beyond 2^53 are
+// compared digit by digit; a number beyond the range of double equals its own text alone; and where
+// both may be Fortran's 1.5-100 as well as two numbers, 1.5 and 100, both readings have to hold.
+NumberComparison compare_numbers(std::string_view golden, std::string_view value,
+                                 const TextBound& bound);
+
+}  // namespace ciwrap

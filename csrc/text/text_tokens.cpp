@@ -1,0 +1,377 @@
+#include "text/text_tokens.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace ciwrap {
+namespace {
+
+enum CharacterKind : std::uint8_t { other = 0, blank = 1, digit = 2, letter = 4 };
+
+constexpr std::array<std::uint8_t, 256> make_kinds() {
+    std::array<std::uint8_t, 256> kinds{};
+    for (const char c : {' ', '\t', '\r', '\v', '\f'})
+        kinds[static_cast<unsigned char>(c)] = blank;
+    for (unsigned c = '0'; c <= '9'; ++c)
+        kinds[c] = digit;
+    for (unsigned c = 'a'; c <= 'z'; ++c)
+        kinds[c] = kinds[c - 'a' + 'A'] = letter;
+    kinds['_'] = letter;
+    return kinds;
+}
+
+constexpr std::array<std::uint8_t, 256> kinds = make_kinds();
+
+std::uint8_t kind_of(char c) {
+    return kinds[static_cast<unsigned char>(c)];
+}
+
+char lower(char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+const char* skip_digits(const char* at, const char* end) {
+    while (at < end && is_digit(*at))
+        ++at;
+    return at;
+}
+
+// The word `word`, in any case, if no identifier goes on behind it.
+const char* word_end(const char* at, const char* end, std::string_view word) {
+    if (static_cast<std::size_t>(end - at) < word.size())
+        return at;
+    for (std::size_t i = 0; i < word.size(); ++i)
+        if (lower(at[i]) != word[i])
+            return at;
+    const char* after = at + word.size();
+    return after < end && is_identifier(*after) ? at : after;
+}
+
+const char* special_end(const char* at, const char* end) {
+    for (const std::string_view word : {"nan", "inf", "infinity"}) {
+        const char* after = word_end(at, end, word);
+        if (after != at)
+            return after;
+    }
+    return at;
+}
+
+// Behind the exponent that begins at `at`, or `at`. has_point: of the number before it; only then
+// are Fortran's forms meant.
+const char* exponent_end(const char* at, const char* end, bool has_point) {
+    if (at == end)
+        return at;
+    const char c = lower(*at);
+    if (c == 'e' || (has_point && (c == 'd' || c == 'q'))) {
+        const char* digits = at + 1;
+        if (digits < end && (*digits == '+' || *digits == '-'))
+            ++digits;
+        const char* after = skip_digits(digits, end);
+        return after == digits ? at : after;
+    }
+    if (has_point && (c == '+' || c == '-')) {
+        const char* after = skip_digits(at + 1, end);
+        const bool goes_on = after < end && (is_identifier(*after) || *after == '.');
+        return after - at == 4 && !goes_on ? after : at;
+    }
+    return at;
+}
+
+}  // namespace
+
+bool is_blank(char c) {
+    return kind_of(c) == blank;
+}
+
+bool is_digit(char c) {
+    return kind_of(c) == digit;
+}
+
+bool is_letter(char c) {
+    return kind_of(c) == letter;
+}
+
+bool is_identifier(char c) {
+    return kind_of(c) >= digit;
+}
+
+const char* number_end(const char* at, const char* end, char before) {
+    if (is_identifier(before))
+        return at;
+    const char* first = at;
+    if (*first == '+' || *first == '-') {
+        if (before == ')' || before == ']' || ++first == end)
+            return at;
+    }
+    if (is_letter(*first) && before != '.') {
+        const char* after = special_end(first, end);
+        return after == first ? at : after;
+    }
+    const char* whole = skip_digits(first, end);
+    const char* after = whole;
+    bool has_point = false;
+    if (after < end && *after == '.') {
+        const char* fraction = skip_digits(after + 1, end);
+        const bool has_fraction = fraction > after + 1;
+        // `5.` is a number, `5.txt` is one and a word.
+        const bool ends = whole > first && (fraction == end || !is_identifier(*fraction) ||
+                                            exponent_end(fraction, end, true) != fraction);
+        if (has_fraction || ends) {
+            has_point = true;
+            after = fraction;
+        }
+    }
+    if (after == first)
+        return at;
+    return exponent_end(after, end, has_point);
+}
+
+namespace {
+
+// Whether a number may begin with this character.
+bool may_begin(char c) {
+    return is_digit(c) || c == '-' || c == '+' || c == '.' || c == 'n' || c == 'N' || c == 'i' ||
+           c == 'I';
+}
+
+// Where the word that begins at `at` ends: at a blank, or where a number begins.
+const char* word_limit(const char* at, const char* end, char before) {
+    const char* const first = at;
+    while (at < end && !is_blank(*at)) {
+        if (at > first && may_begin(*at) && number_end(at, end, before) != at)
+            return at;
+        if (is_identifier(*at)) {
+            while (at < end && is_identifier(*at))
+                ++at;
+            before = 'a';
+        } else {
+            before = *at++;
+        }
+    }
+    return at;
+}
+
+// Numbers are counted by an automaton, a table look-up for each byte: what is equal to the byte on
+// both sides, which is most of a log, is read for this alone. A test holds it to `number_end`.
+enum State : std::uint8_t {
+    between,        // a number may begin
+    in_word,        // behind an identifier
+    in_whole,       // digits before a point
+    behind_point,   // the mantissa's point and what follows it
+    leading_point,  // a point that a number may begin with
+    other_point,    // a point that none begins with
+    exponent,       // behind its letter
+    exponent_sign,
+    exponent_digits,
+    bare_sign,  // 1.5-: an exponent without a letter, or the next number
+    bare_1,
+    bare_2,
+    bare_3,
+    special,  // a letter that nan or inf may begin with
+    state_count
+};
+
+enum Class : std::uint8_t {
+    c_other,
+    c_digit,
+    c_point,
+    c_sign,
+    c_e,
+    c_d,  // d and q: exponents behind a point alone
+    c_special,
+    c_letter,
+    class_count
+};
+
+struct Step {
+    std::uint8_t next;
+    std::int8_t count;
+};
+
+constexpr std::array<std::uint8_t, 256> make_classes() {
+    std::array<std::uint8_t, 256> classes{};
+    for (unsigned c = 0; c < 256; ++c)
+        classes[c] = kinds[c] == digit ? c_digit : kinds[c] == letter ? c_letter : c_other;
+    classes['.'] = c_point;
+    classes['+'] = classes['-'] = c_sign;
+    classes['e'] = classes['E'] = c_e;
+    for (const char c : {'d', 'D', 'q', 'Q'})
+        classes[static_cast<unsigned char>(c)] = c_d;
+    for (const char c : {'n', 'N', 'i', 'I'})
+        classes[static_cast<unsigned char>(c)] = c_special;
+    return classes;
+}
+
+using Row = std::array<Step, class_count>;
+
+constexpr std::array<Row, state_count> make_steps() {
+    std::array<Row, state_count> all{};
+    // Behind no identifier: a digit begins a number, and so does a point with a digit behind it.
+    const Row open{{{between, 0},
+                    {in_whole, 1},
+                    {leading_point, 0},
+                    {between, 0},
+                    {in_word, 0},
+                    {in_word, 0},
+                    {special, 0},
+                    {in_word, 0}}};
+    // Behind an identifier.
+    const Row closed{{{between, 0},
+                      {in_word, 0},
+                      {other_point, 0},
+                      {between, 0},
+                      {in_word, 0},
+                      {in_word, 0},
+                      {in_word, 0},
+                      {in_word, 0}}};
+    all[between] = all[leading_point] = all[other_point] = all[exponent_sign] = all[bare_sign] =
+        open;
+    all[in_word] = all[in_whole] = all[behind_point] = all[exponent] = all[exponent_digits] =
+        closed;
+    all[leading_point][c_digit] = {behind_point, 1};
+    all[leading_point][c_special] = all[other_point][c_special] = {in_word, 0};
+    all[in_whole][c_digit] = {in_whole, 0};
+    all[in_whole][c_point] = {behind_point, 0};
+    all[in_whole][c_e] = {exponent, 0};
+    all[behind_point][c_digit] = {behind_point, 0};
+    all[behind_point][c_sign] = {bare_sign, 0};
+    all[behind_point][c_e] = all[behind_point][c_d] = {exponent, 0};
+    all[exponent][c_digit] = all[exponent_sign][c_digit] =
+        all[exponent_digits][c_digit] = {exponent_digits, 0};
+    all[exponent][c_sign] = {exponent_sign, 0};
+    // Counted as the next number until it turns out to be an exponent of three digits.
+    all[bare_sign][c_digit] = {bare_1, 1};
+    all[bare_1] = all[bare_2] = all[bare_3] = all[in_whole];
+    all[bare_1][c_digit] = {bare_2, 0};
+    all[bare_2][c_digit] = {bare_3, 0};
+    all[bare_3][c_digit] = {in_whole, 0};
+    all[bare_3][c_other] = {between, -1};
+    all[bare_3][c_sign] = {between, -1};
+    return all;
+}
+
+constexpr std::array<std::uint8_t, 256> class_of = make_classes();
+constexpr std::array<Row, state_count> steps = make_steps();
+
+}  // namespace
+
+namespace {
+
+// The automaton on its way through a text.
+struct Counter {
+    const char* at;
+    const char* end;
+    std::size_t state = between;
+    std::int64_t count = 0;
+
+    bool goes_on() const { return at < end; }
+
+    void step() {
+        const Step one = steps[state][class_of[static_cast<unsigned char>(*at)]];
+        count += one.count;
+        state = one.next;
+        ++at;
+        if (state == special)
+            take_word();
+    }
+
+    // A word that begins like nan or inf.
+    void take_word() {
+        const char* after = special_end(at - 1, end);
+        count += after != at - 1 ? 1 : 0;
+        at = std::max(after, at);
+        state = in_word;
+    }
+
+    std::int64_t rest() {
+        while (goes_on())
+            step();
+        return count - (state == bare_3 ? 1 : 0);
+    }
+};
+
+}  // namespace
+
+std::uint64_t count_numbers(std::string_view text) {
+    // Each step waits for the one before, so four parts of the text are gone through at once.
+    // Nothing goes on behind a line break.
+    constexpr std::size_t lanes = 4;
+    constexpr std::size_t worth_it = 2048;
+    std::array<Counter, lanes> counters{};
+    const char* begin = text.data();
+    const char* const end = begin + text.size();
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+        const char* limit = end;
+        if (lane + 1 < lanes && text.size() >= worth_it) {
+            const std::size_t from = text.size() / lanes * (lane + 1);
+            limit = std::max(begin, text.data() + std::min(text.find('\n', from), text.size()));
+        }
+        counters[lane] = {begin, limit};
+        begin = limit;
+    }
+    const auto all_go_on = [&] {
+        return counters[0].goes_on() && counters[1].goes_on() && counters[2].goes_on() &&
+               counters[3].goes_on();
+    };
+    while (all_go_on())
+        for (Counter& one : counters)
+            one.step();
+    std::int64_t count = 0;
+    for (Counter& one : counters)
+        count += one.rest();
+    return static_cast<std::uint64_t>(count);
+}
+
+bool is_nan_word(std::string_view number) {
+    if (!number.empty() && (number[0] == '+' || number[0] == '-'))
+        number.remove_prefix(1);
+    return !number.empty() && lower(number[0]) == 'n';
+}
+
+Token TokenReader::next() {
+    while (at_ < line_.size() && is_blank(line_[at_]))
+        ++at_;
+    if (at_ == line_.size())
+        return {};
+    if (next_ignored_ < ignored_.size() && ignored_[next_ignored_].begin <= at_) {
+        const LinePiece piece = ignored_[next_ignored_++];
+        at_ = piece.end;
+        return {Token::Kind::ignored, line_.substr(piece.begin, piece.end - piece.begin)};
+    }
+    // Words and numbers end where something ignored begins.
+    const std::size_t limit =
+        next_ignored_ < ignored_.size() ? ignored_[next_ignored_].begin : line_.size();
+    const char* const end = line_.data() + limit;
+    const char* const first = line_.data() + at_;
+    const char* at = first;
+    char before = at_ == 0 ? ' ' : line_[at_ - 1];
+    const char* after = number_end(at, end, before);
+    const Token::Kind kind = after == at ? Token::Kind::word : Token::Kind::number;
+    if (kind == Token::Kind::word)
+        after = word_limit(at, end, before);
+    const std::string_view text(first, static_cast<std::size_t>(after - first));
+    at_ += text.size();
+    return {kind, text};
+}
+
+std::string template_of(std::string_view line, std::span<const LinePiece> ignored,
+                        std::size_t most_bytes) {
+    std::string text;
+    TokenReader tokens(line, ignored);
+    while (text.size() < most_bytes) {
+        const Token token = tokens.next();
+        if (token.kind == Token::Kind::end)
+            return text;
+        if (!text.empty())
+            text += ' ';
+        if (token.kind == Token::Kind::number)
+            text += '#';
+        else if (token.kind == Token::Kind::ignored)
+            text += "...";
+        else
+            text += token.text.substr(0, most_bytes);
+    }
+    return text + "...";
+}
+
+}  // namespace ciwrap

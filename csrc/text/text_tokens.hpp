@@ -1,0 +1,75 @@
+// What a line of text is made of: numbers, and the words between them.
+//
+// A number follows no letter, digit or underscore: `H2O` and `fp64` are words, `E=-1.0,` holds one.
+// It is a decimal number with or without an exponent (Fortran's D and its exponents of three digits
+// without a letter, 1.5-100, among them), or one of the words nan, inf and infinity.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace ciwrap {
+
+// A piece of a line, as offsets of its bytes. end: behind the last one.
+struct LinePiece {
+    std::size_t begin;
+    std::size_t end;
+};
+
+bool is_blank(char c);
+bool is_digit(char c);
+bool is_letter(char c);
+// Letters of ASCII, digits and the underscore.
+bool is_identifier(char c);
+
+// Where the number that begins at `at` ends; `at` itself if none does. before: the character in
+// front of it, a blank at the beginning of a line.
+const char* number_end(const char* at, const char* end, char before);
+
+// Any number of lines.
+std::uint64_t count_numbers(std::string_view text);
+
+// Whether a number is one of the words nan, +nan, -NaN.
+bool is_nan_word(std::string_view number);
+
+struct Token {
+    enum class Kind : std::uint8_t { end, word, number, ignored };
+    Kind kind = Kind::end;
+    std::string_view text{};  // a part of the line
+
+    // Whether two tokens stand for the same in a line's template.
+    bool is_like(const Token& other) const {
+        return kind == other.kind && (kind != Kind::word || text == other.text);
+    }
+};
+
+// The tokens of one line. A word goes to the next blank or number, so white space counts between
+// two words alone: a number that got longer takes the blanks before it.
+class TokenReader {
+  public:
+    // ignored: ascending pieces that do not overlap. All is to outlive this.
+    explicit TokenReader(std::string_view line, std::span<const LinePiece> ignored = {})
+        : line_(line), ignored_(ignored) {}
+
+    Token next();
+
+    // What is not read yet; and reading on behind so many bytes of it. To be used only where
+    // nothing is ignored, and between a blank and what goes before it.
+    std::string_view rest() const { return line_.substr(at_); }
+    void skip(std::size_t bytes) { at_ += bytes; }
+
+  private:
+    std::string_view line_;
+    std::span<const LinePiece> ignored_;
+    std::size_t at_ = 0;
+    std::size_t next_ignored_ = 0;
+};
+
+// A line with `#` for its numbers and `...` for what is ignored, of at most so many bytes.
+std::string template_of(std::string_view line, std::span<const LinePiece> ignored,
+                        std::size_t most_bytes);
+
+}  // namespace ciwrap

@@ -1,0 +1,194 @@
+"""Two runs, and processes that compare them: workers whose deaths a test can order.
+
+Every Python that is started here runs HOOKS first, whatever engine started it, so that one way of
+making workers die serves all engines. What is to happen is told by files in the working folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from command_line import command
+from e2e.cli_project import environment, validator
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MPIEXEC = Path(sys.executable).parent / "mpiexec"
+ITERATIONS, RANKS = 10, 2
+_BY_MPIEXEC = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
+
+# unit-bytes: the size of units. units.log: each unit that is begun. die-at-N: the first process
+# that begins unit N takes the file away and dies; poison-I-R: whoever has that checkpoint dies.
+# slow: seconds that every unit takes. part-bytes: the size of parts, and of files that have them.
+HOOKS = """
+import os, signal, time
+from pathlib import Path
+from ciwrap.compare import unit_comparer, units
+start = Path(os.environ["CIWRAP_TEST_FOLDER"])
+if (start / "unit-bytes").exists():
+    units.UNIT_BYTES = int((start / "unit-bytes").read_text())
+if (start / "part-bytes").exists():
+    units.LARGE_FILE_BYTES = units.PART_BYTES = int((start / "part-bytes").read_text())
+plain = unit_comparer.UnitComparer.compare
+def compare(self, unit):
+    with open("units.log", "a") as log:
+        log.write(unit.name + "\\n")
+    if Path("slow").exists():
+        time.sleep(float(Path("slow").read_text()))
+    for path in Path().glob("poison-*"):
+        if tuple(map(int, path.name.split("-")[1:])) in unit.keys:
+            os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        os.unlink(f"die-at-{unit.name}")
+    except FileNotFoundError:
+        return plain(self, unit)
+    os.kill(os.getpid(), signal.SIGKILL)
+unit_comparer.UnitComparer.compare = compare
+"""
+OWN = """
+from concurrent.futures import ThreadPoolExecutor
+def make():
+    return ThreadPoolExecutor(3)
+def wrong():
+    return 3
+"""
+
+
+def array_of(iteration: int, rank: int) -> Any:
+    return np.random.default_rng([iteration, rank]).normal(size=1000 * (1 + rank))
+
+
+def write_runs(folder: Path, *, one_sided: bool = False, unit_bytes: int = 100_000) -> None:
+    """B differs from A in one element of each rank from iteration 7 on."""
+    (folder / "unit-bytes").write_text(str(unit_bytes))
+    for run in ("A", "B"):
+        for iteration in range(ITERATIONS):
+            for rank in range(RANKS):
+                place = folder / run / f"iter_{iteration}" / f"rank_{rank}"
+                place.mkdir(parents=True)
+                array = array_of(iteration, rank)
+                if run == "B" and iteration >= 7:
+                    array[iteration] += 1
+                np.save(place / "x.npy", array)
+    if one_sided:
+        np.save(folder / "A/iter_3/rank_0/gone.npy", array_of(3, 0))
+        (folder / "B/iter_11").mkdir()
+        np.save(folder / "B/iter_11/late.npy", array_of(11, 0))
+
+
+def hooked(folder: Path) -> dict[str, str]:
+    """The environment of processes that run HOOKS."""
+    hooks = folder / "hooks"
+    hooks.mkdir(exist_ok=True)
+    (hooks / "sitecustomize.py").write_text(HOOKS)
+    (hooks / "ciwrap_test_engine.py").write_text(OWN)
+    path = os.pathsep.join([str(hooks), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return environment(PYTHONPATH=path, CIWRAP_TEST_FOLDER=str(folder), OMP_NUM_THREADS="1")
+
+
+def words_of(folder: Path, engine: str, *more: str) -> list[str]:
+    """The command line that has an engine compare A with B. `mpi-4` is MPI with four processes."""
+    name, _, count = engine.partition("-")
+    words = command("compare", "A", "B", "--threads=1", "--json=result.json", *more)
+    if name == "here":
+        return words
+    if name == "mpi":
+        return [str(MPIEXEC), "-n", count, *words, "--executor=mpi"]
+    if name == "dask":
+        return [*words, "--executor=dask", f"--scheduler={folder / 'scheduler.json'}"]
+    return [*words, f"--executor={'ciwrap_test_engine:make' if name == 'own' else name}"]
+
+
+def compared(folder: Path, engine: str, *more: str) -> tuple[int, Any, str]:
+    """Exit code, document (None if there is none) and what was printed."""
+    (folder / "result.json").unlink(missing_ok=True)
+    done = subprocess.run(
+        words_of(folder, engine, *more),
+        cwd=folder,
+        env=hooked(folder),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done.returncode, document_in(folder), done.stdout + done.stderr
+
+
+def document_in(folder: Path) -> Any:
+    target = folder / "result.json"
+    if not target.exists():
+        return None
+    document = json.loads(target.read_text())
+    validator().validate(document)
+    return document
+
+
+def comparable(document: Any) -> str:
+    """All of a document but when it was made, in what time, and by how many processes."""
+    kept = {key: value for key, value in document.items() if key not in ("seconds", "started_at")}
+    kept["environment"] = {
+        key: value for key, value in kept["environment"].items() if key not in _BY_MPIEXEC
+    }
+    kept["checks"] = [
+        {key: value for key, value in check.items() if key != "seconds"}
+        for check in document["checks"]
+    ]
+    return json.dumps(kept)
+
+
+def units_begun(folder: Path) -> list[str]:
+    path = folder / "units.log"
+    return path.read_text().split() if path.exists() else []
+
+
+class Cluster:
+    """A Dask scheduler and two workers, as processes of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._processes: list[subprocess.Popen[bytes]] = []
+        file = f"--scheduler-file={folder / 'scheduler.json'}"
+        self._start(folder, "scheduler", file, "--no-dashboard", "--host=127.0.0.1", "--port=0")
+        self._start(
+            folder,
+            *("worker", file, "--nworkers=2", "--nthreads=1", "--no-dashboard"),
+            *("--memory-limit=0", f"--local-directory={folder / 'dask-scratch'}"),
+        )
+        deadline = time.monotonic() + 60
+        while not (folder / "scheduler.json").exists():
+            assert time.monotonic() < deadline, "the Dask scheduler does not start"
+            time.sleep(0.1)
+
+    def _start(self, folder: Path, part: str, *options: str) -> None:
+        words = [sys.executable, "-m", f"distributed.cli.dask_{part}", *options]
+        log = (folder / f"dask-{part}.log").open("wb")
+        with log:
+            process = subprocess.Popen(
+                words,
+                cwd=folder,
+                env=hooked(folder),
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._processes.append(process)
+
+    def close(self) -> None:
+        """Ends all of it at once; workers are children of the process that was started."""
+        for process in self._processes:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def journalled(folder: Path, name: str = "j.jsonl") -> Sequence[dict[str, Any]]:
+    """The units in a journal; a torn line is none."""
+    lines = (folder / name).read_bytes().splitlines(keepends=True)[1:]
+    return [json.loads(line)["is"] for line in lines if line.endswith(b"\n")]

@@ -1,0 +1,190 @@
+"""What engines compare beside plain checkpoints: parts of large files, aligned rows, lists."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from command_line import call
+from e2e.cli_project import environment
+from e2e.engine_runs import ITERATIONS, comparable, compared, units_begun, write_runs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SEED = 20261122
+
+
+@pytest.mark.parametrize("engine", ["here", "process"])
+def test_parts_of_a_large_file(tmp_path: Path, engine: str) -> None:
+    """All but the means, which nobody can know then, is as if the file were compared at once."""
+    draw = np.random.default_rng(SEED)
+    large = draw.normal(size=(300, 1000))
+    other = large.copy()
+    other[::7, 3] += 1
+    other[299, 999] = np.nan
+    for run, array in (("A", large), ("B", other)):
+        (tmp_path / run).mkdir()
+        np.save(tmp_path / run / "large.npy", array)
+        np.save(tmp_path / run / "small.npy", array[:3])
+        np.savez(tmp_path / run / "packed.npz", u=array, v=array[0])
+    whole = compared(tmp_path, "here", "--atol=0.5")
+    (tmp_path / "part-bytes").write_text("500000")
+    cut = compared(tmp_path, engine, "--atol=0.5")
+    assert whole[0] == cut[0] == 1
+    assert len(units_begun(tmp_path)) == 1 + 5
+    both = [
+        {one["name"]: one for one in document["checks"][0]["variables"]}
+        for document in (whole[1], cut[1])
+    ]
+    assert both[0].keys() == both[1].keys() == {"large", "small", "packed/u", "packed/v"}
+    for name, one in both[0].items():
+        two = both[1][name]
+        if name in ("large", "packed/u"):
+            assert one["differing_count"] == 44, "of the oracle"
+            assert one.pop("mean_abs_difference") is not None
+            assert one.pop("mean_rel_difference") is not None
+        for drawn in ("details", "differing_box", "pattern", "pattern_value"):
+            one.pop(drawn, None)
+            two.pop(drawn, None)
+        assert one == two
+
+
+def test_a_lost_part_leaves_no_match(tmp_path: Path) -> None:
+    for run in "AB":
+        (tmp_path / run).mkdir()
+        np.save(tmp_path / run / "large.npy", np.arange(300_000.0))
+    (tmp_path / "part-bytes").write_text("500000")
+    (tmp_path / "slow").write_text("0.5")
+    (tmp_path / "die-at-2").touch()
+    assert compared(tmp_path, "here", "--journal=j.jsonl")[0] == -signal.SIGKILL
+    code, document, text = compared(tmp_path, "here", "--journal=j.jsonl", "--resume")
+    assert code == 0, text
+    code, document, text = compared(tmp_path, "process", "--silence=0.1")
+    assert code == 3, text
+    assert document["checks"][0]["variables"] == []
+
+
+@pytest.mark.parametrize("engine", ["process"])
+def test_aligned_rows_by_workers(tmp_path: Path, engine: str) -> None:
+    """Rows move between ranks; the unit is the iteration."""
+    (tmp_path / "unit-bytes").write_text("1")
+    (tmp_path / "ciwrap.yaml").write_text(
+        "version: 1\ndefaults: {align_by: id, across_ranks: true}\nchecks: {c: {outputs: A}}\n"
+    )
+    draw = np.random.default_rng(SEED)
+    for iteration in range(4):
+        values = draw.normal(size=100)
+        for run in "AB":
+            order = draw.permutation(100)
+            if run == "B" and iteration == 2:
+                values[5] += 1
+            for rank, ids in enumerate(np.array_split(order, 3)):
+                place = tmp_path / run / f"iter_{iteration}/rank_{rank}"
+                place.mkdir(parents=True)
+                np.save(place / "id.npy", ids)
+                np.save(place / "x.npy", values[ids])
+    code, alone, text = compared(tmp_path, "here", "--check=c")
+    assert code == 1, text
+    assert units_begun(tmp_path) == ["0", "1", "2", "3"]
+    code, together, text = compared(tmp_path, engine, "--check=c")
+    assert code == 1, text
+    assert comparable(together) == comparable(alone)
+    differing = [one for one in alone["checks"][0]["variables"] if one["verdict"] == "differ"]
+    assert [(one["name"], one["iteration"]) for one in differing] == [("x", 2)]
+    assert differing[0]["first_index"] == [5]
+    listed = ["--check=c", "--list=all.csv"], ["--check=c", "--list=some.csv"]
+    assert compared(tmp_path, "here", *listed[0])[0] == 1
+    assert compared(tmp_path, engine, *listed[1])[0] == 1
+    assert (tmp_path / "all.csv").read_text() == (tmp_path / "some.2.csv").read_text()
+    assert (tmp_path / "all.csv").read_text().splitlines()[1].endswith(",5")
+
+
+def test_other_iterations_by_workers(tmp_path: Path) -> None:
+    """What only one run has is left out, and iterations are counted otherwise, for workers, too."""
+    write_runs(tmp_path)
+    more = "--offset=-3", "--common"
+    code, alone, text = compared(tmp_path, "here", *more)
+    assert code == 1, text
+    iterations = {one["iteration"] for one in alone["checks"][0]["variables"]}
+    assert iterations == set(range(3, ITERATIONS))
+    again, together, text = compared(tmp_path, "process", *more)
+    assert again == code, text
+    assert comparable(together) == comparable(alone)
+
+
+@pytest.mark.parametrize("engine", ["process"])
+def test_every_unit_lists_its_differences(tmp_path: Path, engine: str) -> None:
+    write_runs(tmp_path)
+    assert compared(tmp_path, "here", "--list=all.csv")[0] == 1
+    assert compared(tmp_path, engine, "--list=some.csv")[0] == 1
+    listed = [path.read_text().splitlines() for path in sorted(tmp_path.glob("some.*.csv"))]
+    assert len(listed) > 2
+    rows = sorted(row for lines in listed for row in lines[1:])
+    assert rows == sorted((tmp_path / "all.csv").read_text().splitlines()[1:])
+    assert len(rows) == 6
+
+
+def test_captured_bounds_and_fingerprints_by_workers(tmp_path: Path) -> None:
+    """The bound of a capture holds for workers, too; a journal goes on under no other one."""
+    write_runs(tmp_path)
+    capture = "capture", "A", "--settle=0", "--atol"
+    assert call(*capture, "0.5", folder=tmp_path, environment=environment()).returncode == 0
+    code, alone, text = compared(tmp_path, "here")
+    assert code == 1, text
+    assert alone["checks"][0]["bounds_from"] == "A's capture"
+    code, together, text = compared(tmp_path, "process", "--journal=j.jsonl")
+    assert code == 1, text
+    assert comparable(together) == comparable(alone)
+    rebuilt = call(*capture, "3", "--rebuild", folder=tmp_path, environment=environment())
+    assert rebuilt.returncode == 0
+    code, _, text = compared(tmp_path, "here", "--journal=j.jsonl", "--resume")
+    assert code == 2
+    assert "was made with other rules or options" in text
+    # Now that the data of A are gone, its capture stands for it.
+    (tmp_path / "A/.ciwrap.tree").rename(tmp_path / "C.tree")
+    shutil.rmtree(tmp_path / "A")
+    (tmp_path / "C.tree").rename(tmp_path / "A")
+    code, alone, text = compared(tmp_path, "here", "--journal=k.jsonl")
+    assert code == 3, text
+    assert "is a fingerprint" in text
+    assert "1 of 1 chunk is open" in text
+    code, together, text = compared(tmp_path, "process")
+    assert code == 3, text
+    assert comparable(together) == comparable(alone)
+    # A journal that goes on knows another fingerprint from this one.
+    count = len(units_begun(tmp_path))
+    os.utime(tmp_path / "A")
+    assert compared(tmp_path, "here", "--journal=k.jsonl", "--resume")[0] == 3
+    assert len(units_begun(tmp_path)) > count
+
+
+def test_logs_by_workers(tmp_path: Path) -> None:
+    """Rules of logs travel, and are the same rules when a journal goes on."""
+    for run, last in (("A", 4.0), ("B", 4.5)):
+        for iteration in range(3):
+            place = tmp_path / run / f"iter_{iteration}"
+            place.mkdir(parents=True)
+            lines = [f"Energy = {step * 1.5:.6f} Ha in {step} cycles" for step in range(1, 4)]
+            lines.append(f"Energy = {last if iteration == 1 else 4.0:.6f} Ha in 9 cycles")
+            (place / "out.log").write_text("\n".join(lines) + "\n")
+    (tmp_path / "ciwrap.yaml").write_text(
+        "version: 1\nchecks:\n  c:\n    outputs: iter_{iteration:d}/out.log\n    format: log\n"
+        "    values:\n      energy: 'Energy = {energy} {unit:text} in {cycles:int} cycles'\n"
+        "    variables: {'*': {atol: 1e-6}}\n"
+    )
+    code, alone, text = compared(tmp_path, "here", "--check=c", "--journal=j.jsonl")
+    assert code == 1, text
+    differing = [one for one in alone["checks"][0]["variables"] if one["verdict"] == "differ"]
+    assert [one["iteration"] for one in differing] == [1]
+    assert differing[0]["series"]["first_differing"]["new"]["text"] == "4.500000"
+    code, together, text = compared(tmp_path, "process", "--check=c")
+    assert code == 1, text
+    assert comparable(together) == comparable(alone)
+    code, again, text = compared(tmp_path, "here", "--check=c", "--journal=j.jsonl", "--resume")
+    assert code == 1, text
+    assert comparable(again) == comparable(alone)

@@ -1,0 +1,246 @@
+"""Texts compared token by token, through the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from command_line import call
+from e2e.cli_project import Outcome, Project, validator
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GOLDEN = """\
+ PROGRAM STARTED AT 2026-11-22 10:01:17 IN /home/anna/run
+ ENERGY| Total energy [a.u.]:   -17.164573910
+ MD| Step number 1
+ MD| CPU time per MD step [s] 2.555
+ done
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    made = Project(tmp_path / "project")
+    made.configure("    exclude: ['*.npy']\n    format: tokens\n", bound="atol: 1e-6")
+    _write(made, GOLDEN)
+    return made
+
+
+def _write(project: Project, text: str | bytes, name: str = "run.log") -> Path:
+    path = project.folder / "out" / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def _compare(tmp_path: Path, golden: bytes, new: bytes, *options: str) -> Outcome:
+    """`ciwrap compare` of two files with a suffix that no reader knows."""
+    (tmp_path / "a.log").write_bytes(golden)
+    (tmp_path / "b.log").write_bytes(new)
+    target = tmp_path / "result.json"
+    target.unlink(missing_ok=True)
+    done = call(
+        "compare",
+        "a.log",
+        "b.log",
+        *options,
+        "--json",
+        str(target),
+        folder=tmp_path,
+        environment=dict(os.environ),
+    )
+    document = json.loads(target.read_text()) if target.exists() else None
+    if document is not None:
+        validator().validate(document)
+    return Outcome(done.returncode, done.stdout, done.stderr, document)
+
+
+def test_two_logs_need_no_preparation(tmp_path: Path) -> None:
+    new = GOLDEN.replace("-17.164573910", "-17.164573950").replace("2.555", "15.32")
+    found = _compare(tmp_path, GOLDEN.encode(), new.encode(), "--atol", "1e-7")
+    assert found.code == 1
+    assert "compared token by token" in found.out
+    assert (
+        '1 x "MD| CPU time per MD step [s] #" number 1, first at 4:31: 2.555 / 15.32' in found.out
+    )
+    assert "looks like timings: ignore: [times]" in found.out
+    text = found.variable("a")["text"]
+    assert text["places"][0]["golden"] == {"line": 4, "column": 31, "text": "2.555"}
+    assert (text["numbers"], text["differing"]) == (9, 1)
+    ignored = _compare(
+        tmp_path, GOLDEN.encode(), new.encode(), "--atol", "1e-7", "--ignore-tokens", "times"
+    )
+    assert ignored.code == 0
+    assert "1 element masked" in ignored.out
+
+
+def test_a_line_without_partner_is_never_a_match(tmp_path: Path) -> None:
+    new = GOLDEN.replace(" done\n", "")
+    found = _compare(tmp_path, GOLDEN.encode(), new.encode(), "--atol", "1e9")
+    assert found.code == 3
+    assert "1 line has no partner on the other side (1 of the golden, 0 new)" in found.out
+    assert found.variable("a")["text"]["unpaired"][0]["golden"]["line"] == 5
+    left_out = _compare(tmp_path, GOLDEN.encode(), new.encode(), "--ignore-lines", "done")
+    assert left_out.code == 0
+    assert left_out.variable("a")["text"]["ignored_lines"] == [1, 0]
+
+
+def test_lines_that_would_fit_with_a_set_say_so(tmp_path: Path) -> None:
+    new = GOLDEN.replace("/home/anna/run", "/scratch/bert/x")
+    found = _compare(tmp_path, GOLDEN.encode(), new.encode())
+    assert found.code == 3
+    assert "looks like paths: ignore: [paths]" in found.out
+    assert _compare(tmp_path, GOLDEN.encode(), new.encode(), "--ignore-tokens", "paths").code == 0
+
+
+def test_nothing_compared_is_no_match(tmp_path: Path) -> None:
+    all_lines = _compare(tmp_path, b"a 1\n", b"a 2\n", "--ignore-lines", "a *")
+    assert (all_lines.code, "leaves out every line" in all_lines.out) == (3, True)
+    numbers = _compare(tmp_path, b"took 1.5 s\n", b"took 2.5 s\n", "--ignore-tokens", "times")
+    assert (numbers.code, "none was compared" in numbers.out) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--ignore-tokens", "tims"), "is none of dates, times"),
+        (("--ignore-lines", "*"), "leaves out every line"),
+        (("--ulps", "2"), "means nothing for a text"),
+    ],
+)
+def test_mistakes_are_told(tmp_path: Path, options: tuple[str, ...], words: str) -> None:
+    found = _compare(tmp_path, b"a 1\n", b"a 1\n", *options)
+    assert found.code == 2
+    assert words in found.err
+
+
+def test_what_is_no_text(tmp_path: Path) -> None:
+    assert _compare(tmp_path, b"a\0b", b"a 1\n").code in (2, 3)
+    late = b"a 1\n" * 40_000 + b"\0"
+    found = _compare(tmp_path, late, late, "--format", "tokens")
+    assert (found.code, "holds a NUL byte" in found.out) == (3, True)
+    long_line = b"1 " * (1 << 20)
+    found = _compare(tmp_path, long_line, long_line, "--format", "tokens")
+    assert (found.code, "line 1 is longer than 1 MiB" in found.out) == (3, True)
+
+
+def test_latin_1_is_told(tmp_path: Path) -> None:
+    golden = "Größe 1.5 µm\n".encode("latin-1")
+    found = _compare(tmp_path, golden, golden.replace(b"1.5", b"1.7"))
+    assert found.code == 1
+    assert "is not UTF-8" in found.out
+    assert found.variable("a")["text"]["places"][0]["golden"]["column"] == 7
+    utf8 = "Größe 1.5 µm\n".encode()
+    found = _compare(tmp_path, utf8, utf8.replace(b"1.5", b"1.7"))
+    assert "is not UTF-8" not in found.out
+    assert found.variable("a")["text"]["places"][0]["golden"]["column"] == 7
+
+
+def test_a_golden_keeps_the_text(project: Project) -> None:
+    assert project.run("accept").code == 0
+    assert project.run("check").code == 0
+    _write(project, GOLDEN.replace("-17.164573910", "-17.164573911"))
+    assert project.run("check").code == 0
+    _write(project, GOLDEN.replace("-17.164573910", "-17.164593910"))
+    found = project.run("check")
+    assert found.code == 1
+    place = found.variable("run.log")["text"]["places"][0]
+    assert (place["golden"]["text"], place["new"]["text"]) == ("-17.164573910", "-17.164593910")
+    assert project.run("accept", "--reason", "new").code == 0
+    assert project.run("check").code == 0
+
+
+def test_a_fingerprint_tells_equal_bytes_alone(project: Project) -> None:
+    project.configure(
+        "    exclude: ['*.npy']\n    format: tokens\n    evidence: tree\n", bound="atol: 1e-6"
+    )
+    assert project.run("accept").code == 0
+    found = project.run("check")
+    assert found.code == 0
+    assert found.variable("run.log")["evidence"] == "tree"
+    _write(project, GOLDEN.replace("-17.164573910", "-17.164573911"))
+    found = project.run("check")
+    assert found.code == 3
+    assert "evidence: data" in found.out
+
+
+def test_options_of_a_check(project: Project) -> None:
+    project.configure(
+        "    exclude: ['*.npy']\n    format: tokens\n"
+        "    options: {ignore: [times, dates, paths], ignore_lines: ['done']}\n",
+        bound="atol: 1e-6",
+    )
+    assert project.run("accept").code == 0
+    new = GOLDEN.replace("2026-11-22 10:01:17", "2027-01-02 11:00:00").replace("done", "well done")
+    new = new.replace("/home/anna/run", "/tmp/x").replace("2.555", "7.1")
+    _write(project, new)
+    found = project.run("check")
+    assert found.code == 3  # the other word at the end
+    _write(project, new.replace("well done", "done"))
+    found = project.run("check")
+    assert found.code == 0
+    assert found.variable("run.log")["text"]["ignored"] == 7
+
+
+def test_pages_show_places(project: Project, tmp_path: Path) -> None:
+    assert project.run("accept").code == 0
+    _write(project, GOLDEN.replace("2.555", "2.755").replace("done", "gone"))
+    page, summary = tmp_path / "page.html", tmp_path / "summary.md"
+    found = project.run("check", "--report", str(page), GITHUB_STEP_SUMMARY=str(summary))
+    assert found.code == 3
+    html = page.read_text()
+    for words in ("4:31", "2.555", "2.755", "no partner", "ignore: [times]"):
+        assert words in html
+
+
+def test_two_runs_of_logs(tmp_path: Path) -> None:
+    for name, value in (("x", "1.0"), ("y", "1.5")):
+        for rank in range(2):
+            folder = tmp_path / name / f"rank_{rank}"
+            folder.mkdir(parents=True)
+            (folder / "out.log").write_text(f"value {value if rank else 1.0}\n")
+    done = call(
+        *("compare", "x", "y", "--format", "tokens"),
+        folder=tmp_path,
+        environment=dict(os.environ),
+    )
+    assert done.returncode == 1
+    assert "1 match" in done.stdout or "match  1 variable" in done.stdout
+    assert "1.0 / 1.5" in done.stdout
+
+
+def test_captures_do_not_judge_texts_by_their_bytes(tmp_path: Path) -> None:
+    for name, value in (("x", "1.00"), ("y", "1.01")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "out.log").write_text(f"value {value}\n")
+        done = call(
+            *("capture", name, "--format", "tokens", "--atol", "0.1"),
+            folder=tmp_path,
+            environment=dict(os.environ),
+        )
+        assert done.returncode == 0, done.stderr
+    done = call(
+        *("compare", "x", "y", "--format", "tokens", "--atol", "0.1"),
+        folder=tmp_path,
+        environment=dict(os.environ),
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_logs_beside_arrays_in_a_folder(tmp_path: Path) -> None:
+    for name, value in (("x", "1.0"), ("y", "1.5")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "out.log").write_text(f"value 3\ntook {value} s\n")
+        np.save(tmp_path / name / "u.npy", np.arange(5.0))
+    words = ("compare", "x", "y", "--format", "*.log=tokens")
+    done = call(*words, folder=tmp_path, environment=dict(os.environ))
+    assert done.returncode == 1, done.stdout
+    assert "1.0 / 1.5" in done.stdout
+    done = call(*words, "--ignore-tokens", "times", folder=tmp_path, environment=dict(os.environ))
+    assert done.returncode == 0, done.stdout
+    done = call("compare", "x", "y", folder=tmp_path, environment=dict(os.environ))
+    assert done.returncode == 3, done.stdout

@@ -1,0 +1,131 @@
+"""Texts token by token against edits whose places are known, and against plain Python."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from printed_log import edit, printed_log
+
+from ciwrap import _core
+from ciwrap.arrays.values import TEXT_SETS
+from ciwrap.errors import CiwrapError
+
+SEED = 20261122
+EDITED_LOGS = 1000
+
+
+def test_the_sets_are_those_of_the_core() -> None:
+    assert _core.ignored_text_sets == TEXT_SETS
+
+
+def _text(lines: list[str]) -> bytes:
+    return ("\n".join(lines) + "\n").encode()
+
+
+def test_no_edit_is_missed_and_each_has_its_line_and_column() -> None:
+    rng = random.Random(SEED)
+    logs = [printed_log(rng) for _ in range(20)]
+    kinds = set()
+    for turn in range(EDITED_LOGS):
+        golden = rng.choice(logs)
+        edited = edit(rng, golden, rng.choice([1, 1, 2, 4]))
+        found = _core.compare_texts(_text(golden), _text(edited.lines))
+        case = f"turn {turn}"
+        assert found["differing_count"] == len(edited.numbers), case
+        assert found["golden"]["unpaired_lines"] == len(edited.golden_only), case
+        assert found["new"]["unpaired_lines"] == len(edited.new_only), case
+        # A group tells its first place; the others are counted.
+        places = [
+            (
+                group["golden"]["line"],
+                group["new"]["line"],
+                group["golden"]["column"],
+                group["golden"]["text"].decode(),
+                group["new"]["text"].decode(),
+            )
+            for group in found["number_groups"]
+        ]
+        assert set(places) <= set(edited.numbers), case
+        assert sum(one["count"] for one in found["number_groups"]) == len(edited.numbers), case
+        if edited.numbers:
+            assert edited.numbers[0] in places, case
+        lines = {one["golden"]["line"] for one in found["line_groups"] if one["golden"]}
+        assert lines <= set(edited.golden_only), case
+        lines = {one["new"]["line"] for one in found["line_groups"] if one["new"]}
+        assert lines <= set(edited.new_only), case
+        kinds |= {bool(edited.numbers), bool(edited.golden_only) * 2, bool(edited.new_only) * 4}
+    assert kinds == {False, True, 2, 4}
+
+
+NUMBERS = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False, width=64).map(repr),
+    st.integers(-(10**17), 10**17).map(str),
+    st.floats(-100, 100).map(lambda x: f"{x:.3f}"),
+)
+
+
+@given(NUMBERS, NUMBERS, st.sampled_from([0.0, 1e-3, 0.5, 1e6]), st.sampled_from([0.0, 1e-9, 0.25]))
+@settings(max_examples=400, deadline=None)
+def test_numbers_are_held_to_the_contract(g: str, v: str, atol: float, rtol: float) -> None:
+    found = _core.compare_texts(f"x {g} y".encode(), f"x {v} y".encode(), atol=atol, rtol=rtol)
+    ours, theirs = _exact(g), _exact(v)
+    distance = abs(theirs - ours)
+    bound = Fraction(atol) + Fraction(rtol) * abs(ours)
+    expected = 0 if ours == theirs or distance <= bound else 1
+    if "." not in g + v and "e" not in g + v and rtol and distance:
+        # Whole numbers that no double holds are compared a hair more strictly.
+        assert found["differing_count"] >= expected
+        assert found["differing_count"] == expected or distance > bound * Fraction(1 - 1e-14)
+    else:
+        assert found["differing_count"] == expected
+    assert found["number_count"] == 1
+
+
+def _exact(text: str) -> Fraction:
+    """The double nearest to the text; whole numbers as they are."""
+    return Fraction(int(text)) if text.lstrip("-").isdigit() else Fraction(float(text))
+
+
+@given(st.binary(max_size=3000), st.binary(max_size=3000), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_any_bytes_give_a_result_or_an_error(golden: bytes, new: bytes, all_sets: bool) -> None:
+    ignore = _core.ignored_text_sets if all_sets else ()
+    if b"\0" in golden + new:
+        with pytest.raises(CiwrapError, match="NUL byte"):
+            _core.compare_texts(golden, new, ignore=ignore)
+        return
+    found = _core.compare_texts(golden, new, ignore=ignore)
+    for side, text in (("golden", golden), ("new", new)):
+        assert found[side]["line_count"] == len(text.split(b"\n")) - (text[-1:] in (b"", b"\n"))
+        assert found["pair_count"] + found[side]["unpaired_lines"] == found[side]["line_count"]
+
+
+@given(st.lists(st.sampled_from(["a 1", "a 2", "b", "", "c 3 4", "x y"]), max_size=40))
+@settings(max_examples=200, deadline=None)
+def test_a_line_that_is_gone_is_never_a_match(lines: list[str]) -> None:
+    for at in range(len(lines)):
+        shorter = lines[:at] + lines[at + 1 :]
+        found = _core.compare_texts(_text(lines), _text(shorter) if shorter else b"", atol=1e9)
+        assert found["golden"]["unpaired_lines"] - found["new"]["unpaired_lines"] == 1
+
+
+@pytest.mark.parametrize("engine", ["io_uring", "pread"])
+def test_files_and_bytes_tell_the_same(engine: str, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    rng = random.Random(SEED)
+    golden = printed_log(rng, 2000)
+    edited = edit(rng, golden, 12)
+    paths = tmp_path / "a.log", tmp_path / "b.log"
+    for path, lines in zip(paths, (golden, edited.lines), strict=True):
+        path.write_bytes(_text(lines))
+    try:
+        from_files = _core.compare_texts(*paths, engine=engine)
+    except CiwrapError as error:
+        if error.code != "not_available":
+            raise
+        pytest.skip(str(error))
+    assert from_files == _core.compare_texts(_text(golden), _text(edited.lines))
+    assert from_files["differing_count"] == len(edited.numbers)

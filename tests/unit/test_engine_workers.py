@@ -1,0 +1,226 @@
+"""Workers that do not fit, an MPI of another make, and how runs are cut into units."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from concurrent.futures import Future
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from ciwrap.captures.side import Side, open_side
+from ciwrap.catalog.rules import Rules
+from ciwrap.compare import engines, mpi_job, units
+from ciwrap.compare.ending import EndableProgress, Ending
+from ciwrap.compare.outcome import HistoryOptions, Outcome
+from ciwrap.compare.outcome_record import answer_of
+from ciwrap.compare.remote import Order, Seen, SideOrder, compare_unit, versions, what_is_seen
+from ciwrap.compare.unit_loop import UnitLoop
+from ciwrap.compare.units import Part, Unit, biggest_first, plan_units
+from ciwrap.errors import NotAvailableError
+from ciwrap.model import VariableSettings
+from ciwrap.readers.layout import find_in
+from ciwrap.trees.build import DEFAULT_RESOURCES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Plain:
+    def make_rules(self) -> Rules:
+        return Rules(lambda *_: VariableSettings(), lambda _: False)
+
+
+def sides_of(folder: Path, sizes: dict[int, int]) -> tuple[Side, Side]:
+    for run in "AB":
+        for iteration, count in sizes.items():
+            place = folder / run / f"iter_{iteration}"
+            place.mkdir(parents=True, exist_ok=True)
+            np.save(place / "x.npy", np.arange(float(count)))
+    ours, theirs = (open_side(folder / run, find_in(folder / run)) for run in "AB")
+    return ours, theirs
+
+
+@pytest.fixture
+def order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Order, Unit, Any]:
+    monkeypatch.chdir(tmp_path)
+    sides = sides_of(tmp_path, {1: 10, 2: 20})
+    [unit] = plan_units(*sides)
+    made = Order(
+        str(tmp_path),
+        str(tmp_path),
+        (SideOrder(sides[0].run, None, False), SideOrder(sides[1].run, None, False)),
+        Plain(),
+        HistoryOptions(1 << 20),
+        DEFAULT_RESOURCES,
+        what_is_seen(sides),
+        versions(),
+    )
+    return made, unit, tuple(side.groups for side in sides)
+
+
+def test_a_worker_that_fits(order: tuple[Order, Unit, Any]) -> None:
+    outcome = answer_of(compare_unit(*order))
+    assert [(one.name, one.iteration) for one in outcome.results] == [("x", 1), ("x", 2)]
+    assert len(order[0].seen) == 2
+
+
+@pytest.mark.parametrize(
+    ("place", "text"), [(0, "has ciwrap {here}, the coordinator 9"), (1, "has NumPy {here}")]
+)
+def test_a_worker_of_another_version(order: tuple[Order, Unit, Any], place: int, text: str) -> None:
+    other = list(versions())
+    said = text.format(here=other[place])
+    other[place] = "9"
+    answer = compare_unit(replace(order[0], versions=(other[0], other[1])), *order[1:])
+    with pytest.raises(NotAvailableError, match=said):
+        answer_of(answer)
+
+
+def test_a_worker_that_sees_other_files(order: tuple[Order, Unit, Any], tmp_path: Path) -> None:
+    seen = order[0].seen
+    for wrong, said in (
+        (replace(seen[1], byte_count=1), "sees another file"),
+        (replace(seen[1], mtime_ns=1), "sees another file"),
+        (Seen(str(tmp_path / "B/gone"), 1, 1), "does not see it"),
+    ):
+        answer = compare_unit(replace(order[0], seen=(seen[0], wrong)), *order[1:])
+        with pytest.raises(NotAvailableError, match=said):
+            answer_of(answer)
+    answer = compare_unit(replace(order[0], folder=str(tmp_path / "none")), *order[1:])
+    with pytest.raises(NotAvailableError, match="does not see it"):
+        answer_of(answer)
+
+
+# --- units ----------------------------------------------------------------------------------------
+
+
+def test_units_are_batches_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(units, "UNIT_BYTES", 5000)
+    sides = sides_of(tmp_path, {1: 10, 2: 10, 3: 400, 4: 10, 5: 10})
+    planned = plan_units(*sides)
+    assert [[key[0] for key in unit.keys] for unit in planned] == [[1, 2], [3], [4, 5]]
+    assert [unit.number for unit in biggest_first(planned)] == [1, 0, 2]
+    assert planned[1].byte_count == sum(
+        (tmp_path / run / "iter_3/x.npy").stat().st_size for run in "AB"
+    )
+    # An earlier plan stays, whatever sizes are now; what is new goes beside it.
+    former = [[(2, None), (3, None), (9, None)]]
+    again = plan_units(*sides, former=former)
+    assert [[key[0] for key in unit.keys] for unit in again] == [[1, 4, 5], [2, 3]]
+
+
+def test_parts_have_every_chunk_once() -> None:
+    for chunk, count, size in ((64, 100, 1000), (4096, 7, 4096), (100, 33, 64)):
+        total = -(-chunk * count // size)
+        for parts in (total, total + 3, max(1, total // 2)):
+            cut = [Part(number, parts, size).leaves(chunk, count) for number in range(parts)]
+            assert [leaf for leaves in cut for leaf in leaves] == list(range(count))
+
+
+def test_what_nobody_answers_for_is_lost() -> None:
+    """An engine that swallows checkpoints is no way to a match."""
+
+    class Swallows:
+        at_once, can_renew, told_bytes = None, False, 0
+
+        def submit(self, unit: Unit) -> Future[Any]:
+            future: Future[Any] = Future()
+            future.set_exception(RuntimeError("no such worker"))
+            return future
+
+        def outcome(self, answer: Any) -> Outcome:
+            return answer
+
+        def renew(self) -> None:
+            raise AssertionError
+
+    planned = [Unit(0, ((1, 0), (1, 1)), 10), Unit(1, ((2, 0),), 5)]
+    outcome = UnitLoop(Swallows()).run(planned)
+    assert outcome.lost == [
+        (key, "RuntimeError: no such worker") for key in ((1, 0), (1, 1), (2, 0))
+    ]
+
+
+class Answers:
+    """Has an answer for each unit; a signal has come before the one whose answer says so."""
+
+    at_once, can_renew, told_bytes = 1, False, 0
+
+    def __init__(self, *answers: Outcome) -> None:
+        self._answers = list(answers)
+
+    def submit(self, unit: Unit) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(self._answers.pop(0))
+        return future
+
+    def outcome(self, answer: Any) -> Outcome:
+        return answer
+
+    def renew(self) -> None:
+        raise AssertionError
+
+
+def test_a_signal_in_the_last_part_leaves_no_match() -> None:
+    """What other parts of the checkpoint came to does not stand for the whole."""
+    keys = ((1, None),)
+    whole = Unit(0, ((0, None),), 2)
+    parts = [Unit(1 + number, keys, 1, Part(number, 2, 1)) for number in range(2)]
+    engine = Answers(Outcome(notes=["x"]), Outcome(notes=["y"]), Outcome(ended_by="SIGTERM"))
+    outcome = UnitLoop(engine).run([whole, *parts])
+    assert outcome.ended_by == "SIGTERM"
+    assert outcome.lost == [((1, None), "SIGTERM ended the comparison first")]
+    assert outcome.notes == ["x"]
+
+
+class Told:
+    """Progress that is told to end once so many bytes are done."""
+
+    def __init__(self, at: int) -> None:
+        self._ending, self._left = Ending(), at
+        self.progress = EndableProgress(self, self._ending)
+
+    def begin(self, label: str, total_bytes: int | None) -> None: ...
+    def expect(self, total_bytes: int) -> None: ...
+    def end(self) -> None: ...
+
+    def advance(self, byte_count: int) -> None:
+        self._left -= byte_count
+        if self._left <= 0 and self._ending.signal_name is None:
+            self._ending.tell(signal.SIGHUP)
+
+
+@pytest.mark.parametrize(("at", "found"), [(1, 2), (2, 3), (3, 3)])
+def test_what_is_done_when_a_signal_comes_is_kept(at: int, found: int) -> None:
+    planned = [Unit(number, ((number, None),), 1) for number in range(3)]
+    engine = Answers(*(Outcome(notes=[str(number)]) for number in range(3)))
+    outcome = UnitLoop(engine, progress=Told(at).progress).run(planned)
+    assert outcome.notes == ["0", "1", "2"][:found]
+    assert [key[0] for key, _ in outcome.lost] == [0, 1, 2][found:]
+    assert outcome.ended_by == (None if found == 3 else "SIGHUP")
+
+
+# --- MPI ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE"])
+def test_an_mpiexec_of_another_mpi(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else every process would be rank 0 of one, and compare everything."""
+    module = SimpleNamespace(COMM_WORLD=SimpleNamespace(Get_size=lambda: 1))
+    monkeypatch.setitem(sys.modules, "mpi4py", SimpleNamespace(MPI=module))
+    monkeypatch.setitem(sys.modules, "mpi4py.MPI", module)
+    for other in mpi_job.WORLD_SIZES:
+        monkeypatch.delenv(other, raising=False)
+    assert engines.mpi_world() is module.COMM_WORLD
+    monkeypatch.setenv(name, "1")
+    assert engines.mpi_world() is module.COMM_WORLD
+    monkeypatch.setenv(name, "4")
+    with pytest.raises(
+        NotAvailableError, match="has started 4 processes, of which mpi4py sees one"
+    ):
+        engines.mpi_world()

@@ -1,0 +1,93 @@
+"""Outcomes on their way through JSON: nothing is lost, nothing changes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+
+import pytest
+
+from ciwrap.compare.outcome import Outcome
+from ciwrap.compare.outcome_record import Answer, ErrorRecord, OutcomeRecord, answer_of, to_text
+from ciwrap.errors import ConfigError, CorruptFileError, all_errors
+from ciwrap.model import (
+    DifferingElement,
+    DifferingInSeries,
+    ErrorBound,
+    NumberInText,
+    SeriesResult,
+    VariableId,
+    VariableResult,
+    Verdict,
+)
+
+RESULT = VariableResult(
+    "x",
+    Verdict.DIFFER,
+    iteration=3,
+    shape=(2, 3),
+    labels=(("units", "m"),),
+    bound=ErrorBound(atol=0.1 + 0.2),
+    period=(1.5, 0.0),
+    max_abs_difference=math.inf,
+    max_bound_share=math.nan,
+    mean_abs_difference=-0.0,
+    max_rel_difference=5e-324,
+    bound_share_histogram=(1, 2),
+    series=SeriesResult(
+        (3, 4),
+        DifferingInSeries(NumberInText("-0.1", 3, 5), NumberInText("0,2"), 8),
+        12,
+        is_too_fine=True,
+    ),
+    first_differences=(DifferingElement((0, 1), "nan", "b'a'", abs_difference=math.nan),),
+)
+FULL = Outcome(
+    results=[RESULT],
+    missing=[RESULT],
+    extra=[RESULT],
+    ignored=[VariableId("y", None, 2)],
+    left_out=[VariableId("y", 1)],
+    errors=[CorruptFileError("is broken", file="a.npy", variable="x", remedy="mend it")],
+    notes=["a \N{GREEK SMALL LETTER BETA} \udc80"],
+    stale=[("A", (1, None), "gone")],
+    unused=["why"],
+    lost=[((None, None), "died")],
+    capture_bytes_read=1 << 40,
+    data_bytes_read=3,
+    engine="pread",
+    ended_by="SIGTERM",
+)
+
+
+def test_every_field_comes_back() -> None:
+    assert {one.name for one in fields(Outcome)} == set(OutcomeRecord.__struct_fields__)
+    plain = Outcome()
+    assert all(getattr(FULL, one.name) != getattr(plain, one.name) for one in fields(Outcome))
+    text = to_text(Answer(OutcomeRecord.of(FULL)))
+    assert b"\n" not in text
+    back = answer_of(text)
+    for one in fields(Outcome):
+        name = one.name
+        if name == "errors":
+            [error] = back.errors
+            assert type(error) is CorruptFileError
+            assert str(error) == str(FULL.errors[0])
+        else:
+            # NaN is no equal of itself.
+            assert repr(getattr(back, name)) == repr(getattr(FULL, name)), name
+    assert to_text(Answer(OutcomeRecord.of(back))) == text
+
+
+@pytest.mark.parametrize("slug", all_errors())
+def test_every_error_comes_back(slug: str) -> None:
+    kind = all_errors()[slug]
+    error = kind("no", file="f", remedy="do it")
+    if isinstance(error, ConfigError):
+        error.line, error.column, error.key, error.suggestion = 3, 4, "a.b", "c"
+    text = to_text(Answer(error=ErrorRecord.of(error)))
+    with pytest.raises(kind) as caught:
+        answer_of(text)
+    assert type(caught.value) is kind
+    assert str(caught.value) == str(error)
+    assert caught.value.exit_code is error.exit_code
