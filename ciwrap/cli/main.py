@@ -34,13 +34,8 @@ COMMANDS = {
     "compare": ("ciwrap.cli.compare", "Compare two files or folders with each other."),
     "report": ("ciwrap.cli.report", "Make a page, a summary and more of JSON results."),
     "capture": ("ciwrap.cli.capture", "Capture a whole run as trees, to compare it in no time."),
-<<<<<<< HEAD
     "selftest": ("ciwrap.cli.selftest", "Plant damage, and see that it is caught."),
     "record": ("ciwrap.cli.record", "Run a program that records its arrays as it goes."),
-=======
-    "record": ("ciwrap.cli.record", "Run a program that records its arrays as it goes."),
-    "selftest": ("ciwrap.cli.selftest", "Plant damage, and see that it is caught."),
->>>>>>> record
     "time": ("ciwrap.cli.time_command", "Say whether one command is slower than another."),
     "variability": (
         "ciwrap.cli.variability",
