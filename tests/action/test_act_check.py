@@ -95,11 +95,11 @@ def test_no_golden_is_not_comparable(act: Act, project: Callable[..., Path]) -> 
     assert "ciwrap accept" in job.summary.replace("&#45;", "-")
 
 
-def test_a_program_that_fails_is_not_comparable(act: Act, project: Callable[..., Path]) -> None:
+def test_a_program_that_fails_is_an_error(act: Act, project: Callable[..., Path]) -> None:
     # The outputs of an earlier run lie there, and would match.
     with_ = 'run: "python3 simulate.py && exit 3"'
     job = act.run(project(workflow(with_))).job("check")
-    assert_told(act, job, "not-comparable", failed=True)
+    assert_told(act, job, "error", failed=True)
 
 
 @pytest.mark.parametrize(
