@@ -148,7 +148,6 @@ def test_wrong_goldens(tmp_path: Path) -> None:
     "values",
     [
         np.array([object()]),
-        np.array(["2020-01-01"], "M8[D]"),
         np.zeros(3, [("a", "f8")]),
         np.ma.masked_array([1.0, 2.0], [True, False]),
         OnDevice(VALUES),
