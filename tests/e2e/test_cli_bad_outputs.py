@@ -162,8 +162,8 @@ def test_another_nan_or_inf_pattern_differs(project: Project, value: float, evid
         assert variable[kind] == 1
         assert "largest |difference| 0" not in outcome.out
     else:
-        assert variable["differing_count"] is None
-        assert variable["differing_count_at_most"] >= 1
+        assert (variable["differing_count"], variable["differing_count_at_most"]) == (1, 1)
+        assert [one["index"] for one in variable["moved_elements"]] == [[7, 11]]
 
 
 def test_equal_nan_pattern_matches(project: Project) -> None:
@@ -196,4 +196,5 @@ def test_zero_length_and_zero_dimensional_arrays(project: Project, array: np.nda
         project.save("temperature", array + 1)
         outcome = project.run("check")
         assert outcome.code == 1
-        assert outcome.variable("temperature")["verdict"] == "differ"
+        # Nobody can tell by the digest of one number alone how far it moved.
+        assert outcome.variable("temperature")["verdict"] == "suspect"
