@@ -23,7 +23,8 @@ import ciwrap
 # After each run pytester forgets the modules that the run has loaded, so all of ours are loaded
 # before: NumPy does not bear being loaded twice, and pydantic takes longer than all the rest.
 for _module in pkgutil.walk_packages(ciwrap.__path__, "ciwrap."):
-    if not _module.name.endswith(".__main__"):
+    # A library for programs lies beside them, which is no module.
+    if not _module.name.endswith((".__main__", ".libciwrap_record")):
         importlib.import_module(_module.name)
 
 ROOT = Path(__file__).resolve().parents[2]
