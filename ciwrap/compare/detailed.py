@@ -96,5 +96,6 @@ def _detailed(
         result,
         details=found.details,
         differing_box=found.differing_box,
-        explanations=found.explanations,
+        pattern=found.pattern,
+        pattern_value=found.pattern_value,
     )

@@ -22,7 +22,6 @@ from ciwrap.report.wording import (
     GOLDEN_AND_NEW,
     detail_lines,
     headline,
-    used_share,
     used_words,
     worst_first,
 )
@@ -169,7 +168,7 @@ def _dtype_words(dtype: str | None) -> str:
 
 def _rest_share(variable: VariableResult) -> float | None:
     """How much of the bound the matching chunks used, where that is not the same number again."""
-    return used_share(variable) if variable.differing_count is None else None
+    return variable.max_drift_share if variable.differing_count is None else None
 
 
 def _mean_lines(variable: VariableResult) -> list[str]:
