@@ -194,6 +194,11 @@ class ConfigMissingError(ConfigError, FileNotFoundError):
     slug = "config-missing"
     os_errno = errno.ENOENT
 
+    def __new__(cls, *_args: object, **_keywords: object) -> ConfigMissingError:
+        # Of its two bases OSError decides what an instance is made of. Python finds that out where
+        # the class is called, but not who calls __new__ to unpickle it (tblib, which Dask brings).
+        return FileNotFoundError.__new__(cls)
+
 
 class UnknownReaderError(ConfigError):
     """No reader of that name, or none for that file suffix."""
