@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ciwrap.changes.state import State
     from ciwrap.config import Check
 
-# By what makes a change of each wider; None: nobody can know. What a check is made of, in words.
+# What a check is made of, in words.
 _PARTS: tuple[tuple[str, str], ...] = (
     ("outputs", "outputs"),
     ("exclude", "excluded files"),
@@ -88,7 +88,8 @@ def _parts(old: Check, new: Check) -> Iterator[Change]:
         was, now = getattr(old, key), getattr(new, key)
         if was != now:
             text = f"{word}: {_words(was)} -> {_words(now)}"
-            wider = _WIDER.get(key, _never)(was, now)
+            takes_less = _WIDER.get(key)
+            wider = takes_less is not None and takes_less(was, now)
             yield Change(check=new.name, variable=None, what="check", text=text, wider=wider)
     was, now = _command(old), _command(new)
     if was != now:
@@ -121,10 +122,6 @@ def _gains(was: tuple[str, ...], now: tuple[str, ...]) -> bool:
     return bool(set(now) - set(was))
 
 
-def _never(was: object, now: object) -> bool:  # noqa: ARG001 - as the others are called
-    return False
-
-
 def _is_lax(was: str, now: str) -> bool:
     return was == "error" and now != "error"
 
@@ -133,6 +130,7 @@ def _by_statistics(was: tuple[str, ...], now: tuple[str, ...]) -> bool:
     return bool(now) and not was
 
 
+# Of those parts whose change can mean that less is compared: whether it does.
 _WIDER: dict[str, Callable[..., bool]] = {
     "outputs": _loses,
     "exclude": _gains,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
-from ciwrap.changes.document import Change
+from ciwrap.changes.document import Change, What
 from ciwrap.changes.judged import Judged, judged, judgement_changes
 from ciwrap.config import name_matches
 from ciwrap.model import VariableId
@@ -176,5 +176,5 @@ def _shape(shape: tuple[int, ...]) -> str:
     return "x".join(map(str, shape)) or "a single number"
 
 
-def _change(sides: Sides, variable: str, what: object, text: str, *, wider: bool) -> Change:
-    return Change(check=sides.name, variable=variable, what=what, text=text, wider=wider)  # type: ignore[arg-type]
+def _change(sides: Sides, variable: str, what: What, text: str, *, wider: bool) -> Change:
+    return Change(check=sides.name, variable=variable, what=what, text=text, wider=wider)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ciwrap.errors import InvalidResultError, UnreadableFileError, UsageError
+from ciwrap.errors import UsageError
 
 if TYPE_CHECKING:
     from ciwrap.cli.session import Session
@@ -81,16 +81,7 @@ def _labels(paths: tuple[str, ...]) -> list[str]:
 
 def read_result(path: Path) -> RunResult:
     """A JSON result. Raises UnreadableFileError, InvalidResultError."""
-    from ciwrap.documents import DocumentError
-    from ciwrap.report.document import from_document, load_document
+    from ciwrap.report.document import from_document, load_document, reading_result
 
-    try:
+    with reading_result(path, "check, run or compare"):
         return from_document(load_document(path))
-    except OSError as error:
-        raise UnreadableFileError(error.strerror or str(error), file=path) from error
-    except DocumentError as error:
-        raise InvalidResultError(
-            f"is no result of check, run or compare: {error}",
-            file=path,
-            remedy="give a file that --json wrote",
-        ) from error

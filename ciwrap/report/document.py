@@ -21,7 +21,7 @@ import msgspec
 
 from ciwrap.documents import DocumentError, to_plain, to_record
 from ciwrap.documents.load_json import load_json
-from ciwrap.errors import WriteFailedError
+from ciwrap.errors import InvalidResultError, UnreadableFileError, WriteFailedError
 from ciwrap.model import (
     CheckResult,
     Coverage,
@@ -35,7 +35,7 @@ from ciwrap.model import (
 from ciwrap.model.repeat_result import RepeatedRun, RepeatedVariable, RepeatResult
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 SCHEMA_VERSION = 1
 # A variable takes some 1300 bytes and 70 values, so this is room for 100,000 of them.
@@ -224,6 +224,23 @@ def from_document(document: object) -> RunResult:
     if version != SCHEMA_VERSION:
         raise DocumentError(f"has schema version {version}, this ciwrap reads {SCHEMA_VERSION}")
     return to_record(document, RunResult)
+
+
+@contextlib.contextmanager
+def reading_result(path: Path, of: str) -> Iterator[None]:
+    """Turns what goes wrong with a JSON result into errors that name the file.
+
+    of: the commands whose results are taken, as `check or run`. Raises UnreadableFileError,
+    InvalidResultError.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise UnreadableFileError(error.strerror or str(error), file=path) from error
+    except DocumentError as error:
+        raise InvalidResultError(
+            f"is no result of {of}: {error}", file=path, remedy="give a file that --json wrote"
+        ) from error
 
 
 def load_document(path: Path) -> Any:

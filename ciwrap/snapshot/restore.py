@@ -148,13 +148,13 @@ def _containerfile(snapshot: Snapshot) -> str:
         lines.append("# Packages of system libraries: `ciwrap snapshot save` looks them up.")
     if snapshot.packages:
         lines += [
-            "WORKDIR /work",
+            "WORKDIR /restored",
             "COPY requirements.txt restore.sh ./",
             "RUN python3 -m venv venv && venv/bin/pip install -r requirements.txt",
-            'ENV PATH="/work/venv/bin:$PATH"',
+            'ENV PATH="/restored/venv/bin:$PATH"',
         ]
     else:
-        lines += ["WORKDIR /work", "COPY restore.sh ./"]
+        lines += ["WORKDIR /restored", "COPY restore.sh ./"]
     return "\n".join([*lines, 'CMD ["sh", "restore.sh"]']) + "\n"
 
 

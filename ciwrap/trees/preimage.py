@@ -15,6 +15,8 @@ from ciwrap import _core
 from ciwrap.arrays.dtypes import storage_dtype
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
 # Two codes of what is not rounded, above the lowest integer of the code's width (section 4).
@@ -141,7 +143,7 @@ class Cells:
         half = 1 << (self._bits - 1)
         return (0, 2 * half - 1) if self._letter == "u" else (-half, half - 1)
 
-    def _first(self, holds: Any) -> int | None:
+    def _first(self, holds: Callable[[tuple[int, int]], bool]) -> int | None:
         low, high = self._range()
         if not holds(self._key(high)):
             return None

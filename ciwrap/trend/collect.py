@@ -6,9 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ciwrap.documents import DocumentError, to_record
-from ciwrap.errors import InvalidResultError, UnreadableFileError
-from ciwrap.report.document import from_document, load_document
+from ciwrap.documents import to_record
+from ciwrap.report.document import from_document, load_document, reading_result
 from ciwrap.report.wording import used_share
 from ciwrap.timing.document import TimingDocument
 from ciwrap.trend.document import Moment, SharePoint, TimePoint
@@ -86,19 +85,11 @@ def _observe(path: Path) -> _Observed:
 
 def read_any(path: Path) -> RunResult | TimingDocument:
     """A result of check, run, compare or time. Raises UnreadableFileError, InvalidResultError."""
-    try:
+    with reading_result(path, "check, run, compare or time"):
         document = load_document(path)
         if isinstance(document, dict) and document.get("kind") == "timing" and _has_times(document):
             return to_record(document, TimingDocument)
         return from_document(document)
-    except OSError as error:
-        raise UnreadableFileError(error.strerror or str(error), file=path) from error
-    except DocumentError as error:
-        raise InvalidResultError(
-            f"is no result of check, run, compare or time: {error}",
-            file=path,
-            remedy="give a file that --json wrote",
-        ) from error
 
 
 def _has_times(document: dict[str, Any]) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ciwrap.documents import DocumentError, to_record
-from ciwrap.errors import InvalidResultError, NotComparableError, UnreadableFileError
+from ciwrap.documents import to_record
+from ciwrap.errors import InvalidResultError, NotComparableError
 from ciwrap.model.repeat_result import RepeatResult
-from ciwrap.report.document import load_document
+from ciwrap.report.document import load_document, reading_result
 from ciwrap.timing.document import TimingDocument
 
 if TYPE_CHECKING:
@@ -66,21 +66,13 @@ def command_parameters(command: str) -> dict[str, float]:
 
 
 def _read(path: Path) -> RepeatResult | TimingDocument:
-    try:
+    with reading_result(path, "repeat or time"):
         document: Any = load_document(path)
         kind = document.get("kind") if isinstance(document, dict) else None
         if kind == "timing":
             return to_record(document, TimingDocument)
         if kind == "repeat":
             return to_record(document, RepeatResult)
-    except OSError as error:
-        raise UnreadableFileError(error.strerror or str(error), file=path) from error
-    except DocumentError as error:
-        raise InvalidResultError(
-            f"is no result of repeat or time: {error}",
-            file=path,
-            remedy="give a file that --json wrote",
-        ) from error
     raise InvalidResultError(
         "is no result of repeat or time", file=path, remedy="give a file that --json wrote"
     )
