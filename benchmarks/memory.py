@@ -3,13 +3,12 @@
     python -m benchmarks.memory             at full size: 8 GiB of sparse files, 89,600 variables
     python -m benchmarks.memory --quick     the same at small sizes, to see that it works
 
-Peaks are those of the command's own process and its children, by getrusage (ru_maxrss).
+Peaks are those of the command's own process and its children, by benchmarks/used.py.
 """
 
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -17,13 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Runs the command line alone, so that the peak is not that of the process that made the files.
-_CHILD = """
-import json, resource, subprocess, sys
-code = subprocess.run([sys.executable, "-m", "ciwrap", *sys.argv[1:]], stdout=subprocess.DEVNULL)
-peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
-print(json.dumps([code.returncode, peak]))
-"""
+from benchmarks.used import used
+
 _ATOL = 1e-6
 
 
@@ -50,22 +44,14 @@ def main() -> int:
 
 
 def _measured(work: str, folder: Path, *arguments: str) -> Row:
-    import json
-
-    done = subprocess.run(
-        [sys.executable, "-c", _CHILD, "compare", "a", "b", f"--atol={_ATOL}", *arguments]
-        if (folder / "a").is_dir()
-        else [sys.executable, "-c", _CHILD, "compare", *_pair(folder), f"--atol={_ATOL}"],
-        cwd=folder,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    code, peak = json.loads(done.stdout)
+    pair = ("a", "b") if (folder / "a").is_dir() else _pair(folder)
+    words = [sys.executable, "-m", "ciwrap", "compare", *pair, f"--atol={_ATOL}", *arguments]
+    done = used(words, cwd=folder)
     document = folder / "o.json"
     size = document.stat().st_size / 1e6 if document.exists() else None
-    row = Row(work, code, peak, size)
-    print(f"| {work} | {code} | {peak} | {'' if size is None else f'{size:.1f}'} |", flush=True)
+    row = Row(work, done.exit_code, done.peak >> 20, size)
+    told = "" if size is None else f"{size:.1f}"
+    print(f"| {work} | {row.exit_code} | {row.peak_mb} | {told} |", flush=True)
     return row
 
 

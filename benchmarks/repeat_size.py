@@ -8,14 +8,13 @@ seconds stand beside times, since they say more on a machine that does other thi
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from benchmarks.used import Used, used
 
 FILES = 8
 PROGRAM = f"""\
@@ -49,14 +48,14 @@ def run(*, data_bytes: int, runs: int) -> dict[str, Any]:
         (folder / "ciwrap.yaml").write_text(
             f"run: {' '.join(program)} {{seed}} out\nchecks:\n  big: {{outputs: out}}\n"
         )
-        commands = [_timed(folder, [*program, str(seed), f"run_{seed}"]) for seed in (1, 2)]
+        commands = [_used(folder, [*program, str(seed), f"run_{seed}"]) for seed in (1, 2)]
         ciwrap = [sys.executable, "-m", "ciwrap"]
-        compared = _timed(folder, [*ciwrap, "compare", "run_1", "run_2", "--atol", "1e-7"])
+        compared = _used(folder, [*ciwrap, "compare", "run_1", "run_2", "--atol", "1e-7"])
         for seed in (1, 2):
             shutil.rmtree(folder / f"run_{seed}")
-        repeated = _timed(folder, [*ciwrap, "repeat", "-n", str(runs), "--json", "result.json"])
+        repeated = _used(folder, [*ciwrap, "repeat", "-n", str(runs), "--json", "result.json"])
         made = json.loads((folder / "result.json").read_text())["runs"]
-    command = min(commands, key=lambda one: one.cpu)
+    command = min(commands, key=lambda one: one.cpu_seconds)
     return {
         "data_bytes": data_bytes,
         "runs": runs,
@@ -65,28 +64,15 @@ def run(*, data_bytes: int, runs: int) -> dict[str, Any]:
         "repeat": repeated._asdict(),
         # Runs that were made count with their own time: the machine may have slowed down since.
         "ratio": repeated.seconds / (sum(one["seconds"] for one in made) + runs * compared.seconds),
-        "cpu_ratio": repeated.cpu / (runs * (command.cpu + compared.cpu)),
+        "cpu_ratio": repeated.cpu_seconds / (runs * (command.cpu_seconds + compared.cpu_seconds)),
     }
 
 
-class Used(NamedTuple):
-    """Seconds, CPU seconds, and the largest resident size in bytes."""
-
-    seconds: float
-    cpu: float
-    peak: int
-
-
-def _timed(folder: Path, words: list[str]) -> Used:
-    """What a process and its children used; the size is that of the largest of them."""
-    started = time.monotonic()
-    process = subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"{' '.join(words)}: exit code {process.returncode}")
-    cpu = used.ru_utime + used.ru_stime
-    return Used(time.monotonic() - started, cpu, used.ru_maxrss * 1024)
+def _used(folder: Path, words: list[str]) -> Used:
+    done = used(words, cwd=folder)
+    if done.exit_code:
+        raise RuntimeError(f"{' '.join(words)}: exit code {done.exit_code}")
+    return done
 
 
 def table(result: dict[str, Any]) -> list[list[str]]:
@@ -94,7 +80,7 @@ def table(result: dict[str, Any]) -> list[list[str]]:
     rows = [["runs", "each", "command", "one comparison", "repeat", "of N x both", "peak memory"]]
     peak = f"{result['repeat']['peak'] / (1 << 20):.0f} MiB"
     parts = [result[name] for name in ("command", "compare", "repeat")]
-    for unit, key, ratio in (("s", "seconds", "ratio"), ("CPU s", "cpu", "cpu_ratio")):
+    for unit, key, ratio in (("s", "seconds", "ratio"), ("CPU s", "cpu_seconds", "cpu_ratio")):
         times = [f"{part[key]:.1f} {unit}" for part in parts]
         rows.append([str(result["runs"]), size, *times, f"{result[ratio]:.2f}", peak])
     return rows

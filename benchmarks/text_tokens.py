@@ -9,34 +9,18 @@ own; speeds are MB of one log for each second of processor time, and of elapsed 
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from benchmarks.used import Used, used
 
 ATOL = 1e-8
 BLOCK_LINES = 60_000
 PAIRS = 50
 SEED = 20261122
-
-
-@dataclass(frozen=True)
-class Ran:
-    """A process that ended. seconds: elapsed; cpu_seconds: of the processor."""
-
-    exit_code: int
-    seconds: float
-    cpu_seconds: float
-    peak_mib: float
 
 
 def main() -> None:
@@ -81,7 +65,7 @@ def _beside_numdiff(folder: Path, mib: int) -> None:
     golden, new = _pair(folder, mib, is_beyond=False)
     numdiff = ["numdiff", "-q", "-a", str(ATOL), str(golden), str(new)]
     _ciwrap(golden, new)
-    rounds = [(_ciwrap(golden, new), _run(numdiff)) for _ in range(3)]
+    rounds = [(_ciwrap(golden, new), used(numdiff)) for _ in range(3)]
     for name, ran in zip(("ciwrap", "numdiff"), rounds[0], strict=True):
         _tell(f"{name}, log of {mib} MiB", ran, golden)
     ratio = sorted(other.cpu_seconds / ours.cpu_seconds for ours, other in rounds)[1]
@@ -98,7 +82,7 @@ def _verdicts(folder: Path) -> None:
         golden.write_text("".join(lines))
         new.write_text("".join(others))
         ours = _ciwrap(golden, new).exit_code
-        theirs = _run(["numdiff", "-q", "-a", str(ATOL), str(golden), str(new)]).exit_code
+        theirs = used(["numdiff", "-q", "-a", str(ATOL), str(golden), str(new)]).exit_code
         same += ours == theirs == turn % 2
     print(f"{same} of {PAIRS} pairs have the same verdict, and the right one")
 
@@ -130,26 +114,16 @@ def _block(
     return golden, new
 
 
-def _ciwrap(golden: Path, new: Path) -> Ran:
+def _ciwrap(golden: Path, new: Path) -> Used:
     words = ["compare", str(golden), str(new), "--format", "tokens", "--atol", str(ATOL)]
-    return _run([sys.executable, "-m", "ciwrap", *words])
+    return used([sys.executable, "-m", "ciwrap", *words])
 
 
-def _run(words: Sequence[str]) -> Ran:
-    started = time.perf_counter()
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    seconds = time.perf_counter() - started
-    cpu = usage.ru_utime + usage.ru_stime
-    return Ran(process.returncode, seconds, cpu, usage.ru_maxrss / 1024)
-
-
-def _tell(what: str, ran: Ran, log: Path) -> None:
+def _tell(what: str, ran: Used, log: Path) -> None:
     size = log.stat().st_size / 1e6
     print(
         f"{what}: {size / ran.cpu_seconds:.0f} MB/s of processor time,"
-        f" {size / ran.seconds:.0f} MB/s elapsed, {ran.peak_mib:.0f} MiB at most,"
+        f" {size / ran.seconds:.0f} MB/s elapsed, {ran.peak >> 20} MiB at most,"
         f" exit code {ran.exit_code}"
     )
 

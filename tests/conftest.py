@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -20,6 +21,13 @@ for folder in (HERE, HERE / "property"):
 pytest.register_assert_rewrite(
     "e2e.cli_project", "e2e.history_runs", "e2e.paired_runs", "unit.core_goldens"
 )
+
+# A shell that starts tests in the background, or under nohup, has them ignore these signals, and
+# what the tests start would, too: an interrupt that shall end a command would never reach it.
+for interrupt, handler in ((signal.SIGINT, signal.default_int_handler),
+                           (signal.SIGHUP, signal.SIG_DFL)):  # fmt: skip
+    if signal.getsignal(interrupt) is signal.SIG_IGN:
+        signal.signal(interrupt, handler)
 
 LONG = os.environ.get("CIWRAP_LONG") == "1"
 

@@ -68,7 +68,8 @@ def leading(run: RunResult) -> list[tuple[CheckResult, Divergence]]:
     histories = [check for check in run.checks if check.is_history]
     first = _earliest((check, check.first_divergence) for check in histories)
     numeric = _earliest((check, check.first_numeric_divergence) for check in histories)
-    if numeric is None:
+    is_told = first is not None and first[1].kind.is_alarm
+    if numeric is None and not is_told:
         numeric = _largest(run)
     found = [one for one in (first, numeric) if one is not None]
     return found[:1] if len(found) == 2 and found[0] == found[1] else found
@@ -154,7 +155,7 @@ def _opening(check: CheckResult, divergence: Divergence, *, is_alone: bool, is_s
         return "Largest difference" if is_known else "First suspect"
     if is_second:
         return "First numeric divergence"
-    if divergence.kind is DivergenceKind.DIFFER:
+    if divergence.kind.is_alarm:
         return "First divergence"
     return f"First divergence ({divergence.kind.words})"
 

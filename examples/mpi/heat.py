@@ -9,7 +9,9 @@ writes out/iter_NNNN/rank_R/{temperature,heat}.npy every 10 steps.
 
 from __future__ import annotations
 
+import random
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +23,8 @@ STEPS, SUM_EVERY, WRITE_EVERY = 30, 5, 10
 
 def total_in_order_of_arrival(comm: MPI.Comm, share: float) -> float:
     """The sum of all processes' shares; every process gets it."""
+    # Stands for work that takes longer here than there, so that any process may be first.
+    time.sleep(random.uniform(0, 1e-3))
     total = share
     if comm.rank == 0:
         for _ in range(comm.size - 1):
