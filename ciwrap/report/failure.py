@@ -22,6 +22,7 @@ from ciwrap.report.wording import (
     GOLDEN_AND_NEW,
     detail_lines,
     headline,
+    used_share,
     used_words,
     worst_first,
 )
@@ -168,7 +169,7 @@ def _dtype_words(dtype: str | None) -> str:
 
 def _rest_share(variable: VariableResult) -> float | None:
     """How much of the bound the matching chunks used, where that is not the same number again."""
-    return variable.max_drift_share if variable.differing_count is None else None
+    return used_share(variable) if variable.differing_count is None else None
 
 
 def _mean_lines(variable: VariableResult) -> list[str]:

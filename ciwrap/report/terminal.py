@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
@@ -20,7 +21,12 @@ from ciwrap.report.text import (
     seconds_text,
     sparkline,
 )
-from ciwrap.report.timelines import divergence_lines, timeline_lines, together_text
+from ciwrap.report.timelines import (
+    divergence_lines,
+    timeline_lines,
+    timelines_of,
+    together_text,
+)
 from ciwrap.report.where import extent_words
 from ciwrap.report.wording import (
     bounds_line,
@@ -36,6 +42,7 @@ from ciwrap.report.wording import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import IO
 
     from ciwrap.model import CommandOutcome, Message
@@ -60,12 +67,39 @@ _MOST_NAMES = 4
 _MOST_DIFFERENCES = 4
 
 
+class _Console(Console):
+    """Breaks lines between words on a terminal, what follows indented; never in logs and files."""
+
+    def print(self, *objects: object, **more: Any) -> None:
+        (line,) = objects if len(objects) == 1 else (None,)
+        if isinstance(line, Text) and self.file.isatty() and line.cell_len > self.width:
+            for part in _wrapped(line, self.width):
+                super().print(part, **more)
+            return
+        super().print(*objects, **more)
+
+
+def _wrapped(line: Text, width: int) -> Iterator[Text]:
+    """The line in pieces of at most so many characters, broken at spaces where there are any."""
+    indent = len(line.plain) - len(line.plain.lstrip(" "))
+    room = max(width - indent - 2, 20)
+    words = list(re.finditer(r"\S+", line.plain))
+    start, end, is_first = 0, 0, True
+    for word in words:
+        limit = width if is_first else room
+        if end > start and word.end() - start > limit and end > indent:
+            yield line[start:end] if is_first else Text(" " * (indent + 2)) + line[start:end]
+            start, is_first = word.start(), False
+        end = word.end()
+    yield line[start:] if is_first else Text(" " * (indent + 2)) + line[start:]
+
+
 def make_console(stream: IO[str], *, color: bool | None = None) -> Console:
     """A console that never interprets what it prints; plain unless the stream is a terminal.
 
     color: True or False overrides what the stream and the environment (NO_COLOR) say.
     """
-    return Console(
+    return _Console(
         file=stream,
         force_terminal=True if color else None,
         no_color=True if color is False else None,
@@ -180,8 +214,8 @@ def _render_check(
         console.print(Text(f"    {bounds_line(check)}"))
     for message in check.messages:
         render_message(message, console, indent=4)
-    is_whole_run = _is_of_runs(check)
-    if is_whole_run and check.verdict is not Verdict.MATCH:
+    # What happened first stands first: the cause is more often there than where it is largest.
+    if not check.verdict.is_good:
         _render_first_divergence(check, console)
     good = [variable for variable in check.variables if variable.verdict is Verdict.MATCH]
     if len(good) < len(check.variables):
@@ -195,11 +229,8 @@ def _render_check(
     if verbose and check.left_out_variables:
         names = ", ".join(safe_name(one.text) for one in check.left_out_variables)
         console.print(Text(f"      left out: {names}", style="dim"))
-    if not check.verdict.is_good and not is_whole_run:
-        _render_first_divergence(check, console)
-    if check.history is not None:
-        for number, text in enumerate(timeline_lines(check.history)):
-            console.print(Text(f"{'      ' if number else '    '}{text}"))
+    for number, text in enumerate(timeline_lines(timelines_of(check))):
+        console.print(Text(f"{'      ' if number else '    '}{text}"))
     if verbose:
         _render_costs(check, console)
 

@@ -1,0 +1,28 @@
+"""Simple hypotheses on what differs, each held against all differing elements."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ciwrap.compare.explain.bounds import by_bound
+from ciwrap.compare.explain.places import MOVES, at_faces, moved_places
+from ciwrap.compare.explain.values import by_value
+from ciwrap.details import MOST_EXPLANATIONS
+
+if TYPE_CHECKING:
+    from ciwrap.compare.explain.difference import Difference
+    from ciwrap.details import Explanation
+
+# One or two elements have something in common by chance.
+_FEWEST = 3
+
+
+def explain(difference: Difference) -> tuple[Explanation, ...]:
+    """What the differing elements have in common, the most telling first; at most a few."""
+    found: list[Explanation] = []
+    if difference.count >= _FEWEST:
+        # A number that moved elsewhere needs no word on what it was turned into.
+        found += moved_places(difference) or by_value(difference)
+        found += [] if found and found[0].cause in MOVES else at_faces(difference)
+    found += by_bound(difference)
+    return tuple(found[:MOST_EXPLANATIONS])
