@@ -213,7 +213,7 @@ def _part(result: VariableResult, title: str, sides: tuple[str, str], *, folded:
         sides=sides,
         sentence=_sentence(result, sides),
         causes=tuple(_causes(result, sides)),
-        decide=decide_words(result),
+        decide=decide_words([result.verdict]),
         folded=folded,
         pictures=pictures,
         histogram=histogram_of(result),

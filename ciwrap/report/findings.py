@@ -29,6 +29,7 @@ from ciwrap.report.wording import (
     match_title,
     range_text,
     sides_of,
+    total_words,
     used_share,
     used_words,
     variable_is_exact,
@@ -105,11 +106,15 @@ def lead(run: RunResult) -> list[str]:
     """What to know first: one sentence for each verdict that is not a match, else one on the
     margin that is left.
     """
-    sentences = list(_lead(run))
-    return sentences or [match_sentence(run)]
+    return list(_lead(run, None)) or [match_sentence(run)]
 
 
-def _lead(run: RunResult) -> Iterator[str]:
+def lead_beside(run: RunResult, told: Divergence) -> list[str]:
+    """The same without the sentence on a divergence that has been told of."""
+    return list(_lead(run, told))
+
+
+def _lead(run: RunResult, without: Divergence | None) -> Iterator[str]:
     counts = run.verdict_counts
     told = leading(run)
     for number, (check, divergence) in enumerate(told):
@@ -117,7 +122,8 @@ def _lead(run: RunResult) -> Iterator[str]:
         words = cut(headline(variable))
         if divergence.kind.is_alarm:
             words = difference_sentence(variable, sides_of(check))
-        yield f"{lead_place(run, check, divergence)}: {words}."
+        if divergence != without:
+            yield f"{lead_place(run, check, divergence)}: {words}."
         if number == 0 and check.is_history:
             yield from _together(check, divergence)
     if any(not one.kind.is_alarm for _, one in told):
@@ -191,12 +197,7 @@ def _uncompared(run: RunResult) -> Iterator[str]:
 
 
 def match_sentence(run: RunResult) -> str:
-    count = run.verdict_counts[Verdict.MATCH]
-    names = run.coverage.compared_names
-    said = grouped_plural(count, "variable")
-    if 0 < names < count:
-        said = f"{grouped_plural(names, 'variable')} ({count:,} arrays)"
-    sentence = f"{said} in {grouped_plural(len(run.checks), 'check')} match"
+    sentence = f"{total_words(run)} in {grouped_plural(len(run.checks), 'check')} match"
     shares = [
         (share, variable)
         for check in run.checks

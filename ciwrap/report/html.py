@@ -18,7 +18,7 @@ from ciwrap.report.cards import card_of
 from ciwrap.report.ensemble_charts import MOST_SHIFTS, shift_bars
 from ciwrap.report.ensemble_words import other_messages
 from ciwrap.report.environment import Environment, differing_keys, environments_of
-from ciwrap.report.lead import three_facts
+from ciwrap.report.lead import Top, top_of_page
 from ciwrap.report.matrix import Row, row_of
 from ciwrap.report.page import render_page, templates, time_words
 from ciwrap.report.paths import portable
@@ -104,8 +104,7 @@ class Page:
 
     title: str
     verdict: Verdict
-    facts: tuple[tuple[str, str], ...]
-    lead: tuple[str, ...]
+    top: Top
     kind: str
     started: str
     started_iso: str
@@ -157,7 +156,6 @@ def render_html(run: RunResult) -> str:
     with_time = any(group.is_history for group in groups if group.verdict is not Verdict.MATCH)
     shape = RowShape(with_check=several, with_time=with_time)
     rows, matching_rows, rows_left_out = _rows(groups, card_of_group, shape)
-    facts = three_facts(run)
     messages = _messages(run)
     environments = environments_of(run)
     counts = Counter(group.verdict for group in groups)
@@ -166,8 +164,7 @@ def render_html(run: RunResult) -> str:
     page = Page(
         title=findings.title(run),
         verdict=run.verdict,
-        facts=facts,
-        lead=tuple(findings.lead(run)[1:] if facts else findings.lead(run)),
+        top=top_of_page(run),
         kind=safe_name(run.kind),
         started=time_words(run.started_at),
         started_iso=safe_name(run.started_at, 40),

@@ -3,26 +3,55 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ciwrap.details import Cause
 from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.causes import cause_words
-from ciwrap.report.findings import beyond_text, box_words, count_words, lead_place, leading
+from ciwrap.report.findings import (
+    beyond_text,
+    box_words,
+    count_words,
+    lead,
+    lead_beside,
+    lead_place,
+    leading,
+)
 from ciwrap.report.text import capital, percent_text, short_number
 from ciwrap.report.where import where_text
 from ciwrap.report.wording import headline, moved_words, range_text, sides_of, variable_is_exact
 
 if TYPE_CHECKING:
-    from ciwrap.model import CheckResult, RunResult, VariableResult
+    from ciwrap.model import CheckResult, Divergence, RunResult, VariableResult
 
 
-def three_facts(run: RunResult) -> tuple[tuple[str, str], ...]:
-    """(what it is, words): what differs first, where, and how much; () if nothing differs."""
-    alarms = [(check, one) for check, one in leading(run) if one.kind.is_alarm]
+@dataclass(frozen=True, slots=True)
+class Top:
+    """The top of the page. facts: what differs first, where, and how much, as (what it is, words);
+    () if nothing differs. earlier, sentences: what is to be known before that, and beside it.
+    """
+
+    sentences: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...] = ()
+    earlier: tuple[str, ...] = ()
+
+
+def top_of_page(run: RunResult) -> Top:
+    told = leading(run)
+    alarms = [(check, one) for check, one in told if one.kind.is_alarm]
     if not alarms:
-        return ()
+        return Top(tuple(lead(run)))
     check, divergence = alarms[0]
+    sentences = tuple(lead_beside(run, divergence))
+    earlier = 0 if told[0] == alarms[0] else 1
+    facts = _three_facts(run, check, divergence)
+    return Top(sentences[earlier:], facts, sentences[:earlier])
+
+
+def _three_facts(
+    run: RunResult, check: CheckResult, divergence: Divergence
+) -> tuple[tuple[str, str], ...]:
     variable = divergence.variable
     results = [one for one in check.variables if one.name == variable.name]
     what = f"{lead_place(run, check, divergence)}: {_what(check, variable)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -29,13 +30,16 @@ from ciwrap.report.timelines import (
 )
 from ciwrap.report.where import extent_words
 from ciwrap.report.wording import (
+    arrays_words,
     bounds_line,
     command_ending,
+    decide_words,
     detail_lines,
     evidence_words,
     headline,
     left_out_words,
     sides_of,
+    total_words,
     used_share,
     used_words,
     worst_first,
@@ -172,7 +176,7 @@ def _title(result: RunResult) -> Text:
         if coverage.left_out:
             text.append(f", but {left_out_words(coverage, result.kind)}", style="bold")
         every = "all " if total > 1 and coverage.is_whole else ""
-        text.append(f"  {every}{plural(total, 'variable')}")
+        text.append(f"  {every}{total_words(result)}")
     elif not total:
         text.append(f"  {plural(len(result.checks), 'check')}")
     elif len(result.checks) == 1 and _is_of_runs(result.checks[0]):
@@ -184,7 +188,7 @@ def _title(result: RunResult) -> Text:
             for verdict in Verdict.worst_first()
             if counts[verdict]
         ]
-        text.append(f"  {plural(total, 'variable')}: {', '.join(said)}")
+        text.append(f"  {total_words(result)}: {', '.join(said)}")
     return text
 
 
@@ -252,6 +256,9 @@ def _render_unmatched(
         texts = {one.name for one in bad if one.text is not None}
         by_name = [line for line in differing_lines(check) if line[0] not in texts]
         bad = [one for one in bad if one.verdict is not Verdict.DIFFER or one.name in texts]
+    if _is_of_runs(check):
+        # What is printed is the same whether or not a document takes a second look at the data.
+        bad = [replace(one, explanations=()) for one in bad]
     groups = _grouped(bad)
     shown = groups if limit is None else groups[:limit]
     for group in shown:
@@ -266,11 +273,13 @@ def _render_unmatched(
     rest += len(by_name) - len(by_name[:limit])
     if rest:
         console.print(Text(f"    ... and {rest} more (--verbose or --json show all)"))
+    if decide := decide_words(one.verdict for one in bad):
+        console.print(Text(f"    {decide}", style="dim"))
 
 
 def _matches_line(good: list[VariableResult]) -> Text:
     text = Text("    match  ")
-    text.append(plural(len(good), "variable"))
+    text.append(arrays_words(len(good), len({one.name for one in good})))
     kinds = Counter(variable.evidence.value for variable in good if variable.evidence is not None)
     if kinds:
         said = [kind if len(kinds) == 1 else f"{kinds[kind]} {kind}" for kind in sorted(kinds)]

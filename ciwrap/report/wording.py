@@ -59,6 +59,28 @@ def bounds_line(check: CheckResult) -> str:
     return f"bound: {', '.join(said)}{more}, {words}" if said else f"bound: {words}"
 
 
+def arrays_words(arrays: int, variables: int) -> str:
+    """`2 variables`, or `96 arrays of 2 variables`: a variable has an array in each checkpoint.
+
+    variables: 0 if only the number of arrays is known.
+    """
+    if arrays == variables:
+        return grouped_plural(arrays, "variable")
+    of = f" of {grouped_plural(variables, 'variable')}" if variables else ""
+    return f"{grouped_plural(arrays, 'array')}{of}"
+
+
+def total_words(run: RunResult) -> str:
+    """How many arrays of how many variables the result has a verdict on."""
+    arrays = sum(check.variable_count for check in run.checks)
+    listed = [(check.name, one.name) for check in run.checks for one in check.variables]
+    coverage = run.coverage
+    variables = len(set(listed)) if len(listed) == arrays else 0
+    if not variables and coverage.compared_variables == arrays:
+        variables = coverage.compared_names
+    return arrays_words(arrays, variables)
+
+
 def worst_first(variables: Iterable[VariableResult]) -> list[VariableResult]:
     """Not comparable, then differing by how far beyond the bound, then matching by drift."""
     return sorted(variables, key=_badness)
@@ -195,12 +217,12 @@ def _lost_words(variable: VariableResult) -> str:
     return f", or is no number on one side: of their {new.number_count:,} new numbers {words}"
 
 
-def decide_words(variable: VariableResult) -> str:
-    """How to find out whether what is suspect differs; nothing for other verdicts."""
-    if variable.verdict is not Verdict.SUSPECT:
+def decide_words(verdicts: Iterable[Verdict]) -> str:
+    """How to find out whether what is suspect differs; nothing if nothing is."""
+    if Verdict.SUSPECT not in verdicts:
         return ""
     return (
-        "to decide it, compare with the outputs of the run that the golden was made of"
+        "to decide what is suspect, compare with the outputs of the run that the golden was made of"
         " (ciwrap compare OLD NEW); 'evidence: data' keeps them in the golden from the next"
         " acceptance on"
     )
@@ -311,7 +333,8 @@ def detail_lines(
     is_told = variable.differing_count is None and variable.differing_count_at_least
     told = variable.moved_elements[1 if is_told else 0 :]
     lines += [f"element {moved_words(one)}" for one in told[:_MOST_RANGES]]
-    if variable.differing_count is None and variable.suspect_ranges:
+    is_part = variable.suspect_chunks != variable.chunk_count
+    if variable.differing_count is None and variable.suspect_ranges and is_part:
         lines.append(_ranges_line(variable))
     if variable.new_values is not None:
         lines.append(new_values_words(variable.new_values))
@@ -337,8 +360,6 @@ def _cause_lines(variable: VariableResult, sides: tuple[str, str]) -> Iterator[s
         when = remedy_words(one)
         help_ = f"; {when}: {safe_name(one.remedy)}" if one.remedy else ""
         yield f"{cause_words(one, sides)}{help_}"
-    if decide := decide_words(variable):
-        yield decide
 
 
 def place_words(variable: VariableResult) -> str:

@@ -119,7 +119,7 @@ def test_a_match_tells_how_much_of_the_bound_is_left(tmp_path: Path) -> None:
     run = scenarios.match(tmp_path / "project")
     (sentence,) = lead(run)
     assert re.fullmatch(
-        r"2 variables \(96 arrays\) in 1 check match; at most [\d.]+ % of the bound used,"
+        r"96 arrays of 2 variables in 1 check match; at most [\d.]+ % of the bound used,"
         r" by iteration \d+, rank \d, (u|energy)\.",
         sentence,
     )

@@ -74,6 +74,14 @@ def test_what_was_planted_is_found(cause: Cause, plant: Plant, shape: tuple[int,
     assert 0.5 * differing <= found.held_count <= differing
 
 
+def test_an_offset_of_a_slope_is_no_shift() -> None:
+    """2 more is two rows further in np.arange, but for the last two."""
+    golden = np.arange(40.0)
+    explanation = told(golden, golden + 2)
+    assert explanation is not None
+    assert (explanation.cause, explanation.held_count) == (Cause.CONSTANT_OFFSET, 40)
+
+
 @pytest.mark.parametrize("shape", [(20, 20), (8, 15, 15), (4, 9, 9, 2)], ids=str)
 def test_exchanged_axes_are_found(shape: tuple[int, ...]) -> None:
     golden = base(shape, 3)
@@ -156,11 +164,20 @@ def test_the_bound_that_is_said_to_pass_passes(kind: str) -> None:
             golden = golden * np.exp(1j * random.uniform(0, 6, 200))
             moved = moved * np.exp(1j * random.uniform(0, 6, 200))
         one, other = golden.astype(kind), moved.astype(kind)
-        bound = {"atol": 1e-9, "rtol": float(random.choice([0.0, 1e-6]))}
+        atol = float(np.abs(moved - golden).max()) / random.choice([2.0, 50.0])
+        bound = {"atol": atol, "rtol": float(random.choice([0.0, 1e-6]))}
         result = api.compare_arrays(one, other, **bound)
         (said,) = [e for e in result.explanations if e.cause is Cause.WIDER_BOUND]
         passed = api.compare_arrays(one, other, **{**bound, "atol": said.values[0]})
         assert passed.differing_count == 0
+
+
+def test_no_bound_is_told_that_would_hide_a_defect() -> None:
+    golden = np.random.default_rng(0).normal(size=200)
+    result = api.compare_arrays(golden, golden + 1, atol=1e-3)
+    assert not [e for e in result.explanations if e.cause is Cause.WIDER_BOUND]
+    result = api.compare_arrays(golden, golden + 1)  # exactly: nobody has thought of a bound yet
+    assert [e for e in result.explanations if e.cause is Cause.WIDER_BOUND]
 
 
 def other_difference(seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -21,8 +21,15 @@ def explain(difference: Difference) -> tuple[Explanation, ...]:
     """What the differing elements have in common, the most telling first; at most a few."""
     found: list[Explanation] = []
     if difference.count >= _FEWEST:
-        # A number that moved elsewhere needs no word on what it was turned into.
-        found += moved_places(difference) or by_value(difference)
+        found += _one_kind(moved_places(difference), by_value(difference))
         found += [] if found and found[0].cause in MOVES else at_faces(difference)
     found += by_bound(difference)
     return tuple(found[:MOST_EXPLANATIONS])
+
+
+def _one_kind(moves: list[Explanation], values: list[Explanation]) -> list[Explanation]:
+    """Those that hold on more elements: a number that stands elsewhere needs no word on what it was
+    turned into. Of numbers with a slope, 2 more is two rows further, but for the ends.
+    """
+    held = [max((one.held_count for one in kind), default=0) for kind in (moves, values)]
+    return moves if held[0] > held[1] else values

@@ -18,10 +18,14 @@ if TYPE_CHECKING:
 _NEAR = 1e-3
 # A bound of this share of the largest value is still far below anything that matters.
 _SMALL = 1e-6
+# Who is further beyond a bound than this has a defect, and no bound that is somewhat tight.
+_FAR_BEYOND = 100
 
 
 def by_bound(difference: Difference) -> list[Explanation]:
-    """The least atol, beside the rtol that is, under which all elements would have passed."""
+    """The least atol, beside the rtol that is, under which all elements would have passed; none
+    where it would hide that something is far beyond the bound.
+    """
     parameters = difference.parameters
     if difference.golden.dtype.kind not in "fc" or parameters.ulps:
         return []
@@ -30,13 +34,17 @@ def by_bound(difference: Difference) -> list[Explanation]:
     if not finite.all():
         return []
     with np.errstate(all="ignore"):
-        needed = float(np.max(_parts(new - golden) - parameters.rtol * _least(golden)))
+        moved, open_ = _parts(new - golden), parameters.rtol * _least(golden)
+        needed = float(np.max(moved - open_))
+        is_far = bool(np.any(moved > _FAR_BEYOND * (parameters.atol + open_)))
         every = np.abs(difference.golden[np.isfinite(difference.golden)])
         largest = float(every.max()) if every.size else 0.0
     if not (0 < needed < math.inf):
         return []
     atol = _rounded_up(needed)
     is_near = float(np.max(np.abs(golden))) <= _NEAR * largest and needed <= _SMALL * largest
+    if is_far and not is_near and parameters.kind != "exact":
+        return []
     return [
         Explanation(
             Cause.NEAR_ZERO if is_near else Cause.WIDER_BOUND,
