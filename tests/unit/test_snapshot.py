@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 from msgspec import structs
 from snapshots import OBJECTS, loaded, snapshot
 
+from ciwrap.cli.snapshot_files import kept_lock_files
 from ciwrap.errors import CorruptFileError, UsageError
 from ciwrap.snapshot.difference import compare_snapshots, compare_summaries, pair_objects
 from ciwrap.snapshot.elf import build_id_of
@@ -266,6 +268,33 @@ def test_recipes_name_what_is_missing() -> None:
     assert "OMP_NUM_THREADS" in said
     assert "./build/sim" in said
     assert "changes that were not committed" in said
+
+
+def test_a_lock_file_that_pins_something_else_is_told_of() -> None:
+    locks = {
+        "uv.lock": '[[package]]\nname = "numpy"\nversion = "1.26.0"\n',
+        "requirements.lock": "numpy==2.1.0\nscipy==1.14.0\nnot-installed==1\n",
+    }
+    texts = recipes(snapshot(), lock_files=locks)
+    said = "what uv.lock says otherwise: numpy 1.26.0 (there was 2.1.0)"
+    assert texts["NOT-RESTORED.txt"].splitlines()[-1] == said
+    assert "requirements.lock" not in texts["NOT-RESTORED.txt"]
+    many = "".join(f"x{number}==1\n" for number in range(7))
+    packages = {f"x{number}": "2" for number in range(7)}
+    assert not_restorable(snapshot(packages=packages), {"requirements.lock": many})[-1].endswith(
+        "x4 1 (there was 2) and 2 more"
+    )
+
+
+def test_no_other_file_is_read_because_a_snapshot_says_so(tmp_path: Path) -> None:
+    """A snapshot may come from anywhere."""
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "uv.lock").write_text("mine")
+    (tmp_path / "other").write_text("mine")
+    digest = hashlib.sha256(b"mine").hexdigest()
+    found = snapshot(lock_files={"../other": digest, "uv.lock": digest, "poetry.lock": digest})
+    assert kept_lock_files(found, root) == {"uv.lock": "mine"}
 
 
 def test_verification_goes_object_by_object() -> None:
