@@ -24,7 +24,7 @@ from ciwrap.snapshot.private import Cleaner
 from ciwrap.snapshot.program import ProgramWatcher, members_of
 from ciwrap.snapshot.restore import check_objects, not_restorable, recipes
 from ciwrap.snapshot.runs import (
-    copy_to_goldens,
+    environment_for_golden,
     environment_of_outputs,
     keep_snapshot,
     note_outputs,
@@ -200,26 +200,57 @@ def test_a_snapshot_is_named_by_what_it_holds(tmp_path: Path) -> None:
         load_snapshot(path)
 
 
+def test_what_a_killed_process_left_is_cleared_away(tmp_path: Path) -> None:
+    store = SnapshotStore(tmp_path)
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    left = tmp_path / f".{'0' * 32}.json.zst.{ended.pid}"
+    mine = tmp_path / f".{'1' * 32}.json.zst.{os.getppid()}"
+    for path in (left, mine):
+        path.write_text("half")
+    identity = store.save(snapshot())
+    assert not left.exists()
+    assert mine.exists(), "somebody is writing it"
+    other = store.save(snapshot(command="other"))
+    assert store.others({identity}) == [store.path_of(other)]
+    assert [path.name[:32] for path in store.remove_others({identity})] == [other]
+    assert store.contains(identity)
+    mine.unlink()
+    store.remove_others(())
+    assert not tmp_path.exists()
+    assert store.remove_others(()) == []
+
+
 def test_outputs_are_known_until_somebody_writes_them(tmp_path: Path) -> None:
     output = tmp_path / "x.npy"
     output.write_text("1")
     summary = keep_snapshot(SnapshotStore.of_project(tmp_path), snapshot())
     assert summary["snapshot"] == identity_of(snapshot())
-    assert environment_of_outputs(tmp_path, "mesh", [output]) is None
+    assert environment_of_outputs(tmp_path, [output]) is None
     note_outputs(tmp_path, summary, {"mesh": [output]})
-    assert environment_of_outputs(tmp_path, "mesh", [output]) == summary
-    assert environment_of_outputs(tmp_path, "other", [output]) is None
-    copy_to_goldens(tmp_path, tmp_path / "golden", summary)
-    assert SnapshotStore.of_goldens(tmp_path / "golden").load(summary["snapshot"]) == snapshot()
+    assert environment_of_outputs(tmp_path, [output]) == summary
+    assert environment_of_outputs(tmp_path, []) is None
+    # Files that were moved are the same ones.
+    moved = tmp_path / "run_3/x.npy"
+    moved.parent.mkdir()
+    output.rename(moved)
+    assert environment_of_outputs(tmp_path, [output]) is None
+    assert environment_of_outputs(tmp_path, [moved]) == summary
+    goldens = SnapshotStore.of_goldens(tmp_path / "golden")
+    assert environment_for_golden(tmp_path, [moved], goldens) == summary
+    assert goldens.load(summary["snapshot"]) == snapshot()
+    # Of other files nothing is known but where they are.
+    other = environment_for_golden(tmp_path, [goldens.folder], goldens)
+    assert goldens.load(other["snapshot"]).seen == "nothing"
     output.write_text("22")
-    assert environment_of_outputs(tmp_path, "mesh", [output]) is None
+    assert environment_of_outputs(tmp_path, [output]) is None
     # A run whose snapshot could not be kept takes back what an earlier one said.
     note_outputs(tmp_path, summary, {"mesh": [output]})
     note_outputs(tmp_path, {}, {"mesh": [output]})
-    assert environment_of_outputs(tmp_path, "mesh", [output]) is None
+    assert environment_of_outputs(tmp_path, [output]) is None
     notes = tmp_path / ".ciwrap/snapshots/outputs.json"
     notes.write_text("{")
-    assert environment_of_outputs(tmp_path, "mesh", [output]) is None
+    assert environment_of_outputs(tmp_path, [output]) is None
 
 
 def test_no_run_fails_for_want_of_a_snapshot(
