@@ -35,8 +35,10 @@ def find_snapshot(name: str, folder: str | None) -> Snapshot:
     """The snapshot that somebody means. Raises UsageError if there is none, CorruptFileError."""
     from ciwrap.snapshot.store import SnapshotStore, load_snapshot
 
-    if "/" in name or Path(name).is_file():
-        return load_snapshot(Path(name))
+    path = Path(name)
+    if "/" in name or path.exists():
+        found = of_capture(path)
+        return load_snapshot(path) if found is None else found
     root = project_root()
     store = store_in(folder, root)
     if name.startswith("golden:"):
@@ -53,6 +55,25 @@ def find_snapshot(name: str, folder: str | None) -> Snapshot:
         if goldens.contains(name):
             return goldens.load(name)
     return store.load(name)
+
+
+def of_capture(path: Path) -> Snapshot | None:
+    """The snapshot of a capture, of the run that has one, or of a recorded run; None for a path
+    that is no capture. Raises UsageError for a capture without any, and the errors of reading it.
+    """
+    from ciwrap.captures.fingerprints import capture_of
+    from ciwrap.captures.kept_snapshot import snapshot_text
+    from ciwrap.snapshot.store import decoded_as
+
+    capture = capture_of(path)
+    if capture is None:
+        return None
+    kept = snapshot_text(capture)
+    if kept is None:
+        raise UsageError(
+            "the capture has no snapshot", file=capture, remedy="capture the run again"
+        )
+    return decoded_as(kept.identity, kept.text, capture)
 
 
 def _of_golden(check: str, store: SnapshotStore) -> Snapshot:

@@ -110,6 +110,22 @@ def decoded(data: bytes) -> Snapshot:
     return to_versioned_record(load_json(decompressed(data)), Snapshot, FORMAT_VERSION)
 
 
+def decoded_as(identity: str, data: bytes, file: Path) -> Snapshot:
+    """The snapshot of this identity that bytes hold. file: where they are from, for messages.
+
+    Raises CorruptFileError, also for another snapshot; NotAvailableError.
+    """
+    try:
+        if len(data) > _MOST_BYTES:
+            raise DocumentError("is too large")
+        found = decoded(data)
+    except DocumentError as error:
+        raise CorruptFileError(f"this is no snapshot: {error}", file=file) from None
+    if identity_of(found) != identity:
+        raise CorruptFileError("holds another snapshot than its name says", file=file)
+    return found
+
+
 class SnapshotStore:
     """The snapshots of a folder. folder: it need not exist."""
 
@@ -151,10 +167,7 @@ class SnapshotStore:
             )
         if not paths:
             raise UsageError(f"there is no snapshot {identity} in {self.folder}")
-        found = load_snapshot(paths[0])
-        if identity_of(found) != paths[0].name[:32]:
-            raise CorruptFileError("holds another snapshot than its name says", file=paths[0])
-        return found
+        return decoded_as(paths[0].name[:32], read_snapshot_file(paths[0]), paths[0])
 
     def contains(self, identity: str) -> bool:
         return bool(_HASH.fullmatch(identity)) and bool(self._paths(identity))
@@ -252,8 +265,16 @@ def load_snapshot(path: Path) -> Snapshot:
     UnreadableFileError, NotAvailableError.
     """
     try:
-        return decoded(read_regular(path, _MOST_BYTES))
-    except FileNotFoundError:
-        raise UsageError("there is no such file", file=path) from None
+        return decoded(read_snapshot_file(path))
     except DocumentError as error:
         raise CorruptFileError(f"this is no snapshot: {error}", file=path) from None
+
+
+def read_snapshot_file(path: Path) -> bytes:
+    """What is in the file of a snapshot. Raises UsageError if there is none, UnreadableFileError,
+    FileLimitError.
+    """
+    try:
+        return read_regular(path, _MOST_BYTES)
+    except FileNotFoundError:
+        raise UsageError("there is no such file", file=path) from None

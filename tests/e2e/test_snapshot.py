@@ -325,3 +325,52 @@ def test_objects_can_be_left_alone(project: Project) -> None:
     outcome = project.run("run")
     assert "snapshot" not in outcome.document["environment"]
     assert not (project.folder / ".ciwrap/snapshots").exists()
+
+
+def test_captures_carry_the_snapshot_of_their_run(project: Project) -> None:
+    """Also where the captures are all that is left of the runs."""
+    for name, threads in (("a", "1"), ("b", "2")):
+        with_program(project, OMP_NUM_THREADS=threads, SHIFT=threads)
+        identity = project.run("run").document["environment"]["snapshot"]
+        assert project.run("capture", "out", "-o", f"../{name}.tree").code == 0
+        shown = project.run("show", f"../{name}.tree").document["capture"]
+        assert shown["snapshot"] == identity
+    assert f"environment: snapshot {identity}" in project.run("show", "../b.tree").out
+    shutil.rmtree(project.folder / ".ciwrap")
+    found = project.run("snapshot", "diff", "../a.tree", "../b.tree")
+    assert found.code == 1
+    assert found.out.startswith("OMP_NUM_THREADS differs: 1  ->  2  (thread settings)")
+    assert found.document["differences"][0]["prove"] == "ciwrap repeat --vary OMP_NUM_THREADS=1,2"
+    compared = project.run("compare", "../a.tree", "../b.tree")
+    assert compared.code in (1, 3)
+    said = "their captures tell of different environments: OMP_NUM_THREADS is 1 in A, 2 in B"
+    assert said in compared.out
+    same = project.run("compare", "../b.tree", "../b.tree")
+    assert "different environments" not in same.out
+    # Of outputs that no known run made, the capture knows where it was made, and no program.
+    project.save("temperature", [1.0, 2.0])
+    assert project.run("capture", "out", "-o", "../c.tree").code == 0
+    assert project.run("snapshot", "show", "../c.tree").document["snapshot"]["seen"] == "nothing"
+    assert "different environments" not in project.run("compare", "../a.tree", "../c.tree").out
+    # Nothing new: the snapshot of what was captured stays.
+    before = project.run("show", "../b.tree").document["capture"]["snapshot"]
+    assert before == identity
+
+
+def test_kept_repeats_and_their_ensemble_know_their_run(project: Project) -> None:
+    """Folders that `repeat --keep` has moved are known by what lies in them."""
+    code = SIM.replace('os.environ.get("SHIFT", 0)', "time.time() % 1").replace("0.9", "0.5")
+    with_program(project, code)
+    repeated = project.run("repeat", "-n", "3", "--keep")
+    assert repeated.code == 0, repeated
+    runs = {one["folder"]: one["snapshot"] for one in repeated.document["runs"]}
+    assert len(runs) == 3
+    for folder, identity in runs.items():
+        assert project.run("capture", f"{folder}/out", "-o", "../r.tree", "--rebuild").code == 0
+        assert project.run("show", "../r.tree").document["capture"]["snapshot"] == identity
+    made = project.run("capture", "--ensemble", "mesh", *runs, "--reason", "x")
+    assert made.code == 0, made
+    golden = json.loads(Path(project.folder / made.document["golden_path"]).read_text())
+    assert golden["environment"]["snapshot"] == runs[next(iter(runs))]
+    kept = SnapshotStore.of_goldens(project.folder / "golden")
+    assert kept.load(golden["environment"]["snapshot"]).seen == "program"
