@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -66,16 +67,41 @@ def overhead(pairs: int) -> None:
     begun = time.process_time()
     run = run_command(settings(sys.executable, count), is_shown=False, watcher=watcher)
     watching = time.process_time() - begun
-    taken = [timed(lambda: snapshot_of_program(Path.cwd(), watcher.seen)) for _ in range(5)]
-    described = [timed(lambda: describe_environment(Path.cwd())) for _ in range(5)]
+    taken = costs(lambda: snapshot_of_program(Path.cwd(), watcher.seen))
+    described = costs(lambda: describe_environment(Path.cwd()))
     objects = len(snapshot_of_program(Path.cwd(), watcher.seen).objects)
     print(f"a run of {statistics.median(plain):.2f} s, {pairs} pairs, {objects} objects seen")
     print(f"watched / left alone: median {statistics.median(ratios):.4f},", end=" ")
     print(f"from {min(ratios):.3f} to {max(ratios):.3f}")
     print(f"processor time of watching: {1000 * watching:.0f} ms in {run.seconds:.1f} s,", end=" ")
     print(f"{watching / run.seconds:.1%}")
-    print(f"snapshot after the run: {1000 * min(taken):.0f} ms, the first {1000 * taken[0]:.0f} ms")
-    print(f"facts of the machine alone: {1000 * min(described):.0f} ms")
+    print(f"snapshot after the run: {taken}")
+    print(f"facts of the machine alone: {described}")
+
+
+def costs(what: Callable[[], object], repeats: int = 25) -> str:
+    """The first call, then the median of others with the range of their middle half: milliseconds
+    of processor time, those of git and other children included, and of the clock.
+    """
+    first, *others = ((timed(what, processor_time), timed(what)) for _ in range(repeats + 1))
+    spent, waited = ([1000 * one[which] for one in others] for which in (0, 1))
+    return (
+        f"{_middle(spent)} of processor time (the first {1000 * first[0]:.0f} ms),"
+        f" {_middle(waited)} by the clock"
+    )
+
+
+def _middle(times: list[float]) -> str:
+    low, median, high = statistics.quantiles(times, n=4)
+    return f"median {median:.0f} ms ({low:.0f} to {high:.0f})"
+
+
+def processor_time() -> float:
+    """Seconds that this process and its ended children have computed."""
+    own, children = (
+        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    return sum(one.ru_utime + one.ru_stime for one in (own, children))
 
 
 def compression(repeats: int) -> None:
