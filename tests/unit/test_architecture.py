@@ -77,7 +77,7 @@ MAY_IMPORT = {
         *("model", "config", "snapshot", "report", "repository", "running", "statistics"),
         "worktrees",
     },
-    "trend": {*TOOLS, "details", "model", "golden", "report", "statistics", "timing"},
+    "trend": {*TOOLS, "details", "model", "golden", "report", "snapshot", "statistics", "timing"},
     "ensemble": {
         *TOOLS,
         *("details", "model", "config", "arrays", "catalog", "golden", "compare", "report"),
