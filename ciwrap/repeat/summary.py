@@ -235,8 +235,9 @@ def _behaviour(
 def _unrelated_words(share: float) -> str:
     return (
         f"runs differ by {percent_text(share)} of what the values spread, from the first that vary"
-        " on: is a random seed left open? Fix it before a bound is set; of what is nothing but"
-        " rounding, such as a residual near 0, say so by an `atol`"
+        " on: is a random seed left open? Fix it before a bound is set. Chaos before the first"
+        " checkpoint looks the same (judge it by `capture --ensemble`), and so does what is nothing"
+        " but rounding, such as a residual near 0 (give it an `atol`)"
     )
 
 

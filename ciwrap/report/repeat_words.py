@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     )
 
 _MOST_NAMES = 4
+_FIT_WORDS = {
+    BoundFit.FITS: "fits",
+    BoundFit.TOO_TIGHT: "is too tight",
+    BoundFit.TOO_WIDE: "is too wide",
+}
 
 
 def headline(variables: Sequence[RepeatedVariable], runs: Sequence[RepeatedRun]) -> str:
@@ -126,10 +131,7 @@ def variable_words(one: RepeatedVariable) -> list[str]:
         words.append(f"{percent_text(one.varying_share)} of the elements")
     if one.common_digits is not None:
         words.append(f"{one.common_digits:.1f} digits in common (95 % of the elements)")
-    words += _growth_of(one)
-    if one.kind is Behaviour.UNRELATED and one.reason:
-        words.append(one.reason)
-    return words
+    return words + _growth_of(one)
 
 
 def _growth_of(one: RepeatedVariable) -> list[str]:
@@ -153,13 +155,14 @@ def present_words(one: RepeatedVariable) -> str | None:
     if one.early_share is not None:
         share, where = one.early_share, f" up to iteration {one.compare_until}"
     said = "" if share is None else f" ({_used_words(share)})"
+    word = _FIT_WORDS[one.present_fit]
+    if one.present_fit is BoundFit.TOO_TIGHT and share is not None and share <= 1:
+        word = "leaves too little room"
+        if one.suggested_bound is not None:
+            factor = one.suggested_bound.factor
+            said = f" ({_used_words(share)}, and {factor} times as much should have room)"
     if where and (one.present_share or 0.0) > 1:
         said += f", and not beyond ({_used_words(one.present_share or 0.0)})"
-    word = {
-        BoundFit.FITS: "fits",
-        BoundFit.TOO_TIGHT: "is too tight",
-        BoundFit.TOO_WIDE: "is too wide",
-    }[one.present_fit]
     return f"the present bound {one.present_bound} {word}{where}{said}"
 
 

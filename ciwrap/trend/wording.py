@@ -10,12 +10,20 @@ from ciwrap.timing.wording import change_text, seconds_text
 if TYPE_CHECKING:
     from ciwrap.trend.document import GoldenWalk, Moment, ShareSeries, TimeSeries
 
+_MOST_MARKS = 40
+
 
 def moment_text(moment: Moment) -> str:
     """`1a2b3c4d5e (2026-03-01)`, or the day and the file where no commit is known."""
     if moment.commit is None:
         return f"{moment.when[:10]} ({safe_name(moment.file, 60)})"
     return f"{safe_name(moment.commit)[:10]} ({moment.when[:10]})"
+
+
+def bars(one: ShareSeries) -> str:
+    """A character for each of the last results: a digit for tenths of the bound, # from 1 on."""
+    shares = [point.share for point in one.points[-_MOST_MARKS:]]
+    return "".join("#" if share >= 1 else str(int(10 * share)) for share in shares)
 
 
 def slope_words(one: ShareSeries) -> str:

@@ -208,12 +208,20 @@ def test_check_fails_beyond_the_configured_bound(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bound", "fit"), [("1e-8", "fits"), ("1e-12", "too_tight"), ("1e-3", "too_wide")]
+    ("bound", "fit", "words"),
+    [
+        ("1e-8", "fits", "fits"),
+        ("1e-12", "too_tight", "is too tight (differences reach"),
+        ("4e-9", "too_tight", "leaves too little room (49.9 % used, and 3 times as much should"),
+        ("1e-3", "too_wide", "is too wide"),
+    ],
 )
-def test_the_present_bound_is_judged(project: Project, bound: str, fit: str) -> None:
+def test_the_present_bound_is_judged(project: Project, bound: str, fit: str, words: str) -> None:
     with_program(project, NOISY, check=f"outputs: out, atol: {bound}")
     outcome = project.run("repeat", "-n", "10")
     assert variable(outcome)["present_fit"] == fit
+    shown = bound.replace("1e-3", "0.001")
+    assert f"the present bound atol={shown} rtol=0 {words}" in outcome.out
     assert variable(outcome)["present_bound"]["atol"] == float(bound)
 
 
