@@ -162,8 +162,17 @@ def present_words(one: RepeatedVariable) -> str | None:
             factor = one.suggested_bound.factor
             said = f" ({_used_words(share)}, and {factor} times as much should have room)"
     if where and (one.present_share or 0.0) > 1:
-        said += f", and not beyond ({_used_words(one.present_share or 0.0)})"
+        said += f"{_beyond_words(one.present_fit, share)} ({_used_words(one.present_share or 0.0)})"
     return f"the present bound {one.present_bound} {word}{where}{said}"
+
+
+def _beyond_words(fit: BoundFit, share: float | None) -> str:
+    """What a bound is after the iteration up to which it is judged, where differences pass it."""
+    if fit is BoundFit.FITS:
+        return ", and does not beyond"
+    if fit is BoundFit.TOO_TIGHT and (share or 0.0) > 1:
+        return ", and beyond"
+    return ", and is too tight beyond"
 
 
 def _used_words(share: float) -> str:

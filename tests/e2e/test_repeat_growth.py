@@ -86,7 +86,7 @@ def test_a_bound_is_judged_up_to_the_iteration_that_it_is_for(project: Project) 
     # Checks compare all iterations as long as the configuration does not say otherwise.
     assert again.code == 1
     assert f"up to iteration {found['compare_until']} (" in again.out
-    assert ", and not beyond (differences reach" in again.out
+    assert ", and does not beyond (differences reach" in again.out
     before = path.read_text()
     assert project.run("repeat", "-n", "10", "--write-bounds").code == 0
     added = set(path.read_text().splitlines()) - set(before.splitlines())
