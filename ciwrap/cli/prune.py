@@ -11,6 +11,8 @@ from ciwrap.cli.options import config_options, json_option
 from ciwrap.errors import CorruptGoldenError, UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ciwrap.cli.session import Session
     from ciwrap.golden.places import Place
     from ciwrap.review.project import Project
@@ -29,22 +31,23 @@ def command(
     config_path: str | None,
     golden_dir: str | None,
 ) -> int:
-    """Delete goldens of checks that the configuration no longer has, and of tests that are gone;
-    and snapshots beside goldens that none of those that stay was made with.
+    """Delete goldens and ensembles of checks that the configuration no longer has, and goldens of
+    tests that are gone; and snapshots beside goldens that none of those that stay was made with.
 
     Which goldens no test uses is found out by running all tests; this takes what the last runs
     noted. A golden that has changed since is kept.
     """
     from ciwrap.cli.json_documents import PruneDocument
     from ciwrap.cli.load_project import find_project
-    from ciwrap.golden.listing import delete_goldens
+    from ciwrap.golden.listing import delete_ensemble, delete_goldens
     from ciwrap.report.text import safe_text
     from ciwrap.snapshot.store import SnapshotStore
     from ciwrap.snapshot.unused import used_snapshots
 
     project = find_project(config_path, golden_dir)
     unused = _unused(project)
-    binaries = [_binary(project, one) for one in unused]
+    ensembles = _unused_ensembles(project)
+    binaries = [*(_binary(project, one) for one in unused), *map(str, ensembles)]
     console = session.console
     snapshots = SnapshotStore.of_goldens(project.golden_dir)
     try:
@@ -65,7 +68,7 @@ def command(
         is_sure = click.confirm(f"delete {count} of {count}?")
     deleted = []
     if is_sure and not dry_run:
-        deleted = delete_goldens(project.golden_dir, unused)
+        deleted = [*delete_goldens(project.golden_dir, unused), *map(delete_ensemble, ensembles)]
         if left:
             # A golden that has come since names one, too.
             deleted += snapshots.remove_others(used | used_snapshots(project.golden_dir))
@@ -80,6 +83,18 @@ def command(
 
 def _binary(project: Project, one: Place) -> str:
     return str(project.goldens.at(one).path(one.name))
+
+
+def _unused_ensembles(project: Project) -> list[Path]:
+    """Ensembles of checks that the configuration does not know. One of a check that names no runs
+    yet may have been made a moment ago.
+    """
+    from ciwrap.golden.paths import ensemble_orphans
+
+    if project.config is None:
+        return []
+    known = [check.name for check in project.config.checks]
+    return list(ensemble_orphans(project.golden_dir, known).values())
 
 
 def _unused(project: Project) -> list[Place]:
