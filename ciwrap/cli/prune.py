@@ -53,20 +53,18 @@ def command(
             raise UsageError("nobody is there to be asked; nothing was deleted", remedy="add --yes")
         is_sure = click.confirm(f"delete {len(unused)} of {len(unused)}?")
     deleted = delete_goldens(project.golden_dir, unused) if is_sure and not dry_run else []
-    deleted_paths = tuple(str(path) for path in deleted)
-    session.emit_record(PruneDocument(1, "prune", dry_run, tuple(binaries), deleted_paths))
+    session.emit_record(PruneDocument(1, "prune", dry_run, tuple(binaries), tuple(deleted)))
     for path in deleted:
         console.print(f"deleted  {safe_text(path)}")
     return 0
 
 
 def _binary(project: Project, one: Place) -> str:
-    return str(project.goldens.at(one).path(one.name))
+    return project.goldens.at(one).shown(one.name)
 
 
 def _unused(project: Project) -> list[Place]:
     """What the configuration does not know, and what test runs found to be unused."""
-    from ciwrap.golden.golden_file import root_of
     from ciwrap.golden.listing import stored_places
     from ciwrap.golden.places import Place
     from ciwrap.golden.unused import read_unused
@@ -79,6 +77,6 @@ def _unused(project: Project) -> list[Place]:
     found += [
         one.place
         for one in read_unused(project.root)
-        if one.place in stored and root_of(project.goldens.at(one.place).path(one.name)) == one.root
+        if one.place in stored and project.goldens.at(one.place).root_of(one.name) == one.root
     ]
     return found

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ciwrap.errors import UsageError
 from ciwrap.golden.places import Place, TestPlace, check_matches
-from ciwrap.golden.store import GoldenStores
+from ciwrap.golden.stores import GoldenStores
 
 if TYPE_CHECKING:
     from plugin.conftest import Suite
