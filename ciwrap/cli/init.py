@@ -73,9 +73,10 @@ def command(
     if git:
         _set_up_git(session)
     else:
+        attributes = "".join(f"  echo '{line}' >> .gitattributes\n" for line in _ATTRIBUTES_LINES)
         session.console.print(
             "For readable diffs of goldens: `ciwrap init --git` sets up git here, or by hand:\n"
-            + "".join(f"  echo '{line}' >> .gitattributes\n" for line in _ATTRIBUTES_LINES)
+            f"{attributes}"
             f"  git config {_TEXTCONV[0]} '{_TEXTCONV[1]}'"
         )
     return 0

@@ -23,8 +23,8 @@ def command(session: Session, file: str, full: bool) -> int:
     """Print a golden file (or the golden of the check of that name) as stable text.
 
     Of a file that the small goldens of a test file share (.goldens), print all of them, and who
-    accepted each. Of a capture (RUN.tree, or a run's folder with one), print what was captured, by which bounds,
-    and what is known of each variable.
+    accepted each. Of a capture (RUN.tree, or a run's folder with one), print what was captured, by
+    which bounds, and what is known of each variable.
 
     As a git textconv it makes changes of goldens readable:
 

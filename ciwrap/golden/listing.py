@@ -12,7 +12,13 @@ from ciwrap.errors import CiwrapError
 from ciwrap.golden.files import read_regular
 from ciwrap.golden.manifest import MOST_MANIFEST_BYTES, load_manifest
 from ciwrap.golden.module_store import ModuleStore
-from ciwrap.golden.paths import MANIFEST_SUFFIX, SHARED_SUFFIX, STAGED_SUFFIX, stored_stems, unescape_name
+from ciwrap.golden.paths import (
+    MANIFEST_SUFFIX,
+    SHARED_SUFFIX,
+    STAGED_SUFFIX,
+    stored_stems,
+    unescape_name,
+)
 from ciwrap.golden.places import Place
 from ciwrap.golden.stores import GoldenStores
 
@@ -33,13 +39,18 @@ def stored_places(golden_dir: Path, faults: list[CiwrapError] | None = None) -> 
     for here, folder in _folders(golden_dir):
         found |= {Place(folder, _name_of(here, stem)) for stem in stored_stems(here)}
     for folder, store in shared_stores(golden_dir):
-        try:
-            found |= {Place(folder, name) for name in store.checks()}
-        except CiwrapError as error:
-            if faults is None:
-                raise
-            faults.append(error)
+        found |= {Place(folder, name) for name in _names_in(store, faults)}
     return sorted(found)
+
+
+def _names_in(store: ModuleStore, faults: list[CiwrapError] | None) -> list[str]:
+    try:
+        return store.checks()
+    except CiwrapError as error:
+        if faults is None:
+            raise
+        faults.append(error)
+        return []
 
 
 def _folders(golden_dir: Path) -> Iterator[tuple[Path, str]]:

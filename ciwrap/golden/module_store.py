@@ -113,7 +113,7 @@ class ModuleStore(GoldenStore):
         for attempt in range(READ_ATTEMPTS):
             try:
                 return self._read_once(check)
-            except (CorruptGoldenError, GoldenMissingError):
+            except (CorruptGoldenError, GoldenMissingError):  # noqa: PERF203 - few are met
                 # It may have moved between two looks.
                 if attempt + 1 == READ_ATTEMPTS or not self._shared.has_changed():
                     raise

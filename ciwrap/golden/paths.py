@@ -96,6 +96,6 @@ def stored_stems(golden_dir: Path) -> list[str]:
 
 def has_stem(golden_dir: Path, stem: str) -> bool:
     """Whether there is anything of a golden, whole or not."""
-    return any(
-        (golden_dir / f"{stem}{suffix}").exists() for suffix in (MANIFEST_SUFFIX, BINARY_SUFFIX)
-    )
+    # As text: this is asked many times for each check of a test.
+    start = f"{golden_dir}{os.sep}{stem}"
+    return os.path.exists(start + MANIFEST_SUFFIX) or os.path.exists(start + BINARY_SUFFIX)  # noqa: PTH110

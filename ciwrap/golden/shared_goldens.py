@@ -320,7 +320,6 @@ class SharedGoldens:
         remove(self.journal)
         self.forget()
 
-
     def _used_tables(self) -> set[str]:
         """The sums of the common lines that goldens need. Raises CorruptGoldenError."""
         tables = self._state.tables
@@ -352,7 +351,7 @@ def _damaged(path: Path, what: str) -> CorruptGoldenError:
 
 def _stamp(path: Path) -> _Stamp:
     try:
-        found = path.stat()
+        found = os.stat(path)  # noqa: PTH116 - Path.stat takes twice as long
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

@@ -206,10 +206,8 @@ def tables_of(body: bytes, tables: Mapping[str, bytes]) -> set[str]:
     found = {plain.form, *(one.by if isinstance(one, _Entry) else one for one in plain.log)}
     if plain.more is not None:
         found.add(plain.more.environment)
-    for one in list(found):
-        if table_kind(tables.get(one, b"")) == "accepted":
-            found.add(_table(tables, one, "accepted", _Accepted).environment)
-    return found
+    accepted = [one for one in found if table_kind(tables.get(one, b"")) == "accepted"]
+    return found | {_table(tables, one, "accepted", _Accepted).environment for one in accepted}
 
 
 class _Golden(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -259,7 +257,8 @@ def _decode(body: bytes, tables: Mapping[str, bytes], file_name: str) -> Shared:
     if environment is None:
         raise DocumentError("does not say who accepted it")
     labels = {
-        VariableId(one.name, one.iteration, one.rank): tuple(sorted(one.labels.items())) for one in form.variables
+        VariableId(one.name, one.iteration, one.rank): tuple(sorted(one.labels.items()))
+        for one in form.variables
     }
     manifest = Manifest(
         check=plain.name,

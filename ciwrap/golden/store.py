@@ -52,7 +52,7 @@ from ciwrap.golden.manifest import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    
+
 READ_ATTEMPTS = 5
 RETRY_SECONDS = 0.05
 _REMEDY_PAIR = "take both files from the same commit, or make the golden anew with `ciwrap accept`"
@@ -186,7 +186,7 @@ class GoldenStore:
         check: str,
         variables: Sequence[_core.GoldenVariable],
         make_manifest: Callable[[str, int], Manifest],
-        result: str | None = None,
+        result: str | None = None,  # noqa: ARG002 - of stores that share a file
     ) -> StoredGolden:
         """Creates or replaces a golden; the caller holds `locked()`.
 

@@ -187,8 +187,7 @@ def _judge_unused(
     unused = find_unused(project, results, collected, session.config)
     ending.unused = [project.where(place) for place in unused]
     ending.moved = [
-        f"{check} has the same numbers as the unused {project.where(place)}:"
-        " moved?"
+        f"{check} has the same numbers as the unused {project.where(place)}: moved?"
         for check, place in moved_goldens(project, unused, results)
     ]
     if mode == "delete":

@@ -167,8 +167,7 @@ class Judge:
         result = self._compare(check, place, store, catalog, resources)
         note = Message(
             MessageLevel.NOTE,
-            f"golden {change.status}: {self.project.where(place)}"
-            f" (it was: {before.verdict.words})",
+            f"golden {change.status}: {self.project.where(place)} (it was: {before.verdict.words})",
             file=self.project.shown(change.path),
         )
         result = replace(

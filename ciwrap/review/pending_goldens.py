@@ -322,9 +322,7 @@ def _look_at_all_shared(
         yield _look_at_shared(Place(folder, name), store)
 
 
-def _look_at_shared(
-    place: Place, store: ModuleStore
-) -> PendingGolden | CorruptGoldenError | None:
+def _look_at_shared(place: Place, store: ModuleStore) -> PendingGolden | CorruptGoldenError | None:
     """What a golden of a shared file is, among those that wait; None if it has just gone."""
     try:
         found = store.read(place.name)
