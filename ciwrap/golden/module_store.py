@@ -19,7 +19,7 @@ from ciwrap.errors import CiwrapError, CorruptFileError, CorruptGoldenError, Gol
 from ciwrap.golden import paths, shared_text
 from ciwrap.golden.files import remove
 from ciwrap.golden.lock import DEFAULT_WAIT_SECONDS
-from ciwrap.golden.manifest import BinaryFile, load_manifest
+from ciwrap.golden.manifest import load_manifest
 from ciwrap.golden.shared_goldens import SharedGoldens
 from ciwrap.golden.store import (
     READ_ATTEMPTS,
@@ -168,6 +168,12 @@ class ModuleStore(GoldenStore):
             yield
             if not self.is_kept:
                 self._fold()
+        if not self.is_kept:
+            self._clear_folder()
+
+    def _clear_folder(self) -> None:
+        with contextlib.suppress(OSError):  # not empty, or never made
+            self.folder.rmdir()
 
     def write(
         self,
@@ -182,17 +188,21 @@ class ModuleStore(GoldenStore):
             return super().write(check, variables, make_manifest)
         encoded = _core.encode_golden(variables)
         root, byte_count = _core.golden_root(encoded).hex(), len(encoded)
-        binary = BinaryFile(self._shared.path.name, root, byte_count)
-        manifest = structs.replace(make_manifest(root, byte_count), binary=binary)
+        manifest = make_manifest(root, byte_count)
+        binary = structs.replace(manifest.binary, file=self._shared.path.name)
+        manifest = structs.replace(manifest, binary=binary)
         line = shared_text.encode(variables, manifest, result)
         try:
             self._shared.repair()
             if line is None or not self._shared.has_room(line[1]):
                 self._shared.drop(check, moved_to=root)
+                self._shared.flush()
                 return super().write(check, variables, make_manifest)
             self.settle(check)
             self._shared.put(*line)
-            self._remove_pair(check)
+            if paths.has_stem(self.folder, paths.escape_name(check)):
+                self._shared.flush()
+                self._remove_pair(check)
         except OSError as error:
             if isinstance(error, CiwrapError):
                 raise
@@ -229,8 +239,7 @@ class ModuleStore(GoldenStore):
         finally:
             super().close()
             if self.is_kept:
-                with contextlib.suppress(OSError):  # not empty, or never made
-                    self.folder.rmdir()
+                self._clear_folder()
 
     def put_in_place(self) -> None:
         """Completes what a killed run has left. Raises as `close`."""
@@ -246,6 +255,7 @@ class ModuleStore(GoldenStore):
         self._shared.forget()
         state = self._shared.state
         try:
+            self._shared.flush()
             for check in state.put:
                 self._remove_pair(check)
             for check, root in state.moved.items():

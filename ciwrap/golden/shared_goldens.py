@@ -25,7 +25,7 @@ from ciwrap.errors import (
     UnsupportedFormatError,
 )
 from ciwrap.golden import paths, shared_text
-from ciwrap.golden.files import flush_folder, read_regular, remove
+from ciwrap.golden.files import flush, flush_folder, read_regular, remove
 from ciwrap.golden.golden_file import refuse_pointer
 
 if TYPE_CHECKING:
@@ -169,6 +169,8 @@ class SharedGoldens:
             return
         refuse_pointer(data, self.path)
         lines = data.split(b"\n")
+        if not lines[0].startswith(shared_text.HEAD_START):
+            self._state.fault = _damaged(self.path, "line 1 is not the head of a file of goldens")
         for number, line in enumerate(lines[:-1], 1):
             self._take_line(line, number, self.path)
         is_whole = lines[-1] == b"" and len(lines) > 2 and lines[-2].startswith(shared_text.END)
@@ -185,16 +187,14 @@ class SharedGoldens:
         state = self._state
         try:
             body, name = shared_text.body_of(line)
-            self._take(body, name, number, is_journal=path == self.journal)
+            self._take(body, name, is_journal=path == self.journal)
         except DocumentError as error:
             if state.fault is None:
                 state.fault = _damaged(path, f"line {number} {error.message}")
 
-    def _take(self, body: bytes, name: str, number: int, *, is_journal: bool) -> None:
+    def _take(self, body: bytes, name: str, *, is_journal: bool) -> None:
         state = self._state
         version = shared_text.version_of(body)
-        if number == 1 and not is_journal and version is None:
-            raise DocumentError("is not the head of a file of goldens")
         if version is not None and version > shared_text.FORMAT:
             raise UnsupportedFormatError(
                 f"has format {version}, this ciwrap reads up to {shared_text.FORMAT}",
@@ -264,6 +264,14 @@ class SharedGoldens:
             self._take_journal(data)
             state.byte_count += len(data)
             self._stamps = (self._stamps[0], _stamp(self.journal))
+
+    def flush(self) -> None:
+        """Waits until the disk has the journal: before a golden is taken from where it lay. Raises
+        OSError.
+        """
+        if self.journal.exists():
+            flush(self.journal)
+            flush_folder(self.journal.parent)
 
     def fold(self) -> None:
         """Makes one file of file and journal. The caller has seen to what has moved. Raises

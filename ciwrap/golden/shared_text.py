@@ -57,7 +57,8 @@ HEADER = (
     ' FILE` prints the numbers."}'
 ).encode()
 END = b'{"end":true}'
-_HEAD_KEY, _DROP_KEY = "ciwrap goldens", "drop"
+HEAD_START = b'{"ciwrap goldens":'
+_DROP_START = b'{"drop":'
 TABLES = ("environment", "accepted", "form")
 
 
@@ -163,9 +164,9 @@ def text_of(lines: Iterable[bytes]) -> bytes:
 
 def version_of(body: bytes) -> int | None:
     """The format that a head line states; None for another line."""
-    if not body.startswith(b'{"' + _HEAD_KEY.encode()):
+    if not body.startswith(HEAD_START):
         return None
-    found = load_json(body).get(_HEAD_KEY)
+    found = load_json(body).get("ciwrap goldens")
     return found if isinstance(found, int) else None
 
 
@@ -187,7 +188,7 @@ _DECODER = json.JSONDecoder()
 
 def drop_of(body: bytes) -> Drop | None:
     """What a line takes away; None for one of another kind. Raises DocumentError."""
-    if not body.startswith(b'{"' + _DROP_KEY.encode()):
+    if not body.startswith(_DROP_START):
         return None
     return to_record(load_json(body), Drop)
 
@@ -246,7 +247,8 @@ def _decode(body: bytes, tables: Mapping[str, bytes], file_name: str) -> Shared:
     variables = _variables(form, _unpack(plain.data, MOST_DATA_BYTES))
     encoded = _core.encode_golden(variables)
     root = _core.golden_root(encoded).hex()
-    log, environment = [], plain.more and plain.more.environment
+    log: list[Acceptance] = []
+    environment = None if plain.more is None else plain.more.environment
     for one in plain.log:
         entry = one if isinstance(one, _Entry) else _Entry(by=one, new_root=root)
         common: _Accepted = _table(tables, entry.by, "accepted", _Accepted)
@@ -266,7 +268,7 @@ def _decode(body: bytes, tables: Mapping[str, bytes], file_name: str) -> Shared:
         variables=rows_of(variables, labels),
         environment=_table(tables, environment, "environment", dict[str, str]),
         accepted=tuple(log),
-        pending=plain.more and plain.more.pending,
+        pending=None if plain.more is None else plain.more.pending,
         ignored=form.ignored,
     )
     result = None

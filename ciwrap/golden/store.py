@@ -42,7 +42,6 @@ from ciwrap.golden.lock import DEFAULT_WAIT_SECONDS, remove_lock_file, writer_lo
 from ciwrap.golden.manifest import (
     MOST_MANIFEST_BYTES,
     Acceptance,
-    BinaryFile,
     Manifest,
     VariableRow,
     load_manifest,
@@ -212,8 +211,9 @@ class GoldenStore:
                 root = _core.write_golden(str(next_path), variables).hex()
                 flush(next_path)
                 byte_count = next_path.stat().st_size
-                binary = BinaryFile(path.name, root, byte_count)
-                manifest = structs.replace(make_manifest(root, byte_count), binary=binary)
+                manifest = make_manifest(root, byte_count)
+                binary = structs.replace(manifest.binary, file=path.name)
+                manifest = structs.replace(manifest, binary=binary)
                 write_text(next_manifest_path, _text_of(manifest, path))
                 flush_folder(self.folder)
             except BaseException:
