@@ -47,7 +47,7 @@ def test_a_place_tells_its_check(test: TestPlace) -> None:
 def test_no_two_checks_share_a_file(one: TestPlace, other: TestPlace) -> None:
     def path(test: TestPlace) -> tuple[str, str]:
         place = test.place
-        return place.folder, str(GoldenStores(Path("golden")).at(place).path(place.name))
+        return place.folder, str(GoldenStores(Path("golden")).at(place).pair_path(place.name))
 
     if one != other:
         assert path(one) != path(other)
