@@ -8,7 +8,6 @@ raise UsageError (a ValueError); what cannot be compared raises, or is a result 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +34,7 @@ from ciwrap.model import (
     VariableSettings,
 )
 from ciwrap.readers.memory import labels_in
+from ciwrap.structs import Struct, replace
 from ciwrap.trees.bounds import bound_of
 from ciwrap.trees.build import build_tree as stream_tree
 from ciwrap.trees.build import tree_parameters
@@ -131,8 +131,7 @@ def compare_arrays(
     return compare_values(ours, theirs, settings, VariableId(name))
 
 
-@dataclass(frozen=True, slots=True)
-class Golden:
+class Golden(Struct, frozen=True):
     """What is kept of some variables to compare later runs with. Immutable; see `make_golden`.
 
     variables: in the order of iteration, rank and name.

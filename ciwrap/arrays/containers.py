@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from ciwrap.arrays.objects import (
 from ciwrap.arrays.part import Part
 from ciwrap.arrays.split import is_long_double, is_sparse, long_double, mask_of, masked, sparse
 from ciwrap.errors import CiwrapError, UsageError
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

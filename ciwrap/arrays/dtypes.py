@@ -5,7 +5,6 @@ NumPy has no bfloat16 of its own; its bytes travel as unsigned 16-bit integers (
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from ciwrap.errors import (
     PickledArrayError,
     UnsupportedDtypeError,
 )
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     import os
@@ -66,8 +66,7 @@ def dtype_text(
     raise UnsupportedDtypeError(what, file=file, variable=variable, remedy=_IGNORE)
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """One plain variable within a (structured) element.
 
     name: the variable's own name, with the field names after dots. inner_shape: of a subarray

@@ -6,7 +6,6 @@ These are also the rows of the capture's index: in this order, and in these type
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +18,7 @@ from ciwrap.captures.container import Section
 from ciwrap.catalog.files import Digest, SourceFile, Whole
 from ciwrap.errors import CiwrapError, CorruptCaptureError
 from ciwrap.model import VariableId
+from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -177,8 +177,7 @@ class Directory(msgspec.Struct, frozen=True, array_like=True):
     digest: Digest
 
 
-@dataclass(slots=True)
-class CaptureIndex:
+class CaptureIndex(Struct):
     """The checkpoints of a capture, by (iteration, rank), and what it says of itself."""
 
     header: CaptureHeader

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from ciwrap.errors import ConfigError, UsageError
 from ciwrap.golden.manifest import MOST_MANIFEST_BYTES, load_manifest
 from ciwrap.golden.paths import MANIFEST_SUFFIX, unescape_name
 from ciwrap.golden.places import Place
+from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from ciwrap.golden.manifest import Manifest
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """config: None where there is none, or it cannot be read (problem says why). config_name,
     golden_dir: from the top of the repository. manifests: of all goldens, None for one that cannot
     be read.
@@ -44,8 +43,7 @@ class State:
         return {} if self.config is None else {check.name: check for check in self.config.checks}
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
+class Where(Struct, frozen=True):
     """Where a state is looked for.
 
     top: of the repository. start: the folder whose nearest configuration counts. config_name,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import re
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from ciwrap.errors import UsageError
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -194,8 +194,7 @@ def pool_of(history: Mapping[str, Any]) -> Iterator[tuple[Pool | None, bool]]:
         yield pool, pool is None
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """What is left to do once the result is out. exit: ends the process where it could not end by
     itself, since a worker hangs.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import click
 from ciwrap.errors import UsageError
 from ciwrap.model import SETTINGS, SettingsLayer
 from ciwrap.model.forms import FormError
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,8 +43,7 @@ def _looks(setting: Setting) -> dict[str, Any]:
     return {"metavar": metavar, "callback": _read}
 
 
-@dataclass(frozen=True)
-class RuleOptions:
+class RuleOptions(Struct, frozen=True, dict=True):
     """What the options of `rule_options` say; what they leave open is as the check has it."""
 
     layer: SettingsLayer
@@ -223,7 +222,7 @@ def rule_options(function: Callable[..., int]) -> Callable[..., int]:
 
     The command takes all of them as `chosen`.
     """
-    names = [one.name for one in fields(RuleOptions) if one.name != "layer"]
+    names = [name for name in RuleOptions.__struct_fields__ if name != "layer"]
 
     @wraps(function)
     def command(*arguments: Any, **given: Any) -> int:

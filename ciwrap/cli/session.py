@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from ciwrap.trees.build import Resources
 
 
-@dataclass(slots=True)
-class Session:
+class Session(Struct):
     """json_target, report_target, markdown_target: a file, `-` for stdout, None for none.
     json_detail: which variables the document lists. kind: the command's name. started_at: UTC, ISO
     8601. environment: what the program ran with, where this call has run it. golden_dir: where

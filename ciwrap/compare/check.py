@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from ciwrap.errors import (
 from ciwrap.model import Message, MessageLevel, VariableId, Verdict
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.readers.layout import find_outputs
+from ciwrap.structs import replace
 from ciwrap.trees.bounds import bound_of
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 

@@ -7,7 +7,6 @@ double precision, and decided exactly where rounding could matter.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from ciwrap.compare.findings import with_elements
 from ciwrap.compare.parts import MOST_ELEMENTS, read_each, value_texts
 from ciwrap.errors import PeriodError
 from ciwrap.model import VariableSettings
+from ciwrap.structs import replace
 from ciwrap.trees.bounds import bound_of
 from ciwrap.trees.build import tree_parameters
 

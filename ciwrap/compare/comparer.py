@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from contextlib import ExitStack
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -35,6 +34,7 @@ from ciwrap.compare.parts import chunk_elements
 from ciwrap.compare.question import Question
 from ciwrap.errors import CiwrapError, NotComparableError, StillWrittenError
 from ciwrap.model import Verdict
+from ciwrap.structs import replace
 from ciwrap.trees.build import tree_parameters
 
 if TYPE_CHECKING:

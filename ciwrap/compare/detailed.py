@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ciwrap.captures.checkpoint import Variables
@@ -12,6 +11,7 @@ from ciwrap.compare.tally import DetailKeeper
 from ciwrap.errors import CiwrapError
 from ciwrap.model import Verdict
 from ciwrap.progress import NO_PROGRESS
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

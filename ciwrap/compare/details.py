@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from ciwrap.compare.parts import chunk_elements, judged_elements, read_each, run
 from ciwrap.compare.shares import as_numbers, share_of_bound
 from ciwrap.details import MOST_RUNS, MOST_WORST, ChunkMap, IndexBox, Pattern, TreeLevel
 from ciwrap.model import Details
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,8 +72,7 @@ def suspect_details(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
+class Drawn(Struct, frozen=True):
     """What the report draws of a variable that differs, and what stands out about it."""
 
     details: Details

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import glob
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from pathlib import Path

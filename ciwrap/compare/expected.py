@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from ciwrap.errors import (
     VariableMissingError,
 )
 from ciwrap.model import ErrorBound, VariableId
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

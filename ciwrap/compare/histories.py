@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ciwrap.captures.index import key_order
@@ -22,6 +21,7 @@ from ciwrap.compare.work import Work
 from ciwrap.errors import NotComparableError, UsageError
 from ciwrap.model import Message, MessageLevel, Verdict
 from ciwrap.progress import NO_PROGRESS
+from ciwrap.structs import replace
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:

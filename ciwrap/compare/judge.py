@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,6 +48,7 @@ from ciwrap.errors import (
     ShapeMismatchError,
 )
 from ciwrap.model import Evidence, VariableId, VariableResult, VariableSettings
+from ciwrap.structs import replace
 from ciwrap.trees.bounds import bound_of, describe_bound
 from ciwrap.trees.build import build_tree, tree_parameters
 

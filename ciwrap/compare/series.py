@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +17,7 @@ from ciwrap.model import (
     SeriesResult,
     VariableId,
 )
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,8 +32,7 @@ _MOST_TOLD = 3
 _REMEDY = "`strict: {count: false}` in the check compares the steps that both have"
 
 
-@dataclass(frozen=True, slots=True)
-class SideNames:
+class SideNames(Struct, frozen=True):
     """What the two sides of a comparison are called."""
 
     reference: str
@@ -73,8 +72,7 @@ class ChosenValues(ArrayValues):
         return self._series
 
 
-@dataclass(frozen=True, slots=True)
-class Pairing:
+class Pairing(Struct, frozen=True):
     """Positions of both sides' elements that belong together; those that only one side has."""
 
     ours: NDArray[np.int64]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ciwrap.compare.grouped_errors import grouped_messages
@@ -17,6 +16,7 @@ from ciwrap.model import (
     VariableResult,
     Verdict,
 )
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,8 +36,7 @@ def _size(result: VariableResult) -> tuple[float, int]:
     return result.max_bound_share or 0.0, count or result.differing_count_at_most or 0
 
 
-@dataclass(frozen=True, slots=True)
-class OneSided:
+class OneSided(Struct, frozen=True):
     """How a variable that one side alone has is spoken of, and what to do about it."""
 
     missing: tuple[str, str]

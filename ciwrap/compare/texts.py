@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ciwrap import _core
@@ -11,6 +10,7 @@ from ciwrap.arrays.values import TextRules, as_bytes
 from ciwrap.errors import ConfigError, NotComparableError
 from ciwrap.model import Evidence, VariableResult, VariableSettings, Verdict
 from ciwrap.model.text_result import DifferingNumbers, TextPlace, TextResult, UnpairedLines
+from ciwrap.structs import replace
 from ciwrap.trees.build import build_tree
 
 if TYPE_CHECKING:

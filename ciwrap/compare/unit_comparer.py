@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.captures.checkpoint import Variables
@@ -15,6 +14,7 @@ from ciwrap.compare.outcome import Outcome
 from ciwrap.compare.pairing import Nothing, pair_up
 from ciwrap.compare.units import stamp_of
 from ciwrap.errors import StillWrittenError
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from ciwrap.compare.work import Work
 
 
-@dataclass(slots=True)
-class UnitComparer:
+class UnitComparer(Struct):
     """Compares units of two runs. Not thread safe; the sides stay the caller's.
 
     differences: takes every differing element of all units. list_path: has every unit write a list

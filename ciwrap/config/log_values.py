@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from ciwrap.config.settings import Expectation, VariableRule
 from ciwrap.logs.rules import make_rules
 from ciwrap.model import SETTINGS, SettingsLayer
 from ciwrap.model.forms import FormError, nearest
+from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,8 +26,7 @@ _GROUPS = ("values", "tables", "steps", "counts")
 _LISTS = ("require", "forbid")
 
 
-@dataclass(slots=True)
-class LogCheck:
+class LogCheck(Struct):
     """What rules of logs mean for a check: options of the reader, and fields of the check."""
 
     options: dict[str, Any] = field(default_factory=dict)

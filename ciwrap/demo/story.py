@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from ciwrap.errors import GoldenMissingError
 from ciwrap.golden.store import GoldenStore
 from ciwrap.model import RunResult, Verdict
 from ciwrap.report.wording import headline
+from ciwrap.structs import Struct
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ CHECK = "particle-mesh"
 _OUTPUT = Path("build") / "demo"
 
 
-@dataclass(frozen=True, slots=True)
-class Demonstration:
+class Demonstration(Struct, frozen=True):
     """good: the unchanged program against its golden; defective: with the planted defect."""
 
     good: RunResult

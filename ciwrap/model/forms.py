@@ -10,10 +10,10 @@ import difflib
 import math
 import numbers
 import re
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.errors import InvalidBoundError, UsageError
+from ciwrap.structs import Struct, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -55,8 +55,7 @@ class FormError(ValueError):
         self.other_key = other_key
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """A kind of value.
 
     parse: takes what was written; accept: takes a Python value; both raise FormError for another

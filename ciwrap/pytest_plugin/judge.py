@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from ciwrap.review.capture_change import change_of_catalog
 from ciwrap.review.keep_pending import keep
 from ciwrap.review.write_change import Origin, origin_here, write_change
 from ciwrap.snapshot.runs import environment_of_process
+from ciwrap.structs import Struct, replace
 from ciwrap.trees.build import Resources
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ MATCHED, DIFFER, NOT_COMPARABLE, NEW, WRITTEN, EXPECTED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What became of one check.
 
     word: matched, differ, not_comparable, new (there is no golden), written (one has been), or

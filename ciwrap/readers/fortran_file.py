@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -18,6 +17,7 @@ from ciwrap.readers.files import InputFile
 from ciwrap.readers.fortran_records import KINDS, Marks, Record, records_of
 from ciwrap.readers.history import OPTION_NAMES as HISTORY_OPTIONS
 from ciwrap.readers.history import IterationRule
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -67,8 +67,7 @@ class FortranReader(Reader):
             return EntrySource(path, layout.entries(file, records), file.close)
 
 
-@dataclass(frozen=True, slots=True)
-class _Field:
+class _Field(Struct, frozen=True):
     """A variable within a record. shape: one length may be -1; None: as many as there is room."""
 
     name: str

@@ -6,7 +6,6 @@ import ast
 import math
 import re
 import warnings
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.lib.format import MAGIC_PREFIX, descr_to_dtype
 
 from ciwrap.arrays.dtypes import Field, fields_of
 from ciwrap.errors import CorruptFileError, PickledArrayError, UnsupportedFormatError
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     import os
@@ -28,8 +28,7 @@ MAX_DIMENSIONS = 32
 _LONG = re.compile(r"(?<=\d)L(?=\s*[,)])")
 
 
-@dataclass(frozen=True, slots=True)
-class NpyHeader:
+class NpyHeader(Struct, frozen=True):
     """What a header says. data_offset: bytes before the data, from the start of the .npy."""
 
     dtype: np.dtype[Any]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 from unicodedata import category
@@ -18,6 +17,7 @@ from ciwrap.errors import (
 from ciwrap.model import VariableId
 from ciwrap.readers.fortran_records import looks_like_fortran
 from ciwrap.readers.sniff import formats_of
+from ciwrap.structs import Struct, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,8 +37,7 @@ class ChosenBy(Enum):
     PERSON = "person"  # `format`, `formats` or an option
 
 
-@dataclass(frozen=True, slots=True)
-class OutputFile:
+class OutputFile(Struct, frozen=True):
     """One file to read. label: what its variables' names begin with; '' for nothing. chosen_by:
     what says that this reader opens it. later: added to iterations that the
     file tells.
@@ -124,8 +123,7 @@ def name_fault(name: str) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class FoundOutputs:
+class FoundOutputs(Struct, frozen=True):
     """The files of a check in the order of their iteration, rank and label.
 
     unmatched: files that were meant by the pattern or lie in the folder, but that no layout or

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -25,6 +24,7 @@ from ciwrap.readers.text_cells import (
     kind_of,
 )
 from ciwrap.readers.text_rows import Block, Dialect, RowReader
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +19,7 @@ from ciwrap.repeat.measure import largest, varying_share
 from ciwrap.statistics.bounds import Differences, safety_factor, suggest_bound
 from ciwrap.statistics.digits import bits_of_spread, common_bits, decimal_digits
 from ciwrap.statistics.growth import SATURATION, Growth, classify
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,8 +50,7 @@ _OPEN_SEED = (
 _DIGITS_QUANTILE = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
+class _Named(Struct, frozen=True):
     """All slots of one name, in order."""
 
     name: str

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ciwrap.report.png import data_uri
 from ciwrap.report.svg import NARROW, Frame, axes, chart, element, join, line, number, text
 from ciwrap.report.text import short_number
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -15,16 +15,14 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """An axis of an image: which one of the array's, and the elements it has."""
 
     axis: int
     extent: int
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(Struct, frozen=True):
     """A part of an image, from 0 (top, left) to 1."""
 
     top: float

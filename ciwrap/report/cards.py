@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -35,6 +34,7 @@ from ciwrap.report.wording import (
     sides_of,
     variable_is_exact,
 )
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,8 +50,7 @@ _BAR = Markup(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class WorstRow:
+class WorstRow(Struct, frozen=True):
     """One element, every number as text."""
 
     index: str
@@ -63,8 +62,7 @@ class WorstRow:
     share: str
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceRow:
+class PlaceRow(Struct, frozen=True):
     """A place of a text, or a template of lines without partner; what a side lacks is ''."""
 
     count: str
@@ -77,8 +75,7 @@ class PlaceRow:
     remedy: str
 
 
-@dataclass(frozen=True, slots=True)
-class LevelRow:
+class LevelRow(Struct, frozen=True):
     name: str
     nodes: str
     differing: str
@@ -86,8 +83,7 @@ class LevelRow:
     bar: Markup
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One checkpoint of a variable. sides: what the two are called."""
 
     title: str
@@ -107,8 +103,7 @@ class Part:
     levels: tuple[LevelRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(Struct, frozen=True):
     number: int
     name: str
     check: str

@@ -5,7 +5,6 @@ Nothing is loaded from elsewhere; the page's own policy forbids it, and every sc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -29,6 +28,7 @@ from ciwrap.report.text import (
 )
 from ciwrap.report.view import Row, groups_of, row_of
 from ciwrap.report.wording import accept_command, command_ending, counted_evidence
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,23 +48,20 @@ _TAIL_CHARACTERS = 4000
 _MOST_LEFT_OUT = 8
 
 
-@dataclass(frozen=True, slots=True)
-class MessageView:
+class MessageView(Struct, frozen=True):
     level: str
     class_: str
     check: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class CommandView:
+class CommandView(Struct, frozen=True):
     command: str
     ending: str
     tail: str
 
 
-@dataclass(frozen=True, slots=True)
-class CheckView:
+class CheckView(Struct, frozen=True):
     name: str
     verdict: Verdict
     evidence: str
@@ -74,8 +71,7 @@ class CheckView:
     time: str
 
 
-@dataclass(frozen=True, slots=True)
-class EnsembleView:
+class EnsembleView(Struct, frozen=True):
     name: str
     verdict: Verdict
     facts: tuple[tuple[str, str], ...]
@@ -83,8 +79,7 @@ class EnsembleView:
     left_out: str
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """All that the template shows."""
 
     title: str

@@ -5,7 +5,6 @@ and no more of them than a page can hold.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ciwrap.details import BOUND_CLASS, SHARE_CLASSES, SUSPECT
@@ -23,6 +22,7 @@ from ciwrap.report.iteration_charts import (
 from ciwrap.report.text import grouped_number, percent_text, safe_name
 from ciwrap.report.where import where_text
 from ciwrap.report.wording import headline, used_share, variable_is_exact
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,8 +36,7 @@ _MOST_TIMELINE_ROWS = 16
 _MOST_POINTS = 150
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """One variable of one check, over all its iterations and ranks, in that order."""
 
     check: CheckResult
@@ -257,8 +256,7 @@ def _height(point: Point) -> tuple[bool, float]:
     return point.is_beyond, math.inf if point.share is None else point.share
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """A line of the table of all variables."""
 
     number: int

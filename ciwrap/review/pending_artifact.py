@@ -11,7 +11,6 @@ import contextlib
 import os
 import stat
 import tempfile
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from ciwrap.golden.paths import BINARY_SUFFIX, MANIFEST_SUFFIX
 from ciwrap.repository import DIRTY, git_commit
 from ciwrap.review.pending_goldens import RESULT_SUFFIX, PendingGoldens
 from ciwrap.review.pending_index import INDEX_NAME
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator

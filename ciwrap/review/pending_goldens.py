@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import difflib
 import os
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,6 +44,7 @@ from ciwrap.review.pending_index import (
     index_text,
     read_index,
 )
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -59,8 +59,7 @@ RESULT_SUFFIX = ".result.json"
 MOST_RESULT_BYTES = 64 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class PendingGolden:
+class PendingGolden(Struct, frozen=True):
     """One golden that waits, as its manifest tells of it. path: its binary."""
 
     place: Place

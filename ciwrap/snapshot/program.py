@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import threading
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.snapshot.kinds import kind_of_variable
 from ciwrap.snapshot.maps import MappedFile, mapped_files
 from ciwrap.snapshot.objects import look_at
+from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,8 +25,7 @@ _MOST_PROCESSES = 512
 _MOST_BYTES = 4 << 20
 
 
-@dataclass(slots=True)
-class SeenProgram:
+class SeenProgram(Struct):
     """What was seen of the processes of a command.
 
     files: mapped executable, with what tells that they are still the same. variables: the values
@@ -37,8 +36,7 @@ class SeenProgram:
     variables: dict[str, set[str]] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _Process:
+class _Process(Struct):
     """What was seen of one process. program: the file that it runs."""
 
     program: MappedFile | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import numpy as np
 from ciwrap.errors import NotComparableError
 from ciwrap.report.text import plural, short_number
 from ciwrap.statistics.repeats import kurtosis_of
+from ciwrap.structs import Struct, field
 from ciwrap.variability.space import Space, axis_of, merged_levels, space_of
 
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ LEAST_CONFIGURATIONS = 10
 MOST_CONFIGURATIONS = 1000
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(Struct, frozen=True, dict=True):
     """Configurations of one map. space: of the parameters that vary. points: a row for each
     configuration, in the order of the space's axes. runs: its measured values. seconds: how long
     each run took, () where that is not known. fixed: parameters with one value only.
@@ -76,8 +75,7 @@ class Measured:
         return int(same[0]) if same.size else None
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """Configurations that a map can be fitted to, and what was done to make them so."""
 
     measured: Measured
