@@ -11,8 +11,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap import _core
 from ciwrap.arrays.containers import parts_of
 from ciwrap.arrays.values import ArrayValues, as_bytes
@@ -27,6 +25,7 @@ from ciwrap.errors import (
 )
 from ciwrap.golden.evidence import capture
 from ciwrap.golden.golden_file import decode, read_golden_file
+from ciwrap.late import numpy as np
 from ciwrap.model import (
     SettingsLayer,
     VariableId,

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.arrays.frames import parts_of_frame
 from ciwrap.arrays.lists import is_one_array
 from ciwrap.arrays.objects import (
@@ -19,6 +17,7 @@ from ciwrap.arrays.objects import (
 from ciwrap.arrays.part import Part
 from ciwrap.arrays.split import is_long_double, is_sparse, long_double, mask_of, masked, sparse
 from ciwrap.errors import CiwrapError, UsageError
+from ciwrap.late import numpy as np
 from ciwrap.structs import replace
 
 if TYPE_CHECKING:

@@ -8,14 +8,13 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.errors import (
     CorruptFileError,
     DuplicateVariableError,
     PickledArrayError,
     UnsupportedDtypeError,
 )
+from ciwrap.late import numpy as np
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -23,6 +22,15 @@ if TYPE_CHECKING:
 
 _FLOATS = {2, 4, 8}
 _COMPLEXES = {8, 16}
+# Of the common dtypes, without NumPy.
+_ORDERS = frozenset("<>|")
+_ITEM_BYTES = {
+    **{f"{kind}{size}": size for kind in "iu" for size in (1, 2, 4, 8)},
+    **{f"f{size}": size for size in sorted(_FLOATS)},
+    **{f"c{size}": size for size in sorted(_COMPLEXES)},
+    "b1": 1,
+    "bf2": 2,
+}
 _IGNORE = "leave it out with 'ignore' in ciwrap.yaml, or write it as another type"
 
 
@@ -32,6 +40,13 @@ def storage_dtype(dtype: str) -> np.dtype[Any]:
     if dtype[1:] == "bf2":
         return np.dtype(dtype[0] + "u2")
     return np.dtype(dtype)
+
+
+def item_bytes(dtype: str) -> int:
+    """How many bytes an element takes. Raises TypeError for what is no dtype."""
+    if dtype[:1] in _ORDERS and dtype[1:] in _ITEM_BYTES:
+        return _ITEM_BYTES[dtype[1:]]
+    return storage_dtype(dtype).itemsize
 
 
 def dtype_text(

@@ -10,12 +10,11 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.arrays.dtypes import dtype_text, fields_of
 from ciwrap.arrays.intake import take_over
 from ciwrap.arrays.lists import array_of_list
 from ciwrap.errors import CiwrapError, UnsupportedDtypeError, UsageError
+from ciwrap.late import numpy as np
 from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:

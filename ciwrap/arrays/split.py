@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.arrays.objects import TYPE
 from ciwrap.arrays.single import missing, unit_of
 from ciwrap.errors import UnsupportedDtypeError
+from ciwrap.late import numpy as np
 from ciwrap.structs import replace
 
 if TYPE_CHECKING:

@@ -6,10 +6,9 @@ import math
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from ciwrap.arrays.dtypes import storage_dtype
+from ciwrap.arrays.dtypes import item_bytes
 from ciwrap.errors import MaskError
+from ciwrap.late import numpy as np
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ class Shaped:
 
     @property
     def item_bytes(self) -> int:
-        return storage_dtype(self.dtype).itemsize
+        return item_bytes(self.dtype)
 
     @property
     def byte_count(self) -> int:

@@ -8,14 +8,12 @@ of an iteration that was written twice (a restart does that) one copy is taken.
 from __future__ import annotations
 
 import math
-import tempfile
 from collections import OrderedDict
 from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.arrays.values import Values
 from ciwrap.errors import AlignmentError
+from ciwrap.late import numpy as np
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -172,6 +170,8 @@ class AlignedValues(Values):
         return gathered.reshape(-1)
 
     def _room(self, dtype: np.dtype[Any]) -> NDArray[Any]:
+        import tempfile
+
         shape = (self.order.rows.size, self._per_row)
         if self.byte_count <= _MEMORY_BYTES:
             return np.empty(shape, dtype=dtype)

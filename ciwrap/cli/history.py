@@ -220,7 +220,6 @@ def compare_sides(
     whether a document or a report will be made of the result; the terminal shows no samples and
     maps.
     """
-    from ciwrap.compare.differences import DifferenceList
     from ciwrap.compare.histories import compare_histories
     from ciwrap.compare.outcome import HistoryOptions
     from ciwrap.compare.spread import Spread
@@ -260,6 +259,8 @@ def compare_sides(
             )
         differences = None
         if list_path is not None and not is_spread:
+            from ciwrap.compare.differences import DifferenceList
+
             differences = stack.enter_context(DifferenceList(list_path))
         result = compare_histories(
             f"{paths[0]} : {paths[1]}",

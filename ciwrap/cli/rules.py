@@ -75,8 +75,6 @@ class RuleOptions(Struct, frozen=True, dict=True):
 
         from ciwrap.catalog.rows import Arrangement
         from ciwrap.catalog.rules import Rules
-        from ciwrap.compare.check import arrangement_of
-        from ciwrap.config import fit_fill_values, name_matches
         from ciwrap.model import StrictVariables, VariableId, VariableSettings
 
         check, default = self.check, VariableSettings()
@@ -84,7 +82,11 @@ class RuleOptions(Struct, frozen=True, dict=True):
         @cache
         def fitted(settings: VariableSettings, dtype: str) -> VariableSettings:
             settings = self.layer.over(settings)
-            return fit_fill_values(settings, dtype) if settings.fill_values else settings
+            if not settings.fill_values:
+                return settings
+            from ciwrap.config import fit_fill_values
+
+            return fit_fill_values(settings, dtype)
 
         def settings_for(identity: VariableId, dtype: str) -> VariableSettings:
             return fitted(default if check is None else check.settings_for(identity), dtype)
@@ -92,7 +94,11 @@ class RuleOptions(Struct, frozen=True, dict=True):
         def arrangement() -> Arrangement | None:
             """As the check has it, with what the options say of all its variables."""
             if self.layer.said.get("align_by") is None:
-                return None if check is None else arrangement_of(check)
+                if check is None:
+                    return None
+                from ciwrap.compare.check import arrangement_of
+
+                return arrangement_of(check)
 
             def unfitted(identity: VariableId) -> VariableSettings:
                 return self.layer.over(default if check is None else check.settings_for(identity))
@@ -100,8 +106,11 @@ class RuleOptions(Struct, frozen=True, dict=True):
             return Arrangement(unfitted, "error" if check is None else check.duplicates)
 
         def is_ignored(identity: VariableId) -> bool:
-            if any(name_matches(pattern, identity) for pattern in self.ignore):
-                return True
+            if self.ignore:
+                from ciwrap.config import name_matches
+
+                if any(name_matches(pattern, identity) for pattern in self.ignore):
+                    return True
             return check is not None and check.is_ignored(identity)
 
         return Rules(

@@ -11,9 +11,8 @@ from ciwrap.structs import Struct, replace
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rich.console import Console
-
     from ciwrap.model import CheckResult, RunResult
+    from ciwrap.report.console import Console
     from ciwrap.report.detail import Detail
     from ciwrap.trees.build import Resources
 
@@ -55,7 +54,7 @@ class Session(Struct):
     def console(self) -> Console:
         """For people: stdout, or stderr where stdout carries the JSON or the report."""
         if self._stdout is None:
-            from ciwrap.report.terminal import make_console
+            from ciwrap.report.console import make_console
 
             is_taken = "-" in (self.json_target, self.report_target, self.markdown_target)
             self._stdout = make_console(sys.stderr if is_taken else sys.stdout)

@@ -7,8 +7,6 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap import _core
 from ciwrap.arrays.values import as_bytes
 from ciwrap.catalog.catalog import Catalog
@@ -31,6 +29,7 @@ from ciwrap.errors import (
     StillWrittenError,
     VariableIgnoredError,
 )
+from ciwrap.late import numpy as np
 from ciwrap.model import Message, MessageLevel, VariableId, Verdict
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.readers.layout import find_outputs

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.compare.maps import chunk_share_maps, make_picture, share_maps
 from ciwrap.compare.parts import chunk_elements, judged_elements, read_each, runs_of
 from ciwrap.compare.shares import as_numbers, share_of_bound
 from ciwrap.details import MOST_RUNS, MOST_WORST, ChunkMap, IndexBox, Pattern, TreeLevel
+from ciwrap.late import numpy as np
 from ciwrap.model import Details
 from ciwrap.structs import Struct
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import re
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,8 @@ def each_run(check: Check) -> tuple[Check, ...]:
 
     A check whose golden is no ensemble has one run: what lies there.
     """
+    import glob
+
     if not check.ensemble:
         return (check,)
     found = {

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.arrays.values import Values
 from ciwrap.compare.judge import compare_values
 from ciwrap.compare.law import begun, not_comparable
@@ -16,6 +14,7 @@ from ciwrap.errors import (
     UnsupportedDtypeError,
     VariableMissingError,
 )
+from ciwrap.late import numpy as np
 from ciwrap.model import ErrorBound, VariableId
 from ciwrap.structs import replace
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ciwrap.compare.details import suspect_details
 from ciwrap.compare.parts import MOST_ELEMENTS, judged_elements, suspect_ranges, to_index
 from ciwrap.model import ChunkRange, Evidence, VariableResult, Verdict
 from ciwrap.structs import Struct, replace
@@ -150,6 +149,8 @@ def with_digests(
     tree: the reference's, for the maps of what is suspect. drift: of digests that were made against
     residues.
     """
+    from ciwrap.compare.details import suspect_details
+
     count = math.prod(shape)
     ranges, range_count, suspect_elements = suspect_ranges(
         suspects.leaves, parameters, shape, count

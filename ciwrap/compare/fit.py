@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.arrays.convert import (
     ConvertedValues,
     RoundedValues,
@@ -19,6 +17,7 @@ from ciwrap.errors import (
     MaskError,
     ShapeMismatchError,
 )
+from ciwrap.late import numpy as np
 from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap import _core
 from ciwrap.arrays.convert import RoundedValues, is_mixed_precision
 from ciwrap.arrays.dtypes import storage_dtype
@@ -47,6 +45,7 @@ from ciwrap.errors import (
     PeriodError,
     ShapeMismatchError,
 )
+from ciwrap.late import numpy as np
 from ciwrap.model import Evidence, VariableId, VariableResult, VariableSettings
 from ciwrap.structs import replace
 from ciwrap.trees.bounds import bound_of, describe_bound

@@ -5,10 +5,9 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.compare.shares import as_numbers, share_classes, share_of_bound
 from ciwrap.details import NOT_FINITE, SUSPECT, Picture, ShareMap, cells_text
+from ciwrap.late import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ciwrap import _core
-from ciwrap.arrays.dtypes import storage_dtype
+from ciwrap.arrays.dtypes import item_bytes
 from ciwrap.compare.findings import Suspects, with_elements
 from ciwrap.compare.law import not_comparable
 from ciwrap.core_errors import ContradictionError
@@ -43,7 +43,7 @@ class Question(Struct, frozen=True):
     @property
     def byte_count(self) -> int:
         """Of one side's array."""
-        return math.prod(self.shape) * storage_dtype(self.parameters.dtype).itemsize
+        return math.prod(self.shape) * item_bytes(self.parameters.dtype)
 
 
 def streamed_result(question: Question, found: Streamed) -> VariableResult:

@@ -11,8 +11,6 @@ import threading
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-
 from ciwrap.captures.fingerprints import open_fingerprint
 from ciwrap.captures.side import open_side
 from ciwrap.compare.bounds_used import rules_between
@@ -20,6 +18,7 @@ from ciwrap.compare.outcome_record import Answer, ErrorRecord, OutcomeRecord, to
 from ciwrap.compare.unit_comparer import UnitComparer
 from ciwrap.compare.work import Work
 from ciwrap.errors import CiwrapError, NotAvailableError
+from ciwrap.late import numpy as np
 from ciwrap.readers.layout import FoundOutputs
 from ciwrap.structs import Struct, replace
 

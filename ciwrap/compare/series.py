@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap import _core
 from ciwrap.arrays.series import NO_STEP, SeriesFacts, StoredSteps
 from ciwrap.arrays.values import ArrayValues, as_bytes
 from ciwrap.errors import AlignmentError, LabelMismatchError, ShapeMismatchError
+from ciwrap.late import numpy as np
 from ciwrap.model import (
     DifferingInSeries,
     NumberInText,

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap import _core
 from ciwrap.arrays.values import as_bytes
 from ciwrap.compare.parts import chunk_elements, to_index, value_texts
 from ciwrap.compare.shares import as_numbers
+from ciwrap.late import numpy as np
 from ciwrap.model import MovedElement
 from ciwrap.structs import Struct, replace
 from ciwrap.trees.preimage import Cells, Preimage, scalar_parameters

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from ciwrap.captures.checkpoint import Variables
 from ciwrap.compare.comparer import Comparer
-from ciwrap.compare.differences import DifferenceList
 from ciwrap.compare.ending import ended_words
 from ciwrap.compare.outcome import Outcome
 from ciwrap.compare.pairing import Nothing, pair_up
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from ciwrap.captures.index import CheckpointKey
     from ciwrap.captures.side import Side
     from ciwrap.catalog.rules import Rules
+    from ciwrap.compare.differences import DifferenceList
     from ciwrap.compare.outcome import HistoryOptions
     from ciwrap.compare.unit_loop import UnitSteps
     from ciwrap.compare.units import Unit
@@ -46,6 +46,8 @@ class UnitComparer(Struct):
 
     def compare(self, unit: Unit) -> Outcome:
         """Raises UsageError and WriteFailedError; all else is in the outcome."""
+        from ciwrap.compare.differences import DifferenceList
+
         with ExitStack() as opened:
             differences = self.differences
             if self.list_path is not None:

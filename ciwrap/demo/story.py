@@ -7,14 +7,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.compare.check import check_outputs
 from ciwrap.config import CONFIG_NAME
 from ciwrap.config.loading import load_config
 from ciwrap.demo.simulation import RANK_COUNT, Settings, run_simulation
 from ciwrap.errors import GoldenMissingError
 from ciwrap.golden.store import GoldenStore
+from ciwrap.late import numpy as np
 from ciwrap.model import RunResult, Verdict
 from ciwrap.report.wording import headline
 from ciwrap.structs import Struct

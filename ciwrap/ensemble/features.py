@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.arrays.convert import as_doubles
 from ciwrap.catalog.catalog import Catalog
 from ciwrap.catalog.files import change_since, looked_at
 from ciwrap.compare.check import arrangement_of, outputs_of
 from ciwrap.errors import NotComparableError, StillWrittenError
+from ciwrap.late import numpy as np
 from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:

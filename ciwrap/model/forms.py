@@ -6,7 +6,6 @@ hands over is a Python value, and text is no number there. Both are held against
 
 from __future__ import annotations
 
-import difflib
 import math
 import numbers
 import re
@@ -133,6 +132,8 @@ def _perhaps(word: str | None) -> str | None:
 
 def nearest(word: str, words: list[str], cutoff: float = 0.5) -> str | None:
     """The one of the words that may have been meant."""
+    import difflib
+
     return next(iter(difflib.get_close_matches(word, words, 1, cutoff)), None)
 
 

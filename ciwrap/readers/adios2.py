@@ -10,8 +10,6 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import (
     CiwrapError,
@@ -20,6 +18,7 @@ from ciwrap.errors import (
     OutputMissingError,
     StillWrittenError,
 )
+from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.apart import SourceApart, bytes_below
 from ciwrap.readers.attributes import add_attributes

@@ -20,8 +20,6 @@ import weakref
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.arrays.dtypes import storage_dtype
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import (
@@ -31,6 +29,7 @@ from ciwrap.errors import (
     all_errors,
     one_line,
 )
+from ciwrap.late import numpy as np
 from ciwrap.readers.base import Source, VariableInfo
 from ciwrap.readers.entries import EntrySource, guarded
 from ciwrap.structs import Struct

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.errors import ConfigError
+from ciwrap.late import numpy as np
 from ciwrap.readers.labels import labels_of
 from ciwrap.structs import Struct
 

@@ -10,8 +10,6 @@ import contextlib
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from ciwrap.arrays.dtypes import storage_dtype
 
 # FileRegion and Labels are part of what readers are written against, so they are offered here, too.
@@ -26,6 +24,7 @@ from ciwrap.errors import (
     UnsupportedDtypeError,
     VariableMissingError,
 )
+from ciwrap.late import numpy as np
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:

@@ -7,8 +7,6 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.arrays.dtypes import Field, dtype_text, extract, fields_of, storage_dtype
 from ciwrap.errors import (
     CiwrapError,
@@ -19,6 +17,7 @@ from ciwrap.errors import (
     UnsupportedDtypeError,
     one_line,
 )
+from ciwrap.late import numpy as np
 from ciwrap.readers.base import FileRegion, Source, VariableInfo, reading
 from ciwrap.structs import Struct, replace
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from ciwrap.arrays.dtypes import parse_dtype, storage_dtype
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import CiwrapError, ConfigError, CorruptFileError, UnreadFileError
+from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo, as_elements
 from ciwrap.readers.entries import Entry, EntrySource, Listing

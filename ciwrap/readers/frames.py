@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import numpy as np
-
 from ciwrap.errors import CorruptFileError
+from ciwrap.late import numpy as np
 from ciwrap.readers.base import VariableInfo
 from ciwrap.readers.entries import Entry, Listing
 from ciwrap.readers.text_cells import CellError, as_floats, as_ints, as_texts

@@ -7,9 +7,8 @@ import re
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from ciwrap.errors import ConfigError, CorruptFileError
+from ciwrap.late import numpy as np
 from ciwrap.readers.attributes import AttributeRule
 from ciwrap.readers.base import Reader, Source
 from ciwrap.structs import Struct

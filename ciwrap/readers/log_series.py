@@ -5,9 +5,8 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.arrays.series import NO_STEP, PlaceInText
+from ciwrap.late import numpy as np
 from ciwrap.logs.numbers import printed_digits
 from ciwrap.model.forms import cut
 from ciwrap.readers.log_lines import as_text

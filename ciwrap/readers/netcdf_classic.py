@@ -10,9 +10,8 @@ import math
 import struct
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.errors import CorruptFileError
+from ciwrap.late import numpy as np
 from ciwrap.readers.base import FileRegion, as_elements
 from ciwrap.readers.boxes import joined
 from ciwrap.structs import Struct, field

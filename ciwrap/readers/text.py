@@ -5,11 +5,10 @@ from __future__ import annotations
 import tempfile
 from typing import IO, TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from ciwrap.arrays.series import StoredSteps
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import ConfigError, CorruptFileError, DuplicateVariableError, UnreadFileError
+from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.base import Reader, Source, VariableInfo, as_elements, reading
 from ciwrap.readers.files import InputFile

@@ -7,9 +7,8 @@ from abc import ABC, abstractmethod
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.errors import CorruptFileError
+from ciwrap.late import numpy as np
 from ciwrap.readers.vtk_arrays import collect
 from ciwrap.readers.vtk_outline import (
     HAVE_PIECES,

@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.arrays.convert import as_doubles
+from ciwrap.late import numpy as np
 from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.text import Text
-
 from ciwrap.model import CheckResult, MessageLevel, RunResult, VariableResult, Verdict
-from ciwrap.report.environment import difference_line, worst_differences
+from ciwrap.report.console import Text
 from ciwrap.report.history_terminal import differing_lines, is_over_checkpoints
 from ciwrap.report.text import (
     bytes_text,
@@ -36,9 +32,8 @@ from ciwrap.report.wording import (
 )
 
 if TYPE_CHECKING:
-    from typing import IO
-
     from ciwrap.model import CommandOutcome, Message
+    from ciwrap.report.console import Console
 
 DEFAULT_MOST_VARIABLES = 8
 # The word of each verdict, and its style.
@@ -58,22 +53,6 @@ _LEVEL_STYLES = {
 _TAIL_LINES = 10
 _MOST_NAMES = 4
 _MOST_DIFFERENCES = 4
-
-
-def make_console(stream: IO[str], *, color: bool | None = None) -> Console:
-    """A console that never interprets what it prints; plain unless the stream is a terminal.
-
-    color: True or False overrides what the stream and the environment (NO_COLOR) say.
-    """
-    return Console(
-        file=stream,
-        force_terminal=True if color else None,
-        no_color=True if color is False else None,
-        markup=False,
-        highlight=False,
-        emoji=False,
-        soft_wrap=True,
-    )
 
 
 def render(
@@ -103,6 +82,8 @@ def render(
 
 def _render_environment(result: RunResult, console: Console, *, verbose: bool) -> None:
     """What differs from the golden's environment, the likeliest to change numbers first."""
+    from ciwrap.report.environment import difference_line, worst_differences
+
     found = worst_differences(result)
     if not found:
         return
@@ -122,6 +103,8 @@ def _render_environment(result: RunResult, console: Console, *, verbose: bool) -
 
 def _render_hint(result: RunResult, console: Console) -> None:
     """What to do about differences that are meant to be."""
+    import shlex
+
     names = [check.name for check in result.checks if check.verdict.is_alarm]
     if names and result.kind in ("check", "run"):
         words = " ".join(shlex.quote(safe_text(name)) for name in names)

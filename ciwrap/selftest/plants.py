@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from ciwrap.late import numpy as np
 from ciwrap.readers.base import Source
 from ciwrap.readers.layout import OutputFile
 from ciwrap.structs import Struct, field, replace

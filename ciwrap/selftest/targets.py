@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.errors import CiwrapError
+from ciwrap.late import numpy as np
 from ciwrap.model import VariableId
 from ciwrap.selftest.document import Damage
 from ciwrap.selftest.plants import Change

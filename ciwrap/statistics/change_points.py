@@ -6,8 +6,7 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from ciwrap.late import numpy as np
 from ciwrap.statistics.library import scipy
 from ciwrap.statistics.times import as_times
 from ciwrap.structs import Struct

@@ -13,9 +13,8 @@ from enum import Enum
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.errors import NotComparableError, UsageError
+from ciwrap.late import numpy as np
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:

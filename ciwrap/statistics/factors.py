@@ -9,8 +9,7 @@ from __future__ import annotations
 from itertools import combinations, compress
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
+from ciwrap.late import numpy as np
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
+from ciwrap.late import numpy as np
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ import math
 from enum import Enum
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.errors import UsageError
+from ciwrap.late import numpy as np
 from ciwrap.statistics.times import as_times
 from ciwrap.structs import Struct, replace
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap import _core
 from ciwrap.arrays.dtypes import storage_dtype
+from ciwrap.late import numpy as np
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:

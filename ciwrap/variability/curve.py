@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from ciwrap.late import numpy as np
 from ciwrap.statistics.repeats import bootstrapped_sigmas
 from ciwrap.structs import Struct
 

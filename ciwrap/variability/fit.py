@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.errors import CorruptFileError
+from ciwrap.late import numpy as np
 from ciwrap.model.formats import VARIABILITY_MAP_VERSION
 from ciwrap.report.text import plural, safe_name, short_number
 from ciwrap.structs import Struct

@@ -11,8 +11,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from ciwrap.late import numpy as np
 from ciwrap.statistics.library import scipy
 from ciwrap.structs import Struct
 

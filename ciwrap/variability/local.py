@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.errors import NotAvailableError
+from ciwrap.late import numpy as np
 from ciwrap.statistics.library import scipy
 from ciwrap.structs import Struct
 from ciwrap.variability.hull import nearest_inside

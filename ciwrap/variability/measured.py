@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.errors import NotComparableError
+from ciwrap.late import numpy as np
 from ciwrap.report.text import plural, short_number
 from ciwrap.statistics.repeats import kurtosis_of
 from ciwrap.structs import Struct, field

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.errors import CorruptFileError, UnsupportedFormatError, UsageError
+from ciwrap.late import numpy as np
 from ciwrap.readers.files import InputFile
 from ciwrap.readers.registry import reader_named
 from ciwrap.readers.text_cells import parse_float

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.errors import NotAvailableError
+from ciwrap.late import numpy as np
 from ciwrap.statistics.repeats import bootstrapped_sigmas
 from ciwrap.structs import Struct
 from ciwrap.variability.gaussian_process import Kernel, likeliest_kernel

@@ -21,7 +21,8 @@ from ciwrap.model import (
     VariableResult,
     Verdict,
 )
-from ciwrap.report.terminal import make_console, render
+from ciwrap.report.console import make_console
+from ciwrap.report.terminal import render
 from ciwrap.report.text import (
     bytes_text,
     percent_text,
