@@ -5,7 +5,6 @@ These are also the rows of the capture's index: in this order, and in these type
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated
 
@@ -188,10 +187,10 @@ class CaptureIndex(Struct):
         """run > iteration > rank: one digest of everything, equal only if all trees are."""
         iterations: dict[int | None, list[bytes]] = {}
         for key in sorted(self.checkpoints, key=key_order):
-            named = json.dumps(key[1]).encode() + b" " + self.checkpoints[key].digest
+            named = msgspec.json.encode(key[1]) + b" " + self.checkpoints[key].digest
             iterations.setdefault(key[0], []).append(named)
         upper = [
-            json.dumps(iteration).encode() + b" " + _core.xxh3_128(b"".join(ranks))
+            msgspec.json.encode(iteration) + b" " + _core.xxh3_128(b"".join(ranks))
             for iteration, ranks in iterations.items()
         ]
         return _core.xxh3_128(b"".join(upper))

@@ -293,3 +293,15 @@ def _opened(
         use_capture=path.is_dir() and not (history["no_captures"] or history["offset"]),
         verify_checksums=history["verify_checksums"],
     )
+
+
+def own_files(folder: Path, *captures: Path | str | None) -> tuple[str, ...]:
+    """Captures that lie inside the run, as patterns to leave out."""
+    inside = []
+    for capture in captures:
+        if capture is not None:
+            try:
+                inside.append(Path(capture).resolve().relative_to(folder.resolve()).as_posix())
+            except ValueError:
+                continue
+    return tuple(inside)

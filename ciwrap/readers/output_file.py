@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from enum import Enum
 from typing import TYPE_CHECKING, Any
-from unicodedata import category
 
 from ciwrap.errors import (
     CiwrapError,
@@ -15,8 +14,6 @@ from ciwrap.errors import (
     UnsupportedFormatError,
 )
 from ciwrap.model import VariableId
-from ciwrap.readers.fortran_records import looks_like_fortran
-from ciwrap.readers.sniff import formats_of
 from ciwrap.structs import Struct, field, replace
 
 if TYPE_CHECKING:
@@ -85,6 +82,8 @@ class OutputFile(Struct, frozen=True):
 
     def _misnamed(self) -> CiwrapError | None:
         """The error if suffix and content say different things; None if they do not."""
+        from ciwrap.readers.sniff import formats_of
+
         if self.chosen_by is not ChosenBy.SUFFIX:
             return None
         inside = formats_of(self.path)
@@ -114,6 +113,8 @@ def name_fault(name: str) -> str | None:
     Control characters, and those that change the direction of writing, could disguise the report
     that they are printed in.
     """
+    from unicodedata import category
+
     if not name:
         return "is empty"
     if any(category(char) in ("Cc", "Cs", "Zl", "Zp") or char in _DIRECTIONS for char in name):
@@ -174,6 +175,8 @@ def kind_of(path: Path) -> str:
 
 
 def _unread(path: Path, *, is_known: bool) -> UnreadFileError:
+    from ciwrap.readers.fortran_records import looks_like_fortran
+
     if path.is_symlink() and not path.exists():
         return UnreadFileError(
             "is a link to what is not there",

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from ciwrap.details import Pattern
 from ciwrap.model import Divergence, DivergenceKind, MessageLevel, Verdict
 from ciwrap.model.coverage import grouped_plural
-from ciwrap.report.ensemble_words import ensemble_sentence, ensemble_title
 from ciwrap.report.text import (
     capital,
     grouped_number,
@@ -45,6 +44,8 @@ _MOST_NAMES = 8
 
 def title(run: RunResult) -> str:
     """The verdict in a few words."""
+    from ciwrap.report.ensemble_words import ensemble_title
+
     counts = run.verdict_counts
     if run.verdict is Verdict.MATCH:
         return match_title(run.coverage, run.kind)
@@ -108,6 +109,8 @@ def lead(run: RunResult) -> list[str]:
 
 
 def _lead(run: RunResult) -> Iterator[str]:
+    from ciwrap.report.ensemble_words import ensemble_sentence
+
     counts = run.verdict_counts
     alarms = counts[Verdict.SUSPECT] + counts[Verdict.DIFFER]
     bad = alarms + counts[Verdict.NOT_COMPARABLE]
