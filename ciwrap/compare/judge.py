@@ -9,9 +9,6 @@ from ciwrap import _core
 from ciwrap.arrays.convert import RoundedValues, is_mixed_precision
 from ciwrap.arrays.dtypes import storage_dtype
 from ciwrap.arrays.values import ArrayValues, Signature, Values
-from ciwrap.compare.circle import Circle
-from ciwrap.compare.combined import compare_combined
-from ciwrap.compare.details import element_details
 from ciwrap.compare.elements import compare_elements
 from ciwrap.compare.findings import (
     Suspects,
@@ -35,8 +32,6 @@ from ciwrap.compare.parts import read_each, suspect_pieces
 from ciwrap.compare.series import GOLDEN as SERIES_OF_GOLDEN
 from ciwrap.compare.series import RUNS as SERIES_OF_RUNS
 from ciwrap.compare.series import in_step, with_series
-from ciwrap.compare.solve import solve_chunks
-from ciwrap.compare.texts import check_golden_text, compare_texts
 from ciwrap.compare.work import Work
 from ciwrap.errors import (
     CiwrapError,
@@ -58,6 +53,7 @@ if TYPE_CHECKING:
 
     from ciwrap.arrays.series import SeriesFacts
     from ciwrap.arrays.values import Labels
+    from ciwrap.compare.details import Drawn
 
 
 def golden_id(golden: _core.GoldenVariable) -> VariableId:
@@ -100,6 +96,8 @@ def compare_values(
     counts = reference.element_count, new.element_count
     try:
         if reference.is_text or new.is_text:
+            from ciwrap.compare.texts import compare_texts
+
             refuse_other_labels(reference.labels, new.labels, RUNS)
             return compare_texts(work or Work(), result, reference, new, settings)
         if ours is not None and theirs is not None:
@@ -155,6 +153,8 @@ def check_golden(
             in_dtype(new, reference.dtype, GOLDEN, is_strict=True)
             kept = None if golden.data is None else kept_values(golden)
             plain = VariableSettings() if settings is None else settings
+            from ciwrap.compare.texts import check_golden_text
+
             return check_golden_text(work, result, golden, kept, new, plain)
         if facts is not None and steps is not None and settings is not None:
             ours = _Counted(golden, reference.labels)
@@ -299,10 +299,14 @@ def _by_values(
 ) -> VariableResult:
     reference, new, settings = in_one_dtype(reference, new, settings)
     if settings.period:
+        from ciwrap.compare.circle import Circle
+
         return Circle(reference.dtype, tuple(reference.shape), settings).compare(
             work, result, reference, new
         )
     if settings.combine != "sum":
+        from ciwrap.compare.combined import compare_combined
+
         return compare_combined(work, result, reference, new, settings)
     parameters = tree_parameters(reference.dtype, settings, variable=result.id.text)
     return _by_elements(work, result, reference, new, parameters, None)
@@ -339,6 +343,13 @@ def _by_elements(
         for first, count in suspect_pieces(parameters, reference, suspects.leaves):
             yield (first, *read_both(first, count))
 
+    def draw() -> Drawn:
+        from ciwrap.compare.details import element_details
+
+        return element_details(
+            comparison, suspects.leaves, reference_tree, shape, pieces, read_both
+        )
+
     return with_elements(
         with_roots(result, reference_tree.root, tree.root, new),
         comparison,
@@ -347,9 +358,7 @@ def _by_elements(
         suspects,
         all_compared=True,
         read_elements=lambda flats: read_each(read_both, flats),
-        draw=lambda: element_details(
-            comparison, suspects.leaves, reference_tree, shape, pieces, read_both
-        ),
+        draw=draw,
     )
 
 
@@ -357,6 +366,8 @@ def _by_tree(
     work: Work, result: VariableResult, golden: _core.GoldenVariable, new: Values
 ) -> VariableResult:
     """Digests only; with residues the new run is rounded relative to the golden one."""
+    from ciwrap.compare.solve import solve_chunks
+
     parameters = golden.tree.parameters
     tree, drift, engine = build_tree(
         parameters, new, resources=work.resources, golden=golden.tree, progress=work.progress

@@ -46,11 +46,11 @@ class UnitComparer(Struct):
 
     def compare(self, unit: Unit) -> Outcome:
         """Raises UsageError and WriteFailedError; all else is in the outcome."""
-        from ciwrap.compare.differences import DifferenceList
-
         with ExitStack() as opened:
             differences = self.differences
             if self.list_path is not None:
+                from ciwrap.compare.differences import DifferenceList
+
                 target = list_of_unit(self.list_path, unit)
                 differences = opened.enter_context(DifferenceList(target))
             sides = self.golden, self.new

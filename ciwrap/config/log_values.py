@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from ciwrap.config.log_schema import LOG_KEYS, LOG_VALUES, PATTERNS, SOURCE_KEYS
 from ciwrap.config.nodes import Document, Location, read_document
 from ciwrap.config.settings import Expectation, VariableRule
-from ciwrap.logs.rules import make_rules
 from ciwrap.model import SETTINGS, SettingsLayer
 from ciwrap.model.forms import FormError, nearest
 from ciwrap.structs import Struct, field
@@ -49,6 +48,8 @@ def log_check(
                 remedy="add 'format: log' to the check",
             )
         return LogCheck()
+    from ciwrap.logs.rules import make_rules
+
     parts: list[Mapping[str, Any]] = []
     if section["use"] is not None:
         parts.append(preset(section["use"], refuse))
@@ -103,6 +104,8 @@ def _read(path: Path, refuse: Refuse) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=16)
 def _read_once(path: Path, _: tuple[int, int, int], refuse: Refuse) -> Mapping[str, Any]:
+    from ciwrap.logs.rules import make_rules
+
     document = read_document(path.absolute())
     if document.value is None:
         raise document.error("holds no values")
@@ -146,6 +149,8 @@ def _plain(rule: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _made_of(parts: list[Mapping[str, Any]]) -> LogCheck:
+    from ciwrap.logs.rules import make_rules
+
     options = _options(parts)
     rules: dict[str, VariableRule] = {}
     expected: dict[str, Expectation] = {}

@@ -8,7 +8,6 @@ and ulps sets all three, those it does not name being 0.
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 import math
 from typing import TYPE_CHECKING, Any
@@ -263,6 +262,8 @@ class Config(Struct, frozen=True):
 
     def check(self, name: str) -> Check:
         """The check of that name; raises ConfigError with the nearest name."""
+        import difflib
+
         for check in self.checks:
             if check.name == name:
                 return check

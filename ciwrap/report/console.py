@@ -55,7 +55,8 @@ class Console:
     def print(self, line: str | Text = "", style: str = "") -> None:
         """Writes a line, at once. style: of all of it."""
         text = Text(line, style) if isinstance(line, str) else line
-        print(text.styled if self._color else text.plain, file=self._stream, flush=True)
+        self._stream.write(f"{text.styled if self._color else text.plain}\n")
+        self._stream.flush()
 
 
 def make_console(stream: IO[str], *, color: bool | None = None) -> Console:

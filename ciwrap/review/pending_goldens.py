@@ -8,7 +8,6 @@ what it was made from.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
 from datetime import datetime, timezone
 from pathlib import Path
@@ -202,6 +201,8 @@ class PendingGoldens:
 
         Raises UsageError for a pattern that means none, CorruptGoldenError.
         """
+        import difflib
+
         goldens = self.all()
         if not patterns:
             return goldens

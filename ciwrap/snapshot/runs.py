@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import sys
 from typing import TYPE_CHECKING
 
@@ -21,10 +19,6 @@ from ciwrap.errors import (
 )
 from ciwrap.golden.files import read_regular
 from ciwrap.golden.paths import staged
-from ciwrap.snapshot.describe import summary_of
-from ciwrap.snapshot.difference import compare_snapshots, compare_summaries
-from ciwrap.snapshot.store import SnapshotStore
-from ciwrap.snapshot.take import snapshot_of_process, snapshot_of_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -33,6 +27,7 @@ if TYPE_CHECKING:
     from ciwrap.model import EnvironmentDifference
     from ciwrap.snapshot.program import ProgramWatcher
     from ciwrap.snapshot.records import Snapshot
+    from ciwrap.snapshot.store import SnapshotStore
 
 FORMAT_VERSION = 1
 NOTES_NAME = "outputs.json"
@@ -62,6 +57,8 @@ def keep_snapshot(
 
     No run fails because it leaves no snapshot: what is in the way is told on stderr.
     """
+    from ciwrap.snapshot.describe import summary_of
+
     try:
         identity = store.save(snapshot)
         if is_newest:
@@ -76,6 +73,9 @@ def environment_of_program(root: Path, watcher: ProgramWatcher, command: str) ->
     """The summary of what a watched command ran with; the snapshot is kept in the project's
     `.ciwrap`. root: the project's folder.
     """
+    from ciwrap.snapshot.store import SnapshotStore
+    from ciwrap.snapshot.take import snapshot_of_program
+
     found = snapshot_of_program(root, watcher.seen, command=command)
     return keep_snapshot(SnapshotStore.of_project(root), found, is_newest=True)
 
@@ -84,6 +84,9 @@ def environment_of_process(root: Path, golden_dir: Path | None = None) -> dict[s
     """The summary of this process. The snapshot is kept with the goldens, where some are written,
     else in the project's `.ciwrap`.
     """
+    from ciwrap.snapshot.store import SnapshotStore
+    from ciwrap.snapshot.take import snapshot_of_process
+
     store = (
         SnapshotStore.of_project(root)
         if golden_dir is None
@@ -100,6 +103,8 @@ def note_outputs(
     Nothing is noted of a run whose snapshot was not kept, and what was noted of these checks is
     gone then.
     """
+    import json
+
     notes = dict(_read_notes(root))
     identity = environment.get("snapshot")
     for name, files in outputs.items():
@@ -124,12 +129,17 @@ def environment_of_outputs(root: Path, name: str, files: Iterable[Path]) -> dict
     note = _read_notes(root).get(name)
     if note is None or note.stamp != stamp_of(files):
         return None
+    from ciwrap.snapshot.describe import summary_of
+    from ciwrap.snapshot.store import SnapshotStore
+
     snapshot = _load(note.snapshot, [SnapshotStore.of_project(root)])
     return None if snapshot is None else summary_of(snapshot, note.snapshot)
 
 
 def copy_to_goldens(root: Path, golden_dir: Path, environment: Mapping[str, str]) -> None:
     """Keeps the snapshot of accepted outputs with the goldens. Raises WriteFailedError."""
+    from ciwrap.snapshot.store import SnapshotStore
+
     identity = environment.get("snapshot")
     if identity is not None:
         snapshot = _load(identity, [SnapshotStore.of_project(root)])
@@ -143,6 +153,8 @@ def environment_differences(
     """What differs between two environments: object by object where both snapshots are in one of
     the stores and can be read, else as far as their summaries tell.
     """
+    from ciwrap.snapshot.difference import compare_snapshots, compare_summaries
+
     there = list(stores)
     before, after = (_load(one.get("snapshot"), there) for one in (reference, new))
     if before is not None and after is not None:
@@ -152,6 +164,8 @@ def environment_differences(
 
 def stamp_of(files: Iterable[Path]) -> str:
     """A digest of the names, sizes and times of files; it is another one once one is written."""
+    import hashlib
+
     digest = hashlib.sha256()
     for path in sorted(files):
         try:
@@ -186,4 +200,6 @@ def _read_notes(root: Path) -> dict[str, _Note]:
 
 
 def _notes_path(root: Path) -> Path:
+    from ciwrap.snapshot.store import SnapshotStore
+
     return SnapshotStore.of_project(root).folder / NOTES_NAME
