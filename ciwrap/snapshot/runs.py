@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import sys
 from typing import TYPE_CHECKING
 
@@ -66,6 +64,8 @@ def keep_snapshot(
 
     No run fails because it leaves no snapshot: what is in the way is told on stderr.
     """
+    from ciwrap.snapshot.describe import summary_of
+
     try:
         identity = store.save(snapshot)
         if is_newest:
@@ -80,6 +80,8 @@ def environment_of_program(root: Path, watcher: ProgramWatcher, command: str) ->
     """The summary of what a watched command ran with; the snapshot is kept in the project's
     `.ciwrap`. root: the project's folder.
     """
+    from ciwrap.snapshot.store import SnapshotStore
+
     found = snapshot_of_program(root, watcher.seen, command=command)
     return keep_snapshot(SnapshotStore.of_project(root), found, is_newest=True)
 
@@ -88,6 +90,8 @@ def environment_of_process(root: Path, golden_dir: Path | None = None) -> dict[s
     """The summary of this process. The snapshot is kept with the goldens, where some are written,
     else in the project's `.ciwrap`.
     """
+    from ciwrap.snapshot.store import SnapshotStore
+
     store = (
         SnapshotStore.of_project(root)
         if golden_dir is None
@@ -105,6 +109,8 @@ def note_outputs(
     Nothing is noted of a run whose snapshot was not kept, and what was noted of these checks is
     gone then.
     """
+    import json
+
     notes = dict(_read_notes(root))
     identity = environment.get("snapshot")
     for name, files in outputs.items():
@@ -174,6 +180,7 @@ def environment_differences(
     """What differs between two environments: object by object where both snapshots are in one of
     the stores and can be read, else as far as their summaries tell.
     """
+
     there = list(stores)
     before, after = (_load(one.get("snapshot"), there) for one in (reference, new))
     if before is not None and after is not None:
@@ -183,6 +190,8 @@ def environment_differences(
 
 def stamp_of(files: Iterable[Path]) -> str:
     """A digest of the names, sizes and times of files; it is another one once one is written."""
+    import hashlib
+
     digest = hashlib.sha256()
     for path in sorted(files):
         try:
@@ -217,4 +226,6 @@ def _read_notes(root: Path) -> dict[str, _Note]:
 
 
 def _notes_path(root: Path) -> Path:
+    from ciwrap.snapshot.store import SnapshotStore
+
     return SnapshotStore.of_project(root).folder / NOTES_NAME
