@@ -153,6 +153,7 @@ class TimingSettings:
     gate: bool
     warm_up: int
     reserve_core: bool
+    duet: bool
     command: str | tuple[str, ...] | None = None
     build: str | tuple[str, ...] | None = None
     confidence: float | None = None

@@ -16,7 +16,7 @@ from ciwrap.repeat.folders import RunFolders
 from ciwrap.repeat.measure import Measurer, RunOutputs
 from ciwrap.repeat.perturb import write_inputs
 from ciwrap.repeat.summary import names_that_vary
-from ciwrap.running.run_command import ending_of, failure_of, run_command
+from ciwrap.running.run_command import ending_of, failure_of, last_words, run_command
 from ciwrap.running.together import together
 from ciwrap.snapshot.program import ProgramWatcher
 from ciwrap.snapshot.runs import environment_of_program, note_outputs
@@ -192,8 +192,8 @@ class _Repeater:
         places = self._folders.take(number, ready.checks)
         if last.exit_code != 0:
             if is_first:
-                raise failure_of(last)
-            problems = [f"the command {ending_of(last)}"]
+                raise failure_of(last, was_shown=self._how.is_shown)
+            problems = [f"the command {ending_of(last)}{last_words(last)}"]
         else:
             measured = zip(self._found.measurers, places, strict=True)
             told = [_measure(measurer, number, place) for measurer, place in measured]

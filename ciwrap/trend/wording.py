@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ciwrap.trend.document import GoldenWalk, Moment, ShareSeries, TimeSeries
 
 _MOST_DIFFERENCES = 3
+_MOST_MARKS = 40
 
 
 def moment_text(moment: Moment) -> str:
@@ -22,6 +23,12 @@ def moment_text(moment: Moment) -> str:
     if moment.commit is None:
         return f"{moment.when[:10]} ({safe_name(moment.file, 60)})"
     return f"{safe_name(moment.commit)[:10]} ({moment.when[:10]})"
+
+
+def bars(one: ShareSeries) -> str:
+    """A character for each of the last results: a digit for tenths of the bound, # from 1 on."""
+    shares = [point.share for point in one.points[-_MOST_MARKS:]]
+    return "".join("#" if share >= 1 else str(int(10 * share)) for share in shares)
 
 
 def slope_words(one: ShareSeries) -> str:

@@ -192,7 +192,7 @@ def test_a_job_summary(folder: Project) -> None:
     assert outcome.code == 0
     text = target.read_text()
     assert text.startswith("## ciwrap trend: 1 warning in 3 results\n\n- mesh: density uses 85 %")
-    assert "| mesh: density | 85 % | 85 % | no trend |" in text
+    assert "| mesh: density | 85 % | 85 % | no trend | `888` |" in text
     assert "| mesh: a&#124;b | 10 % |" in text
     assert "- 3 runs, 1.00 s in the median" in text
 
