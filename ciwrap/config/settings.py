@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import fnmatch
 import math
+import os
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.config.fill_values import fit_fill_values
 from ciwrap.errors import ConfigError
+from ciwrap.hidden import hide_secrets, secrets_of
 from ciwrap.model import SettingsLayer, Strictness, VariableId, VariableSettings
 from ciwrap.structs import Struct, field
 
@@ -85,7 +87,9 @@ class CommandSettings(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        return self.words if isinstance(self.words, str) else " ".join(self.words)
+        """The command as it may be shown and kept: without secrets."""
+        whole = self.words if isinstance(self.words, str) else " ".join(self.words)
+        return hide_secrets(whole, secrets_of({**os.environ, **self.env}))
 
 
 class LevelSettings(Struct, frozen=True):
@@ -141,6 +145,7 @@ class TimingSettings(Struct, frozen=True):
     gate: bool
     warm_up: int
     reserve_core: bool
+    duet: bool
     command: str | tuple[str, ...] | None = None
     build: str | tuple[str, ...] | None = None
     confidence: float | None = None
