@@ -38,8 +38,8 @@ class SeenProgram(Struct):
     secrets: set[str] = field(default_factory=set)
 
     def __repr__(self) -> str:
-        """Without the secrets: it may end up in a log."""
-        return f"SeenProgram(files={self.files!r}, variables={self.variables!r})"
+        """Without the secrets, which would stand in a traceback or a log."""
+        return f"SeenProgram({len(self.files)} files)"
 
 
 class _Process(Struct):
@@ -53,7 +53,7 @@ class _Process(Struct):
 
     def __repr__(self) -> str:
         """Without the secrets, as above."""
-        return f"_Process({self.program!r}, files={self.files!r}, variables={self.variables!r})"
+        return f"_Process({self.program})"
 
 
 class ProgramWatcher:

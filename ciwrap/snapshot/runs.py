@@ -127,10 +127,12 @@ def environment_of_outputs(root: Path, files: Iterable[Path]) -> dict[str, str] 
     """The summary of the run that made these files; None if that is not known, or if one of them
     was written since.
     """
+    found = snapshot_of_outputs(root, files)
+    if found is None:
+        return None
     from ciwrap.snapshot.describe import summary_of
 
-    found = snapshot_of_outputs(root, files)
-    return None if found is None else summary_of(found[1], found[0])
+    return summary_of(found[1], found[0])
 
 
 def snapshot_of_outputs(root: Path, files: Iterable[Path]) -> tuple[str, Snapshot] | None:

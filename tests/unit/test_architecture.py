@@ -64,6 +64,8 @@ MAY_IMPORT = {
             "golden",
             "compare",
             "report",
+            "statistics",
+            "timing",
             "review",
             "repeat",
         ),
