@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import UsageError
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from ciwrap.config import Config
@@ -22,7 +23,6 @@ def watched(
     from ciwrap.config import CommandSettings
     from ciwrap.running.run_command import run_command
     from ciwrap.snapshot.program import ProgramWatcher
-    from ciwrap.structs import replace
 
     usual = None if config is None else config.command
     settings = CommandSettings(words, Path.cwd()) if usual is None else replace(usual, words=words)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -113,3 +114,22 @@ def test_the_whole_api_is_offered() -> None:
 def test_unknown_names_are_attribute_errors() -> None:
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = ciwrap.no_such_name
+
+
+def test_windows_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    """When CMake configures, before anybody looks for a compiler."""
+    cmake = shutil.which("cmake")
+    if cmake is None:
+        pytest.skip("CMake is not installed")
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(
+        [cmake, "-S", root, "-B", tmp_path, "-DCMAKE_HOST_WIN32=ON"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    words = " ".join(done.stderr.split())
+    assert done.returncode != 0
+    assert "does not run on Windows" in words
+    assert "WSL 2" in words
+    assert "compiler" not in done.stdout

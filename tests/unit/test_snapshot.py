@@ -21,7 +21,7 @@ from ciwrap.snapshot.elf import build_id_of
 from ciwrap.snapshot.kinds import KINDS, kind_of_fact, kind_of_library, kind_of_variable
 from ciwrap.snapshot.lock_files import lock_files_in, pins_of
 from ciwrap.snapshot.private import Cleaner
-from ciwrap.snapshot.program import ProgramWatcher, members_of
+from ciwrap.snapshot.program import ProgramWatcher, SeenProgram, _Process, members_of
 from ciwrap.snapshot.restore import check_objects, not_restorable, recipes
 from ciwrap.snapshot.runs import (
     environment_for_golden,
@@ -466,3 +466,9 @@ def test_watching_ends_with_the_command() -> None:
     with watcher.watch(os.getpid()):
         time.sleep(0.2)
     assert watcher.seen.files
+
+
+def test_what_was_seen_shows_no_secrets() -> None:
+    for seen in (SeenProgram(secrets={"hunter2"}), _Process(secrets=frozenset({"hunter2"}))):
+        assert seen.secrets == {"hunter2"}
+        assert "hunter2" not in repr(seen)
