@@ -78,7 +78,7 @@ def test_every_format_says_what_numpy_says(work: Path) -> None:
         assert one["verdict"] == ("differ" if any(one["counts"]) else "match")
         for step, largest in zip(STEPS, one["maxima"], strict=True):
             assert largest == away[step].max() or (
-                largest is None and "captured" in one["how"] and does not beyond[step].any()
+                largest is None and "captured" in one["how"] and not beyond[step].any()
             )
         first = next((step for step in STEPS if beyond[step].any()), None)
         assert (one["first"] is None) == (first is None)
