@@ -108,7 +108,7 @@ def _with_known_run(result: CheckResult, check: Check, root: Path) -> CheckResul
     from ciwrap.compare.check import files_of
     from ciwrap.snapshot.runs import environment_of_outputs
 
-    known = environment_of_outputs(root, check.name, files_of(check))
+    known = environment_of_outputs(root, files_of(check))
     return result if known is None else replace(result, environment=known)
 
 
@@ -140,7 +140,12 @@ def leave_pending(session: Session, project: Project, result: RunResult) -> None
         if not check.verdict.is_good
     }
     problems = keep_unmatched(
-        project.checks, project.store, project.pending, documents, resources=session.resources
+        project.checks,
+        project.store,
+        project.pending,
+        documents,
+        with_snapshots=project.own_config.snapshot.objects,
+        resources=session.resources,
     )
     project.pending.write_index(project.golden_dir_text)
     for name, problem in problems.items():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ciwrap.cli.options import config_options, json_option
-from ciwrap.errors import UsageError
+from ciwrap.errors import CorruptGoldenError, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +32,7 @@ def command(
     golden_dir: str | None,
 ) -> int:
     """Delete goldens and ensembles of checks that the configuration no longer has, and goldens of
-    tests that are gone.
+    tests that are gone; and snapshots beside goldens that none of those that stay was made with.
 
     Which goldens no test uses is found out by running all tests; this takes what the last runs
     noted. A golden that has changed since is kept.
@@ -41,26 +41,41 @@ def command(
     from ciwrap.cli.load_project import find_project
     from ciwrap.golden.listing import delete_ensemble, delete_goldens
     from ciwrap.report.text import safe_text
+    from ciwrap.snapshot.store import SnapshotStore
+    from ciwrap.snapshot.unused import used_snapshots
 
     project = find_project(config_path, golden_dir)
     unused = _unused(project)
     ensembles = _unused_ensembles(project)
     binaries = [*(_binary(project, one) for one in unused), *map(str, ensembles)]
     console = session.console
-    for binary in binaries:
-        console.print(f"unused  {safe_text(binary)}")
+    snapshots = SnapshotStore.of_goldens(project.golden_dir)
+    try:
+        used = used_snapshots(project.golden_dir, unused)
+        left = [str(path) for path in snapshots.others(used)]
+    except CorruptGoldenError as error:
+        used, left = frozenset(), []
+        console.print(f"snapshots stay: {safe_text(error)}")
+    for one in (*binaries, *left):
+        console.print(f"unused  {safe_text(one)}")
     if not binaries:
         console.print("no golden is known to be unused (run all tests, to find out)")
-    is_sure = yes or dry_run or not binaries
+    count = len(binaries) + len(left)
+    is_sure = yes or dry_run or not count
     if not is_sure:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise UsageError("nobody is there to be asked; nothing was deleted", remedy="add --yes")
-        is_sure = click.confirm(f"delete {len(binaries)} of {len(binaries)}?")
+        is_sure = click.confirm(f"delete {count} of {count}?")
     deleted = []
     if is_sure and not dry_run:
         deleted = [*delete_goldens(project.golden_dir, unused), *map(delete_ensemble, ensembles)]
+        if left:
+            # A golden that has come since names one, too.
+            deleted += snapshots.remove_others(used | used_snapshots(project.golden_dir))
     deleted_paths = tuple(str(path) for path in deleted)
-    session.emit_record(PruneDocument(1, "prune", dry_run, tuple(binaries), deleted_paths))
+    session.emit_record(
+        PruneDocument(1, "prune", dry_run, tuple(binaries), deleted_paths, tuple(left))
+    )
     for path in deleted:
         console.print(f"deleted  {safe_text(path)}")
     return 0

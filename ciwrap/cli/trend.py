@@ -14,6 +14,7 @@ from ciwrap.config.schema import TIMING
 if TYPE_CHECKING:
     from ciwrap.cli.session import Session
     from ciwrap.golden.manifest import Manifest
+    from ciwrap.snapshot.store import SnapshotStore
     from ciwrap.trend.document import ShareSeries, TrendDocument
 
 _MOST_VARIABLES = 12
@@ -56,6 +57,7 @@ def command(
         collect([Path(result) for result in results]),
         [] if folder is None else _manifests(folder),
         margin=settings.margin if margin is None else margin,
+        snapshots=_snapshots(Path.cwd() if config is None else config.root, folder),
     )
     session.emit_record(document)
     session.emit_summary(trend_summary(document))
@@ -66,6 +68,14 @@ def command(
         write_text(render_trend_html(document), session.report_target, "the report")
     _tell(session, document)
     return 0
+
+
+def _snapshots(root: Path, golden_dir: Path | None) -> list[SnapshotStore]:
+    """Where snapshots of results may lie: beside goldens, and where runs here have left them."""
+    from ciwrap.snapshot.store import SnapshotStore
+
+    stores = [SnapshotStore.of_project(root)]
+    return stores if golden_dir is None else [SnapshotStore.of_goldens(golden_dir), *stores]
 
 
 def _manifests(folder: Path) -> list[Manifest]:
