@@ -47,6 +47,21 @@ class ShowDocument(_Document, frozen=True):
     variables: tuple[ShownVariable, ...]
 
 
+class ShownGolden(msgspec.Struct, frozen=True):
+    """One golden of a file that several share."""
+
+    check: str
+    root: Root
+    variables: tuple[ShownVariable, ...]
+
+
+class ShowGoldensDocument(_Document, frozen=True):
+    """All goldens of a file that the small ones of a test file share."""
+
+    kind: Literal["show-goldens"]
+    goldens: tuple[ShownGolden, ...]
+
+
 class ShowCaptureDocument(_Document, frozen=True):
     """What a capture says of itself, and its table of variables."""
 
@@ -255,6 +270,7 @@ DOCUMENTS = (
     CaptureDocument,
     ShowDocument,
     ShowCaptureDocument,
+    ShowGoldensDocument,
     DoctorDocument,
     InitDocument,
     DemoDocument,

@@ -66,15 +66,16 @@ def command(
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise UsageError("nobody is there to be asked; nothing was deleted", remedy="add --yes")
         is_sure = click.confirm(f"delete {count} of {count}?")
-    deleted = []
+    deleted: list[str] = []
     if is_sure and not dry_run:
-        deleted = [*delete_goldens(project.golden_dir, unused), *map(delete_ensemble, ensembles)]
+        deleted = delete_goldens(project.golden_dir, unused)
+        deleted += [str(delete_ensemble(one)) for one in ensembles]
         if left:
             # A golden that has come since names one, too.
-            deleted += snapshots.remove_others(used | used_snapshots(project.golden_dir))
-    deleted_paths = tuple(str(path) for path in deleted)
+            others = snapshots.remove_others(used | used_snapshots(project.golden_dir))
+            deleted += [str(one) for one in others]
     session.emit_record(
-        PruneDocument(1, "prune", dry_run, tuple(binaries), deleted_paths, tuple(left))
+        PruneDocument(1, "prune", dry_run, tuple(binaries), tuple(deleted), tuple(left))
     )
     for path in deleted:
         console.print(f"deleted  {safe_text(path)}")
@@ -82,7 +83,7 @@ def command(
 
 
 def _binary(project: Project, one: Place) -> str:
-    return str(project.goldens.at(one).path(one.name))
+    return project.goldens.at(one).shown(one.name)
 
 
 def _unused_ensembles(project: Project) -> list[Path]:
@@ -99,7 +100,6 @@ def _unused_ensembles(project: Project) -> list[Path]:
 
 def _unused(project: Project) -> list[Place]:
     """What the configuration does not know, and what test runs found to be unused."""
-    from ciwrap.golden.golden_file import root_of
     from ciwrap.golden.listing import stored_places
     from ciwrap.golden.places import Place
     from ciwrap.golden.unused import read_unused
@@ -112,6 +112,6 @@ def _unused(project: Project) -> list[Place]:
     found += [
         one.place
         for one in read_unused(project.root)
-        if one.place in stored and root_of(project.goldens.at(one.place).path(one.name)) == one.root
+        if one.place in stored and project.goldens.at(one.place).root_of(one.name) == one.root
     ]
     return found

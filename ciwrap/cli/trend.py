@@ -81,7 +81,7 @@ def _snapshots(root: Path, golden_dir: Path | None) -> list[SnapshotStore]:
 def _manifests(folder: Path) -> list[Manifest]:
     """The manifests of all goldens. Raises CorruptGoldenError."""
     from ciwrap.golden.listing import stored_places
-    from ciwrap.golden.store import GoldenStores
+    from ciwrap.golden.stores import GoldenStores
 
     stores = GoldenStores(folder)
     return [stores.at(place).read(place.name).manifest for place in stored_places(folder)]

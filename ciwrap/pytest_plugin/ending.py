@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ciwrap.errors import CiwrapError
+from ciwrap.golden.listing import shared_stores
+from ciwrap.golden.places import Place
 from ciwrap.model import Coverage, Message, MessageLevel, RunResult, Verdict
 from ciwrap.pytest_plugin.judge import EXPECTED, NEW, WRITTEN
 from ciwrap.pytest_plugin.options import unused_mode
 from ciwrap.pytest_plugin.results import FAILED, LATE
 from ciwrap.pytest_plugin.tested_project import TestedProject, find_project
 from ciwrap.pytest_plugin.unused import (
-    binary_of,
     delete_unused,
     find_unused,
     moved_goldens,
@@ -125,7 +126,8 @@ def finish(session: pytest.Session, results: Results, collected: Collected) -> E
     ending.problems += [*results.untold(), *config.stash[LATE]]
     try:
         project = find_project(config)
-        _note_written(ending, records)
+        _note_written(ending, records, project)
+        _see_to_leftovers(ending, project, config.option.ciwrap_update)
         pending = project.pending.write_index(project.golden_dir_text)
         ending.pending_count = len(pending) if records else 0
         _judge_unused(session, project, results, collected, ending)
@@ -153,11 +155,26 @@ def _fail(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-def _note_written(ending: Ending, records: list[dict[str, Any]]) -> None:
+def _see_to_leftovers(ending: Ending, project: TestedProject, mode: str) -> None:
+    """Puts in place what workers left that died, and what an earlier run left; or tells of it."""
+    for _, store in shared_stores(project.golden_dir):
+        if store.leftover is None:
+            continue
+        if mode != "none":
+            store.put_in_place()
+            continue
+        ending.warnings.append(
+            f"{project.shown(store.leftover)} holds goldens of a run that was killed; they count"
+            " here, and are not in the file that is committed: `ciwrap accept --pending` or the"
+            " next --ciwrap-update puts them there"
+        )
+
+
+def _note_written(ending: Ending, records: list[dict[str, Any]], project: TestedProject) -> None:
     for record in records:
         if record["written"]:
-            path = record["result"].get("golden_path")
-            ending.written.append(f"{record['written']}: {safe_text(path)}")
+            where = project.where(Place(*record["place"]))
+            ending.written.append(f"{record['written']}: {safe_text(where)}")
         ending.warnings += [
             f"{record['check']}: {message['text']}"
             for message in record["result"]["messages"]
@@ -177,10 +194,9 @@ def _judge_unused(
         return
     ending.unused_mode = mode
     unused = find_unused(project, results, collected, session.config)
-    ending.unused = [project.shown(binary_of(project, place)) for place in unused]
+    ending.unused = [project.where(place) for place in unused]
     ending.moved = [
-        f"{check} has the same numbers as the unused {project.shown(binary_of(project, place))}:"
-        " moved?"
+        f"{check} has the same numbers as the unused {project.where(place)}: moved?"
         for check, place in moved_goldens(project, unused, results)
     ]
     if mode == "delete":

@@ -21,7 +21,7 @@ from ciwrap.pytest_plugin.judge import Judge
 from ciwrap.pytest_plugin.options import makes_all
 from ciwrap.pytest_plugin.records import Records
 from ciwrap.pytest_plugin.repeat import Repeats
-from ciwrap.pytest_plugin.results import LATE, RECORDER, is_worker
+from ciwrap.pytest_plugin.results import END_WRITING, LATE, RECORDER, is_worker
 from ciwrap.pytest_plugin.telling import failure_text
 from ciwrap.pytest_plugin.tested_project import find_project
 from ciwrap.pytest_plugin.unmet import Unmet, UnmetCheck, after_the_end
@@ -55,6 +55,7 @@ def make_fixture(request: pytest.FixtureRequest) -> CiwrapFixture:
             find_project(config), config.option.ciwrap_update, config.option.ciwrap_reason
         )
         config.stash[_JUDGE] = judge
+        config.stash[END_WRITING] = judge.close
         config.add_cleanup(judge.close)
     made = CiwrapFixture(request.node, judge)
     request.node.stash[RECORDER] = made

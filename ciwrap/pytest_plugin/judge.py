@@ -168,21 +168,19 @@ class Judge:
     ) -> Outcome:
         """Writes the golden, then compares with it as every later run does."""
         store = self.project.goldens.at(place)
-        path = store.path(place.name)
         stored_as = replace(check, name=place.name)
         with store.locked():
             change = change_of_catalog(stored_as, store, catalog, force=True, resources=resources)
             if not change.needs_writing:
                 self.project.pending.discard(place)
-                return Outcome(MATCHED, before, place, path)
+                return Outcome(MATCHED, before, place, change.path)
             write_change(change, store, self._reason, self.origin)
         self.project.pending.discard(place)
         result = self._compare(check, place, store, catalog, resources)
-        shown = self.project.shown(path)
         note = Message(
             MessageLevel.NOTE,
-            f"golden {change.status}: {shown} (it was: {before.verdict.words})",
-            file=shown,
+            f"golden {change.status}: {self.project.where(place)} (it was: {before.verdict.words})",
+            file=self.project.shown(change.path),
         )
         result = replace(
             result,
@@ -191,7 +189,7 @@ class Judge:
             variant=place.variant,
         )
         word = WRITTEN if result.verdict is Verdict.MATCH else _word(result)
-        return Outcome(word, result, place, path, written=str(change.status))
+        return Outcome(word, result, place, change.path, written=str(change.status))
 
 
 def _word(result: CheckResult) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _ATTRIBUTE = "ciwrap_records"
 _TIMINGS = "ciwrap_timings"
@@ -38,6 +38,8 @@ class Recorder(Protocol):
 RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
 # Checks made after the end of their tests, in one line each.
 LATE: pytest.StashKey[list[str]] = pytest.StashKey()
+# What ends the writing of goldens, in a process that has made a check.
+END_WRITING: pytest.StashKey[Callable[[], None]] = pytest.StashKey()
 
 
 def is_worker(config: pytest.Config) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.catalog.catalog import Catalog
 from ciwrap.compare.check import arrangement_of, needs_golden, outputs_of
+from ciwrap.golden.listing import shared_stores
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.review.capture_change import capture_change
 from ciwrap.review.golden_change import GoldenChange, demand_reason
@@ -72,12 +73,17 @@ def accept_pending(
     as `look_at` and `accept` do, UsageError if one replaces a golden and there is no reason,
     ArtifactError for one that checks less than it may.
     """
+    if not dry_run:
+        for _, store in shared_stores(project.golden_dir):
+            # Accepted already, by a run that was killed.
+            store.put_in_place()
     looked = [look_at(project, golden, variant) for golden in project.pending.select(patterns)]
     refuse_less(looked, allowed)
     if looked and not dry_run:
         demand_reason([one.change for one in looked], reason)
-        for one in looked:
-            accept(project, one, reason)
+        with project.goldens.kept(), project.pending.kept():
+            for one in looked:
+                accept(project, one, reason)
         if project.is_own:
             project.pending.write_index(project.golden_dir_text)
     return [one.change for one in looked]

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING
 
 from ciwrap import archive
 from ciwrap.errors import ArtifactError, PendingConflictError
-from ciwrap.golden.paths import BINARY_SUFFIX, MANIFEST_SUFFIX
+from ciwrap.golden.paths import BINARY_SUFFIX, MANIFEST_SUFFIX, SHARED_SUFFIX, STAGED_SUFFIX
 from ciwrap.repository import DIRTY, git_commit
 from ciwrap.review.pending_goldens import RESULT_SUFFIX, PendingGoldens
 from ciwrap.review.pending_index import INDEX_NAME
@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from ciwrap.review.pending_change import PendingChange
     from ciwrap.review.project import Project
 
-_SUFFIXES = (MANIFEST_SUFFIX, BINARY_SUFFIX, RESULT_SUFFIX)
+_SUFFIXES = (
+    *(MANIFEST_SUFFIX, BINARY_SUFFIX, RESULT_SUFFIX),
+    *(SHARED_SUFFIX, SHARED_SUFFIX + STAGED_SUFFIX),
+)
 WIDER, LESS_EVIDENCE, REMOVED = "allow-wider", "allow-less-evidence", "allow-removed"
 # What has to be said for each way in which somebody else's golden checks less than ours.
 ALLOWED_WORDS = (WIDER, LESS_EVIDENCE, REMOVED)

@@ -114,7 +114,7 @@ def _change(
     return GoldenChange(
         check=place.check,
         name=stored.check,
-        path=store.path(stored.check),
+        path=store.path_for(stored.check, stored.variables),
         status=_status(old, stored),
         variables=stored.variables,
         changes=old.changes_to(stored.variables, labels, moved),

@@ -10,14 +10,16 @@ from ciwrap.errors import CorruptGoldenError, FileLimitError, UnreadableFileErro
 from ciwrap.golden.files import read_regular
 from ciwrap.golden.listing import stored_places
 from ciwrap.golden.manifest import MOST_MANIFEST_BYTES, load_manifest
+from ciwrap.golden.module_store import ModuleStore
 from ciwrap.golden.paths import ENSEMBLE_SUFFIX
-from ciwrap.golden.store import GoldenStore
+from ciwrap.golden.stores import GoldenStores
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
     from ciwrap.golden.places import Place
+    from ciwrap.golden.store import GoldenStore
 
 _MOST_ENSEMBLE_BYTES = 256 << 20
 
@@ -28,8 +30,9 @@ def used_snapshots(golden_dir: Path, without: Collection[Place] = ()) -> frozens
     without: goldens that do not count. Raises CorruptGoldenError for one that cannot be read, since
     nobody knows what it names.
     """
+    stores = GoldenStores(golden_dir)
     found = {
-        _named_by_golden(GoldenStore(golden_dir / place.folder).manifest_path(place.name))
+        _named_by_golden(stores.at(place), place.name)
         for place in stored_places(golden_dir)
         if place not in without
     }
@@ -37,7 +40,10 @@ def used_snapshots(golden_dir: Path, without: Collection[Place] = ()) -> frozens
     return frozenset(one for one in found if isinstance(one, str))
 
 
-def _named_by_golden(path: Path) -> object:
+def _named_by_golden(store: GoldenStore, name: str) -> object:
+    if isinstance(store, ModuleStore) and store.is_shared(name):
+        return store.read(name).manifest.environment.get("snapshot")
+    path = store.manifest_path(name)
     try:
         manifest = load_manifest(read_regular(path, MOST_MANIFEST_BYTES))
     except (DocumentError, FileNotFoundError, FileLimitError, UnreadableFileError) as error:

@@ -20,10 +20,12 @@ from ciwrap.errors import (
 )
 from ciwrap.golden import files, lock, paths
 from ciwrap.golden.places import Place
-from ciwrap.golden.store import GoldenStore, GoldenStores
+from ciwrap.golden.stores import GoldenStores
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from ciwrap.golden.store import GoldenStore
 
 
 @pytest.fixture
