@@ -31,7 +31,7 @@ noise = np.random.default_rng(run)
 x = np.linspace(1.0, 2.0, 500)
 """
 # What a program does with these is seen by nobody who runs it in advance.
-_LIVE = re.compile(r"\b(os|time|pathlib|argv|import|open|print)\b")
+_LIVE = re.compile(r"\b(os|time|pathlib|argv|import|open|print)\b|\.\./")
 _MOST_RUNS = 24
 _REPLAY = """\
 import os, sys
