@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
-
-from msgspec import structs
 
 from ciwrap.arrays.values import ArrayValues
 from ciwrap.compare.judge import check_golden
@@ -19,6 +16,7 @@ from ciwrap.review.golden_change import GoldenChange, OldGolden, Status
 from ciwrap.review.write_change import Origin, write_change
 from ciwrap.snapshot.runs import carry_snapshot
 from ciwrap.snapshot.store import SnapshotStore
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from ciwrap import _core
@@ -30,8 +28,7 @@ if TYPE_CHECKING:
     from ciwrap.review.project import Project
 
 
-@dataclass(frozen=True, slots=True)
-class PendingChange:
+class PendingChange(Struct, frozen=True):
     """A pending golden as it was looked at, and what accepting it changes.
 
     pending: as it waits. stored: its binary and its manifest, verified. place: where it goes, which
@@ -165,9 +162,7 @@ def _for_variant(project: Project, looked: PendingChange, variant: str) -> Pendi
         )
     change = _change(looked.stored, project.goldens.at(place), place, None)
     is_there = change.old.golden is not None or change.old.problem is not None
-    base = structs.replace(
-        looked.base, base_root=change.old.root, kind="changed" if is_there else "new"
-    )
+    base = replace(looked.base, base_root=change.old.root, kind="changed" if is_there else "new")
     return replace(looked, place=place, base=base, change=change)
 
 
