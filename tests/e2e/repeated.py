@@ -32,8 +32,8 @@ noise = np.random.default_rng(run)
 x = np.linspace(1.0, 2.0, 500)
 """
 # What a program does with these is seen by nobody who runs it in advance.
-_LIVE = re.compile(r"\b(os|time|argv|import|open|print)\b")
-_MOST_RUNS = 24
+_LIVE = re.compile(r"\b(os|time|argv|import|open|print)\b|\.\./")
+_MOST_RUNS = 32
 _REPLAY = """\
 import os, sys
 run = int(open("count").read()) + 1 if os.path.exists("count") else 1
