@@ -277,11 +277,11 @@ def table(result: dict[str, Any]) -> list[list[str]]:
             f"{found[key] / own[key]:.2f}"
             for key in ("bytes", "write_cpu_seconds", "check_cpu_seconds")
         ]
+        writing, checking = found["write_cpu_seconds"], found["check_cpu_seconds"]
         rows.append(
             [
                 f"{count} checks of 50 float64: {case}" + ("" if found["passed"] else " (FAILED)"),
-                f"write {found['write_cpu_seconds']:.1f} s, "
-                + f"check {found['check_cpu_seconds']:.1f} s of CPU",
+                f"write {writing:.1f} s, check {checking:.1f} s of CPU",
                 f"bytes, write, check / ciwrap: {', '.join(ratios)}",
                 f"{found['bytes'] / 1e3:,.0f} kB in {found['files']} files",
             ]

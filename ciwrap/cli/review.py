@@ -58,7 +58,7 @@ def command(
 
     project = find_project(config_path, golden_dir)
     goldens = project.pending.select(patterns)
-    looked = [_look_or_fail(project, golden) for golden in goldens]
+    looked = _look_at_all(project, goldens)
     changes = [one.change for one in looked if not isinstance(one, CiwrapError)]
     session.emit_record(accept_document(changes, reason=None, dry_run=True))
     if not goldens:
@@ -74,6 +74,17 @@ def command(
             session.console.print(f"error: {one}")
     _tell_commands(session, goldens)
     return 0
+
+
+def _look_at_all(
+    project: Project, goldens: list[PendingGolden]
+) -> list[PendingChange | CiwrapError]:
+    from ciwrap.review.pending_change import told_if_stale
+    from ciwrap.review.stale import checkout_of
+
+    here = checkout_of(project)
+    looked = (_look_or_fail(project, golden) for golden in goldens)
+    return [one if isinstance(one, CiwrapError) else told_if_stale(one, here) for one in looked]
 
 
 def _look_or_fail(project: Project, golden: PendingGolden) -> PendingChange | CiwrapError:
