@@ -210,12 +210,15 @@ class RejectDocument(_Document, frozen=True):
 
 
 class PruneDocument(_Document, frozen=True):
-    """What prune did. unused: paths of goldens that nothing uses."""
+    """What prune did. unused: paths of goldens that nothing uses. unused_snapshots: of snapshots
+    that no golden that stays was made with.
+    """
 
     kind: Literal["prune"]
     dry_run: bool
     unused: tuple[str, ...]
     deleted: tuple[str, ...]
+    unused_snapshots: tuple[str, ...]
 
 
 class FoundValue(msgspec.Struct, frozen=True):

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.documents import DocumentError
-from ciwrap.errors import CiwrapError
-from ciwrap.golden.files import read_regular
+from ciwrap.errors import CiwrapError, WriteFailedError
+from ciwrap.golden.files import flush_folder, read_regular, remove
 from ciwrap.golden.manifest import MOST_MANIFEST_BYTES, load_manifest
 from ciwrap.golden.module_store import ModuleStore
 from ciwrap.golden.paths import (
@@ -107,3 +107,15 @@ def delete_goldens(golden_dir: Path, places: Iterable[Place]) -> list[str]:
                 folder.rmdir()
             folder = folder.parent
     return deleted
+
+
+def delete_ensemble(path: Path) -> Path:
+    """Deletes an ensemble, and returns its path. Raises WriteFailedError."""
+    try:
+        remove(path)
+        flush_folder(path.parent)
+    except OSError as error:
+        raise WriteFailedError(
+            f"could not be deleted: {error.strerror or error}", file=path
+        ) from error
+    return path

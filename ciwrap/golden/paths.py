@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
 BINARY_SUFFIX = ".golden"
@@ -80,13 +81,21 @@ def staged(path: Path) -> Path:
     return path.with_name(path.name + STAGED_SUFFIX)
 
 
-def stored_stems(golden_dir: Path) -> list[str]:
+def ensemble_orphans(golden_dir: Path, known: Iterable[str]) -> dict[str, Path]:
+    """Ensembles in a folder that belong to none of the `known` checks, by the name of theirs."""
+    stems = set(stored_stems(golden_dir, (ENSEMBLE_SUFFIX,))).difference(map(escape_name, known))
+    return {unescape_name(stem): golden_dir / f"{stem}{ENSEMBLE_SUFFIX}" for stem in sorted(stems)}
+
+
+def stored_stems(
+    golden_dir: Path, suffixes: Sequence[str] = (MANIFEST_SUFFIX, BINARY_SUFFIX)
+) -> list[str]:
     """Stems of all goldens in a folder, sorted; a missing folder holds none."""
     stems = set()
     try:
         with os.scandir(golden_dir) as entries:
             for entry in entries:
-                for suffix in (MANIFEST_SUFFIX, BINARY_SUFFIX):
+                for suffix in suffixes:
                     if entry.name.endswith(suffix):
                         stems.add(entry.name.removesuffix(suffix))
     except (FileNotFoundError, NotADirectoryError):

@@ -62,6 +62,7 @@ class Ending:
     unused_word: str = "unused"
     moved: list[str] = field(default_factory=list)
     unused_mode: str = ""
+    timings: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     files: list[tuple[str, str]] = field(default_factory=list)
@@ -70,6 +71,8 @@ class Ending:
         parts = [f"{self.counts[key]} {words}" for key, words in _WORDS.items() if self.counts[key]]
         if self.unused:
             parts.append(f"{len(self.unused)} {self.unused_word}")
+        if self.timings:
+            parts.append(f"{len(self.timings)} timed")
         if not (parts or self.problems or self.files):
             return
         reporter.section("ciwrap", sep="=")
@@ -81,6 +84,11 @@ class Ending:
         reporter.write_line(head, **color)
         if self.coverage is not None:
             reporter.write_line(f"  {self.coverage.text}")
+        for line in self.timings[:_MOST_NAMES]:
+            reporter.write_line(f"  time: {safe_text(line)}")
+        if len(self.timings) > _MOST_NAMES:
+            more = plural(len(self.timings) - _MOST_NAMES, "more timing")
+            reporter.write_line(f"  ... and {more} (--ciwrap-json has them all)")
         for line in self.written:  # all of them: nothing is written unnamed
             reporter.write_line(f"  {line}")
         for one in self.unused[:_MOST_NAMES]:
@@ -115,6 +123,7 @@ def finish(session: pytest.Session, results: Results, collected: Collected) -> E
     config = session.config
     records = list(results.records())
     ending = Ending(Counter(record["outcome"] for record in records), _coverage(records))
+    ending.timings = results.timings()
     ending.problems += [*results.untold(), *config.stash[LATE]]
     try:
         project = find_project(config)
@@ -246,6 +255,7 @@ def _run_result(
         for path in ending.unused
     ]
     messages += [Message(MessageLevel.NOTE, text) for text in ending.moved]
+    messages += [Message(MessageLevel.NOTE, f"time: {text}") for text in ending.timings]
     document = {
         "schema_version": SCHEMA_VERSION,
         "kind": "pytest",

@@ -149,7 +149,7 @@ class SessionHooks:
 
     def _has_something_to_say(self) -> bool:
         return (
-            self._results.has_checks
+            self._results.has_any
             or bool(self._config.stash[LATE])
             or may_have_goldens(self._config)
         )

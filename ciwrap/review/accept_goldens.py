@@ -14,7 +14,7 @@ from ciwrap.review.golden_change import GoldenChange, demand_reason
 from ciwrap.review.pending_artifact import ALLOWED_WORDS, refuse_less
 from ciwrap.review.pending_change import accept, look_at_all
 from ciwrap.review.write_change import origin_of, write_change
-from ciwrap.snapshot.runs import copy_to_goldens
+from ciwrap.snapshot.store import SnapshotStore
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
@@ -52,8 +52,7 @@ def accept_outputs(
             demand_reason(changes, reason)
             for check, change in zip(checks, changes, strict=True):
                 if change.needs_writing:
-                    origin = origin_of(check, project.root)
-                    copy_to_goldens(project.root, project.golden_dir, origin.environment)
+                    origin = origin_of(check, project.root, _snapshots_of(project))
                     write_change(change, project.store, reason, origin)
     return changes
 
@@ -88,6 +87,13 @@ def accept_pending(
         if project.is_own:
             project.pending.write_index(project.golden_dir_text)
     return [one.change for one in looked]
+
+
+def _snapshots_of(project: Project) -> SnapshotStore | None:
+    """Where snapshots of goldens are kept; None where the configuration says not to take any."""
+    if project.config is not None and not project.config.snapshot.objects:
+        return None
+    return SnapshotStore.of_goldens(project.golden_dir)
 
 
 def _that_need_goldens(checks: tuple[Check, ...]) -> list[Check]:

@@ -21,6 +21,7 @@ from ciwrap.golden.paths import BINARY_SUFFIX, MANIFEST_SUFFIX, SHARED_SUFFIX, S
 from ciwrap.repository import DIRTY, git_commit
 from ciwrap.review.pending_goldens import RESULT_SUFFIX, PendingGoldens
 from ciwrap.review.pending_index import INDEX_NAME
+from ciwrap.snapshot.store import GOLDEN_FOLDER, NAME
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
@@ -88,10 +89,16 @@ def _take(files: archive.Files, target: Path, source: Path) -> None:
         inner = name.removeprefix(prefix)
         if not name.startswith(prefix) or PurePosixPath(inner).name in _PASSED_OVER:
             continue
-        if inner != INDEX_NAME and not inner.endswith(_SUFFIXES):
+        if inner != INDEX_NAME and not inner.endswith(_SUFFIXES) and not _is_snapshot(inner):
             raise archive.refused(name, "is no file of a pending golden", source)
         taken[inner] = open_file
     archive.copy_files(taken, target, source)
+
+
+def _is_snapshot(inner: str) -> bool:
+    """Whether a file lies where snapshots do, and is called like one."""
+    folder, _, name = inner.rpartition("/")
+    return folder == GOLDEN_FOLDER and NAME.fullmatch(name) is not None
 
 
 @contextlib.contextmanager

@@ -18,6 +18,8 @@ from ciwrap.repository import git_user
 from ciwrap.review.golden_change import GoldenChange, OldGolden, Status
 from ciwrap.review.stale import Checkout, checkout_of, why_stale
 from ciwrap.review.write_change import Origin, write_change
+from ciwrap.snapshot.runs import carry_snapshot
+from ciwrap.snapshot.store import SnapshotStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,6 +98,8 @@ def accept(project: Project, looked: PendingChange, reason: str | None) -> None:
             if not still_waits:
                 raise _conflict(looked, "another one waits by now, or none", "look at it again")
             _refuse_stale(looked, current)
+            snapshots = SnapshotStore.of_goldens(project.golden_dir)
+            carry_snapshot(origin.environment, [project.pending.snapshots], snapshots)
             write_change(replace(looked.change, old=current.old), store, reason, origin)
         if still_waits and project.is_own:
             project.pending.remove(looked.pending.place)

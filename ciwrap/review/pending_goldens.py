@@ -51,6 +51,7 @@ from ciwrap.review.pending_index import (
     index_text,
     read_index,
 )
+from ciwrap.snapshot.store import SnapshotStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -106,6 +107,11 @@ class PendingGoldens:
 
     def store(self, place: Place) -> GoldenStore:
         return self._stores.at(place)
+
+    @property
+    def snapshots(self) -> SnapshotStore:
+        """What these goldens were made with; it travels with them."""
+        return SnapshotStore.of_goldens(self.folder)
 
     def close(self) -> None:
         """Ends the writing of a kept one."""
@@ -263,7 +269,10 @@ class PendingGoldens:
             for _, store in shared_stores(self.folder):
                 # Also what a killed run has left.
                 store.put_in_place()
-            goldens, _ = self.found()
+            goldens, faults = self.found()
+            if not faults:
+                used = {one.manifest.environment.get("snapshot", "") for one in goldens}
+                self.snapshots.remove_others(used)
             self._clear_folders()
             entries = tuple(_entry(golden, golden_dir) for golden in goldens)
             index = PendingIndex(golden_dir=golden_dir, checks=entries)
