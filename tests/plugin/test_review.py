@@ -248,7 +248,12 @@ def test_review_accepts_those_that_change_alike_together(suite: Suite) -> None:
     suite.run().assert_outcomes(failed=4)
     said = interview(
         suite,
-        [("[q]uit:", "s"), ("[q]uit:", "g"), ("are right", "Shifted"), ("[q]uit:", "q")],
+        [
+            ("[q]uit:", "s"),
+            ("[q]uit:", "g"),
+            ("why are the new numbers right", "Shifted"),
+            ("[q]uit:", "q"),
+        ],
     )
     first = said.partition("--- 1 of 4 ---")[2].partition("--- 2 of 4 ---")[0]
     assert "2 other checks change alike ([g] accepts all):" in first
