@@ -19,11 +19,10 @@ def watched(
     words: tuple[str, ...] | str, config: Config | None
 ) -> tuple[CommandOutcome, SeenProgram]:
     """Runs a command with the variables of the configuration, and looks at it meanwhile."""
-    from dataclasses import replace
-
     from ciwrap.config import CommandSettings
     from ciwrap.running.run_command import run_command
     from ciwrap.snapshot.program import ProgramWatcher
+    from ciwrap.structs import replace
 
     usual = None if config is None else config.command
     settings = CommandSettings(words, Path.cwd()) if usual is None else replace(usual, words=words)

@@ -22,7 +22,6 @@ import binascii
 import hashlib
 import json
 import zlib
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +42,7 @@ from ciwrap.golden.manifest import (
     rows_of,
 )
 from ciwrap.model import VariableId
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -129,8 +129,7 @@ class Drop(_Record, frozen=True):
     moved_to: Root | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
+class Shared(Struct, frozen=True):
     """A golden of a shared file. result: the document kept with one that waits."""
 
     manifest: Manifest

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
@@ -29,6 +28,7 @@ from ciwrap.report.document import SCHEMA_VERSION, from_document, to_document, w
 from ciwrap.report.text import plural, safe_text
 from ciwrap.report.wording import left_out_words
 from ciwrap.snapshot.runs import environment_of_process
+from ciwrap.structs import Struct, field, replace
 
 if TYPE_CHECKING:
     from ciwrap.pytest_plugin.collected import Collected
@@ -49,8 +49,7 @@ _WORDS = {
 }
 
 
-@dataclass(slots=True)
-class Ending:
+class Ending(Struct):
     """What is printed at the end."""
 
     counts: Counter[str]

@@ -17,7 +17,6 @@ import struct
 import time
 import warnings
 import weakref
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -29,6 +28,7 @@ from ciwrap.errors import (
     one_line,
 )
 from ciwrap.readers.entries import guarded
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -243,8 +243,7 @@ def _end(parent: int, child: int, *pipes: int) -> None:
             time.sleep(0.001)
 
 
-@dataclass(frozen=True, slots=True)
-class _Vitals:
+class _Vitals(Struct, frozen=True):
     """What a process does. cpu_seconds and read_bytes: since it began."""
 
     cpu_seconds: float

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
-
-from msgspec import structs
 
 from ciwrap.arrays.values import ArrayValues
 from ciwrap.compare.judge import check_golden
@@ -20,6 +17,7 @@ from ciwrap.review.stale import Checkout, checkout_of, why_stale
 from ciwrap.review.write_change import Origin, write_change
 from ciwrap.snapshot.runs import carry_snapshot
 from ciwrap.snapshot.store import SnapshotStore
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,8 +31,7 @@ if TYPE_CHECKING:
     from ciwrap.review.project import Project
 
 
-@dataclass(frozen=True, slots=True)
-class PendingChange:
+class PendingChange(Struct, frozen=True):
     """A pending golden as it was looked at, and what accepting it changes.
 
     pending: as it waits. stored: its binary and its manifest, verified. place: where it goes, which
@@ -184,9 +181,7 @@ def _for_variant(project: Project, looked: PendingChange, variant: str) -> Pendi
         )
     change = _change(looked.stored, project.goldens.at(place), place, None)
     is_there = change.old.golden is not None or change.old.problem is not None
-    base = structs.replace(
-        looked.base, base_root=change.old.root, kind="changed" if is_there else "new"
-    )
+    base = replace(looked.base, base_root=change.old.root, kind="changed" if is_there else "new")
     return replace(looked, place=place, base=base, change=change)
 
 

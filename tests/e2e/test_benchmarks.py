@@ -248,7 +248,8 @@ def test_the_gpu_script_says_what_is_missing(
     """A copy of it in an empty folder, on a machine without a toolkit."""
     script = tmp_path / "tools" / "gpu-check"
     script.parent.mkdir()
-    shutil.copy(ROOT / "tools" / "gpu-check", script)
+    for name in ("gpu-check", "gpu_steps.py"):
+        shutil.copy(ROOT / "tools" / name, script.parent)
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
     done = subprocess.run(
