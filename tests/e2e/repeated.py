@@ -59,14 +59,17 @@ def with_program(
     check: str = "outputs: out",
     run: str = "",
     more: str = "",
+    is_live: bool = False,
 ) -> None:
     """A project with that program; `run` counts its runs from 1, `noise` is seeded by it, `x` is an
-    array. The outputs of before are gone.
+    array. The outputs of before are gone. is_live: what it computes depends on variables of its
+    process, so it cannot be run in advance.
     """
     for path in (project.folder / "out").iterdir():
         path.unlink()
     code = textwrap.dedent(code)
-    program = _HEAD + code if _LIVE.search(code) else _recorded(project, code)
+    is_live = is_live or _LIVE.search(code) is not None
+    program = _HEAD + code if is_live else _recorded(project, code)
     (project.folder / "program.py").write_text(program)
     words = command.format(python=json.dumps(sys.executable), run="{run}", seed="{seed}")
     (project.folder / "ciwrap.yaml").write_text(

@@ -40,7 +40,7 @@ def changing(outcome: Outcome) -> dict[str, set[str]]:
     reason="OpenBLAS has these kernels on x86-64 only, and two threads on two cores only",
 )
 def test_exactly_the_right_factors_are_found(project: Project) -> None:
-    with_program(project, NUMERICS)
+    with_program(project, NUMERICS, is_live=True)
     outcome = project.run(
         "repeat",
         *("--vary", "OPENBLAS_NUM_THREADS=1,2"),
