@@ -85,7 +85,7 @@ def _of_golden(check: str, store: SnapshotStore) -> Snapshot:
     if identity is None:
         raise UsageError(
             f"the golden of {check!r} has no snapshot",
-            remedy="it was accepted from outputs that no `ciwrap run` made",
+            remedy="accept it anew, with 'objects' of 'snapshot' on",
         )
     goldens = SnapshotStore.of_goldens(project.golden_dir)
     return goldens.load(identity) if goldens.contains(identity) else store.load(identity)

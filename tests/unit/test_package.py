@@ -76,6 +76,27 @@ def test_threads_of_the_core_sleep_unless_the_user_has_chosen(
         assert policies == [(chosen or "passive").upper()]
 
 
+@pytest.mark.parametrize("chosen", [{"OMP_PLACES": "cores"}, {"OMP_PROC_BIND": "close"}])
+def test_programs_do_not_inherit_the_core_that_libgomp_binds_us_to(chosen: dict[str, str]) -> None:
+    """As `ciwrap run` starts them, once the core is loaded; it would be one core of all."""
+    if not hasattr(os, "sched_getaffinity"):
+        pytest.skip("this system does not tell on which cores a process may run")
+    child = "import os; print(sorted(os.sched_getaffinity(0)))"
+    code = (
+        "import subprocess, sys; from ciwrap import _core;"
+        f" subprocess.run([sys.executable, '-c', {child!r}], check=True)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **chosen},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout == f"{sorted(os.sched_getaffinity(0))}\n"
+
+
 def test_the_core_is_loaded_in_one_place() -> None:
     """`from ciwrap import _core` goes through it; what this looks for would not."""
     direct = re.compile(r"^(import|from) ciwrap\._core|import_module\(.ciwrap\._core", re.MULTILINE)

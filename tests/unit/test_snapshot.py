@@ -89,6 +89,20 @@ def test_objects_of_no_program_are_no_difference() -> None:
     assert compare_snapshots(snapshot(), fewer)[0].run == "not loaded"
 
 
+def test_packages_of_ciwrap_are_not_those_of_a_program() -> None:
+    """A program may have a Python of its own."""
+    here = snapshot(
+        seen="nothing",
+        objects=(),
+        packages={"numpy": "1.0"},
+        versions={"python": "CPython 3.13.1", "ciwrap": "0.1.0"},
+    )
+    assert names(snapshot(), here) == []
+    assert names(here, structs.replace(here, packages={"numpy": "2.0"})) == ["numpy"]
+    process = structs.replace(here, seen="process", objects=OBJECTS)
+    assert names(process, structs.replace(here, packages={"numpy": "2.0"})) == ["numpy"]
+
+
 def test_a_renamed_library_is_paired_with_what_it_replaces() -> None:
     new = loaded("{packages}/numpy.libs/libopenblas64_-bbbb.so", "maths", "O")
     pairs = pair_objects(OBJECTS, (*OBJECTS[:2], OBJECTS[3], new))
