@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping  # noqa: TC003 - for `help`
 from enum import Enum
+from pathlib import Path  # noqa: TC003
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.errors import (
@@ -14,13 +16,11 @@ from ciwrap.errors import (
     UnsupportedFormatError,
 )
 from ciwrap.model import VariableId
+from ciwrap.readers.base import Reader  # noqa: TC001
 from ciwrap.structs import Struct, field, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from ciwrap.readers.base import Reader, Source, VariableInfo
+    from ciwrap.readers.base import Source, VariableInfo
 
 MAX_NAME_BYTES = 4096
 _DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")

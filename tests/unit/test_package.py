@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import pydoc
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import ciwrap
+import ciwrap.readers
+import ciwrap.testing
 from ciwrap import _core
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 
 def loaded_by(statement: str) -> set[str]:
@@ -133,3 +141,11 @@ def test_windows_is_refused_with_a_way_out(tmp_path: Path) -> None:
     assert "does not run on Windows" in words
     assert "WSL 2" in words
     assert "compiler" not in done.stdout
+
+
+@pytest.mark.parametrize("module", [ciwrap, ciwrap.readers, ciwrap.testing])
+def test_help_of_what_is_public(module: ModuleType) -> None:
+    """Signatures of records are made of the types of their fields, which have to be at hand."""
+    for name in module.__all__:
+        if inspect.isclass(getattr(module, name)):
+            assert name in pydoc.render_doc(getattr(module, name), renderer=pydoc.plaintext)
