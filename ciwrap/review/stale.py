@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from ciwrap.repository import DIRTY, ask_git, git_commit
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from ciwrap.golden.manifest import PendingOrigin
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 _DIGITS = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Checkout:
+class Checkout(Struct, frozen=True):
     """What lies here. head: None without git. is_clean: without any changes. changed: tracked files
     with changes, but for goldens, and when each was written last, in seconds since 1970.
     """
