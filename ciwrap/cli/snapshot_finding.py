@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import UsageError
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from ciwrap.config import Config
@@ -22,7 +23,6 @@ def watched(
     from ciwrap.config import CommandSettings
     from ciwrap.running.run_command import run_command
     from ciwrap.snapshot.program import ProgramWatcher
-    from ciwrap.structs import replace
 
     usual = None if config is None else config.command
     settings = CommandSettings(words, Path.cwd()) if usual is None else replace(usual, words=words)
@@ -85,7 +85,7 @@ def _of_golden(check: str, store: SnapshotStore) -> Snapshot:
     if identity is None:
         raise UsageError(
             f"the golden of {check!r} has no snapshot",
-            remedy="it was accepted from outputs that no `ciwrap run` made",
+            remedy="accept it anew, with 'objects' of 'snapshot' on",
         )
     goldens = SnapshotStore.of_goldens(project.golden_dir)
     return goldens.load(identity) if goldens.contains(identity) else store.load(identity)

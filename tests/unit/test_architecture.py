@@ -69,7 +69,7 @@ MAY_IMPORT = {
             "review",
             "repeat",
         ),
-        "snapshot",
+        *("snapshot", "statistics", "timing"),
     },
     "running": {*TOOLS, "model", "config", "compare", "snapshot"},
     "statistics": {"errors"},
