@@ -17,7 +17,7 @@ from ciwrap import _core
 from ciwrap.documents import DocumentError
 from ciwrap.errors import CiwrapError, CorruptFileError, CorruptGoldenError, GoldenMissingError
 from ciwrap.golden import paths, shared_text
-from ciwrap.golden.files import remove
+from ciwrap.golden.files import flush_folder, remove
 from ciwrap.golden.lock import DEFAULT_WAIT_SECONDS
 from ciwrap.golden.manifest import load_manifest
 from ciwrap.golden.shared_goldens import SharedGoldens
@@ -195,6 +195,10 @@ class ModuleStore(GoldenStore):
         try:
             self._shared.repair()
             if line is None or not self._shared.has_room(line[1]):
+                if self._home(check) == "shared":
+                    # What an interrupted move has left must not be taken for the new pair's.
+                    self._shared.flush()
+                    self._remove_pair(check)
                 self._shared.drop(check, moved_to=root)
                 self._shared.flush()
                 return super().write(check, variables, make_manifest)
@@ -226,6 +230,8 @@ class ModuleStore(GoldenStore):
         if paths.has_stem(self.folder, paths.escape_name(check)):
             remove(self.pair_path(check))
             remove(self.manifest_path(check))
+            # Before the journal goes that says that they do not count.
+            flush_folder(self.folder)
 
     def close(self) -> None:
         """Ends this store's writing: what lies in the journal goes into the shared file.

@@ -6,8 +6,8 @@ last one says that nothing is cut off. Between them stand, by kind, what many go
 common, called by its check sum, and then the goldens in the order of their names:
 
     {"environment": {...}}
-    {"accepted": {"when": ..., "who": ..., "why": ..., "commit": ..., "environment": SUM}}
-    {"form": {"variables": [{"name": ..., "dtype": ..., "shape": [...], "atol": ...}], ...}}
+    {"accepted": {"when": ..., "who": ..., "why": ..., "commit": ...}}
+    {"form": {"environment": SUM, "variables": [{"name": ..., "dtype": ..., "atol": ...}], ...}}
     [NAME, FORM, ACCEPTED, DATA]
 
 ACCEPTED is a list where a golden was replaced. DATA is the variables' own bytes in base64 (without
@@ -86,8 +86,9 @@ class _Variable(_Record, frozen=True, kw_only=True):
 
 
 class _Form(_Record, frozen=True):
-    """What goldens are of, without their numbers."""
+    """What goldens are of, without their numbers. environment: the sum of an `environment` line."""
 
+    environment: str
     variables: tuple[_Variable, ...]
     ignored: tuple[str, ...] = ()
 
@@ -101,7 +102,6 @@ class _Accepted(_Record, frozen=True, kw_only=True):
     commit: str | None = None
     actor: str | None = None
     run: str | None = None
-    environment: str
 
 
 class _Entry(_Record, frozen=True, kw_only=True):
@@ -117,7 +117,6 @@ class _Entry(_Record, frozen=True, kw_only=True):
 class _More(_Record, frozen=True, kw_only=True):
     """Of a golden that waits. result: the document of its comparison, deflated, in base64."""
 
-    environment: str
     pending: PendingOrigin
     result: str = ""
 
@@ -205,10 +204,9 @@ def tables_of(body: bytes, tables: Mapping[str, bytes]) -> set[str]:
     """The sums of all common lines that a golden's line needs."""
     plain = _plain_golden(body)
     found = {plain.form, *(one.by if isinstance(one, _Entry) else one for one in plain.entries)}
-    if plain.more is not None:
-        found.add(plain.more.environment)
-    accepted = [one for one in found if table_kind(tables.get(one, b"")) == "accepted"]
-    return found | {_table(tables, one, "accepted", _Accepted).environment for one in accepted}
+    if table_kind(tables.get(plain.form, b"")) == "form":
+        found.add(_table(tables, plain.form, "form", _Form).environment)
+    return found
 
 
 class _Golden(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -252,15 +250,13 @@ def _decode(body: bytes, tables: Mapping[str, bytes], file_name: str) -> Shared:
     encoded = _core.encode_golden(variables)
     root = _core.golden_root(encoded).hex()
     log: list[Acceptance] = []
-    environment = None if plain.more is None else plain.more.environment
     for one in plain.entries:
         entry = one if isinstance(one, _Entry) else _Entry(by=one, new_root=root)
         common: _Accepted = _table(tables, entry.by, "accepted", _Accepted)
-        environment = common.environment
         log.append(_acceptance(entry, common))
     if log and log[-1].new_root != root:
         raise DocumentError("holds other numbers than were accepted")
-    if environment is None:
+    if not log and plain.more is None:
         raise DocumentError("does not say who accepted it")
     labels = {
         VariableId(one.name, one.iteration, one.rank): tuple(sorted(one.labels.items()))
@@ -270,7 +266,7 @@ def _decode(body: bytes, tables: Mapping[str, bytes], file_name: str) -> Shared:
         check=plain.name,
         binary=BinaryFile(file_name, root, len(encoded)),
         variables=rows_of(variables, labels),
-        environment=_table(tables, environment, "environment", dict[str, str]),
+        environment=_table(tables, form.environment, "environment", dict[str, str]),
         accepted=tuple(log),
         pending=None if plain.more is None else plain.more.pending,
         ignored=form.ignored,
@@ -283,7 +279,6 @@ def _decode(body: bytes, tables: Mapping[str, bytes], file_name: str) -> Shared:
 
 def _acceptance(entry: _Entry, common: _Accepted) -> Acceptance:
     said = structs.asdict(common)
-    del said["environment"]
     return Acceptance(
         **said,
         new_root=entry.new_root,
@@ -335,19 +330,19 @@ def encode(
     tables: dict[str, bytes] = {}
 
     def common(kind: str, value: Any) -> str:
-        body = _json({kind: value})
+        body = _json({kind: value}, is_spaced=True)
         tables[sum_of(body)] = body
         return sum_of(body)
 
     try:
         environment = common("environment", dict(manifest.environment))
-        form = common("form", _plain(_form_of(variables, manifest)))
-        log = [_log_entry(one, manifest, environment, common) for one in manifest.accepted]
+        form = common("form", _plain(_form_of(variables, manifest, environment)))
+        log = [_log_entry(one, manifest, common) for one in manifest.accepted]
         is_first = len(log) == 1 and isinstance(log[0], str)
         body: list[Any] = [manifest.check, form, log[0] if is_first else log, _pack(data)]
         if manifest.pending is not None:
             packed = "" if result is None else _pack(result.encode())
-            more = _More(environment=environment, pending=manifest.pending, result=packed)
+            more = _More(pending=manifest.pending, result=packed)
             body.append(_plain(more))
         line = _json(body)
         read = decode(line, tables, manifest.binary.file)
@@ -367,10 +362,10 @@ def small_data(variables: Sequence[_core.GoldenVariable]) -> bytes | None:
     return data if len(data) <= MOST_DATA_BYTES else None
 
 
-def _log_entry(one: Acceptance, manifest: Manifest, environment: str, common: Any) -> Any:
+def _log_entry(one: Acceptance, manifest: Manifest, common: Any) -> Any:
     said = structs.asdict(one)
     own = {key: said.pop(key) for key in ("new_root", "old_root", "largest_bound_share", "bounds")}
-    by = common("accepted", _plain(_Accepted(**said, environment=environment)))
+    by = common("accepted", _plain(_Accepted(**said)))
     is_first = own["old_root"] is None and own["largest_bound_share"] is None and not own["bounds"]
     if is_first and one is manifest.accepted[-1]:
         return by
@@ -384,7 +379,9 @@ def _log_entry(one: Acceptance, manifest: Manifest, environment: str, common: An
     return _plain(entry)
 
 
-def _form_of(variables: Sequence[_core.GoldenVariable], manifest: Manifest) -> _Form:
+def _form_of(
+    variables: Sequence[_core.GoldenVariable], manifest: Manifest, environment: str
+) -> _Form:
     rows = []
     for one, row in zip(variables, manifest.variables, strict=True):
         parameters = one.tree.parameters
@@ -405,7 +402,7 @@ def _form_of(variables: Sequence[_core.GoldenVariable], manifest: Manifest) -> _
                 labels=row.labels,
             )
         )
-    return _Form(tuple(rows), manifest.ignored)
+    return _Form(environment, tuple(rows), manifest.ignored)
 
 
 def _fill_value(text: str) -> float | int:
@@ -438,7 +435,8 @@ def _plain(record: _Record | PendingOrigin) -> Any:
     return to_plain(record, {})
 
 
-def _json(value: Any) -> bytes:
+def _json(value: Any, *, is_spaced: bool = False) -> bytes:
     """One line of UTF-8. Raises UnicodeEncodeError for half a surrogate pair."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    separators = (", ", ": ") if is_spaced else (",", ":")
+    text = json.dumps(value, ensure_ascii=False, separators=separators, allow_nan=False)
     return text.encode()
