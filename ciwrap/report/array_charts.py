@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ciwrap.details import BOUND_CLASS, NO_NUMBER, SHARE_CLASSES
 from ciwrap.report.png import data_uri, palette_png
 from ciwrap.report.svg import NARROW, Frame, chart, element, join, line, number, text
-from ciwrap.report.text import short_number
+from ciwrap.report.text import grouped_number, short_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -139,6 +139,8 @@ def line_chart(
 
 def _path(values: Sequence[float | None], frame: Frame) -> str:
     drawn, pen_down = [], False
+    if all(value in (None, 0.0, 1.0) for value in values):
+        return _steps(values, frame)
     for i, value in enumerate(values):
         if value is None:
             pen_down = False
@@ -146,6 +148,18 @@ def _path(values: Sequence[float | None], frame: Frame) -> str:
         x = frame.x((i + 0.5) / len(values))
         drawn.append(f"{'L' if pen_down else 'M'}{number(x)} {number(frame.y(value))}")
         pen_down = True
+    return "".join(drawn)
+
+
+def _steps(values: Sequence[float | None], frame: Frame) -> str:
+    """Of truth values, which have nothing between them: each as wide as its place."""
+    drawn, last = [], None
+    for i, value in enumerate(values):
+        if value is not None:
+            left, right = (number(frame.x((i + more) / len(values))) for more in (0, 1))
+            y = number(frame.y(value))
+            drawn.append(f"{'M' if last is None else 'L'}{left} {y}L{right} {y}")
+        last = value
     return "".join(drawn)
 
 
@@ -216,7 +230,11 @@ def _distances(classes: bytes, lane: Frame) -> Iterator[Markup]:
     yield line(lane.left, y, lane.right, y, "bd")
     yield text(lane.left - 6, y + 4, "bound", "end", "bl")
     yield line(lane.left, lane.bottom, lane.right, lane.bottom, "ax")
-    yield text(lane.left - 6, lane.top + 8, f"{short_number(2.0 ** (high - BOUND_CLASS))} x", "end")
+    # The last class has no upper end.
+    is_open = high == SHARE_CLASSES
+    top_share = 2.0 ** (SHARE_CLASSES - 1 if is_open else high) / 2.0**BOUND_CLASS
+    more = "\u2265 " if is_open else ""
+    yield text(lane.left - 6, lane.top + 8, f"{more}{grouped_number(top_share)} x", "end")
 
 
 def colour_bar(palette: Sequence[Colour], ticks: Sequence[tuple[float, str]], label: str) -> Markup:

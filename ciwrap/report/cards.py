@@ -22,6 +22,7 @@ from ciwrap.report.svg import number
 from ciwrap.report.text import (
     bytes_text,
     capital,
+    common_start,
     dtype_words,
     grouped_number,
     index_text,
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from ciwrap.report.view import Group
 
 _MOST_SEARCHED = 600
+# What stands before the words on the page.
+_TO_DECIDE = "to decide what is suspect"
 _BAR = Markup(
     '<svg class="bar" viewBox="0 0 220 10" preserveAspectRatio="none" aria-hidden="true">'
     '<rect class="c0" width="220" height="10"/><rect class="bo" width="{}" height="10"/>'
@@ -57,11 +60,11 @@ _BAR = Markup(
 
 @dataclass(frozen=True, slots=True)
 class WorstRow:
-    """One element, every number as text."""
+    """One element, every number as text; what both sides have in common stands back."""
 
     index: str
-    golden: str
-    new: str
+    golden: str | Markup
+    new: str | Markup
     absolute: str
     relative: str
     ulps: str
@@ -140,6 +143,7 @@ class Card:
     timeline: Markup | None
     growth: Markup | None
     has_ring: bool
+    has_crosses: bool
     has_unknown: bool
     parts: tuple[Part, ...]
 
@@ -167,7 +171,7 @@ def card_of(
         first.source_path or "",
         *(f"iter {one.iteration} rank {one.rank}" for one in (first, worst)),
     ]
-    growth = growth_of(group)
+    growth, timeline = growth_of(group), timeline_of(group)
     return Card(
         number=number,
         name=safe_name(group.name),
@@ -179,9 +183,10 @@ def card_of(
         short=row_of(number, group).worst,
         search=safe_name(" ".join(words), _MOST_SEARCHED),
         where=capital(where_words(group)),
-        timeline=timeline_of(group),
+        timeline=timeline,
         growth=growth,
         has_ring=is_bad,
+        has_crosses='class="xx"' in (timeline or ""),
         has_unknown=any(one.max_bound_share is None for one in group.differing),
         parts=tuple(parts),
     )
@@ -213,7 +218,7 @@ def _part(result: VariableResult, title: str, sides: tuple[str, str], *, folded:
         sides=sides,
         sentence=_sentence(result, sides),
         causes=tuple(_causes(result, sides)),
-        decide=decide_words([result.verdict]),
+        decide=decide_words([result.verdict]).removeprefix(_TO_DECIDE),
         folded=folded,
         pictures=pictures,
         histogram=histogram_of(result),
@@ -258,13 +263,25 @@ def _worst_row(one: DifferingElement, *, is_exact: bool) -> WorstRow:
     share = one.bound_share
     return WorstRow(
         index=safe_name(index_text(one.index)),
-        golden=safe_name(one.golden, 60),
-        new=safe_name(one.new, 60),
+        golden=_parted(one.golden, one.new),
+        new=_parted(one.new, one.golden),
         absolute=shown(one.abs_difference),
         relative=shown(one.rel_difference),
-        ulps="" if one.ulps is None else _grouped(one.ulps),
+        ulps="" if one.ulps is None or _is_sign_other(one) else _grouped(one.ulps),
         share="" if share is None or is_exact or math.isinf(share) else _times(share),
     )
+
+
+def _parted(text: str, other: str) -> Markup:
+    """The number, marked from the first digit on in which the other one is not the same."""
+    start = common_start(text, other)
+    same, rest = safe_name(text[:start], 60), safe_name(text[start:], 60)
+    return Markup("{}<b>{}</b>").format(same, rest) if start else Markup("{}").format(rest)
+
+
+def _is_sign_other(one: DifferingElement) -> bool:
+    """Whether zero lies between both: then the floats between them are not worth counting."""
+    return one.golden.startswith("-") != one.new.startswith("-")
 
 
 def _places(result: VariableResult) -> Iterator[PlaceRow]:

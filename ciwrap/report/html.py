@@ -338,7 +338,7 @@ _ROW = Markup(
     '<use href="#i-{}"/></svg> {}</td>{}<th scope="row" class="mono">{}</th>{}'
     '<td class="r">{}</td><td class="r">{}</td><td>{}</td><td>{}</td></tr>'
 )
-_MATCHING_ROW = Markup('<tr data-v="match">{}<td class="mono">{}</td><td class="r">{}</td></tr>')
+_MATCHING_ROW = Markup('<tr data-v="match">{}<td class="mono">{}</td><td class="r{}">{}</td></tr>')
 
 
 def _row(row: Row, shape: RowShape) -> Markup:
@@ -359,7 +359,7 @@ def _row(row: Row, shape: RowShape) -> Markup:
 
 def _matching_row(row: Row, shape: RowShape) -> Markup:
     check = _check_cell(row, shape)
-    return _MATCHING_ROW.format(check, _name_cell(row), row.worst)
+    return _MATCHING_ROW.format(check, _name_cell(row), " near" * row.is_near, row.worst)
 
 
 def _check_cell(row: Row, shape: RowShape) -> Markup:

@@ -20,7 +20,14 @@ from ciwrap.report.findings import (
 )
 from ciwrap.report.text import capital, percent_text, short_number
 from ciwrap.report.where import where_text
-from ciwrap.report.wording import headline, moved_words, range_text, sides_of, variable_is_exact
+from ciwrap.report.wording import (
+    headline,
+    lost_words,
+    moved_words,
+    range_text,
+    sides_of,
+    variable_is_exact,
+)
 
 if TYPE_CHECKING:
     from ciwrap.model import CheckResult, Divergence, RunResult, VariableResult
@@ -100,6 +107,9 @@ def _size(variable: VariableResult) -> str:
     share = variable.max_bound_share
     if share is not None and math.isfinite(share) and not variable_is_exact(variable):
         return f"up to {beyond_text(share)}"
+    new = variable.new_values
+    if variable.differing_count is None and new is not None and (lost := lost_words(new)):
+        return f"of {new.number_count:,} new numbers there, {lost}: no distance"
     if variable.differing_count is None and variable.moved_elements:
         return moved_words(variable.moved_elements[0])
     if variable.differing_count is None and variable.guaranteed_share:

@@ -16,6 +16,7 @@ from ciwrap.report.environment import difference_line, worst_differences
 from ciwrap.report.history_terminal import differing_lines, is_over_checkpoints
 from ciwrap.report.text import (
     bytes_text,
+    common_start,
     plural,
     safe_name,
     safe_text,
@@ -322,7 +323,7 @@ def _render_variable(
     line.append(f": {headline(variable)}")
     console.print(line)
     for detail in detail_lines(variable, sides, most_places=50 if verbose else 5):
-        console.print(Text(f"      {detail}"))
+        console.print(_marked(f"      {detail}", variable))
     if not verbose:
         return
     words = evidence_words(variable)
@@ -336,6 +337,22 @@ def _render_variable(
                 f"      drift, 0 to the bound: |{sparkline(variable.drift_histogram)}|", style="dim"
             )
         )
+
+
+def _marked(line: str, variable: VariableResult) -> Text:
+    """The line on the first difference, its digits bold from where both values part."""
+    text = Text(line)
+    if not (variable.first_differences and line.lstrip().startswith("first at ")):
+        return text
+    first = variable.first_differences[0]
+    golden, new = safe_name(first.golden), safe_name(first.new)
+    start = common_start(golden, new)
+    at = line.find(f" {golden}, ")
+    if start and at >= 0:
+        text.stylize("bold underline", at + 1 + start, at + 1 + len(golden))
+        end = line.find(f" {new}", at + 1)
+        text.stylize("bold underline", end + 1 + start, end + 1 + len(new))
+    return text
 
 
 def _can_draw(console: Console) -> bool:
