@@ -30,6 +30,9 @@ NO_CELL = 255
 # Of a picture's values: the cell holds no finite number.
 NOT_FINITE = 255
 MOST_CELLS = 1 << 14
+# Of all planes of a view together, and the bytes of each cell.
+MOST_VIEW_CELLS = 1 << 14
+VIEW_BYTES = 6
 MOST_WORST = 20
 MOST_RUNS = 2048
 MOST_LEVELS = 64
@@ -154,8 +157,9 @@ class Picture:
     the scale leaves out a hundredth at each end if these are far away. part: of complex numbers.
     classes: of |difference| / bound, as in a share map. differing: the share of differing elements
     of each cell, of 254; '' where a cell is one element. signed: new - golden, 127 for 0, 0 and 254
-    for -signed_limit and signed_limit and beyond, 255 where it is not finite. bands: of lines whose
-    cells are of several elements, the least and greatest of golden and of new, as golden and new.
+    for -signed_limit and signed_limit and beyond, 255 where it is not finite. golden: '' where the
+    golden's data are not at hand; then classes are of suspect chunks. bands: of lines whose cells
+    are of several elements, the least and greatest of golden and of new, as golden and new.
     """
 
     column_axis: int
@@ -182,20 +186,81 @@ class Picture:
     def __post_init__(self) -> None:
         if len(self.bands) not in (0, 4):
             raise ValueError("a picture's bands are not those of two sides")
-        more = (text for text in (self.differing, self.signed, *self.bands) if text)
-        for text in (self.golden, self.new, self.classes, *more):
+        more = (text for text in (self.golden, self.differing, self.signed, *self.bands) if text)
+        for text in (self.new, self.classes, *more):
             cells(text, self.rows, self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The numbers of both sides in a plane (or line), and in the planes that follow one another
+    along one more axis, for a page that shows them on request.
+
+    row_axis: None for a line. axis, positions: along which the planes lie, and where; None and ()
+    for a single one. index: as of a picture. planes: base64, for each cell of each plane three
+    16-bit little-endian numbers: golden and new as low + (high - low) * n / 65534, what lies off
+    the scale at its ends, 65535 for what is not finite; and |difference| / bound as
+    2^((n - 32768) / 256), 0 for equal ones, 65535 for what is no number on one side. In a plane all
+    golden numbers come first, then the new ones, then the shares. cell_elements: as of a picture.
+    shown: which plane the worst element is in. part: of complex numbers. is_cut: whether values lie
+    off the scale.
+    """
+
+    column_axis: int
+    rows: int
+    columns: int
+    index: tuple[int, ...]
+    low: float
+    high: float
+    planes: tuple[str, ...]
+    row_axis: int | None = None
+    axis: int | None = None
+    positions: tuple[int, ...] = ()
+    cell_elements: int = 1
+    shown: int = 0
+    part: str | None = None
+    is_cut: bool = False
+
+    def __post_init__(self) -> None:
+        count = max(1, len(self.positions))
+        is_right = count == len(self.planes) and 0 <= self.shown < count
+        if not is_right or self.rows * self.columns * count > MOST_VIEW_CELLS:
+            raise ValueError("a view is out of range")
+        for one in self.planes:
+            _decoded(one, VIEW_BYTES * self.rows * self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a difference comes to over all elements that are finite on both sides.
+
+    rms: the root of the mean of (new - golden)^2. bias: the mean of new - golden. least, greatest:
+    of golden. golden_sum, new_sum: of the values. size_sum: of |golden|.
+    """
+
+    element_count: int
+    rms: Number
+    bias: Number
+    least: Number
+    greatest: Number
+    golden_sum: Number
+    new_sum: Number
+    size_sum: Number
 
 
 def cells(text: str, rows: int, columns: int) -> bytes:
     """The bytes of a map. Raises ValueError unless they are rows * columns of them."""
     if rows < 1 or columns < 1 or rows * columns > MOST_CELLS:
         raise ValueError("a map is out of range")
+    return _decoded(text, rows * columns)
+
+
+def _decoded(text: str, size: int) -> bytes:
     try:
         found = base64.b64decode(text, validate=True)
     except binascii.Error:
         raise ValueError("a map is not base64") from None
-    if len(found) != rows * columns:
+    if len(found) != size:
         raise ValueError("a map has another size than it says")
     return found
 

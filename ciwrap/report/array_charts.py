@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ciwrap.details import BOUND_CLASS, NO_NUMBER, SHARE_CLASSES
+from ciwrap.details import BOUND_CLASS, NO_NUMBER, SHARE_CLASSES, SUSPECT
 from ciwrap.report.png import data_uri, palette_png
 from ciwrap.report.svg import NARROW, Frame, chart, element, join, line, number, text
 from ciwrap.report.text import grouped_number, short_number
@@ -37,11 +37,17 @@ class Spot:
 
 
 def image_chart(
-    png: bytes, row: Side | None, column: Side, label: str, spot: Spot | None = None
+    png: bytes,
+    row: Side | None,
+    column: Side,
+    label: str,
+    spot: Spot | None = None,
+    edges: Sequence[tuple[float, float, float, float]] = (),
 ) -> Markup:
     """An image of cells with the array's own indices along its sides.
 
-    spot: what the eye should find; ringed where it is too small to be seen.
+    spot: what the eye should find; ringed where it is too small to be seen. edges: lines over the
+    image as (left, top, right, bottom), from 0 to 1.
     """
     left, top, side = 40.0, 6.0, 300.0
     extent = row.extent if row else 1
@@ -62,6 +68,7 @@ def image_chart(
         ),
         element("rect", x=left, y=top, width=width, height=height, class_="fr"),
         *_rings(spot, left, top, width, height),
+        *_edge_lines(edges, left, top, width, height),
         text(left, bottom + 14, "0", "start"),
         text(left + width, bottom + 14, column.extent - 1, "end"),
         text(left + width / 2, bottom + 14, f"axis {column.axis}", class_="lb"),
@@ -87,6 +94,25 @@ def _rings(
         return
     x, y = left + (spot.left + spot.right) / 2 * width, top + (spot.top + spot.bottom) / 2 * height
     yield element("circle", cx=x, cy=y, r=9, class_="ring")
+
+
+def _edge_lines(
+    edges: Sequence[tuple[float, float, float, float]],
+    left: float,
+    top: float,
+    width: float,
+    height: float,
+) -> Iterator[Markup]:
+    if not edges:
+        return
+    drawn = "".join(
+        f"M{number(left + x1 * width)} {number(top + y1 * height)}"
+        f"L{number(left + x2 * width)} {number(top + y2 * height)}"
+        for x1, y1, x2, y2 in edges
+    )
+    # Two lines over one another are seen on any ground.
+    yield element("path", d=drawn, class_="e0")
+    yield element("path", d=drawn, class_="e1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +163,31 @@ def line_chart(
     return chart(label, join(parts), height=lane.bottom + 22)
 
 
+def new_line_chart(
+    values: Sequence[float | None],
+    classes: bytes,
+    column: Side,
+    scale: tuple[float, float],
+    label: str,
+) -> Markup:
+    """One side along an axis, what is in suspect chunks shaded."""
+    frame = Frame(left=76, bottom=150)
+    low, high = scale
+    parts = [*_shaded(classes, frame, frame, "sq", range(SUSPECT, SUSPECT + 1))]
+    for part in (0.0, 0.5, 1.0):
+        y = frame.y(part)
+        parts.append(line(frame.left, y, frame.right, y, "gr"))
+        parts.append(text(frame.left - 6, y + 4, short_number(low + (high - low) * part), "end"))
+    parts.append(element("path", d=_path(values, frame), class_="ln"))
+    x = (frame.left + frame.right) / 2
+    parts += [
+        text(frame.left, frame.bottom + 15, 0, "start"),
+        text(frame.right, frame.bottom + 15, column.extent - 1, "end"),
+        text(x, frame.bottom + 15, f"index along axis {column.axis}", class_="lb"),
+    ]
+    return chart(label, join(parts), height=frame.bottom + 22)
+
+
 def _path(values: Sequence[float | None], frame: Frame) -> str:
     drawn, pen_down = [], False
     if all(value in (None, 0.0, 1.0) for value in values):
@@ -179,26 +230,28 @@ def _band(curve: Curve, frame: Frame) -> str:
 
 def _spans(classes: bytes, frame: Frame, lane: Frame) -> Iterator[Markup]:
     """Where anything is beyond its bound, or no number: shaded over both lanes."""
+    yield from _shaded(classes, frame, lane, "sx", range(NO_NUMBER, NO_NUMBER + 1))
+    yield from _shaded(classes, frame, lane, "sp", range(BOUND_CLASS, SHARE_CLASSES))
+
+
+def _shaded(
+    classes: bytes, frame: Frame, lane: Frame, class_: str, shown: range
+) -> Iterator[Markup]:
+    """The stretches of these classes, from the top of one frame to the bottom of the other."""
     wide = (frame.right - frame.left) / len(classes)
-    for class_, shown in (
-        ("sx", range(NO_NUMBER, NO_NUMBER + 1)),
-        ("sp", range(BOUND_CLASS, SHARE_CLASSES)),
-    ):
-        drawn, at = [], 0
-        while at < len(classes):
-            end = at
-            while end < len(classes) and classes[end] in shown:
-                end += 1
-            if end > at:
-                span = max((end - at) * wide, 2)
-                x = frame.left + at * wide
-                tall = number(lane.bottom - frame.top)
-                drawn.append(
-                    f"M{number(x)} {number(frame.top)}h{number(span)}v{tall}h-{number(span)}z"
-                )
-            at = max(end, at + 1)
-        if drawn:
-            yield element("path", d="".join(drawn), class_=class_)
+    drawn, at = [], 0
+    while at < len(classes):
+        end = at
+        while end < len(classes) and classes[end] in shown:
+            end += 1
+        if end > at:
+            span = max((end - at) * wide, 2)
+            x = frame.left + at * wide
+            tall = number(lane.bottom - frame.top)
+            drawn.append(f"M{number(x)} {number(frame.top)}h{number(span)}v{tall}h-{number(span)}z")
+        at = max(end, at + 1)
+    if drawn:
+        yield element("path", d="".join(drawn), class_=class_)
 
 
 def _distances(classes: bytes, lane: Frame) -> Iterator[Markup]:

@@ -31,6 +31,7 @@ from ciwrap.report.text import (
 )
 from ciwrap.report.text_words import difference_text, looks_like, summary_line
 from ciwrap.report.view import growth_of, timeline_of, where_words
+from ciwrap.report.views import effect_facts, view_text
 from ciwrap.report.wording import (
     GOLDEN_AND_NEW,
     decide_words,
@@ -107,7 +108,7 @@ class LevelRow:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One checkpoint of a variable. sides: what the two are called."""
+    """One checkpoint of a variable. sides: what the two are called. view: for the script."""
 
     title: str
     sides: tuple[str, str]
@@ -122,6 +123,7 @@ class Part:
     legend: Markup | None
     worst_title: str
     worst: tuple[WorstRow, ...]
+    view: str
     places_title: str
     places: tuple[PlaceRow, ...]
     facts: tuple[tuple[str, str], ...]
@@ -161,7 +163,7 @@ def card_of(
     first, worst = group.first, group.worst
     is_bad = group.verdict is not Verdict.MATCH
     sides = sides_of(group.check)
-    parts = [_part(first, _first_title(group), sides, folded=False)]
+    parts = [_part(first, _first_title(group), sides, folded=False, has_view=not is_folded)]
     if is_bad and worst.id != first.id and worst.verdict.is_alarm:
         title = "Most suspect chunks" if is_suspect(worst) else "Largest difference"
         parts.append(_part(worst, title, sides, folded=True))
@@ -203,7 +205,14 @@ def _first_title(group: Group) -> str:
     }.get(group.first.verdict, "First not comparable")
 
 
-def _part(result: VariableResult, title: str, sides: tuple[str, str], *, folded: bool) -> Part:
+def _part(
+    result: VariableResult,
+    title: str,
+    sides: tuple[str, str],
+    *,
+    folded: bool,
+    has_view: bool = False,
+) -> Part:
     pictures = tuple(pictures_of(result, sides))
     maps = tuple(maps_of(result))
     worst = () if result.details is None else result.details.worst_elements[:MOST_WORST]
@@ -230,6 +239,7 @@ def _part(result: VariableResult, title: str, sides: tuple[str, str], *, folded:
             else "All differing elements"
         ),
         worst=tuple(_worst_row(one, is_exact=variable_is_exact(result)) for one in worst),
+        view=view_text(result, sides) if has_view else "",
         places_title="" if result.text is None else capital(summary_line(result.text)),
         places=tuple(_places(result)),
         facts=tuple(_facts(result, sides)),
@@ -349,6 +359,8 @@ def _facts(result: VariableResult, sides: tuple[str, str]) -> Iterator[tuple[str
             yield name, f"{short_number(value)}{at}"
     if result.mean_abs_difference:
         yield "mean |difference|", short_number(result.mean_abs_difference)
+    if result.details is not None and result.details.effect is not None:
+        yield from effect_facts(result.details.effect)
     if result.suspect_chunks is not None and result.chunk_count:
         yield "suspect chunks", f"{result.suspect_chunks:,} of {result.chunk_count:,}"
     for name, count in (

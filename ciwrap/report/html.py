@@ -31,6 +31,7 @@ from ciwrap.report.text import (
     seconds_text,
 )
 from ciwrap.report.view import groups_of
+from ciwrap.report.views import palettes_text
 from ciwrap.report.wording import accept_command, command_ending, counted_evidence, headline
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ class Page:
     cards_title: str
     cards: Markup
     cards_left_out: str
+    palettes: str
     rows: Markup
     matching_rows: Markup
     matching_words: str
@@ -190,6 +192,7 @@ def render_html(run: RunResult) -> str:
         cards_title="Closest to their bounds" if is_match else "Findings",
         cards=cards,
         cards_left_out=cards_left_out,
+        palettes=palettes_text() if "data-view=" in cards else "",
         rows=Markup("\n").join(rows),
         matching_rows=Markup("\n").join(matching_rows),
         matching_words=_matching_words(len(matching_rows)),

@@ -108,8 +108,8 @@ def _size(variable: VariableResult) -> str:
     if share is not None and math.isfinite(share) and not variable_is_exact(variable):
         return f"up to {beyond_text(share)}"
     new = variable.new_values
-    if variable.differing_count is None and new is not None and (lost := lost_words(new)):
-        return f"of {new.number_count:,} new numbers there, {lost}: no distance"
+    if variable.differing_count is None and new is not None and lost_words(new):
+        return f"of {new.number_count:,} new numbers there, {lost_words(new)}: no distance"
     if variable.differing_count is None and variable.moved_elements:
         return moved_words(variable.moved_elements[0])
     if variable.differing_count is None and variable.guaranteed_share:
