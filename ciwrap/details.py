@@ -56,6 +56,9 @@ class Cause(str, Enum):
     TRANSPOSED = "transposed"  # new = golden, two axes exchanged
     COLUMNS_FIRST = "columns_first"  # new = golden, written in the other order of axes
     OTHER_ORDER = "other_order"  # the same rows in another order
+    OTHER_ITERATION = "other_iteration"  # new = golden of the iteration before or after
+    ONE_RANK = "one_rank"  # of several ranks only one differs
+    STRIPE = "stripe"  # all in the rows that one of several threads would be dealt
     BOUNDARY = "boundary"  # all at the faces of the array
     NEAR_ZERO = "near_zero"  # golden values next to 0, where a relative bound is next to nothing
     WIDER_BOUND = "wider_bound"  # no cause: the bound that would have let all of them pass
@@ -69,7 +72,8 @@ class Explanation:
     """What differing elements have in common, and on how many of them that was seen to hold.
 
     values: the offset, the factor, the period of each component, the rows that it is moved by, the
-    fill value, the layers at the faces, or the atol that would have passed. axes: what is moved or
+    fill value, the layers at the faces, the iteration, the rank and how many there are, the thread
+    and how many, or the atol that would have passed. axes: what is moved or
     exchanged. on_golden: whether it is the golden side that holds the fill value or is rounded.
     words: what the factor or the type is called. remedy: a line for ciwrap.yaml.
     """

@@ -253,7 +253,8 @@ def _causes(result: VariableResult, sides: tuple[str, str]) -> Iterator[CauseVie
     for one in result.explanations[:MOST_EXPLANATIONS]:
         remedy = safe_name(one.remedy or "")
         # The sentence above has told it.
-        if not remedy and one is result.explanations[0]:
+        is_told = result.differing_count is not None and one is result.explanations[0]
+        if not remedy and is_told:
             continue
         yield CauseView(capital(cause_words(one, sides)), remedy_words(one), remedy)
 

@@ -25,6 +25,9 @@ _NAMES = {
     Cause.TRANSPOSED: "transposed",
     Cause.COLUMNS_FIRST: "columns first",
     Cause.OTHER_ORDER: "other order of rows",
+    Cause.OTHER_ITERATION: "other iteration",
+    Cause.ONE_RANK: "one rank",
+    Cause.STRIPE: "one thread's rows",
     Cause.BOUNDARY: "at the faces",
     Cause.NEAR_ZERO: "next to zero",
     Cause.WIDER_BOUND: "",
@@ -43,6 +46,9 @@ def cause_words(one: Explanation, sides: tuple[str, str]) -> str:
     """`in each of them the sign is flipped: new = -golden`; how many, where it is not each."""
     if one.cause is Cause.WIDER_BOUND:
         return f"all would match with atol={short_number(one.values[0])}"
+    if one.cause is Cause.ONE_RANK:
+        rank, count = (short_number(value) for value in one.values)
+        return f"of {count} ranks only rank {rank} differs"
     whole = one.held_count >= one.differing_count
     share = "in each of them" if whole else f"in {one.held_count:,} of {one.differing_count:,}"
     return f"{share} {_said(one, *sides)}"
@@ -80,6 +86,10 @@ def _said(one: Explanation, golden: str, new: str) -> str:
         Cause.TRANSPOSED: f"{new} is {golden} with axes {axes} exchanged",
         Cause.COLUMNS_FIRST: f"{new} is {golden} written in the other order of axes (C, Fortran)",
         Cause.OTHER_ORDER: f"{new} has the rows of {golden} in another order",
+        Cause.OTHER_ITERATION: f"{new} is {golden} of iteration {value}",
+        Cause.ONE_RANK: "",
+        Cause.STRIPE: f"the place is in the rows of axis {axes} that thread {value} of"
+        f" {short_number(one.values[-1]) if one.values else ''} would be dealt",
         Cause.BOUNDARY: f"the place is within {value} of the faces along axis {axes}",
         Cause.NEAR_ZERO: f"{golden} is next to zero; all would match with atol={value}",
         Cause.WIDER_BOUND: "",

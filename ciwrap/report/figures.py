@@ -239,6 +239,12 @@ def _image(
     return image_chart(png, row, column, label, spot, edges)
 
 
+def _is_marked(picture: Picture) -> bool:
+    """Whether suspect chunks can be seen on the new values."""
+    classes = cells(picture.classes, picture.rows, picture.columns)
+    return picture.row_axis is None or bool(outline(classes, picture.rows, picture.columns))
+
+
 def outline(classes: bytes, rows: int, columns: int) -> list[tuple[float, float, float, float]]:
     """The edges around suspect cells as (left, top, right, bottom), from 0 to 1; none if there are
     too many to be seen.
@@ -322,7 +328,7 @@ def maps_of(result: VariableResult) -> Iterator[Figure]:
             picture.column_axis,
         )
         # The picture has shown these two axes already.
-        if same and picture is not None and picture.golden:
+        if same and picture is not None and (picture.golden or _is_marked(picture)):
             continue
         what = "Suspect chunks" if is_suspect(result) else "Differing elements"
         hidden = [

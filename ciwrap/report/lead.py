@@ -71,9 +71,9 @@ def _three_facts(
 
 
 def _what(check: CheckResult, variable: VariableResult) -> str:
-    if variable.differing_count is None:
-        return headline(variable)
-    words = count_words(variable)
+    words = headline(variable)
+    if variable.differing_count is not None:
+        words = count_words(variable)
     causes = [one for one in variable.explanations if one.cause is not Cause.WIDER_BOUND]
     return f"{words}; {cause_words(causes[0], sides_of(check))}" if causes else words
 
@@ -86,6 +86,8 @@ def _where(variable: VariableResult, results: list[VariableResult]) -> str:
         first = range_text(variable.suspect_ranges[0], shape)
         count = variable.suspect_range_count or 1
         inside = f"elements {first}" if count == 1 else f"{count:,} ranges, the first {first}"
+    elif variable.differing_count is None and variable.suspect_chunks and not is_part:
+        inside = "in every chunk of the array"
     ordered = sorted(results, key=lambda one: one.id.sort_key)
     return "; ".join(part for part in (where_text(ordered), inside) if part)
 
@@ -114,6 +116,8 @@ def _size(variable: VariableResult) -> str:
         return moved_words(variable.moved_elements[0])
     if variable.differing_count is None and variable.guaranteed_share:
         return f"more than {percent_text(variable.guaranteed_share)} of the bound"
+    if variable.differing_count is None and variable.verdict.is_alarm:
+        return "not known: the golden is a tree alone"
     if variable.max_abs_difference:
         return f"largest |difference| {short_number(variable.max_abs_difference)}"
     lost = sum(

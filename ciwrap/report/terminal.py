@@ -257,9 +257,18 @@ def _render_unmatched(
         texts = {one.name for one in bad if one.text is not None}
         by_name = [line for line in differing_lines(check) if line[0] not in texts]
         bad = [one for one in bad if one.verdict is not Verdict.DIFFER or one.name in texts]
-    if _is_of_runs(check):
-        # What is printed is the same whether or not a document takes a second look at the data.
-        bad = [replace(one, explanations=()) for one in bad]
+    # What is printed is the same whether or not a document takes a second look at the data; the
+    # causes of the first divergence stand beside it.
+    told = {
+        one.variable.id for one in (check.first_divergence, check.first_numeric_divergence) if one
+    }
+    is_of_runs = _is_of_runs(check)
+    bad = [
+        replace(one, explanations=())
+        if is_of_runs or (check.is_history and one.id in told)
+        else one
+        for one in bad
+    ]
     groups = _grouped(bad)
     shown = groups if limit is None else groups[:limit]
     for group in shown:
@@ -297,10 +306,10 @@ def _matches_line(good: list[VariableResult]) -> Text:
 
 
 def _grouped(variables: list[VariableResult]) -> list[list[VariableResult]]:
-    """Variables that are not comparable for one and the same reason make one group."""
+    """Variables of which the same is to be told make one group."""
     groups: dict[object, list[VariableResult]] = {}
     for variable in variables:
-        key: object = variable.id
+        key: object = (variable.evidence, headline(variable), *detail_lines(variable))
         if variable.verdict is Verdict.NOT_COMPARABLE:
             key = variable.reason
         groups.setdefault(key, []).append(variable)
@@ -360,11 +369,13 @@ def _can_draw(console: Console) -> bool:
 
 
 def _render_first_divergence(check: CheckResult, console: Console) -> None:
-    for what, name, more in divergence_lines(check):
+    for what, name, more, causes in divergence_lines(check):
         line = Text(f"    {what}: ")
         line.append(name, style="bold")
         line.append(more)
         console.print(line)
+        for cause in causes:
+            console.print(Text(f"      {cause}"))
     together = together_text(check)
     if together:
         console.print(Text(f"      {together}"))

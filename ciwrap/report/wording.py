@@ -333,7 +333,7 @@ def detail_lines(
             line += f" = {share_text(first.bound_share)}"
         lines.append(line)
     lines += _largest_lines(variable)
-    lines += _cause_lines(variable, sides)
+    lines += cause_lines(variable, sides)
     lines += _special_lines(variable)
     is_told = variable.differing_count is None and variable.differing_count_at_least
     told = variable.moved_elements[1 if is_told else 0 :]
@@ -364,7 +364,7 @@ def lost_words(new: NewValues) -> str:
     return " and ".join(f"{count:,} {what}" for count, what in counts if count)
 
 
-def _cause_lines(variable: VariableResult, sides: tuple[str, str]) -> Iterator[str]:
+def cause_lines(variable: VariableResult, sides: tuple[str, str]) -> Iterator[str]:
     """What differing elements have in common, and the line of ciwrap.yaml that would help."""
     for one in variable.explanations:
         when = remedy_words(one)

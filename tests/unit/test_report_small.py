@@ -151,6 +151,19 @@ def test_an_environment_of_one_side_has_one_column() -> None:
     assert ">some</td>" in page
 
 
+def test_differences_of_which_the_same_is_told_are_told_once() -> None:
+    golden = np.random.default_rng(0).random(50)
+    results = [
+        api.compare_arrays(golden, golden + 1, atol=1e-6, name=f"x{number:02d}")
+        for number in range(40)
+    ]
+    stream = io.StringIO()
+    render(run_of(*results), make_console(stream, color=False))
+    text = stream.getvalue()
+    assert "x00, x01, x02, x03 and 36 more" in text
+    assert text.count("in each of them") == 1
+
+
 def test_junit_has_a_case_for_each_variable() -> None:
     element = DifferingElement((1,), "1.0", "2.0", 1.0, 1e6)
     results = [
