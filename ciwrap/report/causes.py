@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ciwrap.details import Cause
+from ciwrap.model import number_text
 from ciwrap.report.text import safe_name, short_number
 
 if TYPE_CHECKING:
@@ -47,8 +48,8 @@ def cause_words(one: Explanation, sides: tuple[str, str]) -> str:
     if one.cause is Cause.WIDER_BOUND:
         return f"all would match with atol={short_number(one.values[0])}"
     if one.cause is Cause.ONE_RANK:
-        rank, count = (short_number(value) for value in one.values)
-        return f"of {count} ranks only rank {rank} differs"
+        rank, count = one.values
+        return f"of {count:.0f} ranks only rank {rank:.0f} differs"
     whole = one.held_count >= one.differing_count
     share = "in each of them" if whole else f"in {one.held_count:,} of {one.differing_count:,}"
     return f"{share} {_said(one, *sides)}"
@@ -66,8 +67,21 @@ def remedy_words(one: Explanation) -> str:
     }.get(one.cause, "")
 
 
+_WHOLE = (Cause.OTHER_ITERATION, Cause.STRIPE, Cause.SHIFTED, Cause.BOUNDARY)
+
+
+def _value_words(one: Explanation) -> str:
+    """A count or a fill value as it is, all else in three digits."""
+    if not one.values:
+        return ""
+    value = one.values[0]
+    if one.cause in _WHOLE:
+        return f"{value:.0f}"
+    return number_text(value) if one.cause is Cause.FILL_VALUE else short_number(value)
+
+
 def _said(one: Explanation, golden: str, new: str) -> str:
-    value = short_number(one.values[0]) if one.values else ""
+    value = _value_words(one)
     side, other = (golden, new) if one.on_golden else (new, golden)
     axes = " and ".join(map(str, one.axes))
     called = f" ({safe_name(one.words)})" if one.words else ""
@@ -89,7 +103,7 @@ def _said(one: Explanation, golden: str, new: str) -> str:
         Cause.OTHER_ITERATION: f"{new} is {golden} of iteration {value}",
         Cause.ONE_RANK: "",
         Cause.STRIPE: f"the place is in the rows of axis {axes} that thread {value} of"
-        f" {short_number(one.values[-1]) if one.values else ''} would be dealt",
+        f" {one.values[-1] if one.values else 0:.0f} would be dealt",
         Cause.BOUNDARY: f"the place is within {value} of the faces along axis {axes}",
         Cause.NEAR_ZERO: f"{golden} is next to zero; all would match with atol={value}",
         Cause.WIDER_BOUND: "",

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from ciwrap import api
+from ciwrap.details import Cause, Explanation
 from ciwrap.model import (
     CheckResult,
     DifferingElement,
@@ -22,6 +23,7 @@ from ciwrap.model import (
     VariableResult,
     Verdict,
 )
+from ciwrap.report.causes import cause_words
 from ciwrap.report.html import render_html
 from ciwrap.report.junit import render_junit
 from ciwrap.report.markdown import render_markdown
@@ -162,6 +164,16 @@ def test_differences_of_which_the_same_is_told_are_told_once() -> None:
     text = stream.getvalue()
     assert "x00, x01, x02, x03 and 36 more" in text
     assert text.count("in each of them") == 1
+
+
+def test_counts_and_fill_values_are_told_to_the_last_digit() -> None:
+    golden = np.random.default_rng(0).random(50)
+    new = golden.copy()
+    new[3:8] = -9999.0
+    page = render_html(compared(golden, new))
+    assert "-9999, beyond all other values" in page
+    told = Explanation(Cause.OTHER_ITERATION, 5, 5, values=(123_457.0,))
+    assert cause_words(told, ("A", "B")) == "in each of them B is A of iteration 123457"
 
 
 def test_junit_has_a_case_for_each_variable() -> None:
