@@ -31,7 +31,7 @@ from ciwrap.report.text import (
 )
 from ciwrap.report.text_words import difference_text, looks_like, summary_line
 from ciwrap.report.view import growth_of, timeline_of, where_words
-from ciwrap.report.views import effect_facts, view_text
+from ciwrap.report.views import effect_facts, range_words, view_text
 from ciwrap.report.wording import (
     GOLDEN_AND_NEW,
     decide_words,
@@ -357,7 +357,9 @@ def _facts(result: VariableResult, sides: tuple[str, str]) -> Iterator[tuple[str
     ):
         if value:
             at = f" at {index_text(index)}" if index else ""
-            yield name, f"{short_number(value)}{at}"
+            effect = None if result.details is None else result.details.effect
+            share = range_words(effect, value) if name == "largest |difference|" else ""
+            yield name, f"{short_number(value)}{at}{f', {share}' if share else ''}"
     if result.mean_abs_difference:
         yield "mean |difference|", short_number(result.mean_abs_difference)
     if result.details is not None and result.details.effect is not None:

@@ -91,7 +91,7 @@ def _said(one: Explanation, golden: str, new: str) -> str:
         Cause.CONSTANT_FACTOR: f"{new} = {golden} x {value}{called}",
         Cause.ALL_ZERO: f"{new} is 0",
         Cause.ALL_NAN: f"{new} is NaN",
-        Cause.FILL_VALUE: f"{side} is {value}, beyond all other values: a fill value?",
+        Cause.FILL_VALUE: f"{side} is {value}, beyond all other values, perhaps a fill value",
         Cause.LESS_PRECISE: f"{side} is {other} rounded to {safe_name(one.words or '')}",
         Cause.BYTE_ORDER: f"{new} has the bytes of {golden} in the other order",
         Cause.PERIODIC_IMAGE: f"{new} is {golden} moved by whole periods of"

@@ -19,6 +19,7 @@ from ciwrap.report.findings import (
     leading,
 )
 from ciwrap.report.text import capital, percent_text, short_number
+from ciwrap.report.views import range_words
 from ciwrap.report.where import where_text
 from ciwrap.report.wording import (
     headline,
@@ -108,7 +109,9 @@ def _how_much(variable: VariableResult, results: list[VariableResult]) -> str:
 def _size(variable: VariableResult) -> str:
     share = variable.max_bound_share
     if share is not None and math.isfinite(share) and not variable_is_exact(variable):
-        return f"up to {beyond_text(share)}"
+        effect = None if variable.details is None else variable.details.effect
+        against = range_words(effect, variable.max_abs_difference or 0.0)
+        return f"up to {beyond_text(share)}{f' ({against})' if against else ''}"
     new = variable.new_values
     if variable.differing_count is None and new is not None and lost_words(new):
         return f"of {new.number_count:,} new numbers there, {lost_words(new)}: no distance"

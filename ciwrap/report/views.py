@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from typing import TYPE_CHECKING
 
 from ciwrap.details import SHARE_CLASSES
@@ -62,16 +63,25 @@ def palettes_text() -> str:
     return base64.b64encode(bytes(part for colour in colours for part in colour)).decode("ascii")
 
 
+def range_words(effect: Effect | None, value: float) -> str:
+    """`12 % of the range`: of a difference; nothing where all golden values are equal."""
+    reach = 0.0 if effect is None else effect.greatest - effect.least
+    if not 0 < reach < math.inf:
+        return ""
+    share = abs(value) / reach
+    return f"{percent_text(share)} of the range" if share < 10 else f"{share:.2g} times the range"
+
+
+def _beside(words: str) -> str:
+    return f" ({words})" if words else ""
+
+
 def effect_facts(effect: Effect) -> Iterator[tuple[str, str]]:
     """Whether a difference matters, in the units of the variable and against its range."""
-    reach = effect.greatest - effect.least
-
-    def of_range(value: float) -> str:
-        return f" ({percent_text(abs(value) / reach)} of the range)" if reach > 0 else ""
-
-    yield "root mean square", f"{short_number(effect.rms)}{of_range(effect.rms)}"
+    rms, bias = (_beside(range_words(effect, value)) for value in (effect.rms, effect.bias))
+    yield "root mean square", f"{short_number(effect.rms)}{rms}"
     sign = "+" if effect.bias > 0 else ""
-    yield "mean of new - golden", f"{sign}{short_number(effect.bias)}{of_range(effect.bias)}"
+    yield "mean of new - golden", f"{sign}{short_number(effect.bias)}{bias}"
     yield "range", f"{short_number(effect.least)} to {short_number(effect.greatest)}"
     if effect.size_sum > 0:
         change = (effect.new_sum - effect.golden_sum) / effect.size_sum
