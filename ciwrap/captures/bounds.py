@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ciwrap.captures.kept_snapshot import KeptSnapshot
 from ciwrap.catalog.files import Whole
 from ciwrap.errors import UsageError
 from ciwrap.model import ErrorBound, VariableSettings
@@ -71,7 +72,7 @@ class CaptureHeader(msgspec.Struct, frozen=True, array_like=True):
     origin: who asked for the bounds (`given`, `check NAME`, `none given`). bounds: what was asked
     for. has_checksums: whether the bytes of all files are known. layout: where iteration and rank
     stand in the paths, if that was said. made_at: of the last change, UTC, ISO 8601. made_by: the
-    version of ciwrap that wrote it.
+    version of ciwrap that wrote it. snapshot: of the environment, where one is known.
     """
 
     origin: str
@@ -81,6 +82,7 @@ class CaptureHeader(msgspec.Struct, frozen=True, array_like=True):
     layout: str | None = None
     made_at: str = ""
     made_by: str = ""
+    snapshot: KeptSnapshot | None = None
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ from ciwrap.captures.index import (
     Directory,
 )
 from ciwrap.captures.index_codec import encode_checkpoint, encode_index, read_checkpoint, read_index
+from ciwrap.captures.kept_snapshot import appended
 from ciwrap.captures.listing import by_checkpoint
 from ciwrap.catalog.catalog import Catalog
 from ciwrap.catalog.files import checksum_of, source_files, why_stale, youngest_ns
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ciwrap.captures.index import CheckpointKey
+    from ciwrap.captures.kept_snapshot import GivenSnapshot, KeptSnapshot
     from ciwrap.catalog.files import SourceFile
     from ciwrap.catalog.rules import Rules
     from ciwrap.model import VariableId
@@ -62,6 +64,7 @@ class CaptureOptions:
     residues: whether other runs can be held against this capture. against: such a capture of
     another run. checksums: whether the files' bytes are hashed, too, so that a copy with other
     times is known again. settle_seconds: files younger than this are looked at last and waited for.
+    snapshot: of the environment; it is kept if anything is captured anew.
     """
 
     chunk_bytes: int | None = None
@@ -70,6 +73,7 @@ class CaptureOptions:
     checksums: bool = False
     settle_seconds: float = DEFAULT_SETTLE_SECONDS
     layout: str | None = None
+    snapshot: GivenSnapshot | None = None
 
 
 @dataclass(slots=True)
@@ -143,7 +147,8 @@ def capture_run(
             earlier=None if earlier is None else earlier.header,
             is_anew=rebuild,
         )
-        session = _Session(run, options, maker, progress, report)
+        known = None if rebuild or earlier is None else earlier.header.snapshot
+        session = _Session(run, options, maker, progress, report, known)
         old = {} if rebuild or earlier is None else earlier.checkpoints
         writer = stack.enter_context(CaptureWriter(work))
         index = session.update(writer, by_checkpoint(found), old)
@@ -204,6 +209,7 @@ class _Session:
     maker: TreeMaker
     progress: Progress
     report: CaptureReport
+    snapshot: KeptSnapshot | None
 
     def update(
         self,
@@ -240,6 +246,7 @@ class _Session:
                 index.checkpoints[key] = Directory(key, section, checkpoint.digest)
                 kept.append(checkpoint)
                 self.report.captured.append(key)
+                self.snapshot = appended(writer, self.options.snapshot, self.snapshot)
                 self.report.variable_count += len(checkpoint.variables)
                 if time.monotonic() - committed > _COMMIT_SECONDS:
                     index.header = self._header(kept)
@@ -261,6 +268,7 @@ class _Session:
             self.options.layout,
             datetime.now(timezone.utc).isoformat(timespec="seconds"),
             metadata.version("ciwrap"),
+            self.snapshot,
         )
 
     def _is_current(self, files: Sequence[OutputFile], checkpoint: CapturedCheckpoint) -> bool:

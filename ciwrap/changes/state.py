@@ -11,13 +11,14 @@ from ciwrap.config.loading import load_text
 from ciwrap.config.nodes import MAX_BYTES, parse_document
 from ciwrap.config.settings import DEFAULT_GOLDEN_DIR
 from ciwrap.documents import DocumentError
-from ciwrap.errors import ConfigError, UsageError
+from ciwrap.errors import CiwrapError, ConfigError, UsageError
 from ciwrap.golden.manifest import MOST_MANIFEST_BYTES, load_manifest
-from ciwrap.golden.paths import MANIFEST_SUFFIX, unescape_name
+from ciwrap.golden.paths import MANIFEST_SUFFIX, SHARED_SUFFIX, unescape_name
 from ciwrap.golden.places import Place
+from ciwrap.golden.shared_goldens import MOST_FILE_BYTES, read_shared
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ciwrap.changes.file_trees import FileTree
     from ciwrap.config import Check, Config
@@ -101,7 +102,8 @@ def _without_config(tree: FileTree, where: Where) -> State:
 
 
 def _manifests(tree: FileTree, folder: str) -> dict[Place, Manifest | None]:
-    names = [name for name in tree.names_below(folder) if name.endswith(MANIFEST_SUFFIX)]
+    listed = tree.names_below(folder)
+    names = [name for name in listed if name.endswith(MANIFEST_SUFFIX)]
     found: dict[Place, Manifest | None] = {}
     for name, data in tree.read(names, MOST_MANIFEST_BYTES).items():
         path = PurePosixPath(name)
@@ -113,4 +115,22 @@ def _manifests(tree: FileTree, folder: str) -> dict[Place, Manifest | None]:
             found[Place(inner, manifest.check)] = manifest
         except DocumentError:
             found[Place(inner, unescape_name(stem))] = None
+    found |= _shared_manifests(tree, folder, listed)
+    return found
+
+
+def _shared_manifests(
+    tree: FileTree, folder: str, listed: Sequence[str]
+) -> dict[Place, Manifest | None]:
+    """Of the goldens that share files. A damaged file counts as one golden that cannot be read."""
+    names = [name for name in listed if name.endswith(SHARED_SUFFIX)]
+    found: dict[Place, Manifest | None] = {}
+    for name, data in tree.read(names, MOST_FILE_BYTES).items():
+        path = PurePosixPath(name.removesuffix(SHARED_SUFFIX))
+        inner = path.relative_to(folder or ".").as_posix()
+        try:
+            for one in read_shared(data, Path(name)):
+                found[Place(inner, one.manifest.check)] = one.manifest
+        except CiwrapError:
+            found[Place(inner, path.name + SHARED_SUFFIX)] = None
     return found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ciwrap.config.loading import find_config, load_config
 from ciwrap.config.settings import DEFAULT_GOLDEN_DIR
 from ciwrap.errors import ConfigMissingError
-from ciwrap.golden.store import GoldenStores
+from ciwrap.golden.stores import GoldenStores
 from ciwrap.golden.work_folder import WORK_DIR
 from ciwrap.review.pending_goldens import PENDING_DIR, PendingGoldens
 from ciwrap.review.project import Project

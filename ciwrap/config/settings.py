@@ -11,11 +11,13 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import math
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.config.fill_values import fit_fill_values
 from ciwrap.errors import ConfigError
+from ciwrap.hidden import hide_secrets, secrets_of
 from ciwrap.model import SettingsLayer, Strictness, VariableId, VariableSettings
 
 if TYPE_CHECKING:
@@ -88,7 +90,9 @@ class CommandSettings:
 
     @property
     def text(self) -> str:
-        return self.words if isinstance(self.words, str) else " ".join(self.words)
+        """The command as it may be shown and kept: without secrets."""
+        whole = self.words if isinstance(self.words, str) else " ".join(self.words)
+        return hide_secrets(whole, secrets_of({**os.environ, **self.env}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +153,7 @@ class TimingSettings:
     gate: bool
     warm_up: int
     reserve_core: bool
+    duet: bool
     command: str | tuple[str, ...] | None = None
     build: str | tuple[str, ...] | None = None
     confidence: float | None = None

@@ -17,8 +17,9 @@ class Behaviour(str, Enum):
     """What a variable does from run to run.
 
     EQUAL: all runs are equal. NOISE: they differ, and differences do not grow exponentially over
-    the iterations. GROWING: they do, as in chaotic codes. UNRELATED: runs differ by as much as the
-    values themselves spread, from the first checkpoint on, as with a random seed left open.
+    the iterations. GROWING: they do, as in chaotic codes. UNRELATED: from the first checkpoint that
+    varies on, runs differ by a tenth of what the values themselves spread or more, as with a random
+    seed left open.
     NOT_COMPARABLE: some run has another shape or dtype, or NaN elsewhere, or lacks it.
     """
 
@@ -114,9 +115,9 @@ class RepeatedVariable:
     spread_horizon: a tenth of the spread. compare_until: up to which iteration three digits of the
     spread are left. present_bound: as configured. present_share: the largest share of it that was
     used, over all iterations, and early_share: up to compare_until. present_fit: whether it fits,
-    up to compare_until where there is one. common_digits: decimal digits that the worst sampled
-    element has in common in all runs; normal_digits: the same if differences are normal (95 %, 95
-    %), where SciPy is installed. reason: why it is not comparable, or unrelated.
+    up to compare_until where there is one. common_digits: decimal digits that all but 5 %
+    of the sampled elements have in common in all runs; normal_digits: the same if differences are
+    normal (95 %, 95 %), where SciPy is installed. reason: why it is not comparable, or unrelated.
     """
 
     check: str
@@ -157,7 +158,8 @@ class FactorFinding:
     pairs: of runs that differ in this factor only; differing: how many of them have different
     results. repeat_pairs, repeat_differing: pairs of runs that differ in none. max_abs: largest |v
     - g| of runs that differ from the first in this factor only. changes: whether it changes the
-    result, where runs of one cell are equal; None where they are not. spread_effect: by how much
+    result, where runs of one cell are equal; None where they are not, and where no runs that were
+    compared can tell. spread_effect: by how much
     ln |difference| grows with it on; p: how often so much comes by chance. power: the chance to
     have found a five-fold spread in one cell.
     """

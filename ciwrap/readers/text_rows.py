@@ -56,11 +56,21 @@ class Block:
 
 
 class RowReader:
-    """Splits a file into rows. Raises CorruptFileError for what is no text or no such table."""
+    """Splits a file into rows. Raises CorruptFileError for what is no text or no such table.
 
-    def __init__(self, file: InputFile, dialect: Dialect) -> None:
+    if_binary: what the user can do about a file that is no text.
+    """
+
+    def __init__(
+        self,
+        file: InputFile,
+        dialect: Dialect,
+        *,
+        if_binary: str = "if it is raw binary, set 'format: raw'",
+    ) -> None:
         self._file = file
         self._dialect = dialect
+        self._if_binary = if_binary
 
     def blocks(self) -> Iterator[Block]:
         """All rows in order; blank lines and comments are no rows."""
@@ -118,7 +128,7 @@ class RowReader:
                 raise CorruptFileError(
                     "is no text (it holds NUL bytes)",
                     file=self._file.path,
-                    remedy="if it is raw binary, set 'format: raw'",
+                    remedy=self._if_binary,
                 )
             offset += len(data)
             try:

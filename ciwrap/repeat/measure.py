@@ -18,6 +18,7 @@ from ciwrap.compare.outcome import HistoryOptions
 from ciwrap.errors import NotComparableError
 from ciwrap.model import ErrorBound, MessageLevel, Verdict
 from ciwrap.repeat.samples import Movement, Spread, has_zeros, read_sample, sample_size
+from ciwrap.report.text import plural
 from ciwrap.trees.build import DEFAULT_RESOURCES, build_tree, tree_parameters
 
 if TYPE_CHECKING:
@@ -211,7 +212,9 @@ class Measurer:
         return build_tree(parameters, values, resources=self._resources)[0].root
 
     def look_for_zeros(self, names: set[str]) -> None:
-        """Finds out which of these variables are 0 anywhere in the reference."""
+        """Finds out which of these variables are 0 anywhere in the reference. What cannot be read
+        again has become not comparable.
+        """
         if self._reference is None:
             return
         with self._catalog(self._reference) as catalog:
@@ -219,8 +222,15 @@ class Measurer:
                 is_known = self.measured.zeros.get(identity.name) or slot.movement is None
                 if identity.name not in names or is_known:
                     continue
-                values = catalog.values(identity, self._settings(catalog, identity).mask)
-                self.measured.zeros[identity.name] = has_zeros(values)
+                try:
+                    self.measured.zeros[identity.name] = self._has_zeros(catalog, identity)
+                except NotComparableError as error:
+                    self.measured.faults.setdefault(identity.name, str(error))
+
+    def _has_zeros(self, catalog: Catalog, identity: VariableId) -> bool:
+        if identity not in catalog.entries:
+            raise NotComparableError(f"the first run no longer has it ({identity})")
+        return has_zeros(catalog.values(identity, self._settings(catalog, identity).mask))
 
     def _settings(self, catalog: Catalog, identity: VariableId) -> VariableSettings:
         return self._rules.settings_for(identity, catalog.entries[identity].info.dtype)
@@ -279,7 +289,8 @@ def _fault(result: VariableResult) -> str | None:
         (result.missing_mismatch_count, "a fill value"),
     ):
         if count:
-            return f"{what} where the reference has none, or the other way round ({count} elements)"
+            where = plural(count, "element")
+            return f"{what} where the reference has none, or the other way round ({where})"
     return None
 
 

@@ -108,7 +108,10 @@ def find_factors(
                 f"there is no factor {name!r} (there is: {', '.join(known)})",
                 remedy=f"did you mean {near!r}?" if near else "or write VARIABLE=OFF,ON",
             )
-        found[factor.name] = factor
+        if factor.off == factor.on:
+            raise UsageError(f"the factor {name!r} is the same off and on")
+        if found.setdefault(factor.name, factor) != factor:
+            raise UsageError(f"the factor {factor.name!r} is given twice, with other values")
     return tuple(found.values())
 
 

@@ -398,7 +398,8 @@ def _largest_lines(variable: VariableResult) -> list[str]:
         f"largest |difference| {short_number(variable.max_abs_difference)}"
         f" at {index_text(variable.max_abs_index)}"
     )
-    if variable.max_rel_difference is not None:
+    # Nothing is relative to a golden number that is 0.
+    if variable.max_rel_difference:
         line += f"; largest relative {short_number(variable.max_rel_difference)}"
     share = variable.max_bound_share
     if share is not None and math.isfinite(share) and not variable_is_exact(variable):

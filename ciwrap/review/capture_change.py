@@ -92,7 +92,7 @@ def change_of_catalog(
         variables = [_capture(check, catalog, identity, resources, progress) for identity in wanted]
     finally:
         progress.end()
-    path = store.path(check.name)
+    path = store.path_for(check.name, variables)
     try:
         encoded = _core.encode_golden(variables)
         root = _core.golden_root(encoded).hex()

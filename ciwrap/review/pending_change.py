@@ -17,6 +17,8 @@ from ciwrap.report.document import from_document
 from ciwrap.repository import git_user
 from ciwrap.review.golden_change import GoldenChange, OldGolden, Status
 from ciwrap.review.write_change import Origin, write_change
+from ciwrap.snapshot.runs import carry_snapshot
+from ciwrap.snapshot.store import SnapshotStore
 
 if TYPE_CHECKING:
     from ciwrap import _core
@@ -77,6 +79,8 @@ def accept(project: Project, looked: PendingChange, reason: str | None) -> None:
             if not still_waits:
                 raise _conflict(looked, "another one waits by now, or none", "look at it again")
             _refuse_stale(looked, current)
+            snapshots = SnapshotStore.of_goldens(project.golden_dir)
+            carry_snapshot(origin.environment, [project.pending.snapshots], snapshots)
             write_change(replace(looked.change, old=current.old), store, reason, origin)
         if still_waits and project.is_own:
             project.pending.remove(looked.pending.place)
@@ -110,7 +114,7 @@ def _change(
     return GoldenChange(
         check=place.check,
         name=stored.check,
-        path=store.path(stored.check),
+        path=store.path_for(stored.check, stored.variables),
         status=_status(old, stored),
         variables=stored.variables,
         changes=old.changes_to(stored.variables, labels, moved),

@@ -12,7 +12,8 @@ from ciwrap.golden.places import Place
 
 if TYPE_CHECKING:
     from ciwrap.config import Check, Config
-    from ciwrap.golden.store import GoldenStore, GoldenStores
+    from ciwrap.golden.store import GoldenStore
+    from ciwrap.golden.stores import GoldenStores
     from ciwrap.review.pending_goldens import PendingGoldens
 
 

@@ -24,7 +24,11 @@ from ciwrap.golden.paths import staged
 from ciwrap.snapshot.describe import summary_of
 from ciwrap.snapshot.difference import compare_snapshots, compare_summaries
 from ciwrap.snapshot.store import SnapshotStore
-from ciwrap.snapshot.take import snapshot_of_process, snapshot_of_program
+from ciwrap.snapshot.take import (
+    snapshot_of_machine,
+    snapshot_of_process,
+    snapshot_of_program,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -95,7 +99,8 @@ def environment_of_process(root: Path, golden_dir: Path | None = None) -> dict[s
 def note_outputs(
     root: Path, environment: Mapping[str, str], outputs: Mapping[str, Iterable[Path]]
 ) -> None:
-    """Notes that a run with this environment made these files, by check.
+    """Notes that a run with this environment made these files, by check (or whatever tells one
+    place of outputs from others).
 
     Nothing is noted of a run whose snapshot was not kept, and what was noted of these checks is
     gone then.
@@ -117,24 +122,50 @@ def note_outputs(
         print(f"warning: {path}: could not be written: {error.strerror}", file=sys.stderr)
 
 
-def environment_of_outputs(root: Path, name: str, files: Iterable[Path]) -> dict[str, str] | None:
-    """The summary of the run that made the files of a check; None if that is not known, or if one
-    of them was written since.
+def environment_of_outputs(root: Path, files: Iterable[Path]) -> dict[str, str] | None:
+    """The summary of the run that made these files; None if that is not known, or if one of them
+    was written since.
     """
-    note = _read_notes(root).get(name)
-    if note is None or note.stamp != stamp_of(files):
-        return None
-    snapshot = _load(note.snapshot, [SnapshotStore.of_project(root)])
-    return None if snapshot is None else summary_of(snapshot, note.snapshot)
+    found = snapshot_of_outputs(root, files)
+    return None if found is None else summary_of(found[1], found[0])
 
 
-def copy_to_goldens(root: Path, golden_dir: Path, environment: Mapping[str, str]) -> None:
-    """Keeps the snapshot of accepted outputs with the goldens. Raises WriteFailedError."""
-    identity = environment.get("snapshot")
-    if identity is not None:
-        snapshot = _load(identity, [SnapshotStore.of_project(root)])
-        if snapshot is not None:
-            SnapshotStore.of_goldens(golden_dir).save(snapshot)
+def snapshot_of_outputs(root: Path, files: Iterable[Path]) -> tuple[str, Snapshot] | None:
+    """Identity and snapshot of the run that made these files; None as above.
+
+    Files that were moved, as `repeat --keep` does, are known by what they look like.
+    """
+    there = list(files)
+    notes = _read_notes(root) if there else {}
+    stamp = stamp_of(there) if notes else ""
+    for note in notes.values():
+        if note.stamp == stamp:
+            found = _load(note.snapshot, [SnapshotStore.of_project(root)])
+            if found is not None:
+                return note.snapshot, found
+    return None
+
+
+def environment_for_golden(
+    root: Path, files: Iterable[Path], store: SnapshotStore
+) -> dict[str, str]:
+    """Keeps what outputs were made with beside the golden they become; its summary.
+
+    Of outputs that no known run made it is what is here: the machine, and no program.
+    """
+    known = snapshot_of_outputs(root, files)
+    return keep_snapshot(store, snapshot_of_machine(root) if known is None else known[1])
+
+
+def carry_snapshot(
+    environment: Mapping[str, str], sources: Iterable[SnapshotStore], target: SnapshotStore
+) -> None:
+    """Copies the snapshot that a summary names, from the first store that has it. Where none can
+    read it, or it cannot be written, the summary stays alone, and only the latter is told.
+    """
+    found = _load(environment.get("snapshot"), sources)
+    if found is not None:
+        keep_snapshot(target, found)
 
 
 def environment_differences(

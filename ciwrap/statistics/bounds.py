@@ -13,7 +13,8 @@ from decimal import Decimal
 CONFIDENCE = 0.95
 # Fewer differences than this suggest nothing: one later run in two would be beyond.
 LEAST_COMPARISONS = 3
-_MANY_COMPARISONS = 9
+# From here on the smaller factor is enough.
+MANY_COMPARISONS = 9
 _STEPS = (Decimal(1), Decimal(2), Decimal(5), Decimal(10))
 
 
@@ -54,7 +55,7 @@ def safety_factor(comparisons: int) -> int | None:
     """
     if comparisons < LEAST_COMPARISONS:
         return None
-    return 3 if comparisons >= _MANY_COMPARISONS else 5
+    return 3 if comparisons >= MANY_COMPARISONS else 5
 
 
 def rounded_up(value: float) -> float:

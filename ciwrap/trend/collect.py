@@ -13,7 +13,7 @@ from ciwrap.timing.document import TimingDocument
 from ciwrap.trend.document import Moment, SharePoint, TimePoint
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from ciwrap.details import Number
@@ -29,14 +29,17 @@ Basis = tuple[str | None, str]
 class Collected:
     """Everything that results say over time, oldest first.
 
-    shares: by check and variable, each with its basis. times: by command and processor.
+    shares: by check and variable, each with its basis. times: by command and processor, each with
+    the facts of its environment.
     """
 
     moments: list[Moment] = field(default_factory=list)
     shares: dict[tuple[str, str], list[tuple[Basis, SharePoint]]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    times: dict[tuple[str, str], list[TimePoint]] = field(default_factory=lambda: defaultdict(list))
+    times: dict[tuple[str, str], list[tuple[TimePoint, Mapping[str, str]]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
 
 
 @dataclass(slots=True)
@@ -44,6 +47,7 @@ class _Observed:
     """What one result says; the result itself may be large, and is let go."""
 
     moment: Moment
+    environment: Mapping[str, str]
     shares: dict[tuple[str, str], tuple[Basis, Number]] = field(default_factory=dict)
     times: list[tuple[tuple[str, str], float]] = field(default_factory=list)
 
@@ -60,17 +64,18 @@ def collect(paths: Sequence[Path]) -> Collected:
         for key, (basis, share) in one.shares.items():
             found.shares[key].append((basis, SharePoint(one.moment, share)))
         for which, seconds in one.times:
-            found.times[which].append(TimePoint(one.moment, seconds))
+            found.times[which].append((TimePoint(one.moment, seconds), one.environment))
     return found
 
 
 def _observe(path: Path) -> _Observed:
     result = read_any(path)
     commit = result.environment.get("git_commit")
-    observed = _Observed(Moment(path.name, result.started_at, commit))
+    observed = _Observed(Moment(path.name, result.started_at, commit), result.environment)
     cpu = result.environment.get("cpu", _NO_CPU)
     if isinstance(result, TimingDocument):
         new = result.sides[1]  # a comparison's side B
+        observed.environment = {**result.environment, "snapshot": new.snapshot or ""}
         observed.times.append(((new.command, cpu), new.spread.median))
         return observed
     for outcome in (result.command, *(check.command for check in result.checks)):

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 LEAST_CONFIGURATIONS = 10
 MOST_CONFIGURATIONS = 1000
+# Squares of squares of what is smaller are no numbers any more.
+_LEAST_SIGMA = 1e-70
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,15 @@ def _varying(
 
 
 def _without_equal_runs(measured: Measured, notes: list[str], where: str) -> Measured:
-    kept = np.flatnonzero(measured.sigma > 0)
+    differ = np.array([np.ptp(one) > 0 for one in measured.runs])
+    if np.any(differ & (measured.sigma < _LEAST_SIGMA)):
+        raise NotComparableError(
+            f"has runs that differ, but by less than {_LEAST_SIGMA:g}, too little to be squared"
+            " twice",
+            file=where,
+            remedy="give what was measured in another unit",
+        )
+    kept = np.flatnonzero(differ)
     gone = len(measured) - len(kept)
     if not gone:
         return measured

@@ -11,7 +11,9 @@ PACKAGE = Path(__file__).resolve().parents[2] / "ciwrap"
 MOST_LINES = 500
 
 # Small, and with nothing of ours behind them but errors: any part may use them.
-TOOLS = {"errors", "core_errors", "closing", "archive", "documents", "patterns", "progress"}
+TOOLS = {
+    *("errors", "core_errors", "closing", "archive", "documents", "hidden", "patterns", "progress"),
+}
 MAY_IMPORT = {
     "errors": set(),
     "closing": set(),
@@ -21,6 +23,7 @@ MAY_IMPORT = {
     "documents": set(),
     "patterns": {"errors"},
     "progress": set(),
+    "hidden": set(),
     "interrupts": set(),
     "repository": {"errors", "interrupts"},
     "worktrees": {"errors", "golden", "repository"},
@@ -74,7 +77,7 @@ MAY_IMPORT = {
         *("model", "config", "snapshot", "report", "repository", "running", "statistics"),
         "worktrees",
     },
-    "trend": {*TOOLS, "details", "model", "golden", "report", "statistics", "timing"},
+    "trend": {*TOOLS, "details", "model", "golden", "report", "snapshot", "statistics", "timing"},
     "ensemble": {
         *TOOLS,
         *("details", "model", "config", "arrays", "catalog", "golden", "compare", "report"),

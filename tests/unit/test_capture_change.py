@@ -17,7 +17,7 @@ from ciwrap.config.loading import load_text
 from ciwrap.errors import ArtifactError, CorruptFileError, PeriodError, UsageError
 from ciwrap.golden.lock import writer_lock
 from ciwrap.golden.places import Place
-from ciwrap.golden.store import GoldenStores
+from ciwrap.golden.stores import GoldenStores
 from ciwrap.model import ErrorBound, RunResult, VariableId, Verdict
 from ciwrap.report.document import document_text, to_document
 from ciwrap.review.accept_goldens import accept_outputs, accept_pending

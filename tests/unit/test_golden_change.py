@@ -16,7 +16,7 @@ from ciwrap import _core
 from ciwrap.errors import UsageError
 from ciwrap.golden.manifest import VariableRow
 from ciwrap.golden.places import Place
-from ciwrap.golden.store import GoldenStores
+from ciwrap.golden.stores import GoldenStores
 from ciwrap.model import ErrorBound, VariableId, VariableResult, Verdict
 from ciwrap.review.capture_change import _status
 from ciwrap.review.golden_change import (

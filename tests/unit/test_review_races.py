@@ -21,7 +21,7 @@ from ciwrap import _core
 from ciwrap.errors import CiwrapError, PendingConflictError
 from ciwrap.golden.lock import writer_lock
 from ciwrap.golden.places import Place
-from ciwrap.golden.store import GoldenStores
+from ciwrap.golden.stores import GoldenStores
 from ciwrap.model import CheckResult, RunResult, VariableResult, Verdict
 from ciwrap.report.document import document_text, to_document
 from ciwrap.review.pending_change import PendingChange, accept, look_at
