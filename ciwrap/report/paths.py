@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import re
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, replace
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -59,22 +61,35 @@ def _short(path: str) -> str:
     return "/".join(("...", *parts[-2:])) if parts else path
 
 
+@cache
+def _names_of(kind: type) -> tuple[str, ...]:
+    return tuple(one.name for one in fields(kind))
+
+
 def _rewritten(item: Any, shorten: Callable[..., str]) -> Any:
+    """The record with its paths shortened; the same one if none is. Large results have millions of
+    fields, so each costs as little as can be.
+    """
     changes: dict[str, Any] = {}
-    for one in fields(item):
-        value = getattr(item, one.name)
-        if isinstance(value, str) and one.name in _PATH_FIELDS:
-            new: Any = shorten(value, is_path=True)
-        elif isinstance(value, str) and one.name in _TEXT_FIELDS:
-            new = shorten(value, is_path=False)
+    for name in _names_of(item.__class__):
+        value = getattr(item, name)
+        if isinstance(value, str):
+            if name in _PATH_FIELDS:
+                new: Any = shorten(value, is_path=True)
+            elif name in _TEXT_FIELDS:
+                new = shorten(value, is_path=False)
+            else:
+                continue
+            if new != value:
+                changes[name] = new
         elif isinstance(value, tuple) and value and isinstance(value[0], _NESTED):
-            new = tuple(_rewritten(part, shorten) for part in value)
-        elif is_dataclass(value) and isinstance(value, _NESTED):
-            new = _rewritten(value, shorten)
-        else:
-            continue
-        if new != value:
-            changes[one.name] = new
+            parts = tuple(_rewritten(part, shorten) for part in value)
+            if any(map(operator.is_not, parts, value)):
+                changes[name] = parts
+        elif isinstance(value, _NESTED):
+            one = _rewritten(value, shorten)
+            if one is not value:
+                changes[name] = one
     return replace(item, **changes) if changes else item
 
 

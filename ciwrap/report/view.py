@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ciwrap.details import BOUND_CLASS, SHARE_CLASSES, SUSPECT
@@ -35,7 +36,7 @@ _MOST_TIMELINE_ROWS = 16
 _MOST_POINTS = 150
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Group:
     """One variable of one check, over all its iterations and ranks, in that order."""
 
@@ -43,11 +44,11 @@ class Group:
     name: str
     results: tuple[VariableResult, ...]
 
-    @property
+    @cached_property
     def verdict(self) -> Verdict:
         return Verdict.worst(result.verdict for result in self.results)
 
-    @property
+    @cached_property
     def first(self) -> VariableResult:
         """The first one of the group's verdict or worse; of a match, the one that moved most."""
         if self.verdict is Verdict.MATCH:
@@ -55,7 +56,7 @@ class Group:
         bad = [result for result in self.results if result.verdict is not Verdict.MATCH]
         return bad[0]
 
-    @property
+    @cached_property
     def worst(self) -> VariableResult:
         """The one that is furthest beyond its bound."""
         bad = [result for result in self.results if result.verdict.is_alarm]
@@ -63,13 +64,13 @@ class Group:
             bad or self.results, key=lambda one: (sortable_share(one), one.suspect_chunks or 0)
         )
 
-    @property
+    @cached_property
     def share(self) -> float | None:
         """The largest share of the bound; None if it is not known or the bound is 0."""
         shares = [share for result in self.results if (share := used_share(result)) is not None]
         return max(shares, default=None)
 
-    @property
+    @cached_property
     def differing(self) -> tuple[VariableResult, ...]:
         return tuple(result for result in self.results if result.verdict.is_alarm)
 
