@@ -6,7 +6,6 @@ checkpoints that were written since, and for those whose captured trees no longe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,6 +14,7 @@ from ciwrap.captures.kept_snapshot import KeptSnapshot
 from ciwrap.catalog.files import Whole
 from ciwrap.errors import UsageError
 from ciwrap.model import ErrorBound, VariableSettings
+from ciwrap.structs import Struct, field, replace
 from ciwrap.trees.bounds import settings_text
 
 if TYPE_CHECKING:
@@ -85,8 +85,7 @@ class CaptureHeader(msgspec.Struct, frozen=True, array_like=True):
     snapshot: KeptSnapshot | None = None
 
 
-@dataclass(slots=True)
-class Bounds:
+class Bounds(Struct):
     """The bounds of a capture, by variable; new ones can be noted.
 
     by_place: whether variables of one name have bounds of their own at each iteration or rank; the

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from importlib import metadata
 from typing import TYPE_CHECKING
@@ -36,6 +35,7 @@ from ciwrap.errors import (
 )
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.readers.layout import FoundOutputs
+from ciwrap.structs import Struct, field
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
@@ -55,8 +55,7 @@ DEFAULT_SETTLE_SECONDS = 1.0
 _COMMIT_SECONDS = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class CaptureOptions:
+class CaptureOptions(Struct, frozen=True):
     """How a run is captured.
 
     chunk_bytes: None for those of `against`, of the capture that is there, or else the default.
@@ -76,8 +75,7 @@ class CaptureOptions:
     snapshot: GivenSnapshot | None = None
 
 
-@dataclass(slots=True)
-class CaptureReport:
+class CaptureReport(Struct):
     """What `capture_run` did. left_alone: what is not in the capture, and why. header: what the
     capture now says of itself. without_bound: as in `TreeMaker`.
     """
@@ -165,8 +163,7 @@ def capture_run(
     return report
 
 
-@dataclass(frozen=True, slots=True)
-class _Earlier:
+class _Earlier(Struct, frozen=True):
     """What an earlier call has captured."""
 
     header: CaptureHeader
@@ -202,8 +199,7 @@ def _earlier(path: Path, *, may_be_lost: bool) -> _Earlier | None:
         ) from error
 
 
-@dataclass(slots=True)
-class _Session:
+class _Session(Struct):
     run: Path
     options: CaptureOptions
     maker: TreeMaker

@@ -14,7 +14,6 @@ import fcntl
 import os
 import struct
 import zlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -31,6 +30,7 @@ from ciwrap.errors import (
     UsageError,
     WriteFailedError,
 )
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,6 +47,8 @@ _SLOT_BYTES = _SLOT.size + 16
 MOST_INDEX_BYTES = 1 << 30
 # Parts that lie no further apart are fetched in one go.
 _NEAR_BYTES = 16 << 10
+# macOS has no such call.
+_HAS_ADVICE = hasattr(os, "posix_fadvise")
 
 
 class Section(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -57,8 +59,7 @@ class Section(msgspec.Struct, frozen=True, array_like=True, gc=False):
     checksum: Digest
 
 
-@dataclass(frozen=True, slots=True)
-class _Slot:
+class _Slot(Struct, frozen=True):
     generation: int
     root: Section
     file_bytes: int
@@ -124,7 +125,8 @@ class CaptureFile(Closing):
         try:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             # The head, and one or two sections: reading ahead would cost more than it gives.
-            os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+            if _HAS_ADVICE:
+                os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_RANDOM)
             self._size = os.fstat(self._descriptor).st_size
             slot = _newest(self._pread(0, HEAD_BYTES), path)
         except FileNotFoundError:
@@ -196,7 +198,7 @@ class CaptureFile(Closing):
 
     def _will_need(self, begin: int, end: int) -> None:
         with contextlib.suppress(OSError):
-            if end > begin:
+            if end > begin and _HAS_ADVICE:
                 os.posix_fadvise(self._descriptor, begin, end - begin, os.POSIX_FADV_WILLNEED)
 
     def section(self, section: Section) -> bytes:

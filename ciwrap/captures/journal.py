@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import os
 import struct
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ciwrap import _core
 from ciwrap.captures.index import MadeWith
 from ciwrap.errors import CorruptCaptureError, UnreadableFileError, UnsupportedFormatError
+from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,16 +31,14 @@ ATTEMPT, POINT, VARIABLE, TREE, COMPLETE, HOLE, ERROR, END = range(1, 9)
 _MOST_DIMENSIONS = 15
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedVariable:
+class RecordedVariable(Struct, frozen=True):
     """A variable as the journal introduces it."""
 
     name: str
     made_with: MadeWith
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedTree:
+class RecordedTree(Struct, frozen=True):
     """A variable at a checkpoint: its plain tree, root first, or the reason that there is none."""
 
     variable: RecordedVariable
@@ -49,8 +47,7 @@ class RecordedTree:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedCheckpoint:
+class RecordedCheckpoint(Struct, frozen=True):
     """All that was recorded at one point of an iteration. attempt: how often the program began."""
 
     iteration: int
@@ -59,8 +56,7 @@ class RecordedCheckpoint:
     trees: tuple[RecordedTree, ...]
 
 
-@dataclass(slots=True)
-class JournalReader:
+class JournalReader(Struct):
     """A journal from its beginning to the last whole record.
 
     Of what `checkpoints` has read so far: program, made_at (seconds since 1970), made_by: of the
@@ -120,8 +116,7 @@ class JournalReader:
         )
 
 
-@dataclass(slots=True)
-class _Attempts:
+class _Attempts(Struct):
     """What the records read so far say, of the attempt that they belong to."""
 
     journal: JournalReader

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from ciwrap.golden.manifest import MOST_MANIFEST_BYTES, load_manifest
 from ciwrap.golden.paths import MANIFEST_SUFFIX, SHARED_SUFFIX, unescape_name
 from ciwrap.golden.places import Place
 from ciwrap.golden.shared_goldens import MOST_FILE_BYTES, read_shared
+from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from ciwrap.golden.manifest import Manifest
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """config: None where there is none, or it cannot be read (problem says why). config_name,
     golden_dir: from the top of the repository. manifests: of all goldens, None for one that cannot
     be read.
@@ -45,8 +44,7 @@ class State:
         return {} if self.config is None else {check.name: check for check in self.config.checks}
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
+class Where(Struct, frozen=True):
     """Where a state is looked for.
 
     top: of the repository. start: the folder whose nearest configuration counts. config_name,

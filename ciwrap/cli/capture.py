@@ -13,6 +13,7 @@ from ciwrap.cli.capture_ensemble import (
     ensemble_names,
     ensemble_options,
 )
+from ciwrap.cli.history import own_files
 from ciwrap.cli.options import json_option, resource_options, verbose_option
 from ciwrap.cli.rules import RuleOptions, rule_options
 from ciwrap.errors import ExitCode, UsageError
@@ -174,18 +175,6 @@ def _refuse_others(*, is_ensemble: bool) -> None:
         if is_given and (one.name in of_ensemble) is not is_ensemble:
             words = "has no meaning with" if is_ensemble else "has no meaning without"
             raise UsageError(f"{one.opts[0]} {words} --ensemble")
-
-
-def own_files(folder: Path, *captures: Path | str | None) -> tuple[str, ...]:
-    """Captures that lie inside the run, as patterns to leave out."""
-    inside = []
-    for capture in captures:
-        if capture is not None:
-            try:
-                inside.append(Path(capture).resolve().relative_to(folder.resolve()).as_posix())
-            except ValueError:
-                continue
-    return tuple(inside)
 
 
 def _bound_lines(report: CaptureReport) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ciwrap.errors import UsageError
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from ciwrap.review.project import Project
 
 
-@dataclass(frozen=True, slots=True)
-class EnsembleOptions:
+class EnsembleOptions(Struct, frozen=True):
     """What the options of `ensemble_options` say."""
 
     features: str
@@ -88,7 +87,7 @@ def ensemble_options(function: Callable[..., int]) -> Callable[..., int]:
 
 def ensemble_names() -> tuple[str, ...]:
     """The names of the options."""
-    return tuple(one.name for one in fields(EnsembleOptions))
+    return EnsembleOptions.__struct_fields__
 
 
 def capture_ensemble(

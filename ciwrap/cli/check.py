@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -17,6 +16,7 @@ from ciwrap.cli.options import (
     resource_options,
     verbose_option,
 )
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

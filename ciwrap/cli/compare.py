@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ciwrap.cli.capture import own_files
 from ciwrap.cli.history import (
     compare_sides,
     history_options,
+    own_files,
     pool_of,
     refuse_spread,
     refuse_with_fingerprints,

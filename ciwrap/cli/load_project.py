@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from ciwrap.golden.stores import GoldenStores
 from ciwrap.golden.work_folder import WORK_DIR
 from ciwrap.review.pending_goldens import PENDING_DIR, PendingGoldens
 from ciwrap.review.project import Project
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

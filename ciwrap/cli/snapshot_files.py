@@ -13,9 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from rich.console import Console
-
     from ciwrap.model import EnvironmentDifference
+    from ciwrap.report.console import Console
     from ciwrap.snapshot.program import SeenProgram
     from ciwrap.snapshot.records import LoadedObject, Snapshot
     from ciwrap.snapshot.store import SnapshotStore

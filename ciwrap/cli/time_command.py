@@ -7,7 +7,6 @@ import os
 import secrets
 import sys
 import time
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from ciwrap.cli.options import json_option, markdown_option, report_option
 from ciwrap.cli.section_options import section_options
 from ciwrap.config.schema import TIMING
 from ciwrap.errors import UsageError
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -189,8 +189,7 @@ def _fitted(timed: CommandSettings, settings: TimingSettings) -> CommandSettings
     )
 
 
-@dataclass(slots=True)
-class _Teller:
+class _Teller(Struct):
     """Tells a person at a terminal how far it is."""
 
     is_heard: bool

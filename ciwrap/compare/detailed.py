@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ciwrap.captures.checkpoint import Variables
 from ciwrap.closing import Closing
-from ciwrap.compare.judge import compare_values
 from ciwrap.compare.tally import DetailKeeper
 from ciwrap.errors import CiwrapError
 from ciwrap.model import Verdict
 from ciwrap.progress import NO_PROGRESS
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -95,6 +94,8 @@ def looked_at_again(
     """What a second look at a variable's new numbers tells beside those of a reference variable,
     perhaps of another checkpoint; the result as it is if they cannot be had.
     """
+    from ciwrap.compare.judge import compare_values
+
     golden, new = found
     try:
         settings = rules.settings_for(result.id, result.dtype or "")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from ciwrap.compare.explain import explain
 from ciwrap.compare.explain.difference import Difference
@@ -24,7 +21,9 @@ from ciwrap.details import (
     TreeLevel,
     View,
 )
+from ciwrap.late import numpy as np
 from ciwrap.model import Details
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -85,8 +84,7 @@ def suspect_details(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
+class Drawn(Struct, frozen=True):
     """What the report draws of a variable that differs, and what stands out about it."""
 
     details: Details

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ciwrap.details import MOST_EXPLANATIONS, Cause, Explanation
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ciwrap.compare.detailed import Checkpoints, looked_at_again
 from ciwrap.compare.work import Work
 from ciwrap.details import MOST_EXPLANATIONS, Cause, Explanation
 from ciwrap.model import Verdict
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from ciwrap.compare.maps import MOST_COLUMNS, MOST_LINE, MOST_ROWS
 from ciwrap.compare.parts import chunk_elements
 from ciwrap.compare.shares import as_numbers, share_classes, share_of_bound
 from ciwrap.details import BOUND_CLASS, NOT_FINITE, SUSPECT, Picture, cells_text
+from ciwrap.late import numpy as np
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,8 +31,7 @@ _FAR = 10.0
 _FEW = 500
 
 
-@dataclass(frozen=True)
-class _Plane:
+class _Plane(Struct, frozen=True, dict=True):
     """Both sides of a plane, two-dimensional, and how far apart they are."""
 
     golden: NDArray[Any]

@@ -7,11 +7,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.compare.pictures import drawable, pick_worst, plane_axes, robust_scale
 from ciwrap.compare.shares import as_numbers, share_of_bound
 from ciwrap.details import MOST_VIEW_CELLS, Effect, View, cells_text
+from ciwrap.late import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

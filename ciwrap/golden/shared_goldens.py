@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ciwrap.documents import DocumentError
@@ -27,6 +26,7 @@ from ciwrap.errors import (
 from ciwrap.golden import paths, shared_text
 from ciwrap.golden.files import flush, flush_folder, read_regular, remove
 from ciwrap.golden.golden_file import refuse_pointer
+from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,8 +44,7 @@ _REMEDY = (
 _Stamp = tuple[int, int, int] | None
 
 
-@dataclass(slots=True)
-class State:
+class State(Struct):
     """What file and journal say together.
 
     goldens: the lines of goldens by their names. tables: what they have in common, by check sums.

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
 
 from ciwrap.golden.manifest import Count, Root, VariableRow, describe_evidence
+from ciwrap.late import numpy as np
 from ciwrap.model import Evidence, VariableId
 from ciwrap.trees.bounds import bound_of, describe_bound
 

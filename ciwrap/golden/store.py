@@ -18,7 +18,6 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,6 +47,7 @@ from ciwrap.golden.manifest import (
     readable_text,
     rows_of,
 )
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -57,8 +57,7 @@ RETRY_SECONDS = 0.05
 _REMEDY_PAIR = "take both files from the same commit, or make the golden anew with `ciwrap accept`"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredGolden:
+class StoredGolden(Struct, frozen=True):
     """A golden as read: verified against its own checksums and its manifest.
 
     path: the binary's usual place, or the file that it shares (is_shared). was_interrupted: an

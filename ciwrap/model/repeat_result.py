@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-# Types of fields are needed when the program runs: documents are checked against them.
-from collections.abc import Mapping  # noqa: TC003
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from enum import Enum
 
-from ciwrap.details import Number  # noqa: TC001
+# Types of fields are needed when the program runs: documents are checked against them.
+from msgspec import Struct, field
+
+from ciwrap.details import Number
 from ciwrap.errors import ExitCode
 from ciwrap.model.results import Message, MessageLevel
 from ciwrap.model.rules import ErrorBound
@@ -44,8 +45,7 @@ class BoundFit(str, Enum):
         return self.value
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatedRun:
+class RepeatedRun(Struct, frozen=True):
     """One run. factors: "on" or "off" by factor. exit_code: None if it was ended, or could not be
     started. problem: why nothing of it was compared. folder: where its outputs are kept. snapshot:
     the identity of the snapshot of its environment, where one is kept.
@@ -63,8 +63,7 @@ class RepeatedRun:
     snapshot: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class IterationSpread:
+class IterationSpread(Struct, frozen=True):
     """One iteration of a variable, over all ranks.
 
     iteration: None where paths tell none. distinct_results: how many different ones the runs have.
@@ -78,8 +77,7 @@ class IterationSpread:
     typical: Number | None
 
 
-@dataclass(frozen=True, slots=True)
-class BoundSuggestion:
+class BoundSuggestion(Struct, frozen=True):
     """A bound that would have held. One of atol and rtol is 0.
 
     factor: by what the largest of so many comparisons was multiplied before it was rounded up.
@@ -102,8 +100,7 @@ class BoundSuggestion:
         return ErrorBound(atol=self.atol, rtol=self.rtol)
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatedVariable:
+class RepeatedVariable(Struct, frozen=True):
     """One variable by name, over all iterations and ranks, with run 1 (or the golden) as g.
 
     classes: of each run, in the order of `RepeatResult.runs`; equal numbers are equal results to
@@ -151,8 +148,7 @@ class RepeatedVariable:
         return self.kind not in (Behaviour.EQUAL, Behaviour.NOT_COMPARABLE)
 
 
-@dataclass(frozen=True, slots=True)
-class FactorFinding:
+class FactorFinding(Struct, frozen=True):
     """What switching a factor does to a variable.
 
     pairs: of runs that differ in this factor only; differing: how many of them have different
@@ -179,8 +175,7 @@ class FactorFinding:
     power: Number | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatResult:
+class RepeatResult(Struct, frozen=True):
     """What `ciwrap repeat` found.
 
     headline: the first sentence. reference: "first" or "golden". seed: of the order of the runs,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from ciwrap.review.keep_pending import keep
 from ciwrap.review.write_change import Origin, origin_here, write_change
 from ciwrap.snapshot.runs import carry_snapshot, environment_of_process
 from ciwrap.snapshot.store import SnapshotStore
+from ciwrap.structs import Struct, replace
 from ciwrap.trees.build import Resources
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ MATCHED, DIFFER, NOT_COMPARABLE, NEW, WRITTEN, EXPECTED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What became of one check.
 
     word: matched, differ, not_comparable, new (there is no golden), written (one has been), or

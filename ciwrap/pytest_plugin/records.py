@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.compare.law import message_of
@@ -11,6 +10,7 @@ from ciwrap.errors import CiwrapError, NotComparableError
 from ciwrap.model import CheckResult, Verdict
 from ciwrap.pytest_plugin.telling import property_of
 from ciwrap.report.document import plain
+from ciwrap.structs import asdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
     from ciwrap.golden.places import Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TestedProject(Project):
+class TestedProject(Project, frozen=True, kw_only=True):
     """A project as its tests see it.
 
     root: without a ciwrap.yaml, pytest's. variants: whose goldens are looked for before the common

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.config.schema import TIMING
 from ciwrap.errors import UsageError
 from ciwrap.model.forms import Form, read_arguments
 from ciwrap.statistics.pairs import PairedComparison, TimingVerdict, compare_pairs
+from ciwrap.structs import Struct
 from ciwrap.timing import wording
 from ciwrap.timing.calls import time_calls
 from ciwrap.timing.choices import chosen_timing
@@ -23,8 +23,7 @@ _WHERE = "time()"
 KEYWORDS = ("pairs", "margin", "confidence", "gate", "warm_up")
 
 
-@dataclass(frozen=True, slots=True)
-class TimedCalls:
+class TimedCalls(Struct, frozen=True):
     """What two calls' times came to. lines: in words, the verdict first. is_refused: whether the
     second takes longer and the gate was asked for.
     """
@@ -58,7 +57,7 @@ def compare_calls(
         a, b, pairs=settings.pairs, warm_up=settings.warm_up, seed=secrets.randbelow(1 << 32)
     )
     found = compare_pairs(first, second, margin=settings.margin, confidence=settings.confidence)
-    lines = [wording.headline(found), *wording.explanation(found)]
+    lines = [wording.headline(found), *wording.explanation(found, is_call=True)]
     if is_shared:
         lines.append("other tests may have run at the same time, in other processes")
     is_slower = found.verdict is TimingVerdict.CHANGED and found.change > 0

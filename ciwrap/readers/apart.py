@@ -11,11 +11,10 @@ import contextlib
 import json
 from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.arrays.dtypes import storage_dtype
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import CiwrapError
+from ciwrap.late import numpy as np
 from ciwrap.readers.base import Source, VariableInfo
 from ciwrap.readers.child import DATA, LISTING, Child, Teller, check_told
 from ciwrap.readers.entries import guarded

@@ -17,7 +17,6 @@ import struct
 import time
 import warnings
 import weakref
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -29,6 +28,7 @@ from ciwrap.errors import (
     one_line,
 )
 from ciwrap.readers.entries import guarded
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -70,8 +70,9 @@ class Child:
         self._poll = select.poll()
         self._poll.register(self._answers, select.POLLIN)
         _open.add(self)
-        with contextlib.suppress(OSError):  # an unprivileged user may have no more room
-            fcntl.fcntl(self._answers, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        if hasattr(fcntl, "F_SETPIPE_SZ"):  # Linux
+            with contextlib.suppress(OSError):  # an unprivileged user may have no more room
+                fcntl.fcntl(self._answers, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
     def ask(self, question: bytes) -> None:
         # A child that has died is told by its answer, which does not come.
@@ -243,8 +244,7 @@ def _end(parent: int, child: int, *pipes: int) -> None:
             time.sleep(0.001)
 
 
-@dataclass(frozen=True, slots=True)
-class _Vitals:
+class _Vitals(Struct, frozen=True):
     """What a process does. cpu_seconds and read_bytes: since it began."""
 
     cpu_seconds: float

@@ -7,7 +7,6 @@ reference. The reference and one run are looked at at a time; samples apart, not
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ciwrap.captures.side import open_side
@@ -19,6 +18,7 @@ from ciwrap.errors import NotComparableError
 from ciwrap.model import ErrorBound, MessageLevel, Verdict
 from ciwrap.repeat.samples import Movement, Spread, has_zeros, read_sample, sample_size
 from ciwrap.report.text import plural
+from ciwrap.structs import Struct, field, replace
 from ciwrap.trees.build import DEFAULT_RESOURCES, build_tree, tree_parameters
 
 if TYPE_CHECKING:
@@ -37,16 +37,14 @@ _REFERENCE = b"reference"
 _NO_DETAILS = HistoryOptions(detail_bytes=0)
 
 
-@dataclass(frozen=True, slots=True)
-class RunOutputs:
+class RunOutputs(Struct, frozen=True):
     """The files of one run. place: the folder that they are in."""
 
     place: Path
     found: FoundOutputs
 
 
-@dataclass(slots=True)
-class Slot:
+class Slot(Struct):
     """One variable of one checkpoint over all runs.
 
     roots: by run, equal ones are equal results; results: of runs that were compared and are not
@@ -58,8 +56,7 @@ class Slot:
     movement: Movement | None = None
 
 
-@dataclass(slots=True)
-class Measured:
+class Measured(Struct):
     """All that was found of one check. faults: by name, why it is not comparable, the first reason;
     compared: runs held against the reference; bounds: as configured, by name.
     """

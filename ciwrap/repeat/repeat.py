@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from ciwrap.running.run_command import ending_of, failure_of, last_words, run_co
 from ciwrap.running.together import together
 from ciwrap.snapshot.program import ProgramWatcher
 from ciwrap.snapshot.runs import environment_of_program, note_outputs
+from ciwrap.structs import Struct, field, replace
 from ciwrap.trees.build import DEFAULT_RESOURCES
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ _PATIENCE = 20.0
 _LEAST_SECONDS = 60.0
 
 
-@dataclass(slots=True)
-class Repetition:
+class Repetition(Struct):
     """All runs, and what was measured of each check. notes: what to tell besides. environment:
     what the first run ran with, where it was looked at.
     """
@@ -51,8 +50,7 @@ class Repetition:
     environment: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class HowToRepeat:
+class HowToRepeat(Struct, frozen=True):
     """names: of the checks, in order. perturb: the inputs to perturb for all runs but the first.
     keeps: whether outputs of all runs stay. is_shown: whether
     the command's output goes to stderr. concurrent: how many runs at a time. golden: where goldens
@@ -84,8 +82,7 @@ def repeat_command(
         return _Repeater(config_of, plan, how, folders, first.root).run_all()
 
 
-@dataclass(frozen=True, slots=True)
-class _Ready:
+class _Ready(Struct, frozen=True):
     """A run that can begin: what the configuration says of it."""
 
     run: PlannedRun

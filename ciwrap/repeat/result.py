@@ -6,9 +6,8 @@ import math
 from itertools import chain
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.errors import ExitCode
+from ciwrap.late import numpy as np
 from ciwrap.model import Message, MessageLevel
 from ciwrap.model.repeat_result import (
     Behaviour,

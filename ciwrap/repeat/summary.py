@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.errors import NotAvailableError
+from ciwrap.late import numpy as np
 from ciwrap.model.repeat_result import (
     Behaviour,
     BoundFit,
@@ -21,6 +19,7 @@ from ciwrap.report.text import percent_text
 from ciwrap.statistics.bounds import Differences, safety_factor, suggest_bound
 from ciwrap.statistics.digits import bits_of_spread, common_bits, decimal_digits
 from ciwrap.statistics.growth import SATURATION, Growth, classify
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,8 +46,7 @@ _EPSILONS = {
 _DIGITS_QUANTILE = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
+class _Named(Struct, frozen=True):
     """All slots of one name, in order."""
 
     name: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -42,6 +41,7 @@ from ciwrap.report.wording import (
     sides_of,
     variable_is_exact,
 )
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,8 +59,7 @@ _BAR = Markup(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class WorstRow:
+class WorstRow(Struct, frozen=True):
     """One element, every number as text; what both sides have in common stands back."""
 
     index: str
@@ -72,8 +71,7 @@ class WorstRow:
     share: str
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceRow:
+class PlaceRow(Struct, frozen=True):
     """A place of a text, or a template of lines without partner; what a side lacks is ''."""
 
     count: str
@@ -86,8 +84,7 @@ class PlaceRow:
     remedy: str
 
 
-@dataclass(frozen=True, slots=True)
-class CauseView:
+class CauseView(Struct, frozen=True):
     """words: what the elements have in common. when: the remedy is right then. remedy: a line for
     ciwrap.yaml; '' if there is none.
     """
@@ -97,8 +94,7 @@ class CauseView:
     remedy: str
 
 
-@dataclass(frozen=True, slots=True)
-class LevelRow:
+class LevelRow(Struct, frozen=True):
     name: str
     nodes: str
     differing: str
@@ -106,8 +102,7 @@ class LevelRow:
     bar: Markup
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One checkpoint of a variable. sides: what the two are called. view: for the script."""
 
     title: str
@@ -130,8 +125,7 @@ class Part:
     levels: tuple[LevelRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(Struct, frozen=True):
     number: int
     name: str
     check: str

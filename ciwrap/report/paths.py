@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import operator
 import re
-from dataclasses import fields, replace
-from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ciwrap.model import CheckResult, CommandOutcome, Message, RunResult, VariableResult
 from ciwrap.model.repeat_result import RepeatedRun, RepeatedVariable, RepeatResult
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,17 +60,12 @@ def _short(path: str) -> str:
     return "/".join(("...", *parts[-2:])) if parts else path
 
 
-@cache
-def _names_of(kind: type) -> tuple[str, ...]:
-    return tuple(one.name for one in fields(kind))
-
-
 def _rewritten(item: Any, shorten: Callable[..., str]) -> Any:
     """The record with its paths shortened; the same one if none is. Large results have millions of
     fields, so each costs as little as can be.
     """
     changes: dict[str, Any] = {}
-    for name in _names_of(item.__class__):
+    for name in item.__struct_fields__:
         value = getattr(item, name)
         if isinstance(value, str):
             if name in _PATH_FIELDS:

@@ -11,7 +11,6 @@ import contextlib
 import os
 import stat
 import tempfile
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from ciwrap.repository import DIRTY, git_commit
 from ciwrap.review.pending_goldens import RESULT_SUFFIX, PendingGoldens
 from ciwrap.review.pending_index import INDEX_NAME
 from ciwrap.snapshot.store import GOLDEN_FOLDER, NAME
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
-
-from msgspec import structs
 
 from ciwrap.arrays.values import ArrayValues
 from ciwrap.compare.judge import check_golden
@@ -16,11 +13,15 @@ from ciwrap.readers.base import as_elements
 from ciwrap.report.document import from_document
 from ciwrap.repository import git_user
 from ciwrap.review.golden_change import GoldenChange, OldGolden, Status
+from ciwrap.review.stale import Checkout, checkout_of, why_stale
 from ciwrap.review.write_change import Origin, write_change
 from ciwrap.snapshot.runs import carry_snapshot
 from ciwrap.snapshot.store import SnapshotStore
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ciwrap import _core
     from ciwrap.golden.manifest import PendingOrigin
     from ciwrap.golden.places import Place
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
     from ciwrap.review.project import Project
 
 
-@dataclass(frozen=True, slots=True)
-class PendingChange:
+class PendingChange(Struct, frozen=True):
     """A pending golden as it was looked at, and what accepting it changes.
 
     pending: as it waits. stored: its binary and its manifest, verified. place: where it goes, which
@@ -59,6 +59,22 @@ def look_at(project: Project, golden: PendingGolden, variant: str | None = None)
     looked = PendingChange(golden, stored, place, golden.origin, change)
     _refuse_stale(looked, change)
     return looked if variant is None else _for_variant(project, looked, variant)
+
+
+def look_at_all(
+    project: Project, goldens: Sequence[PendingGolden], variant: str | None = None
+) -> list[PendingChange]:
+    """As `look_at`; also says which of them may be of other code than what lies here."""
+    looked = [look_at(project, golden, variant) for golden in goldens]
+    if not looked or not project.is_own:
+        return looked  # the commit of somebody else's run is held against what is here
+    here = checkout_of(project)
+    return [told_if_stale(one, here) for one in looked]
+
+
+def told_if_stale(looked: PendingChange, here: Checkout) -> PendingChange:
+    change = replace(looked.change, stale=why_stale(looked.pending.origin, here))
+    return replace(looked, change=change)
 
 
 def accept(project: Project, looked: PendingChange, reason: str | None) -> None:
@@ -165,9 +181,7 @@ def _for_variant(project: Project, looked: PendingChange, variant: str) -> Pendi
         )
     change = _change(looked.stored, project.goldens.at(place), place, None)
     is_there = change.old.golden is not None or change.old.problem is not None
-    base = structs.replace(
-        looked.base, base_root=change.old.root, kind="changed" if is_there else "new"
-    )
+    base = replace(looked.base, base_root=change.old.root, kind="changed" if is_there else "new")
     return replace(looked, place=place, base=base, change=change)
 
 

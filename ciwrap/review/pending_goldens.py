@@ -9,9 +9,7 @@ what it was made from.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -52,6 +50,7 @@ from ciwrap.review.pending_index import (
     read_index,
 )
 from ciwrap.snapshot.store import SnapshotStore
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -66,8 +65,7 @@ RESULT_SUFFIX = ".result.json"
 MOST_RESULT_BYTES = 64 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class PendingGolden:
+class PendingGolden(Struct, frozen=True):
     """One golden that waits, as its manifest tells of it. path: its binary."""
 
     place: Place
@@ -230,6 +228,8 @@ class PendingGoldens:
 
         Raises UsageError for a pattern that means none, CorruptGoldenError.
         """
+        import difflib
+
         goldens = self.all()
         if not patterns:
             return goldens

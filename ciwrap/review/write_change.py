@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from ciwrap.repository import git_commit, git_user
 from ciwrap.review.ci_job import ci_job
 from ciwrap.snapshot.describe import describe_environment
 from ciwrap.snapshot.runs import environment_for_golden, environment_of_outputs
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 FIRST_REASON = "first golden"
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """Where outputs come from, and who accepts them. commit: None without git."""
 
     commit: str | None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from ciwrap.hidden import secrets_of
 from ciwrap.snapshot.kinds import kind_of_variable
 from ciwrap.snapshot.maps import MappedFile, mapped_files
 from ciwrap.snapshot.objects import look_at
+from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,8 +26,7 @@ _MOST_PROCESSES = 512
 _MOST_BYTES = 4 << 20
 
 
-@dataclass(slots=True)
-class SeenProgram:
+class SeenProgram(Struct):
     """What was seen of the processes of a command.
 
     files: mapped executable, with what tells that they are still the same. variables: the values
@@ -36,18 +35,25 @@ class SeenProgram:
 
     files: dict[MappedFile, tuple[str, int, int, int, int]] = field(default_factory=dict)
     variables: dict[str, set[str]] = field(default_factory=dict)
-    secrets: set[str] = field(default_factory=set, repr=False)
+    secrets: set[str] = field(default_factory=set)
+
+    def __repr__(self) -> str:
+        """Without the secrets, which would stand in a traceback or a log."""
+        return f"SeenProgram({len(self.files)} files)"
 
 
-@dataclass(slots=True)
-class _Process:
+class _Process(Struct):
     """What was seen of one process. program: the file that it runs."""
 
     program: MappedFile | None = None
     text: bytes = b""
     files: dict[MappedFile, tuple[str, int, int, int, int]] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
-    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    secrets: frozenset[str] = frozenset()
+
+    def __repr__(self) -> str:
+        """Without the secrets, as above."""
+        return f"_Process({self.program})"
 
 
 class ProgramWatcher:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ciwrap.hidden import HIDDEN
@@ -16,6 +15,7 @@ from ciwrap.snapshot.difference import pair_objects
 from ciwrap.snapshot.kinds import PATH_LISTS
 from ciwrap.snapshot.lock_files import pins_of
 from ciwrap.snapshot.records import SEVERAL
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,8 +49,7 @@ _SHOWN = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectCheck:
+class ObjectCheck(Struct, frozen=True):
     """How the objects of a second snapshot compare with those of a first, one by one.
 
     equal: builds that are the same. other: pairs that are not. missing: those of the first that the

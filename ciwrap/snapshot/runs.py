@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import sys
 from typing import TYPE_CHECKING
 
@@ -21,14 +19,6 @@ from ciwrap.errors import (
 )
 from ciwrap.golden.files import read_regular
 from ciwrap.golden.paths import staged
-from ciwrap.snapshot.describe import summary_of
-from ciwrap.snapshot.difference import compare_snapshots, compare_summaries
-from ciwrap.snapshot.store import SnapshotStore
-from ciwrap.snapshot.take import (
-    snapshot_of_machine,
-    snapshot_of_process,
-    snapshot_of_program,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -37,6 +27,7 @@ if TYPE_CHECKING:
     from ciwrap.model import EnvironmentDifference
     from ciwrap.snapshot.program import ProgramWatcher
     from ciwrap.snapshot.records import Snapshot
+    from ciwrap.snapshot.store import SnapshotStore
 
 FORMAT_VERSION = 1
 NOTES_NAME = "outputs.json"
@@ -66,6 +57,8 @@ def keep_snapshot(
 
     No run fails because it leaves no snapshot: what is in the way is told on stderr.
     """
+    from ciwrap.snapshot.describe import summary_of
+
     try:
         identity = store.save(snapshot)
         if is_newest:
@@ -80,6 +73,9 @@ def environment_of_program(root: Path, watcher: ProgramWatcher, command: str) ->
     """The summary of what a watched command ran with; the snapshot is kept in the project's
     `.ciwrap`. root: the project's folder.
     """
+    from ciwrap.snapshot.store import SnapshotStore
+    from ciwrap.snapshot.take import snapshot_of_program
+
     found = snapshot_of_program(root, watcher.seen, command=command)
     return keep_snapshot(SnapshotStore.of_project(root), found, is_newest=True)
 
@@ -88,6 +84,9 @@ def environment_of_process(root: Path, golden_dir: Path | None = None) -> dict[s
     """The summary of this process. The snapshot is kept with the goldens, where some are written,
     else in the project's `.ciwrap`.
     """
+    from ciwrap.snapshot.store import SnapshotStore
+    from ciwrap.snapshot.take import snapshot_of_process
+
     store = (
         SnapshotStore.of_project(root)
         if golden_dir is None
@@ -105,6 +104,8 @@ def note_outputs(
     Nothing is noted of a run whose snapshot was not kept, and what was noted of these checks is
     gone then.
     """
+    import json
+
     notes = dict(_read_notes(root))
     identity = environment.get("snapshot")
     for name, files in outputs.items():
@@ -127,7 +128,11 @@ def environment_of_outputs(root: Path, files: Iterable[Path]) -> dict[str, str] 
     was written since.
     """
     found = snapshot_of_outputs(root, files)
-    return None if found is None else summary_of(found[1], found[0])
+    if found is None:
+        return None
+    from ciwrap.snapshot.describe import summary_of
+
+    return summary_of(found[1], found[0])
 
 
 def snapshot_of_outputs(root: Path, files: Iterable[Path]) -> tuple[str, Snapshot] | None:
@@ -135,6 +140,8 @@ def snapshot_of_outputs(root: Path, files: Iterable[Path]) -> tuple[str, Snapsho
 
     Files that were moved, as `repeat --keep` does, are known by what they look like.
     """
+    from ciwrap.snapshot.store import SnapshotStore
+
     there = list(files)
     notes = _read_notes(root) if there else {}
     stamp = stamp_of(there) if notes else ""
@@ -153,6 +160,8 @@ def environment_for_golden(
 
     Of outputs that no known run made it is what is here: the machine, and no program.
     """
+    from ciwrap.snapshot.take import snapshot_of_machine
+
     known = snapshot_of_outputs(root, files)
     return keep_snapshot(store, snapshot_of_machine(root) if known is None else known[1])
 
@@ -174,6 +183,8 @@ def environment_differences(
     """What differs between two environments: object by object where both snapshots are in one of
     the stores and can be read, else as far as their summaries tell.
     """
+    from ciwrap.snapshot.difference import compare_snapshots, compare_summaries
+
     there = list(stores)
     before, after = (_load(one.get("snapshot"), there) for one in (reference, new))
     if before is not None and after is not None:
@@ -183,6 +194,8 @@ def environment_differences(
 
 def stamp_of(files: Iterable[Path]) -> str:
     """A digest of the names, sizes and times of files; it is another one once one is written."""
+    import hashlib
+
     digest = hashlib.sha256()
     for path in sorted(files):
         try:
@@ -217,4 +230,6 @@ def _read_notes(root: Path) -> dict[str, _Note]:
 
 
 def _notes_path(root: Path) -> Path:
+    from ciwrap.snapshot.store import SnapshotStore
+
     return SnapshotStore.of_project(root).folder / NOTES_NAME

@@ -6,11 +6,11 @@ for Experimenters", 2005.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations, compress
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
+from ciwrap.late import numpy as np
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,8 +56,7 @@ def _parity(cell: Cell, columns: Sequence[int]) -> bool:
     return sum(cell[one] for one in columns) % 2 == 1
 
 
-@dataclass(frozen=True, slots=True)
-class DifferingShare:
+class DifferingShare(Struct, frozen=True):
     """Pairs of runs, and how many of them have different results.
 
     factor: the position of the only factor in which the two runs differ; None for pairs of runs of
@@ -117,8 +116,7 @@ def what_factors_do(cells: Sequence[Cell], classes: Sequence[int]) -> dict[int, 
     return dict.fromkeys(cleared, False) | dict.fromkeys(guilty, True)
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(Struct, frozen=True):
     """What switching a factor, or several at once, does to a response.
 
     factors: their positions. size: the mean response with their product on, less that with it off.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.config.loading import timing_settings
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from ciwrap.errors import CommandFailedError, one_line
 from ciwrap.running.cores import halves_of_cores
 from ciwrap.running.run_command import ending_of, last_words, run_command
 from ciwrap.running.together import together
+from ciwrap.structs import Struct, replace
 from ciwrap.timing.order import pair_order
 
 if TYPE_CHECKING:
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 Members = tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """One of the two sides that are compared.
 
     name: "A" or "B". revision: which one of the repository it is, for people; commit: its name.
@@ -37,8 +36,7 @@ class Side:
     commit: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(Struct, frozen=True):
     """The times of both sides, pair by pair. a_first: whether A ran first, or had the first half of
     the cores, for each pair.
     """

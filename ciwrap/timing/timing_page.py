@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ciwrap.report.page import environment_rows, render_page, time_words
 from ciwrap.report.text import capital, plural, safe_name
 from ciwrap.statistics.pairs import TimingVerdict
+from ciwrap.structs import Struct
 from ciwrap.timing import wording
 from ciwrap.timing.charts import change_plot, sorted_plot, times_plot
 
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from ciwrap.timing.document import TimingDocument
 
 
-@dataclass(frozen=True, slots=True)
-class TimingPage:
+class TimingPage(Struct, frozen=True):
     """All that the template shows."""
 
     title: str

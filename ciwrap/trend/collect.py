@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.documents import to_record
 from ciwrap.report.document import from_document, load_document, reading_result
 from ciwrap.report.wording import used_share
+from ciwrap.structs import Struct, field
 from ciwrap.timing.document import TimingDocument
 from ciwrap.trend.document import Moment, SharePoint, TimePoint
 
@@ -25,8 +25,7 @@ _NO_CPU = "unknown"
 Basis = tuple[str | None, str]
 
 
-@dataclass(slots=True)
-class Collected:
+class Collected(Struct):
     """Everything that results say over time, oldest first.
 
     shares: by check and variable, each with its basis. times: by command and processor, each with
@@ -42,8 +41,7 @@ class Collected:
     )
 
 
-@dataclass(slots=True)
-class _Observed:
+class _Observed(Struct):
     """What one result says; the result itself may be large, and is let go."""
 
     moment: Moment

@@ -6,12 +6,11 @@ from importlib.metadata import version
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from msgspec import structs
-
 from ciwrap.report.text import percent_text, plural, safe_name, share_text
 from ciwrap.snapshot.runs import environment_differences
 from ciwrap.statistics.change_points import find_change_points
 from ciwrap.statistics.slopes import rare_ones, slope_of
+from ciwrap.structs import replace
 from ciwrap.timing.wording import change_text
 from ciwrap.trend.document import GoldenWalk, ShareSeries, TimeSeries, TrendDocument
 from ciwrap.trend.wording import moment_text
@@ -72,7 +71,7 @@ def _share_series(found: Collected) -> tuple[ShareSeries, ...]:
     slopes = [slope_of(_shares_of_today(each)) for each in series]
     counts = rare_ones([1.0 if slope is None else slope.p for slope in slopes], _RATE)
     told = [
-        structs.replace(each, slope=slope, until_bound=slope.steps_until(1.0))
+        replace(each, slope=slope, until_bound=slope.steps_until(1.0))
         if slope is not None and is_rare
         else each
         for each, slope, is_rare in zip(series, slopes, counts, strict=True)

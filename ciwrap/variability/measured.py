@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.errors import NotComparableError
+from ciwrap.late import numpy as np
 from ciwrap.report.text import plural, short_number
 from ciwrap.statistics.repeats import kurtosis_of
+from ciwrap.structs import Struct, field
 from ciwrap.variability.space import Space, axis_of, merged_levels, space_of
 
 if TYPE_CHECKING:
@@ -24,8 +23,7 @@ MOST_CONFIGURATIONS = 1000
 _LEAST_SIGMA = 1e-70
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(Struct, frozen=True, dict=True):
     """Configurations of one map. space: of the parameters that vary. points: a row for each
     configuration, in the order of the space's axes. runs: its measured values. seconds: how long
     each run took, () where that is not known. fixed: parameters with one value only.
@@ -78,8 +76,7 @@ class Measured:
         return int(same[0]) if same.size else None
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """Configurations that a map can be fitted to, and what was done to make them so."""
 
     measured: Measured

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.errors import CorruptFileError, UnsupportedFormatError, UsageError
+from ciwrap.late import numpy as np
 from ciwrap.readers.files import InputFile
 from ciwrap.readers.registry import reader_named
 from ciwrap.readers.text_cells import parse_float
 from ciwrap.readers.text_rows import Dialect, RowReader
 from ciwrap.report.text import plural
+from ciwrap.structs import Struct, field
 from ciwrap.variability.results import result_rows
 
 if TYPE_CHECKING:
@@ -35,8 +34,7 @@ _LARGEST = 1e70
 _PARQUET = frozenset({".parquet", ".pq"})
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """One file. names: of the columns. rows: their cells; "" for a missing one. labels: how a
     message names each row.
     """
@@ -47,8 +45,7 @@ class Table:
     labels: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Roles:
+class Roles(Struct, frozen=True):
     """What the columns are. value: what was measured; None for `seconds`, or the last column.
     seconds: how long a run took. categories: whose texts make separate maps. ignored: that say
     nothing.
@@ -60,8 +57,7 @@ class Roles:
     ignored: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class Group:
+class Group(Struct):
     """The runs of one map, by configuration.
 
     category: its text in each column of categories. runs, seconds: by the values of the parameters.
@@ -78,8 +74,7 @@ class Group:
         return np.array(list(self.runs), dtype=np.float64)
 
 
-@dataclass(frozen=True, slots=True)
-class Runs:
+class Runs(Struct, frozen=True):
     """All runs of a table. parameters: names, in the order of a configuration's values. value: the
     column that was measured. has_seconds: whether the time of each run is known. ignored: columns
     that were left out without being asked to.

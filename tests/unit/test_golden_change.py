@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from golden_pairs import write
 from msgspec import structs
+from msgspec.structs import replace
 
 from ciwrap import _core
 from ciwrap.errors import UsageError

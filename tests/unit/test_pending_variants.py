@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from golden_pairs import value_of, variable, write
+from msgspec.structs import replace
 
 from ciwrap import _core
 from ciwrap.errors import PendingConflictError, UsageError

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ciwrap.model import ErrorBound, Message, MessageLevel
 from ciwrap.model.repeat_result import (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -24,12 +23,14 @@ from ciwrap.model import (
     Verdict,
 )
 from ciwrap.report.causes import cause_words
+from ciwrap.report.console import make_console
 from ciwrap.report.html import render_html
 from ciwrap.report.junit import render_junit
 from ciwrap.report.markdown import render_markdown
-from ciwrap.report.terminal import make_console, render
+from ciwrap.report.terminal import render
 from ciwrap.report.text import common_start, share_text
 from ciwrap.report.where import where_text
+from ciwrap.structs import replace
 
 
 def run_of(*variables: VariableResult, kind: str = "check") -> RunResult:

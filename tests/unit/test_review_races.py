@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import shutil
 import threading
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from dying_process import DyingProcess
 from golden_pairs import value_of, variable, write
+from msgspec.structs import replace
 
 from ciwrap import _core
 from ciwrap.errors import CiwrapError, PendingConflictError
