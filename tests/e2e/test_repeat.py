@@ -254,7 +254,8 @@ def test_without_a_command_there_is_nothing_to_run(project: Project) -> None:
 
 
 def test_outputs_beside_the_project_are_refused(project: Project) -> None:
-    with_program(project, 'np.save("../beside.npy", x)', check="outputs: ../beside.npy")
+    code = 'np.save("../beside.npy", x)'
+    with_program(project, code, check="outputs: ../beside.npy", in_advance=False)
     outcome = project.run("repeat", "-n", "3")
     assert outcome.code == 2
     assert "outputs outside of the configuration's folder" in outcome.err
