@@ -31,6 +31,9 @@ NO_CELL = 255
 # Of a picture's values: the cell holds no finite number.
 NOT_FINITE = 255
 MOST_CELLS = 1 << 14
+# Of all planes of a view together, and the bytes of each cell.
+MOST_VIEW_CELLS = 1 << 14
+VIEW_BYTES = 6
 MOST_WORST = 20
 MOST_RUNS = 2048
 MOST_LEVELS = 64
@@ -54,6 +57,9 @@ class Cause(str, Enum):
     TRANSPOSED = "transposed"  # new = golden, two axes exchanged
     COLUMNS_FIRST = "columns_first"  # new = golden, written in the other order of axes
     OTHER_ORDER = "other_order"  # the same rows in another order
+    OTHER_ITERATION = "other_iteration"  # new = golden of the iteration before or after
+    ONE_RANK = "one_rank"  # of several ranks only one differs
+    STRIPE = "stripe"  # all in the rows that one of several threads would be dealt
     BOUNDARY = "boundary"  # all at the faces of the array
     NEAR_ZERO = "near_zero"  # golden values next to 0, where a relative bound is next to nothing
     WIDER_BOUND = "wider_bound"  # no cause: the bound that would have let all of them pass
@@ -66,7 +72,8 @@ class Explanation(Struct, frozen=True):
     """What differing elements have in common, and on how many of them that was seen to hold.
 
     values: the offset, the factor, the period of each component, the rows that it is moved by, the
-    fill value, the layers at the faces, or the atol that would have passed. axes: what is moved or
+    fill value, the layers at the faces, the iteration, the rank and how many there are, the thread
+    and how many, or the atol that would have passed. axes: what is moved or
     exchanged. on_golden: whether it is the golden side that holds the fill value or is rounded.
     words: what the factor or the type is called. remedy: a line for ciwrap.yaml.
     """
@@ -149,8 +156,9 @@ class Picture(Struct, frozen=True):
     the scale leaves out a hundredth at each end if these are far away. part: of complex numbers.
     classes: of |difference| / bound, as in a share map. differing: the share of differing elements
     of each cell, of 254; '' where a cell is one element. signed: new - golden, 127 for 0, 0 and 254
-    for -signed_limit and signed_limit and beyond, 255 where it is not finite. bands: of lines whose
-    cells are of several elements, the least and greatest of golden and of new, as golden and new.
+    for -signed_limit and signed_limit and beyond, 255 where it is not finite. golden: '' where the
+    golden's data are not at hand; then classes are of suspect chunks. bands: of lines whose cells
+    are of several elements, the least and greatest of golden and of new, as golden and new.
     """
 
     column_axis: int
@@ -177,20 +185,79 @@ class Picture(Struct, frozen=True):
     def __post_init__(self) -> None:
         if len(self.bands) not in (0, 4):
             raise ValueError("a picture's bands are not those of two sides")
-        more = (text for text in (self.differing, self.signed, *self.bands) if text)
-        for text in (self.golden, self.new, self.classes, *more):
+        more = (text for text in (self.golden, self.differing, self.signed, *self.bands) if text)
+        for text in (self.new, self.classes, *more):
             cells(text, self.rows, self.columns)
+
+
+class View(Struct, frozen=True):
+    """The numbers of both sides in a plane (or line), and in the planes that follow one another
+    along one more axis, for a page that shows them on request.
+
+    row_axis: None for a line. axis, positions: along which the planes lie, and where; None and ()
+    for a single one. index: as of a picture. planes: base64, for each cell of each plane three
+    16-bit little-endian numbers: golden and new as low + (high - low) * n / 65534, what lies off
+    the scale at its ends, 65535 for what is not finite; and |difference| / bound as
+    2^((n - 32768) / 256), 0 for equal ones, 65535 for what is no number on one side. In a plane all
+    golden numbers come first, then the new ones, then the shares. cell_elements: as of a picture.
+    shown: which plane the worst element is in. part: of complex numbers. is_cut: whether values lie
+    off the scale.
+    """
+
+    column_axis: int
+    rows: int
+    columns: int
+    index: tuple[int, ...]
+    low: float
+    high: float
+    planes: tuple[str, ...]
+    row_axis: int | None = None
+    axis: int | None = None
+    positions: tuple[int, ...] = ()
+    cell_elements: int = 1
+    shown: int = 0
+    part: str | None = None
+    is_cut: bool = False
+
+    def __post_init__(self) -> None:
+        count = max(1, len(self.positions))
+        is_right = count == len(self.planes) and 0 <= self.shown < count
+        if not is_right or self.rows * self.columns * count > MOST_VIEW_CELLS:
+            raise ValueError("a view is out of range")
+        for one in self.planes:
+            _decoded(one, VIEW_BYTES * self.rows * self.columns)
+
+
+class Effect(Struct, frozen=True):
+    """What a difference comes to over all elements that are finite on both sides.
+
+    rms: the root of the mean of (new - golden)^2. bias: the mean of new - golden. least, greatest:
+    of golden. golden_sum, new_sum: of the values. size_sum: of |golden|.
+    """
+
+    element_count: int
+    rms: Number
+    bias: Number
+    least: Number
+    greatest: Number
+    golden_sum: Number
+    new_sum: Number
+    size_sum: Number
 
 
 def cells(text: str, rows: int, columns: int) -> bytes:
     """The bytes of a map. Raises ValueError unless they are rows * columns of them."""
     if rows < 1 or columns < 1 or rows * columns > MOST_CELLS:
         raise ValueError("a map is out of range")
+    return _decoded(text, rows * columns)
+
+
+def _decoded(text: str, size: int) -> bytes:
     try:
         found = base64.b64decode(text, validate=True)
     except binascii.Error:
         raise ValueError("a map is not base64") from None
-    if len(found) != rows * columns:
+    if len(found) != size:
         raise ValueError("a map has another size than it says")
     return found
 

@@ -228,9 +228,18 @@ def compare_sides(
     journal_path = None if history["journal_path"] is None else Path(history["journal_path"])
     list_path = None if history["list_path"] is None else Path(history["list_path"])
     is_spread = pool is not None or journal_path is not None
-    options = HistoryOptions(history["memory_bytes"], is_common=history["common"])
-    # What a journal keeps may be shown in another way when it goes on.
-    if not has_documents and not is_spread:
+    options = HistoryOptions(
+        history["memory_bytes"], is_common=history["common"], is_explained=True
+    )
+    # What a journal keeps may be shown in another way when it goes on. Of a single checkpoint
+    # all that differs is explained, of a whole run the first difference.
+    has_iterations = any(
+        file.iteration is not None
+        for one in found
+        if not isinstance(one, Path)
+        for file in one.files
+    )
+    if not has_documents and not is_spread and has_iterations:
         options = replace(options, detail_bytes=0)
     if rules.arrangement is not None:
         refuse_captures(history, "rows are aligned, or copies chosen")

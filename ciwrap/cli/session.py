@@ -76,7 +76,14 @@ class Session(Struct):
                 self._write_files(result)
         finally:
             render(result, self.console, verbose=self.verbose)
+        self._say_where_the_report_is()
         return int(result.verdict.exit_code)
+
+    def _say_where_the_report_is(self) -> None:
+        from ciwrap.report.text import safe_text
+
+        if self.report_target not in (None, "-"):
+            self.console.print(f"  report: {safe_text(self.report_target)}")
 
     def with_circumstances(self, result: RunResult, folder: Path) -> RunResult:
         """The result, saying when, on what machine and with which versions it was made.

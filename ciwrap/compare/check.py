@@ -17,6 +17,7 @@ from ciwrap.compare.ensemble_runs import each_run
 from ciwrap.compare.judge import check_golden, golden_id, golden_signature
 from ciwrap.compare.law import begun, failed_check, not_comparable
 from ciwrap.compare.outcome import Outcome
+from ciwrap.compare.over_checkpoints import first_difference, with_other_iteration
 from ciwrap.compare.pairing import pair_up
 from ciwrap.compare.series import stored_steps
 from ciwrap.compare.tally import GOLDEN, DetailKeeper, check_result
@@ -206,6 +207,7 @@ def check_catalog(
 
         for one in judge_expected(check, catalog, work):
             keeper.add(one)
+    _explain_first(outcome.results, work, check, ours, catalog)
     outcome.data_bytes_read, outcome.engine = work.data_bytes_read, work.engine
     result = check_result(check.name, outcome, rules, GOLDEN)
     return replace(
@@ -218,6 +220,31 @@ def check_catalog(
         backend=resources.backend_used,
         seconds=time.monotonic() - started,
     )
+
+
+def _explain_first(
+    results: list[VariableResult],
+    work: Work,
+    check: Check,
+    ours: GoldenVariables,
+    catalog: Catalog,
+) -> None:
+    """Says of the first difference if its numbers are those of another iteration of the golden."""
+    at = first_difference(results)
+    if at is None:
+        return
+    first = results[at]
+
+    def judge(other: VariableId) -> VariableResult:
+        golden = ours.variables[other]
+        settings = check.settings_for(first.id, golden.tree.parameters.dtype)
+        try:
+            values = catalog.values(first.id, settings.mask)
+        except CiwrapError:
+            return first
+        return check_golden(golden, values, settings, work=replace(work, progress=NO_PROGRESS))
+
+    results[at] = with_other_iteration(first, ours.variables, judge)
 
 
 def _refuse_newly_ignored(outcome: Outcome, ours: GoldenVariables) -> None:

@@ -36,56 +36,73 @@ def add_details(
     keys_of: the checkpoint of each variable.
     """
     keeper = DetailKeeper([])  # of thousands that differ, few are drawn
-    with _Checkpoint(sides) as checkpoint:
+    with Checkpoints(sides) as opened:
         for result in sorted(outcome.results, key=lambda one: one.id.sort_key):
             size = 2 * (result.byte_count or 0)
             is_wanted = result.verdict is Verdict.DIFFER and result.details is None
             is_wanted &= result.text is None
             if is_wanted and size <= most_bytes and result.id in keys_of:
                 most_bytes -= size
-                golden, new = checkpoint.at(keys_of[result.id])
-                keeper.add(_detailed(work, result, golden, new, rules))
+                found = opened.at(keys_of[result.id])
+                again = looked_at_again(work, result, result.id, found, rules)
+                keeper.add(_detailed(result, again))
                 work.data_bytes_read += size
             else:
                 keeper.add(result)
     outcome.results = keeper.results
 
 
-class _Checkpoint(Closing):
-    """Both sides of one checkpoint, open until another is asked for: to open all its files for each
-    of its variables would take time that grows with the square of their number.
+class Checkpoints(Closing):
+    """A checkpoint of each side, open until another is asked for: to open all its files for each of
+    its variables would take time that grows with the square of their number.
     """
 
     def __init__(self, sides: tuple[Side, Side]) -> None:
         self._sides = sides
-        self._key: CheckpointKey | None = None
-        self._open: tuple[Variables, ...] = ()
+        self._open: list[tuple[CheckpointKey, Variables] | None] = [None, None]
 
-    def at(self, key: CheckpointKey) -> tuple[Variables, ...]:
-        if key != self._key:
-            self.close()
-            self._open = tuple(Variables(side, key) for side in self._sides)
-            self._key = key
-        return self._open
+    def at(self, key: CheckpointKey) -> tuple[Variables, Variables]:
+        """Both sides of one checkpoint."""
+        return self.of(key, 0), self.of(key, 1)
+
+    def of(self, key: CheckpointKey, number: int) -> Variables:
+        """One side of a checkpoint; 0: the golden one, 1: the new one."""
+        known = self._open[number]
+        if known is not None and known[0] == key:
+            return known[1]
+        if known is not None:
+            known[1].close()
+            self._open[number] = None
+        found = Variables(self._sides[number], key)
+        self._open[number] = (key, found)
+        return found
 
     def close(self) -> None:
         for one in self._open:
-            one.close()
-        self._open, self._key = (), None
+            if one is not None:
+                one[1].close()
+        self._open = [None, None]
 
 
-def _detailed(
-    work: Work, result: VariableResult, golden: Variables, new: Variables, rules: Rules
+def looked_at_again(
+    work: Work,
+    result: VariableResult,
+    reference: VariableId,
+    found: tuple[Variables, Variables],
+    rules: Rules,
 ) -> VariableResult:
-    """The result with what only a second look can tell; as it is if that cannot be had."""
+    """What a second look at a variable's new numbers tells beside those of a reference variable,
+    perhaps of another checkpoint; the result as it is if they cannot be had.
+    """
     from ciwrap.compare.judge import compare_values
 
+    golden, new = found
     try:
         settings = rules.settings_for(result.id, result.dtype or "")
         if result.bound is not None:
             settings = replace(settings, bound=result.bound)
-        found = compare_values(
-            golden.values(result.id, settings.mask),
+        return compare_values(
+            golden.values(reference, settings.mask),
             new.values(result.id, settings.mask),
             settings,
             result.id,
@@ -93,9 +110,12 @@ def _detailed(
         )
     except CiwrapError:
         return result
+
+
+def _detailed(result: VariableResult, again: VariableResult) -> VariableResult:
     return replace(
         result,
-        details=found.details,
-        differing_box=found.differing_box,
-        explanations=found.explanations,
+        details=again.details,
+        differing_box=again.differing_box,
+        explanations=again.explanations,
     )

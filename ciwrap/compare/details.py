@@ -10,7 +10,17 @@ from ciwrap.compare.maps import chunk_share_maps, share_maps
 from ciwrap.compare.parts import chunk_elements, judged_elements, read_each, runs_of
 from ciwrap.compare.pictures import make_pictures
 from ciwrap.compare.shares import as_numbers, share_classes, share_of_bound
-from ciwrap.details import MOST_RUNS, MOST_WORST, ChunkMap, Explanation, IndexBox, TreeLevel
+from ciwrap.compare.views import effect_of, make_view
+from ciwrap.details import (
+    MOST_RUNS,
+    MOST_WORST,
+    ChunkMap,
+    Effect,
+    Explanation,
+    IndexBox,
+    TreeLevel,
+    View,
+)
 from ciwrap.late import numpy as np
 from ciwrap.model import Details
 from ciwrap.structs import Struct
@@ -99,11 +109,16 @@ def element_details(
         scan.add(first, golden, new)
     box: IndexBox | None = None
     explanations: tuple[Explanation, ...] = ()
+    view: View | None = None
+    effect: Effect | None = None
     worst = scan.worst_elements()
     # Rounded shares must not tell of other elements than the verdict does.
     if scan.differing_count == comparison.differing_count:
         box = scan.box()
-        explanations = _explained(parameters, shape, scan.positions(), read)
+        whole = _whole(shape, read)
+        if whole is not None:
+            explanations = _explained(parameters, shape, scan.positions(), whole)
+            view, effect = _views(parameters, shape, worst, box, whole)
         maps = share_maps(scan.positions(), scan.classes(), shape)
     else:
         count = int(np.prod(shape, dtype=np.int64))
@@ -121,22 +136,42 @@ def element_details(
             lambda flats: read_each(read, flats),
         ),
         share_maps=maps,
+        view=view,
+        effect=effect,
         **pictures,
     )
     return Drawn(details, box, explanations)
+
+
+def _whole(shape: tuple[int, ...], read: ReadBoth) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    """All elements of both sides; None where that would be too much to read."""
+    count = int(np.prod(shape, dtype=np.int64))
+    return None if count > _MOST_EXPLAINED else read(0, count)
+
+
+def _views(
+    parameters: _core.TreeParameters,
+    shape: tuple[int, ...],
+    worst: list[int],
+    box: IndexBox | None,
+    whole: tuple[NDArray[Any], NDArray[Any]],
+) -> tuple[View | None, Effect | None]:
+    """The numbers behind the picture, and what the difference comes to; None of strings."""
+    numbers = [as_numbers(side, parameters.dtype) for side in whole]
+    if numbers[0] is None or numbers[1] is None or not worst:
+        return None, None
+    view = make_view(parameters, whole, shape, worst[0], box)
+    return view, effect_of(parameters, numbers[0], numbers[1])
 
 
 def _explained(
     parameters: _core.TreeParameters,
     shape: tuple[int, ...],
     positions: NDArray[np.int64],
-    read: ReadBoth,
+    whole: tuple[NDArray[Any], NDArray[Any]],
 ) -> tuple[Explanation, ...]:
-    """What the differing elements have in common; nothing of strings, or of too much to read."""
-    count = int(np.prod(shape, dtype=np.int64))
-    if count > _MOST_EXPLAINED:
-        return ()
-    golden, new = (as_numbers(side, parameters.dtype) for side in read(0, count))
+    """What the differing elements have in common; nothing of strings."""
+    golden, new = (as_numbers(side, parameters.dtype) for side in whole)
     if golden is None or new is None:
         return ()
     difference = Difference(golden.reshape(shape), new.reshape(shape), positions, parameters)

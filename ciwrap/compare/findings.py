@@ -118,9 +118,13 @@ def _with_differing(
     if draw is None:
         return result
     drawn = draw()
+    details = drawn.details
+    if result.mask is not None:
+        # Masked elements count as zero here, and what they would add to means is not known.
+        details = replace(details, effect=None)
     return replace(
         result,
-        details=drawn.details,
+        details=details,
         differing_box=drawn.differing_box,
         explanations=drawn.explanations,
     )

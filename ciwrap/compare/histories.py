@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ciwrap.captures.index import key_order
 from ciwrap.compare.bounds_used import rules_between, with_bound_notes
 from ciwrap.compare.outcome import HistoryOptions
+from ciwrap.compare.over_checkpoints import explain_first
 from ciwrap.compare.spread import Spread
 from ciwrap.compare.tally import RUNS, check_result, fewer_details
 from ciwrap.compare.unit_comparer import UnitComparer
@@ -99,6 +100,8 @@ def compare_histories(
             spread.has_ended_early = loop.has_ended_early
     finally:
         progress.end()
+    if options.is_explained and outcome.ended_by is None:
+        explain_first(outcome, resources, (golden, new), rules)
     if options.is_common:
         from ciwrap.compare.common import leave_out_uncommon
 

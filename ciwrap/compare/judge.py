@@ -30,6 +30,7 @@ from ciwrap.compare.fit import (
 from ciwrap.compare.law import begun, not_comparable
 from ciwrap.compare.new_values import new_values_of
 from ciwrap.compare.parts import read_each, suspect_pieces
+from ciwrap.compare.pictures import make_new_picture
 from ciwrap.compare.series import GOLDEN as SERIES_OF_GOLDEN
 from ciwrap.compare.series import RUNS as SERIES_OF_RUNS
 from ciwrap.compare.series import in_step, with_series
@@ -383,6 +384,11 @@ def _by_tree(
     if not suspects.leaves.size:
         return result
     result = replace(result, new_values=new_values_of(parameters, new, suspects.leaves))
+    if result.details is not None:
+        picture = make_new_picture(
+            parameters, shape, suspects.leaves, lambda *piece: new.read(*piece).reshape(-1)
+        )
+        result = replace(result, details=replace(result.details, picture=picture))
     return with_solved(result, solve_chunks(golden.tree, new, suspects.leaves, shape))
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.compare.maps import MOST_COLUMNS, MOST_LINE, MOST_ROWS
+from ciwrap.compare.parts import chunk_elements
 from ciwrap.compare.shares import as_numbers, share_classes, share_of_bound
-from ciwrap.details import BOUND_CLASS, NOT_FINITE, Picture, cells_text
+from ciwrap.details import BOUND_CLASS, NOT_FINITE, SUSPECT, Picture, cells_text
 from ciwrap.late import numpy as np
 from ciwrap.structs import Struct
 
@@ -67,7 +69,7 @@ def make_pictures(
     if not wide or np.dtype(parameters.dtype.replace("bf2", "f2")).kind in "SU":
         return {}
     index = [int(one) for one in np.unravel_index(worst, shape)]
-    row, column = _plane(shape, wide, box)
+    row, column = plane_axes(shape, wide, box)
     planes = _read_plane(shape, index, row, column, read)
     if planes is None:
         return {}
@@ -99,15 +101,79 @@ def make_pictures(
     return {name: one for name, one in found.items() if one is not None}
 
 
+def make_new_picture(
+    parameters: _core.TreeParameters,
+    shape: tuple[int, ...],
+    suspects: NDArray[np.int64],
+    read: Callable[[int, int], NDArray[Any]],
+) -> Picture | None:
+    """The new values of the plane (or line) through the first suspect chunk, and which of its cells
+    are in suspect chunks; None for what has no picture.
+    """
+    wide = [axis for axis, extent in enumerate(shape) if extent > 1]
+    if not wide or np.dtype(parameters.dtype.replace("bf2", "f2")).kind in "SU":
+        return None
+    per_chunk = chunk_elements(parameters)
+    row, column = plane_axes(shape, wide, None)
+    index = [int(one) for one in np.unravel_index(int(suspects[0]) * per_chunk, shape)]
+    for axis in (row, column):
+        if axis is not None:
+            index[axis] = 0
+    found = _read_plane(shape, index, row, column, lambda *piece: (read(*piece),) * 2)
+    if found is None:
+        return None
+    values = as_numbers(found[0], parameters.dtype)
+    assert values is not None, "strings were left out"
+    values = drawable(values, "real")
+    finite = values[np.isfinite(values)]
+    if finite.size == 0:
+        return None
+    chunks = _flat_positions(shape, index, row, column) // per_chunk
+    is_suspect = np.isin(chunks, suspects)
+    low, high = robust_scale(finite)
+    most_columns = MOST_LINE if row is None else MOST_COLUMNS
+    picked, tops, lefts = pick_worst(is_suspect.astype(np.float64), (MOST_ROWS, most_columns))
+    return Picture(
+        column_axis=column,
+        rows=len(tops) - 1,
+        columns=len(lefts) - 1,
+        index=tuple(index),
+        low=low,
+        high=high,
+        golden="",
+        new=cells_text(_levels(values[picked], low, high)),
+        classes=cells_text(np.where(is_suspect[picked], SUSPECT, 0).astype(np.uint8).tobytes()),
+        row_axis=row,
+        cell_elements=int(np.diff(tops).max() * np.diff(lefts).max()),
+        least=float(finite.min()),
+        greatest=float(finite.max()),
+        part="real" if found[0].dtype.kind == "c" else None,
+    )
+
+
+def _flat_positions(
+    shape: tuple[int, ...], index: list[int], row: int | None, column: int
+) -> NDArray[np.int64]:
+    """Where the elements of a plane lie in the order of storage."""
+    steps = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    kept = {column} if row is None else {row, column}
+    base = sum(index[axis] * step for axis, step in enumerate(steps) if axis not in kept)
+    along = base + np.arange(shape[column], dtype=np.int64) * steps[column]
+    if row is None:
+        return along[None, :]
+    return along[None, :] + np.arange(shape[row], dtype=np.int64)[:, None] * steps[row]
+
+
 def _picture(plane: _Plane, part: str, start: int = 0) -> Picture | None:
     """The plane, or this part of complex numbers; None if it has no finite value."""
     is_complex = plane.golden.dtype.kind == "c"
-    sides = [_drawable(side, part) for side in (plane.golden, plane.new)]
+    sides = [drawable(side, part) for side in (plane.golden, plane.new)]
     finite = np.concatenate([side[np.isfinite(side)] for side in sides])
     if finite.size == 0:
         return None
-    low, high = _scale(finite)
-    picked, tops, lefts = _pick_worst(plane.shares, plane.row is None)
+    low, high = robust_scale(finite)
+    most_columns = MOST_LINE if plane.row is None else MOST_COLUMNS
+    picked, tops, lefts = pick_worst(plane.shares, (MOST_ROWS, most_columns))
     per_cell = int(np.diff(tops).max() * np.diff(lefts).max())
     golden, new = (side[picked] for side in sides)
     with np.errstate(all="ignore"):
@@ -145,7 +211,7 @@ def _picture(plane: _Plane, part: str, start: int = 0) -> Picture | None:
     )
 
 
-def _scale(finite: NDArray[np.float64]) -> tuple[float, float]:
+def robust_scale(finite: NDArray[np.float64]) -> tuple[float, float]:
     """The least and greatest value; without a hundredth at each end if these are far away."""
     least, greatest = float(finite.min()), float(finite.max())
     if finite.size < _FEW:
@@ -191,7 +257,9 @@ def _signed(moved: NDArray[np.float64], limit: float) -> bytes:
     return levels.astype(np.uint8).tobytes()
 
 
-def _plane(shape: tuple[int, ...], wide: list[int], box: IndexBox | None) -> tuple[int | None, int]:
+def plane_axes(
+    shape: tuple[int, ...], wide: list[int], box: IndexBox | None
+) -> tuple[int | None, int]:
     """The two axes along which the differing elements spread most; the last ones if unknown."""
     if len(wide) == 1:
         return None, wide[0]
@@ -237,14 +305,13 @@ def _read_plane(
     )
 
 
-def _pick_worst(
-    shares: NDArray[np.float64], is_line: bool
+def pick_worst(
+    shares: NDArray[np.float64], most: tuple[int, int]
 ) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64], NDArray[np.int64]]:
     """Positions of one element for each cell of the picture, that of the largest share; and where
-    rows and columns of cells begin, the end after the last.
+    rows and columns of cells begin, the end after the last. most: rows and columns at most.
     """
-    rows = min(shares.shape[0], MOST_ROWS)
-    columns = min(shares.shape[1], MOST_LINE if is_line else MOST_COLUMNS)
+    rows, columns = (min(pair) for pair in zip(shares.shape, most, strict=True))
     tops = np.arange(rows + 1) * shares.shape[0] // rows
     lefts = np.arange(columns + 1) * shares.shape[1] // columns
     at = np.empty((2, rows, columns), np.int64)
@@ -258,7 +325,7 @@ def _pick_worst(
     return (at[0], at[1]), tops, lefts
 
 
-def _drawable(values: NDArray[Any], part: str) -> NDArray[np.float64]:
+def drawable(values: NDArray[Any], part: str) -> NDArray[np.float64]:
     if values.dtype.kind == "c":
         values = values.imag if part == "imaginary" else values.real
     with np.errstate(invalid="ignore"):  # a signalling NaN

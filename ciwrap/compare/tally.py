@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.compare.grouped_errors import grouped_messages
 from ciwrap.compare.law import message_of, not_comparable
+from ciwrap.compare.one_rank import with_one_rank
 from ciwrap.errors import CiwrapError, VariableExtraError, VariableMissingError
 from ciwrap.model import (
     CheckResult,
@@ -86,7 +87,7 @@ def check_result(
         text = "nothing was compared: no variable is on both sides and not ignored"
         told.append(Message(MessageLevel.ERROR, text))
     keeper = DetailKeeper([])
-    for result in sorted(results, key=lambda one: one.id.sort_key):
+    for result in sorted(with_one_rank(results), key=lambda one: one.id.sort_key):
         keeper.add(result)
     return CheckResult(
         name=name,

@@ -7,12 +7,14 @@ from msgspec import Struct
 
 from ciwrap.details import (
     ChunkMap,
+    Effect,
     Explanation,
     IndexBox,
     Number,
     Picture,
     ShareMap,
     TreeLevel,
+    View,
 )
 from ciwrap.model.drift import share_interval
 from ciwrap.model.rules import ErrorBound, Evidence, VariableId
@@ -96,7 +98,8 @@ class Details(Struct, frozen=True):
     worst_elements: the largest differences, worst first. share_maps: where the differing elements
     (or suspect chunks) are, seen along the axes. picture: values of both sides, where both are at
     hand; of complex numbers the real part, and the imaginary one beside it. zoom: a line's elements
-    next to the worst one. tree_levels: the root first.
+    next to the worst one. tree_levels: the root first. view: the numbers behind the picture, for a
+    page that shows them on request. effect: whether the difference matters, over all elements.
     """
 
     chunk_map: ChunkMap | None = None
@@ -106,6 +109,8 @@ class Details(Struct, frozen=True):
     picture: Picture | None = None
     imaginary: Picture | None = None
     zoom: Picture | None = None
+    view: View | None = None
+    effect: Effect | None = None
 
 
 class NumberInText(Struct, frozen=True):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ciwrap.details import BOUND_CLASS, NO_NUMBER, SHARE_CLASSES
+from ciwrap.details import BOUND_CLASS, NO_NUMBER, SHARE_CLASSES, SUSPECT
 from ciwrap.report.png import data_uri, palette_png
 from ciwrap.report.svg import NARROW, Frame, chart, element, join, line, number, text
-from ciwrap.report.text import short_number
+from ciwrap.report.text import grouped_number, short_number
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -35,11 +35,17 @@ class Spot(Struct, frozen=True):
 
 
 def image_chart(
-    png: bytes, row: Side | None, column: Side, label: str, spot: Spot | None = None
+    png: bytes,
+    row: Side | None,
+    column: Side,
+    label: str,
+    spot: Spot | None = None,
+    edges: Sequence[tuple[float, float, float, float]] = (),
 ) -> Markup:
     """An image of cells with the array's own indices along its sides.
 
-    spot: what the eye should find; ringed where it is too small to be seen.
+    spot: what the eye should find; ringed where it is too small to be seen. edges: lines over the
+    image as (left, top, right, bottom), from 0 to 1.
     """
     left, top, side = 40.0, 6.0, 300.0
     extent = row.extent if row else 1
@@ -60,6 +66,7 @@ def image_chart(
         ),
         element("rect", x=left, y=top, width=width, height=height, class_="fr"),
         *_rings(spot, left, top, width, height),
+        *_edge_lines(edges, left, top, width, height),
         text(left, bottom + 14, "0", "start"),
         text(left + width, bottom + 14, column.extent - 1, "end"),
         text(left + width / 2, bottom + 14, f"axis {column.axis}", class_="lb"),
@@ -85,6 +92,25 @@ def _rings(
         return
     x, y = left + (spot.left + spot.right) / 2 * width, top + (spot.top + spot.bottom) / 2 * height
     yield element("circle", cx=x, cy=y, r=9, class_="ring")
+
+
+def _edge_lines(
+    edges: Sequence[tuple[float, float, float, float]],
+    left: float,
+    top: float,
+    width: float,
+    height: float,
+) -> Iterator[Markup]:
+    if not edges:
+        return
+    drawn = "".join(
+        f"M{number(left + x1 * width)} {number(top + y1 * height)}"
+        f"L{number(left + x2 * width)} {number(top + y2 * height)}"
+        for x1, y1, x2, y2 in edges
+    )
+    # Two lines over one another are seen on any ground.
+    yield element("path", d=drawn, class_="e0")
+    yield element("path", d=drawn, class_="e1")
 
 
 class Curve(Struct, frozen=True):
@@ -134,8 +160,35 @@ def line_chart(
     return chart(label, join(parts), height=lane.bottom + 22)
 
 
+def new_line_chart(
+    values: Sequence[float | None],
+    classes: bytes,
+    column: Side,
+    scale: tuple[float, float],
+    label: str,
+) -> Markup:
+    """One side along an axis, what is in suspect chunks shaded."""
+    frame = Frame(left=76, bottom=150)
+    low, high = scale
+    parts = [*_shaded(classes, frame, frame, "sq", range(SUSPECT, SUSPECT + 1))]
+    for part in (0.0, 0.5, 1.0):
+        y = frame.y(part)
+        parts.append(line(frame.left, y, frame.right, y, "gr"))
+        parts.append(text(frame.left - 6, y + 4, short_number(low + (high - low) * part), "end"))
+    parts.append(element("path", d=_path(values, frame), class_="ln"))
+    x = (frame.left + frame.right) / 2
+    parts += [
+        text(frame.left, frame.bottom + 15, 0, "start"),
+        text(frame.right, frame.bottom + 15, column.extent - 1, "end"),
+        text(x, frame.bottom + 15, f"index along axis {column.axis}", class_="lb"),
+    ]
+    return chart(label, join(parts), height=frame.bottom + 22)
+
+
 def _path(values: Sequence[float | None], frame: Frame) -> str:
     drawn, pen_down = [], False
+    if all(value in (None, 0.0, 1.0) for value in values):
+        return _steps(values, frame)
     for i, value in enumerate(values):
         if value is None:
             pen_down = False
@@ -143,6 +196,18 @@ def _path(values: Sequence[float | None], frame: Frame) -> str:
         x = frame.x((i + 0.5) / len(values))
         drawn.append(f"{'L' if pen_down else 'M'}{number(x)} {number(frame.y(value))}")
         pen_down = True
+    return "".join(drawn)
+
+
+def _steps(values: Sequence[float | None], frame: Frame) -> str:
+    """Of truth values, which have nothing between them: each as wide as its place."""
+    drawn, last = [], None
+    for i, value in enumerate(values):
+        if value is not None:
+            left, right = (number(frame.x((i + more) / len(values))) for more in (0, 1))
+            y = number(frame.y(value))
+            drawn.append(f"{'M' if last is None else 'L'}{left} {y}L{right} {y}")
+        last = value
     return "".join(drawn)
 
 
@@ -162,26 +227,28 @@ def _band(curve: Curve, frame: Frame) -> str:
 
 def _spans(classes: bytes, frame: Frame, lane: Frame) -> Iterator[Markup]:
     """Where anything is beyond its bound, or no number: shaded over both lanes."""
+    yield from _shaded(classes, frame, lane, "sx", range(NO_NUMBER, NO_NUMBER + 1))
+    yield from _shaded(classes, frame, lane, "sp", range(BOUND_CLASS, SHARE_CLASSES))
+
+
+def _shaded(
+    classes: bytes, frame: Frame, lane: Frame, class_: str, shown: range
+) -> Iterator[Markup]:
+    """The stretches of these classes, from the top of one frame to the bottom of the other."""
     wide = (frame.right - frame.left) / len(classes)
-    for class_, shown in (
-        ("sx", range(NO_NUMBER, NO_NUMBER + 1)),
-        ("sp", range(BOUND_CLASS, SHARE_CLASSES)),
-    ):
-        drawn, at = [], 0
-        while at < len(classes):
-            end = at
-            while end < len(classes) and classes[end] in shown:
-                end += 1
-            if end > at:
-                span = max((end - at) * wide, 2)
-                x = frame.left + at * wide
-                tall = number(lane.bottom - frame.top)
-                drawn.append(
-                    f"M{number(x)} {number(frame.top)}h{number(span)}v{tall}h-{number(span)}z"
-                )
-            at = max(end, at + 1)
-        if drawn:
-            yield element("path", d="".join(drawn), class_=class_)
+    drawn, at = [], 0
+    while at < len(classes):
+        end = at
+        while end < len(classes) and classes[end] in shown:
+            end += 1
+        if end > at:
+            span = max((end - at) * wide, 2)
+            x = frame.left + at * wide
+            tall = number(lane.bottom - frame.top)
+            drawn.append(f"M{number(x)} {number(frame.top)}h{number(span)}v{tall}h-{number(span)}z")
+        at = max(end, at + 1)
+    if drawn:
+        yield element("path", d="".join(drawn), class_=class_)
 
 
 def _distances(classes: bytes, lane: Frame) -> Iterator[Markup]:
@@ -213,7 +280,11 @@ def _distances(classes: bytes, lane: Frame) -> Iterator[Markup]:
     yield line(lane.left, y, lane.right, y, "bd")
     yield text(lane.left - 6, y + 4, "bound", "end", "bl")
     yield line(lane.left, lane.bottom, lane.right, lane.bottom, "ax")
-    yield text(lane.left - 6, lane.top + 8, f"{short_number(2.0 ** (high - BOUND_CLASS))} x", "end")
+    # The last class has no upper end.
+    is_open = high == SHARE_CLASSES
+    top_share = 2.0 ** (SHARE_CLASSES - 1 if is_open else high) / 2.0**BOUND_CLASS
+    more = "\u2265 " if is_open else ""
+    yield text(lane.left - 6, lane.top + 8, f"{more}{grouped_number(top_share)} x", "end")
 
 
 def colour_bar(palette: Sequence[Colour], ticks: Sequence[tuple[float, str]], label: str) -> Markup:

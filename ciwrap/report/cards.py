@@ -21,6 +21,7 @@ from ciwrap.report.svg import number
 from ciwrap.report.text import (
     bytes_text,
     capital,
+    common_start,
     dtype_words,
     grouped_number,
     index_text,
@@ -29,6 +30,7 @@ from ciwrap.report.text import (
 )
 from ciwrap.report.text_words import difference_text, looks_like, summary_line
 from ciwrap.report.view import growth_of, timeline_of, where_words
+from ciwrap.report.views import effect_facts, range_words, view_text
 from ciwrap.report.wording import (
     GOLDEN_AND_NEW,
     decide_words,
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
     from ciwrap.report.view import Group
 
 _MOST_SEARCHED = 600
+# What stands before the words on the page.
+_TO_DECIDE = "to decide what is suspect"
 _BAR = Markup(
     '<svg class="bar" viewBox="0 0 220 10" preserveAspectRatio="none" aria-hidden="true">'
     '<rect class="c0" width="220" height="10"/><rect class="bo" width="{}" height="10"/>'
@@ -56,11 +60,11 @@ _BAR = Markup(
 
 
 class WorstRow(Struct, frozen=True):
-    """One element, every number as text."""
+    """One element, every number as text; what both sides have in common stands back."""
 
     index: str
-    golden: str
-    new: str
+    golden: str | Markup
+    new: str | Markup
     absolute: str
     relative: str
     ulps: str
@@ -99,7 +103,7 @@ class LevelRow(Struct, frozen=True):
 
 
 class Part(Struct, frozen=True):
-    """One checkpoint of a variable. sides: what the two are called."""
+    """One checkpoint of a variable. sides: what the two are called. view: for the script."""
 
     title: str
     sides: tuple[str, str]
@@ -114,6 +118,7 @@ class Part(Struct, frozen=True):
     legend: Markup | None
     worst_title: str
     worst: tuple[WorstRow, ...]
+    view: str
     places_title: str
     places: tuple[PlaceRow, ...]
     facts: tuple[tuple[str, str], ...]
@@ -134,6 +139,7 @@ class Card(Struct, frozen=True):
     timeline: Markup | None
     growth: Markup | None
     has_ring: bool
+    has_crosses: bool
     has_unknown: bool
     parts: tuple[Part, ...]
 
@@ -151,7 +157,7 @@ def card_of(
     first, worst = group.first, group.worst
     is_bad = group.verdict is not Verdict.MATCH
     sides = sides_of(group.check)
-    parts = [_part(first, _first_title(group), sides, folded=False)]
+    parts = [_part(first, _first_title(group), sides, folded=False, has_view=not is_folded)]
     if is_bad and worst.id != first.id and worst.verdict.is_alarm:
         title = "Most suspect chunks" if is_suspect(worst) else "Largest difference"
         parts.append(_part(worst, title, sides, folded=True))
@@ -161,7 +167,7 @@ def card_of(
         first.source_path or "",
         *(f"iter {one.iteration} rank {one.rank}" for one in (first, worst)),
     ]
-    growth = growth_of(group)
+    growth, timeline = growth_of(group), timeline_of(group)
     return Card(
         number=number,
         name=safe_name(group.name),
@@ -173,9 +179,10 @@ def card_of(
         short=row_of(number, group).worst,
         search=safe_name(" ".join(words), _MOST_SEARCHED),
         where=capital(where_words(group)),
-        timeline=timeline_of(group),
+        timeline=timeline,
         growth=growth,
         has_ring=is_bad,
+        has_crosses='class="xx"' in (timeline or ""),
         has_unknown=any(one.max_bound_share is None for one in group.differing),
         parts=tuple(parts),
     )
@@ -192,7 +199,14 @@ def _first_title(group: Group) -> str:
     }.get(group.first.verdict, "First not comparable")
 
 
-def _part(result: VariableResult, title: str, sides: tuple[str, str], *, folded: bool) -> Part:
+def _part(
+    result: VariableResult,
+    title: str,
+    sides: tuple[str, str],
+    *,
+    folded: bool,
+    has_view: bool = False,
+) -> Part:
     pictures = tuple(pictures_of(result, sides))
     maps = tuple(maps_of(result))
     worst = () if result.details is None else result.details.worst_elements[:MOST_WORST]
@@ -207,7 +221,7 @@ def _part(result: VariableResult, title: str, sides: tuple[str, str], *, folded:
         sides=sides,
         sentence=_sentence(result, sides),
         causes=tuple(_causes(result, sides)),
-        decide=decide_words([result.verdict]),
+        decide=decide_words([result.verdict]).removeprefix(_TO_DECIDE),
         folded=folded,
         pictures=pictures,
         histogram=histogram_of(result),
@@ -219,6 +233,7 @@ def _part(result: VariableResult, title: str, sides: tuple[str, str], *, folded:
             else "All differing elements"
         ),
         worst=tuple(_worst_row(one, is_exact=variable_is_exact(result)) for one in worst),
+        view=view_text(result, sides) if has_view else "",
         places_title="" if result.text is None else capital(summary_line(result.text)),
         places=tuple(_places(result)),
         facts=tuple(_facts(result, sides)),
@@ -232,7 +247,8 @@ def _causes(result: VariableResult, sides: tuple[str, str]) -> Iterator[CauseVie
     for one in result.explanations[:MOST_EXPLANATIONS]:
         remedy = safe_name(one.remedy or "")
         # The sentence above has told it.
-        if not remedy and one is result.explanations[0]:
+        is_told = result.differing_count is not None and one is result.explanations[0]
+        if not remedy and is_told:
             continue
         yield CauseView(capital(cause_words(one, sides)), remedy_words(one), remedy)
 
@@ -252,13 +268,25 @@ def _worst_row(one: DifferingElement, *, is_exact: bool) -> WorstRow:
     share = one.bound_share
     return WorstRow(
         index=safe_name(index_text(one.index)),
-        golden=safe_name(one.golden, 60),
-        new=safe_name(one.new, 60),
+        golden=_parted(one.golden, one.new),
+        new=_parted(one.new, one.golden),
         absolute=shown(one.abs_difference),
         relative=shown(one.rel_difference),
-        ulps="" if one.ulps is None else _grouped(one.ulps),
+        ulps="" if one.ulps is None or _is_sign_other(one) else _grouped(one.ulps),
         share="" if share is None or is_exact or math.isinf(share) else _times(share),
     )
+
+
+def _parted(text: str, other: str) -> Markup:
+    """The number, marked from the first digit on in which the other one is not the same."""
+    start = common_start(text, other)
+    same, rest = safe_name(text[:start], 60), safe_name(text[start:], 60)
+    return Markup("{}<b>{}</b>").format(same, rest) if start else Markup("{}").format(rest)
+
+
+def _is_sign_other(one: DifferingElement) -> bool:
+    """Whether zero lies between both: then the floats between them are not worth counting."""
+    return one.golden.startswith("-") != one.new.startswith("-")
 
 
 def _places(result: VariableResult) -> Iterator[PlaceRow]:
@@ -323,9 +351,13 @@ def _facts(result: VariableResult, sides: tuple[str, str]) -> Iterator[tuple[str
     ):
         if value:
             at = f" at {index_text(index)}" if index else ""
-            yield name, f"{short_number(value)}{at}"
+            effect = None if result.details is None else result.details.effect
+            share = range_words(effect, value) if name == "largest |difference|" else ""
+            yield name, f"{short_number(value)}{at}{f', {share}' if share else ''}"
     if result.mean_abs_difference:
         yield "mean |difference|", short_number(result.mean_abs_difference)
+    if result.details is not None and result.details.effect is not None:
+        yield from effect_facts(result.details.effect)
     if result.suspect_chunks is not None and result.chunk_count:
         yield "suspect chunks", f"{result.suspect_chunks:,} of {result.chunk_count:,}"
     for name, count in (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ciwrap.details import Cause
+from ciwrap.model import number_text
 from ciwrap.report.text import safe_name, short_number
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ _NAMES = {
     Cause.TRANSPOSED: "transposed",
     Cause.COLUMNS_FIRST: "columns first",
     Cause.OTHER_ORDER: "other order of rows",
+    Cause.OTHER_ITERATION: "other iteration",
+    Cause.ONE_RANK: "one rank",
+    Cause.STRIPE: "one thread's rows",
     Cause.BOUNDARY: "at the faces",
     Cause.NEAR_ZERO: "next to zero",
     Cause.WIDER_BOUND: "",
@@ -43,6 +47,9 @@ def cause_words(one: Explanation, sides: tuple[str, str]) -> str:
     """`in each of them the sign is flipped: new = -golden`; how many, where it is not each."""
     if one.cause is Cause.WIDER_BOUND:
         return f"all would match with atol={short_number(one.values[0])}"
+    if one.cause is Cause.ONE_RANK:
+        rank, count = one.values
+        return f"of {count:.0f} ranks only rank {rank:.0f} differs"
     whole = one.held_count >= one.differing_count
     share = "in each of them" if whole else f"in {one.held_count:,} of {one.differing_count:,}"
     return f"{share} {_said(one, *sides)}"
@@ -60,8 +67,21 @@ def remedy_words(one: Explanation) -> str:
     }.get(one.cause, "")
 
 
+_WHOLE = (Cause.OTHER_ITERATION, Cause.STRIPE, Cause.SHIFTED, Cause.BOUNDARY)
+
+
+def _value_words(one: Explanation) -> str:
+    """A count or a fill value as it is, all else in three digits."""
+    if not one.values:
+        return ""
+    value = one.values[0]
+    if one.cause in _WHOLE:
+        return f"{value:.0f}"
+    return number_text(value) if one.cause is Cause.FILL_VALUE else short_number(value)
+
+
 def _said(one: Explanation, golden: str, new: str) -> str:
-    value = short_number(one.values[0]) if one.values else ""
+    value = _value_words(one)
     side, other = (golden, new) if one.on_golden else (new, golden)
     axes = " and ".join(map(str, one.axes))
     called = f" ({safe_name(one.words)})" if one.words else ""
@@ -71,7 +91,7 @@ def _said(one: Explanation, golden: str, new: str) -> str:
         Cause.CONSTANT_FACTOR: f"{new} = {golden} x {value}{called}",
         Cause.ALL_ZERO: f"{new} is 0",
         Cause.ALL_NAN: f"{new} is NaN",
-        Cause.FILL_VALUE: f"{side} is {value}, beyond all other values: a fill value?",
+        Cause.FILL_VALUE: f"{side} is {value}, beyond all other values, perhaps a fill value",
         Cause.LESS_PRECISE: f"{side} is {other} rounded to {safe_name(one.words or '')}",
         Cause.BYTE_ORDER: f"{new} has the bytes of {golden} in the other order",
         Cause.PERIODIC_IMAGE: f"{new} is {golden} moved by whole periods of"
@@ -80,6 +100,10 @@ def _said(one: Explanation, golden: str, new: str) -> str:
         Cause.TRANSPOSED: f"{new} is {golden} with axes {axes} exchanged",
         Cause.COLUMNS_FIRST: f"{new} is {golden} written in the other order of axes (C, Fortran)",
         Cause.OTHER_ORDER: f"{new} has the rows of {golden} in another order",
+        Cause.OTHER_ITERATION: f"{new} is {golden} of iteration {value}",
+        Cause.ONE_RANK: "",
+        Cause.STRIPE: f"the place is in the rows of axis {axes} that thread {value} of"
+        f" {one.values[-1] if one.values else 0:.0f} would be dealt",
         Cause.BOUNDARY: f"the place is within {value} of the faces along axis {axes}",
         Cause.NEAR_ZERO: f"{golden} is next to zero; all would match with atol={value}",
         Cause.WIDER_BOUND: "",

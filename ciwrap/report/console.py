@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # Parameters of the terminal's "select graphic rendition" (ECMA-48, 8.3.117).
-_CODES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "magenta": 35}
+_CODES = {"bold": 1, "dim": 2, "underline": 4, "red": 31, "green": 32, "yellow": 33, "magenta": 35}
 _PLAIN_TERMINALS = frozenset({"", "dumb", "unknown"})
 
 
 class Text:
-    """A line whose parts have styles: words of `bold dim red green yellow magenta`, or none."""
+    """A line whose parts have styles: words of `_CODES` (bold, dim, ...), or none."""
 
     __slots__ = ("_parts",)
 

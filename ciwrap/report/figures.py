@@ -22,6 +22,7 @@ from ciwrap.report.array_charts import (
     colour_bar,
     image_chart,
     line_chart,
+    new_line_chart,
 )
 from ciwrap.report.histograms import drift_histogram, share_histogram
 from ciwrap.report.palette import (
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 # Of so few a histogram says nothing.
 _FEW_ELEMENTS = 8
 _TALL = 3
+_MOST_EDGES = 2000
 
 
 class Figure(Struct, frozen=True):
@@ -108,10 +110,33 @@ def pictures_of(result: VariableResult, sides: tuple[str, str]) -> Iterator[Figu
     for picture in (details.picture, details.imaginary, details.zoom):
         if picture is None or not _fits(picture, shape):
             continue
-        if picture.row_axis is None:
+        if not picture.golden:
+            yield _new_figure(result, picture, shape, sides[1])
+        elif picture.row_axis is None:
             yield _line_figure(result, picture, shape, sides)
         else:
             yield from _plane_figures(result, picture, shape, sides)
+
+
+def _new_figure(
+    result: VariableResult, picture: Picture, shape: tuple[int, ...], side: str
+) -> Figure:
+    """The new values with the suspect chunks on them, where the golden's are not at hand."""
+    title = capital(side) + (f", {picture.part} part" if picture.part else "")
+    label = f"{result.name}: {title}, the suspect chunks marked"
+    plane = _where(picture, shape)
+    classes = cells(picture.classes, picture.rows, picture.columns)
+    if picture.row_axis is None:
+        column = Side(picture.column_axis, shape[picture.column_axis])
+        values = _line(picture.new, picture)
+        image = new_line_chart(values, classes, column, (picture.low, picture.high), label)
+        notes = (plane, "shaded: suspect chunks", _scale_note(picture))
+        return Figure(title, image, "; ".join(note for note in notes if note))
+    image = _image(picture, picture.new, VALUE_PALETTE, shape, label, classes)
+    ticks = [(0.0, picture.low), (1.0, picture.high)]
+    bar = colour_bar(VALUE_PALETTE, [(at, short_number(v)) for at, v in ticks], "values")
+    notes = (plane, "outlined: suspect chunks", _scale_note(picture))
+    return Figure(title, image + bar, "; ".join(note for note in notes if note))
 
 
 def _line_figure(
@@ -192,16 +217,67 @@ def _image(
     palette: Sequence[Colour],
     shape: tuple[int, ...],
     label: str,
+    outlined: bytes = b"",
 ) -> Markup:
-    """A map of cells; what is much taller than wide (particles by components) lies on its side."""
+    """A map of cells; what is much taller than wide (particles by components) lies on its side.
+
+    outlined: classes of the cells; suspect ones have a line around them.
+    """
     values, rows, columns = cells(text, one.rows, one.columns), one.rows, one.columns
     column = Side(one.column_axis, shape[one.column_axis])
     row = None if one.row_axis is None else Side(one.row_axis, shape[one.row_axis])
     if row is not None and row.extent > _TALL * column.extent:
         values = bytes(values[i * columns + j] for j in range(columns) for i in range(rows))
+        if outlined:
+            turned = (outlined[i * columns + j] for j in range(columns) for i in range(rows))
+            outlined = bytes(turned)
         rows, columns, row, column = columns, rows, column, row
     spot = _spot(values, rows, columns) if palette is SHARE_PALETTE else None
-    return image_chart(palette_png(values, rows, columns, palette), row, column, label, spot)
+    edges = outline(outlined, rows, columns) if outlined else ()
+    png = palette_png(values, rows, columns, palette)
+    return image_chart(png, row, column, label, spot, edges)
+
+
+def _is_marked(picture: Picture) -> bool:
+    """Whether suspect chunks can be seen on the new values."""
+    classes = cells(picture.classes, picture.rows, picture.columns)
+    return picture.row_axis is None or bool(outline(classes, picture.rows, picture.columns))
+
+
+def outline(classes: bytes, rows: int, columns: int) -> list[tuple[float, float, float, float]]:
+    """The edges around suspect cells as (left, top, right, bottom), from 0 to 1; none if there are
+    too many to be seen.
+    """
+    is_suspect = [
+        [classes[i * columns + j] == SUSPECT for j in range(columns)] for i in range(rows)
+    ]
+    edges = [
+        (left / columns, at / rows, right / columns, at / rows)
+        for at in range(rows + 1)
+        for left, right in _edges(is_suspect, at, columns)
+    ]
+    turned = [list(one) for one in zip(*is_suspect, strict=True)]
+    edges += [
+        (at / columns, top / rows, at / columns, bottom / rows)
+        for at in range(columns + 1)
+        for top, bottom in _edges(turned, at, rows)
+    ]
+    return edges if len(edges) <= _MOST_EDGES else []
+
+
+def _edges(lines: Sequence[Sequence[bool]], at: int, length: int) -> Iterator[tuple[int, int]]:
+    """Where of two neighbouring lines just one is suspect: stretches, the end after the last."""
+    nothing = [False] * length
+    before = lines[at - 1] if at else nothing
+    after = lines[at] if at < len(lines) else nothing
+    start: int | None = None
+    for place in range(length + 1):
+        is_edge = place < length and before[place] != after[place]
+        if is_edge and start is None:
+            start = place
+        elif not is_edge and start is not None:
+            yield start, place
+            start = None
 
 
 def _spot(classes: bytes, rows: int, columns: int) -> Spot | None:
@@ -251,7 +327,7 @@ def maps_of(result: VariableResult) -> Iterator[Figure]:
             picture.column_axis,
         )
         # The picture has shown these two axes already.
-        if same:
+        if same and picture is not None and (picture.golden or _is_marked(picture)):
             continue
         what = "Suspect chunks" if is_suspect(result) else "Differing elements"
         hidden = [

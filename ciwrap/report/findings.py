@@ -22,6 +22,7 @@ from ciwrap.report.text import (
 from ciwrap.report.text_words import place_words
 from ciwrap.report.wording import (
     GOLDEN_AND_NEW,
+    at_most_words,
     bound_words,
     elements_words,
     headline,
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 _LONGEST_REASON = 400
 _LONGEST_VALUE = 60
 _MOST_NAMES = 8
+# A box of this share of an array says nothing of where in it.
+_NEARLY_ALL = 0.95
 
 
 def title(run: RunResult) -> str:
@@ -212,7 +215,7 @@ def match_sentence(run: RunResult) -> str:
     share, variable = max(shares, key=lambda pair: pair[0])
     if share == 0:
         return f"{sentence}; no drift was seen."
-    return f"{sentence}; at most {share_text(share)} used, by {place(variable)}."
+    return f"{sentence}; {at_most_words(share)} used, by {place(variable)}."
 
 
 def place(variable: VariableResult) -> str:
@@ -316,12 +319,22 @@ def box_words(variable: VariableResult) -> str:
     text = box_text(box, shape)
     if not text.strip("[]:, "):
         return "spread over the whole array"
+    if _share_of(box, shape) >= _NEARLY_ALL:
+        return "spread over nearly the whole array"
     free = [axis for axis, extent in enumerate(shape) if extent > 1 and axis not in fixed]
     if len(fixed) == 1 and len(free) == 2:
         return f"all in the plane {text}"
     if fixed and len(free) == 1:
         return f"all in the line {text}"
     return f"all within {text}"
+
+
+def _share_of(box: IndexBox, shape: Sequence[int]) -> float:
+    """How much of the array lies in the box."""
+    inside = math.prod(
+        last - first + 1 for first, last in zip(box.first_index, box.last_index, strict=True)
+    )
+    return inside / math.prod(shape)
 
 
 def box_text(box: IndexBox, shape: Sequence[int]) -> str:

@@ -30,6 +30,7 @@ from ciwrap.report.text import (
     seconds_text,
 )
 from ciwrap.report.view import groups_of
+from ciwrap.report.views import palettes_text
 from ciwrap.report.wording import accept_command, command_ending, counted_evidence, headline
 from ciwrap.structs import Struct, replace
 
@@ -120,6 +121,7 @@ class Page(Struct, frozen=True):
     cards_title: str
     cards: Markup
     cards_left_out: str
+    palettes: str
     rows: Markup
     matching_rows: Markup
     matching_words: str
@@ -184,6 +186,7 @@ def render_html(run: RunResult) -> str:
         cards_title="Closest to their bounds" if is_match else "Findings",
         cards=cards,
         cards_left_out=cards_left_out,
+        palettes=palettes_text() if "data-view=" in cards else "",
         rows=Markup("\n").join(rows),
         matching_rows=Markup("\n").join(matching_rows),
         matching_words=_matching_words(len(matching_rows)),
@@ -332,7 +335,7 @@ _ROW = Markup(
     '<use href="#i-{}"/></svg> {}</td>{}<th scope="row" class="mono">{}</th>{}'
     '<td class="r">{}</td><td class="r">{}</td><td>{}</td><td>{}</td></tr>'
 )
-_MATCHING_ROW = Markup('<tr data-v="match">{}<td class="mono">{}</td><td class="r">{}</td></tr>')
+_MATCHING_ROW = Markup('<tr data-v="match">{}<td class="mono">{}</td><td class="r{}">{}</td></tr>')
 
 
 def _row(row: Row, shape: RowShape) -> Markup:
@@ -353,7 +356,7 @@ def _row(row: Row, shape: RowShape) -> Markup:
 
 def _matching_row(row: Row, shape: RowShape) -> Markup:
     check = _check_cell(row, shape)
-    return _MATCHING_ROW.format(check, _name_cell(row), row.worst)
+    return _MATCHING_ROW.format(check, _name_cell(row), " near" * row.is_near, row.worst)
 
 
 def _check_cell(row: Row, shape: RowShape) -> Markup:

@@ -1,4 +1,4 @@
-"""JUnit XML: a suite for each check, a case for each variable and checkpoint."""
+"""JUnit XML: a suite for each check, a case for each variable over all its checkpoints."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from ciwrap.report.text import safe_name, safe_text
 from ciwrap.report.wording import detail_lines, headline
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ciwrap.model import CheckResult, RunResult, VariableId, VariableResult
 
 _LONGEST = 4000
+_MOST_CHECKPOINTS = 20
 # XML 1.0 has no place for them, not even escaped; the rest of what is unprintable is visible.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -49,7 +52,7 @@ def _total(suites: list[ElementTree.Element], key: str) -> str:
 
 def _suite(check: CheckResult, run: RunResult) -> ElementTree.Element:
     name = safe_name(findings.check_title(check))
-    cases = [_case(name, variable) for variable in check.variables]
+    cases = [_case(name, results) for results in _by_name(check)]
     errors = [message.text for message in check.messages if message.level is MessageLevel.ERROR]
     if check.verdict.is_statistical:
         cases, errors = [_statistics_case(name, check, errors)], []
@@ -98,22 +101,45 @@ def _finished(
     return suite
 
 
-def _case(check: str, variable: VariableResult) -> ElementTree.Element:
-    case = ElementTree.Element(
-        "testcase", classname=check, name=safe_name(variable.id.text), time="0"
-    )
-    if variable.verdict.is_alarm:
-        words = findings.difference_sentence(variable)
-        body = "\n".join([headline(variable), *detail_lines(variable)])
-        _add(case, "failure", words, body, variable.verdict.value)
-    elif variable.verdict is Verdict.NOT_COMPARABLE:
-        _add(case, "error", headline(variable), headline(variable), "not_comparable")
+def _by_name(check: CheckResult) -> Iterable[list[VariableResult]]:
+    """The results of each variable, in the order of its checkpoints."""
+    found: dict[str, list[VariableResult]] = {}
+    for one in sorted(check.variables, key=lambda one: one.id.sort_key):
+        found.setdefault(one.name, []).append(one)
+    return found.values()
+
+
+def _case(check: str, results: list[VariableResult]) -> ElementTree.Element:
+    """Of one variable. How long each took is not known, so no case has a time."""
+    is_alone = len(results) == 1
+    name = results[0].id.text if is_alone else results[0].name
+    case = ElementTree.Element("testcase", classname=check, name=safe_name(name))
+    bad = [one for one in results if one.verdict is not Verdict.MATCH]
+    if not bad:
+        return case
+    verdict = Verdict.worst(one.verdict for one in bad)
+    first = next(one for one in bad if one.verdict is verdict)
+    words = headline(first)
+    if verdict is not Verdict.NOT_COMPARABLE:
+        words = findings.difference_sentence(first)
+    if not is_alone:
+        words = f"{len(bad):,} of {len(results):,} checkpoints, first {first.id.text}: {words}"
+    lines = [line for one in bad[:_MOST_CHECKPOINTS] for line in _lines(one, is_alone=is_alone)]
+    if len(bad) > _MOST_CHECKPOINTS:
+        lines.append(f"... and {len(bad) - _MOST_CHECKPOINTS:,} more checkpoints")
+    tag = "error" if verdict is Verdict.NOT_COMPARABLE else "failure"
+    _add(case, tag, safe_text(words), "\n".join(lines), verdict.value)
     return case
+
+
+def _lines(one: VariableResult, *, is_alone: bool) -> list[str]:
+    lines = [headline(one), *detail_lines(one)]
+    return lines if is_alone else [f"{safe_text(one.id.text)}: {lines[0]}", *lines[1:]]
 
 
 def _statistics_case(name: str, check: CheckResult, errors: list[str]) -> ElementTree.Element:
     """Of a check whose golden is an ensemble."""
-    case = ElementTree.Element("testcase", classname=name, name="statistics", time="0")
+    case = ElementTree.Element("testcase", classname=name, name="statistics")
     if errors:
         body = "\n".join(safe_text(text) for text in errors)
         _add(case, "failure", safe_text(errors[0]), body, check.verdict.value)
@@ -122,13 +148,13 @@ def _statistics_case(name: str, check: CheckResult, errors: list[str]) -> Elemen
 
 def _skipped_case(check: str, variable: VariableId) -> ElementTree.Element:
     """What the golden holds and the configuration left out."""
-    case = ElementTree.Element("testcase", classname=check, name=safe_name(variable.text), time="0")
+    case = ElementTree.Element("testcase", classname=check, name=safe_name(variable.text))
     ElementTree.SubElement(case, "skipped", message="not compared: left out by the configuration")
     return case
 
 
 def _error_case(check: str, name: str, texts: list[str]) -> ElementTree.Element:
-    case = ElementTree.Element("testcase", classname=check, name=safe_name(name), time="0")
+    case = ElementTree.Element("testcase", classname=check, name=safe_name(name))
     body = "\n".join(safe_text(text) for text in texts)
     _add(case, "error", safe_text(texts[0]), body, "not_comparable")
     return case

@@ -18,8 +18,16 @@ from ciwrap.report.findings import (
     leading,
 )
 from ciwrap.report.text import capital, percent_text, short_number
+from ciwrap.report.views import range_words
 from ciwrap.report.where import where_text
-from ciwrap.report.wording import headline, moved_words, range_text, sides_of, variable_is_exact
+from ciwrap.report.wording import (
+    headline,
+    lost_words,
+    moved_words,
+    range_text,
+    sides_of,
+    variable_is_exact,
+)
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -63,9 +71,9 @@ def _three_facts(
 
 
 def _what(check: CheckResult, variable: VariableResult) -> str:
-    if variable.differing_count is None:
-        return headline(variable)
-    words = count_words(variable)
+    words = headline(variable)
+    if variable.differing_count is not None:
+        words = count_words(variable)
     causes = [one for one in variable.explanations if one.cause is not Cause.WIDER_BOUND]
     return f"{words}; {cause_words(causes[0], sides_of(check))}" if causes else words
 
@@ -78,6 +86,8 @@ def _where(variable: VariableResult, results: list[VariableResult]) -> str:
         first = range_text(variable.suspect_ranges[0], shape)
         count = variable.suspect_range_count or 1
         inside = f"elements {first}" if count == 1 else f"{count:,} ranges, the first {first}"
+    elif variable.differing_count is None and variable.suspect_chunks and not is_part:
+        inside = "in every chunk of the array"
     ordered = sorted(results, key=lambda one: one.id.sort_key)
     return "; ".join(part for part in (where_text(ordered), inside) if part)
 
@@ -98,11 +108,18 @@ def _how_much(variable: VariableResult, results: list[VariableResult]) -> str:
 def _size(variable: VariableResult) -> str:
     share = variable.max_bound_share
     if share is not None and math.isfinite(share) and not variable_is_exact(variable):
-        return f"up to {beyond_text(share)}"
+        effect = None if variable.details is None else variable.details.effect
+        against = range_words(effect, variable.max_abs_difference or 0.0)
+        return f"up to {beyond_text(share)}{f' ({against})' if against else ''}"
+    new = variable.new_values
+    if variable.differing_count is None and new is not None and lost_words(new):
+        return f"of {new.number_count:,} new numbers there, {lost_words(new)}: no distance"
     if variable.differing_count is None and variable.moved_elements:
         return moved_words(variable.moved_elements[0])
     if variable.differing_count is None and variable.guaranteed_share:
         return f"more than {percent_text(variable.guaranteed_share)} of the bound"
+    if variable.differing_count is None and variable.verdict.is_alarm:
+        return "not known: the golden is a tree alone"
     if variable.max_abs_difference:
         return f"largest |difference| {short_number(variable.max_abs_difference)}"
     lost = sum(

@@ -117,24 +117,25 @@ def _groups(run: RunResult) -> list[str]:
     bad = [group for group in groups_of(run) if group.verdict is not Verdict.MATCH]
     if not bad:
         return []
+    several = len(run.checks) > 1
     lines = [
         "| | variable | where | differing | worst, of the bound |",
         "|---|---|---|--:|--:|",
-        *(_group(group) for group in bad[:MOST_GROUPS]),
+        *(_group(group, with_check=several) for group in bad[:MOST_GROUPS]),
     ]
     if len(bad) > MOST_GROUPS:
         lines += ["", f"... and {len(bad) - MOST_GROUPS:,} more variables that do not match."]
     return [*lines, ""]
 
 
-def _group(group: Group) -> str:
+def _group(group: Group, *, with_check: bool) -> str:
     first, row = group.first, row_of(0, group)
     parts = [headline(first)]
     if group.verdict is not Verdict.NOT_COMPARABLE:
         parts = [where_words(group), row.pattern]
     where = "; ".join(part for part in parts if part)
     name = escaped(group.name, 80)
-    if group.check.name != group.name:
+    if with_check and group.check.name != group.name:
         name = f"{escaped(findings.check_title(group.check), 60)}: {name}"
     cells = (_MARKS[group.verdict], name, escaped(where, 200), row.count, row.worst)
     return f"| {' | '.join(cells)} |"

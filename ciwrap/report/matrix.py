@@ -27,13 +27,17 @@ if TYPE_CHECKING:
     from ciwrap.report.view import Group
 
 _MOST_MARKS = 48
+# What matches and has used up so much of its bound fails soon.
+NEAR_THE_BOUND = 0.8
 _WIDE, _HIGH = 144, 14
 _MOST_THUMB_CELLS = 4096
 _BEATS = (("s0", "matches"), ("s1", "suspect"), ("s2", "differs"), ("s3", "not compared"))
 
 
 class Row(Struct, frozen=True):
-    """A line of the table of all variables; texts, and pictures that may be empty."""
+    """A line of the table of all variables; texts, and pictures that may be empty. is_near: it
+    matches and is close to its bound.
+    """
 
     number: int
     verdict: Verdict
@@ -41,6 +45,7 @@ class Row(Struct, frozen=True):
     name: str
     first: str
     worst: str
+    is_near: bool
     count: str
     pattern: str
     over_time: Markup
@@ -56,6 +61,7 @@ def row_of(number: int, group: Group) -> Row:
         name=safe_name(group.name, 120),
         first=_first_words(group),
         worst=_worst_words(group),
+        is_near=group.verdict is Verdict.MATCH and (group.share or 0.0) >= NEAR_THE_BOUND,
         count=_count_words(group),
         pattern=safe_name(_pattern(group, first), 160),
         over_time=mini_timeline(group),
@@ -91,6 +97,8 @@ def _worst_words(group: Group) -> str:
     if known:
         worst = max(known)
         return f"{grouped_number(worst)}\u00a0\u00d7" if math.isfinite(worst) else "no number"
+    if any(m.share_from is None for one in group.differing for m in one.moved_elements):
+        return "no number"
     moved = [m.share_from for one in group.differing for m in one.moved_elements if m.share_from]
     if moved and max(moved) > 1:
         return f"> {grouped_number(max(moved))}\u00a0\u00d7"

@@ -24,7 +24,7 @@ _BRACKETS = re.compile(r"\[[^\[\]]{1,60}\]")
 
 def render_page(template: str, page: object) -> str:
     """A page in the common layout. page: what the layout and the template ask for."""
-    style, script = _asset("report.css"), _asset("report.js")
+    style, script = _asset("report.css"), _asset("report.js") + _asset("look.js")
     assets = {
         "style": style,
         "style_hash": _hash(style),

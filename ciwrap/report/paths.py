@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -60,21 +61,29 @@ def _short(path: str) -> str:
 
 
 def _rewritten(item: Any, shorten: Callable[..., str]) -> Any:
+    """The record with its paths shortened; the same one if none is. Large results have millions of
+    fields, so each costs as little as can be.
+    """
     changes: dict[str, Any] = {}
     for name in item.__struct_fields__:
         value = getattr(item, name)
-        if isinstance(value, str) and name in _PATH_FIELDS:
-            new: Any = shorten(value, is_path=True)
-        elif isinstance(value, str) and name in _TEXT_FIELDS:
-            new = shorten(value, is_path=False)
+        if isinstance(value, str):
+            if name in _PATH_FIELDS:
+                new: Any = shorten(value, is_path=True)
+            elif name in _TEXT_FIELDS:
+                new = shorten(value, is_path=False)
+            else:
+                continue
+            if new != value:
+                changes[name] = new
         elif isinstance(value, tuple) and value and isinstance(value[0], _NESTED):
-            new = tuple(_rewritten(part, shorten) for part in value)
+            parts = tuple(_rewritten(part, shorten) for part in value)
+            if any(map(operator.is_not, parts, value)):
+                changes[name] = parts
         elif isinstance(value, _NESTED):
-            new = _rewritten(value, shorten)
-        else:
-            continue
-        if new != value:
-            changes[name] = new
+            one = _rewritten(value, shorten)
+            if one is not value:
+                changes[name] = one
     return replace(item, **changes) if changes else item
 
 

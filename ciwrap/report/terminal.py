@@ -10,6 +10,7 @@ from ciwrap.report.console import Text
 from ciwrap.report.history_terminal import differing_lines, is_over_checkpoints
 from ciwrap.report.text import (
     bytes_text,
+    common_start,
     plural,
     safe_name,
     safe_text,
@@ -211,9 +212,18 @@ def _render_unmatched(
         texts = {one.name for one in bad if one.text is not None}
         by_name = [line for line in differing_lines(check) if line[0] not in texts]
         bad = [one for one in bad if one.verdict is not Verdict.DIFFER or one.name in texts]
-    if _is_of_runs(check):
-        # What is printed is the same whether or not a document takes a second look at the data.
-        bad = [replace(one, explanations=()) for one in bad]
+    # What is printed is the same whether or not a document takes a second look at the data; the
+    # causes of the first divergence stand beside it.
+    told = {
+        one.variable.id for one in (check.first_divergence, check.first_numeric_divergence) if one
+    }
+    is_of_runs = _is_of_runs(check)
+    bad = [
+        replace(one, explanations=())
+        if is_of_runs or (check.is_history and one.id in told)
+        else one
+        for one in bad
+    ]
     groups = _grouped(bad)
     shown = groups if limit is None else groups[:limit]
     for group in shown:
@@ -251,10 +261,10 @@ def _matches_line(good: list[VariableResult]) -> Text:
 
 
 def _grouped(variables: list[VariableResult]) -> list[list[VariableResult]]:
-    """Variables that are not comparable for one and the same reason make one group."""
+    """Variables of which the same is to be told make one group."""
     groups: dict[object, list[VariableResult]] = {}
     for variable in variables:
-        key: object = variable.id
+        key: object = (variable.evidence, headline(variable), *detail_lines(variable))
         if variable.verdict is Verdict.NOT_COMPARABLE:
             key = variable.reason
         groups.setdefault(key, []).append(variable)
@@ -277,7 +287,7 @@ def _render_variable(
     line.append(f": {headline(variable)}")
     console.print(line)
     for detail in detail_lines(variable, sides, most_places=50 if verbose else 5):
-        console.print(Text(f"      {detail}"))
+        console.print(_marked(f"      {detail}", variable))
     if not verbose:
         return
     words = evidence_words(variable)
@@ -293,16 +303,40 @@ def _render_variable(
         )
 
 
+def _marked(line: str, variable: VariableResult) -> Text:
+    """The line on the first difference, its digits bold from where both values part."""
+    text = Text(line)
+    if not (variable.first_differences and line.lstrip().startswith("first at ")):
+        return text
+    first = variable.first_differences[0]
+    golden, new = safe_name(first.golden), safe_name(first.new)
+    start = common_start(golden, new)
+    at = line.find(f" {golden}, ")
+    if not start or at < 0:
+        return text
+    other = line.find(f" {new}", at + 1)
+    ends = [(at + 1, len(golden)), (other + 1, len(new))]
+    marked, last = Text(), 0
+    for first_character, length in ends:
+        parted = first_character + start
+        marked.append(line[last:parted])
+        last = first_character + length
+        marked.append(line[parted:last], "bold underline")
+    return marked.append(line[last:])
+
+
 def _can_draw(console: Console) -> bool:
     return console.encoding.lower().startswith("utf")
 
 
 def _render_first_divergence(check: CheckResult, console: Console) -> None:
-    for what, name, more in divergence_lines(check):
+    for what, name, more, causes in divergence_lines(check):
         line = Text(f"    {what}: ")
         line.append(name, style="bold")
         line.append(more)
         console.print(line)
+        for cause in causes:
+            console.print(Text(f"      {cause}"))
     together = together_text(check)
     if together:
         console.print(Text(f"      {together}"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 from ciwrap.model import number_text
@@ -69,6 +70,17 @@ def grouped_number(value: float) -> str:
 _DTYPE_NAMES = {"f": "float", "i": "int", "u": "uint", "c": "complex", "S": "bytes", "U": "str"}
 
 
+def common_start(one: str, other: str) -> int:
+    """How many characters two numbers begin with alike; 0 where they are no numbers of one size."""
+    heads = [re.match(r"-?\d+(?=\.|$)", text) for text in (one, other)]
+    sizes = {head.end() for head in heads if head}
+    if None in heads or len(sizes) > 1 or "e" in one + other:
+        return 0
+    pairs = enumerate(zip(one, other, strict=False))
+    shorter = min(len(one), len(other))
+    return next((at for at, (left, right) in pairs if left != right), shorter)
+
+
 def dtype_words(dtype: str | None) -> str:
     """`float64` for `<f8`, `big-endian int32` for `>i4`; other forms as they are."""
     if not dtype:
@@ -87,7 +99,7 @@ def share_text(share: float) -> str:
     if math.isinf(share) or math.isnan(share):
         return "beyond a bound of 0"
     if share >= 10:
-        return f"{short_number(share)} x the bound"
+        return f"{grouped_number(share)} x the bound"
     if share > 1:
         return f"{share:.2f} x the bound" if share >= 1.005 else "just beyond the bound"
     return f"{percent_text(share)} of the bound"

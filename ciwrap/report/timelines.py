@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.model import DivergenceKind, Verdict
 from ciwrap.report.text import index_text, safe_name, share_text
-from ciwrap.report.wording import variable_is_exact
+from ciwrap.report.wording import cause_lines, sides_of, variable_is_exact
 from ciwrap.timeline import PointState, Timeline, TimelinePoint, Trend
 
 if TYPE_CHECKING:
@@ -44,17 +44,18 @@ _MOST_LINES = 12
 _MOST_NAMES = 8
 
 
-def divergence_lines(check: CheckResult) -> Iterator[tuple[str, str, str]]:
+def divergence_lines(check: CheckResult) -> Iterator[tuple[str, str, str, list[str]]]:
     """The first divergence of a history, and beside it the first one of numbers if that is
-    another: what it is called, the variable, and what is known of it.
+    another: what it is called, the variable, what is known of it, and what its elements have in
+    common.
     """
     if not check.is_history:
         return
     first, numeric = check.first_divergence, check.first_numeric_divergence
     if first is not None:
-        yield _divergence("first divergence", first)
+        yield _divergence(check, "first divergence", first)
     if numeric is not None and numeric != first:
-        yield _divergence("first numeric divergence", numeric)
+        yield _divergence(check, "first numeric divergence", numeric)
 
 
 def together_text(check: CheckResult) -> str:
@@ -70,8 +71,12 @@ def together_text(check: CheckResult) -> str:
     return f"not matching in iteration {first.variable.iteration} either: {said}{more}"
 
 
-def _divergence(what: str, divergence: Divergence) -> tuple[str, str, str]:
-    return what, safe_name(divergence.variable.id.text), divergence_text(divergence)
+def _divergence(
+    check: CheckResult, what: str, divergence: Divergence
+) -> tuple[str, str, str, list[str]]:
+    variable = divergence.variable
+    causes = list(cause_lines(variable, sides_of(check)))
+    return what, safe_name(variable.id.text), divergence_text(divergence), causes
 
 
 def divergence_text(divergence: Divergence) -> str:

@@ -8,10 +8,12 @@ from ciwrap.report.view import groups_of
 from ciwrap.structs import replace
 
 if TYPE_CHECKING:
-    from ciwrap.model import CheckResult, RunResult, VariableId
+    from ciwrap.model import CheckResult, RunResult, VariableId, VariableResult
 
 # Each some tens of kilobytes at most.
 MOST_DETAILED = 120
+# Of so many also the numbers that a page shows on request, each a hundred kilobytes at most.
+MOST_VIEWS = 8
 
 
 def trimmed(run: RunResult) -> RunResult:
@@ -22,24 +24,43 @@ def trimmed(run: RunResult) -> RunResult:
         return run
     kept: dict[int, set[VariableId]] = {}
     budget = MOST_DETAILED
+    viewed: set[tuple[int, VariableId]] = set()
     for group in groups_of(run):
         wanted = {one.id for one in (group.first, group.worst) if one.details is not None}
         if len(wanted) > budget:
             break
         budget -= len(wanted)
         kept.setdefault(id(group.check), set()).update(wanted)
+        if len(viewed) < MOST_VIEWS:
+            viewed.add((id(group.check), group.first.id))
     return replace(
-        run, checks=tuple(_trimmed_check(one, kept.get(id(one), set())) for one in run.checks)
-    )
-
-
-def _trimmed_check(check: CheckResult, kept: set[VariableId]) -> CheckResult:
-    if not any(one.details is not None and one.id not in kept for one in check.variables):
-        return check
-    return replace(
-        check,
-        variables=tuple(
-            one if one.details is None or one.id in kept else replace(one, details=None)
-            for one in check.variables
+        run,
+        checks=tuple(
+            _trimmed_check(
+                one,
+                kept.get(id(one), set()),
+                {identity for check, identity in viewed if check == id(one)},
+            )
+            for one in run.checks
         ),
     )
+
+
+def _trimmed_check(
+    check: CheckResult, kept: set[VariableId], viewed: set[VariableId]
+) -> CheckResult:
+    return replace(
+        check, variables=tuple(_trimmed_variable(one, kept, viewed) for one in check.variables)
+    )
+
+
+def _trimmed_variable(
+    one: VariableResult, kept: set[VariableId], viewed: set[VariableId]
+) -> VariableResult:
+    if one.details is None:
+        return one
+    if one.id not in kept:
+        return replace(one, details=None)
+    if one.details.view is None or one.id in viewed:
+        return one
+    return replace(one, details=replace(one.details, view=None))

@@ -5,6 +5,7 @@ and no more of them than a page can hold.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ciwrap.details import BOUND_CLASS, SHARE_CLASSES, SUSPECT
@@ -35,18 +36,18 @@ _MOST_TIMELINE_ROWS = 16
 _MOST_POINTS = 150
 
 
-class Group(Struct, frozen=True):
+class Group(Struct, frozen=True, dict=True):
     """One variable of one check, over all its iterations and ranks, in that order."""
 
     check: CheckResult
     name: str
     results: tuple[VariableResult, ...]
 
-    @property
+    @cached_property
     def verdict(self) -> Verdict:
         return Verdict.worst(result.verdict for result in self.results)
 
-    @property
+    @cached_property
     def first(self) -> VariableResult:
         """The first one of the group's verdict or worse; of a match, the one that moved most."""
         if self.verdict is Verdict.MATCH:
@@ -54,7 +55,7 @@ class Group(Struct, frozen=True):
         bad = [result for result in self.results if result.verdict is not Verdict.MATCH]
         return bad[0]
 
-    @property
+    @cached_property
     def worst(self) -> VariableResult:
         """The one that is furthest beyond its bound."""
         bad = [result for result in self.results if result.verdict.is_alarm]
@@ -62,13 +63,13 @@ class Group(Struct, frozen=True):
             bad or self.results, key=lambda one: (sortable_share(one), one.suspect_chunks or 0)
         )
 
-    @property
+    @cached_property
     def share(self) -> float | None:
         """The largest share of the bound; None if it is not known or the bound is 0."""
         shares = [share for result in self.results if (share := used_share(result)) is not None]
         return max(shares, default=None)
 
-    @property
+    @cached_property
     def differing(self) -> tuple[VariableResult, ...]:
         return tuple(result for result in self.results if result.verdict.is_alarm)
 

@@ -79,11 +79,18 @@ def _on_ranks(ranks: Sequence[int], hit: Sequence[int]) -> str:
 def _rank_list(ranks: Sequence[int]) -> str:
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
-    return (
-        "ranks "
-        + ", ".join(map(str, ranks[:_MOST_RANKS]))
-        + (" ..." if len(ranks) > _MOST_RANKS else "")
-    )
+    parts: list[str] = []
+    at = 0
+    while at < len(ranks):
+        end = at
+        while end + 1 < len(ranks) and ranks[end + 1] == ranks[end] + 1:
+            end += 1
+        # Two neighbours are no range.
+        whole = [f"{ranks[at]} to {ranks[end]}"] if end - at > 1 else map(str, ranks[at : end + 1])
+        parts += whole
+        at = end + 1
+    said = ", ".join(parts[:_MOST_RANKS])
+    return f"ranks {said} and more" if len(parts) > _MOST_RANKS else f"ranks {said}"
 
 
 def _growing(

@@ -106,7 +106,8 @@ def headline(variable: VariableResult) -> str:
 
 
 def _match_sentence(variable: VariableResult) -> str:
-    elements = f"all {elements_words(variable)}"
+    is_one = variable.element_count == 1 and not variable.masked_count
+    elements = "its one element is" if is_one else f"all {elements_words(variable)}"
     if variable_is_exact(variable):
         return f"{elements} equal"
     return f"{elements} within the bound{used_words(used_share(variable))}"
@@ -175,7 +176,13 @@ def used_words(share: float | None) -> str:
     """
     if share is None:
         return ""
-    return f", at most {share_text(share)} used" if share else ", no drift seen"
+    return f", {at_most_words(share)} used" if share else ", no drift seen"
+
+
+def at_most_words(share: float) -> str:
+    """`at most 31 % of the bound`, `less than 0.1 % of the bound`."""
+    words = share_text(share)
+    return f"less than {words[2:]}" if words.startswith("<") else f"at most {words}"
 
 
 def _differ_sentence(variable: VariableResult) -> str:
@@ -209,11 +216,9 @@ def _lost_words(variable: VariableResult) -> str:
     new = variable.new_values
     if new is None:
         return ", or is no number on one side (NaN, infinite, missing)"
-    counts = ((new.nan_count, "NaN"), (new.infinity_count, "infinite"))
-    lost = [f"{count:,} {words}" for count, words in counts if count]
-    if not lost:
+    words = lost_words(new)
+    if not words:
         return ", or is no number on one side (NaN, infinite, missing)"
-    words = " and ".join(lost)
     return f", or is no number on one side: of their {new.number_count:,} new numbers {words}"
 
 
@@ -328,7 +333,7 @@ def detail_lines(
             line += f" = {share_text(first.bound_share)}"
         lines.append(line)
     lines += _largest_lines(variable)
-    lines += _cause_lines(variable, sides)
+    lines += cause_lines(variable, sides)
     lines += _special_lines(variable)
     is_told = variable.differing_count is None and variable.differing_count_at_least
     told = variable.moved_elements[1 if is_told else 0 :]
@@ -349,12 +354,17 @@ def new_values_words(new: NewValues) -> str:
             f", from {short_number(new.least)} to {short_number(new.greatest)},"
             f" mean {short_number(new.mean)}"
         )
+    lost = lost_words(new)
+    return f"{words}; {lost}" if lost else words
+
+
+def lost_words(new: NewValues) -> str:
+    """`800 NaN and 2 infinite`; nothing if all are numbers."""
     counts = ((new.nan_count, "NaN"), (new.infinity_count, "infinite"))
-    lost = [f"{count:,} {what}" for count, what in counts if count]
-    return f"{words}; {', '.join(lost)}" if lost else words
+    return " and ".join(f"{count:,} {what}" for count, what in counts if count)
 
 
-def _cause_lines(variable: VariableResult, sides: tuple[str, str]) -> Iterator[str]:
+def cause_lines(variable: VariableResult, sides: tuple[str, str]) -> Iterator[str]:
     """What differing elements have in common, and the line of ciwrap.yaml that would help."""
     for one in variable.explanations:
         when = remedy_words(one)

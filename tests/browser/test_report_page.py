@@ -92,23 +92,112 @@ def test_it_opens_quickly_and_fits_the_screen(
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["match", "planted", "planted_residues", "not_comparable"])
-def test_accessibility(browser: Any, pages: Any, name: str, scheme: str) -> None:
+def complaints_of(page: Page) -> list[str]:
+    """What axe-core finds on a page, which has to be opened with bypass_csp."""
     if not AXE.is_file():
         pytest.skip("no axe-core here (tools/report-tests)")
-    context = browser.new_context(color_scheme=scheme, bypass_csp=True)
-    page = context.new_page()
-    page.goto(pages[name])
-    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
     page.add_script_tag(path=AXE)
     found = page.evaluate("axe.run().then((result) => result.violations)")
-    context.close()
-    said = [
+    return [
         f"{one['impact']} {one['id']}: {one['help']}: {one['nodes'][0]['html'][:200]}"
         for one in found
     ]
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    "name", ["match", "planted", "planted_residues", "not_comparable", "field"]
+)
+def test_accessibility(browser: Any, pages: Any, name: str, scheme: str, width: int) -> None:
+    context = browser.new_context(
+        color_scheme=scheme, bypass_csp=True, viewport={"width": width, "height": 844}
+    )
+    page = context.new_page()
+    page.goto(pages[name])
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    said = complaints_of(page)
+    context.close()
     assert said == []
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_an_enlarged_picture_is_accessible(browser: Any, pages: Any, width: int) -> None:
+    context = browser.new_context(bypass_csp=True, viewport={"width": width, "height": 844})
+    page = context.new_page()
+    page.goto(pages["field"])
+    page.locator(".looker").first.click()
+    said = complaints_of(page)
+    assert page.evaluate("document.querySelector('dialog').scrollWidth") <= width
+    context.close()
+    assert said == []
+
+
+def test_a_picture_is_read_with_the_keyboard(page: Page, pages: Any) -> None:
+    """The wave of rank 2 has the wrong sign in its last plane, the first one that is shown."""
+    page.goto(pages["planted"])
+    page.locator(".looker").first.focus()
+    page.keyboard.press("Enter")
+    dialog, output = page.locator("dialog"), page.locator("dialog output")
+    expect(dialog).to_be_visible()
+    page.keyboard.press("w")
+    expect(output).to_contain_text("\u00d7 the bound")
+    before = output.inner_text()
+    golden, new = (float(part.split()[-1]) for part in before.split(": ")[1].split(", ")[:2])
+    assert golden == pytest.approx(-new, rel=1e-3)
+    page.keyboard.press("ArrowDown")
+    expect(output).not_to_have_text(before)
+    for key, label in (("g", "golden"), ("n", "new"), ("d", "|difference| / bound")):
+        page.keyboard.press(key)
+        expect(dialog.get_by_role("button", name=label, exact=True)).to_have_attribute(
+            "aria-pressed", "true"
+        )
+    # Blinking goes from one side to the other, and a second press ends it.
+    page.keyboard.press("b")
+    seen = set()
+    for _ in range(20):
+        for label in ("golden", "new"):
+            button = dialog.get_by_role("button", name=label, exact=True)
+            if button.get_attribute("aria-pressed") == "true":
+                seen.add(label)
+        page.wait_for_timeout(100)
+    assert seen == {"golden", "new"}
+    page.keyboard.press("b")
+    expect(dialog.get_by_role("button", name="Blink")).to_have_attribute("aria-pressed", "false")
+    # In the plane before the last nothing is beyond the bound.
+    page.keyboard.press("[")
+    expect(output).to_contain_text(", 22]")
+    expect(output).to_contain_text("% of the bound")
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    expect(page.locator(".looker").first).to_be_focused()
+
+
+def test_the_value_under_the_pointer(page: Page, pages: Any) -> None:
+    page.goto(pages["planted"])
+    page.locator(".looker").first.click()
+    box = page.locator("dialog canvas").bounding_box()
+    assert box is not None
+    output = page.locator("dialog output")
+    # 24 cells each way; the middle of the cell in row 3, column 20.
+    page.mouse.move(box["x"] + box["width"] * 20.5 / 24, box["y"] + box["height"] * 3.5 / 24)
+    expect(output).to_contain_text("[3, 20, 23]: golden")
+    page.keyboard.press("+")
+    page.mouse.move(box["x"] + box["width"] / 48, box["y"] + box["height"] / 48)
+    expect(output).to_contain_text("\u00d7 the bound")
+    assert page.locator("dialog canvas").evaluate("(one) => [one.width, one.height]") == [12, 12]
+
+
+def test_a_table_of_nothing_has_no_head(page: Page, pages: Any) -> None:
+    page.goto(pages["not_comparable"])
+    page.get_by_role("button", name="match", exact=False).last.click()
+    expect(page.locator("#matrix")).to_be_hidden()
+    expect(page.locator("#h-findings")).to_be_hidden()
+    expect(page.locator("#matching table")).to_be_visible()
+    # The keys 1, 2, ... are the buttons.
+    page.keyboard.press("1")
+    expect(page.locator("#matrix")).to_be_visible()
+    assert "show=not_comparable" in page.url
 
 
 def test_filter_search_and_state_in_the_address(page: Page, pages: Any, browser: Any) -> None:

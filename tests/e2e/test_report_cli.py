@@ -50,7 +50,7 @@ def test_the_pictures_show_the_planted_defect(planted: Any) -> None:
     assert (picture.row_axis, picture.column_axis, picture.index) == (0, 1, (0, 0, 23))
     page = (folder / "report.html").read_text(encoding="utf-8")
     words = re.sub(r"<[^>]*>", "", page)
-    assert "From iteration 7 on rank 2, from 9 on ranks 1, 2, 3" in words
+    assert "From iteration 7 on rank 2, from 9 on ranks 1 to 3" in words
     for title in ("Where in the run", "How it grows", "Golden", "New", "How far elements moved"):
         assert title in words
     # Outside of the rank with the defect nothing differs yet.

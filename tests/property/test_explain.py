@@ -180,6 +180,27 @@ def test_no_bound_is_told_that_would_hide_a_defect() -> None:
     assert [e for e in result.explanations if e.cause is Cause.WIDER_BOUND]
 
 
+@pytest.mark.parametrize(
+    ("shape", "threads", "thread"), [((64,), 8, 2), ((50, 20), 4, 1), ((130, 6, 5), 16, 9)], ids=str
+)
+def test_the_rows_of_one_thread_are_found(
+    shape: tuple[int, ...], threads: int, thread: int
+) -> None:
+    golden, random = base(shape, 11), np.random.default_rng(12)
+    new = golden.copy()
+    # As OpenMP deals out a loop without a schedule of its own.
+    rows = np.array_split(np.arange(shape[0]), threads)[thread]
+    new[rows] += random.normal(size=new[rows].shape)
+    found = told(golden, new)
+    assert found is not None
+    assert (found.cause, found.axes, found.values) == (Cause.STRIPE, (0,), (thread, threads))
+    # Rows that no even share begins or ends with are nobody's.
+    other = golden.copy()
+    other[rows[0] + 1 : rows[-1]] += 1 + random.random(other[rows[0] + 1 : rows[-1]].shape)
+    said = told(golden, other)
+    assert said is None or said.cause is not Cause.STRIPE
+
+
 def other_difference(seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Two arrays that differ in a way of which none of the hypotheses is true."""
     random = np.random.default_rng(seed)

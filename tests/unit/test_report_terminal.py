@@ -175,7 +175,9 @@ def test_a_difference_says_how_to_accept_it() -> None:
 
 
 def test_long_lists_are_cut_and_say_so() -> None:
-    variables = [differ(f"v{number}") for number in range(30)]
+    variables = [
+        replace(differ(f"v{number}"), max_abs_difference=1.5 + number) for number in range(30)
+    ]
     text = shown(run_of(*variables))
     assert "... and 22 more" in text
     assert "v29 [data]: " in shown(run_of(*variables), verbose=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ciwrap.compare.explain.bounds import by_bound
-from ciwrap.compare.explain.places import MOVES, at_faces, moved_places
+from ciwrap.compare.explain.places import MOVES, at_faces, in_a_stripe, moved_places
 from ciwrap.compare.explain.values import by_value
 from ciwrap.details import MOST_EXPLANATIONS
 
@@ -22,7 +22,8 @@ def explain(difference: Difference) -> tuple[Explanation, ...]:
     found: list[Explanation] = []
     if difference.count >= _FEWEST:
         found += _one_kind(moved_places(difference), by_value(difference))
-        found += [] if found and found[0].cause in MOVES else at_faces(difference)
+        if not found or found[0].cause not in MOVES:
+            found += at_faces(difference) or in_a_stripe(difference)
     found += by_bound(difference)
     return tuple(found[:MOST_EXPLANATIONS])
 

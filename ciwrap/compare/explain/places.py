@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _MOST_ROWS = 4
 _MOST_LAYERS = 3
 _SAMPLE = 512
+_FEWEST_ROWS = 4
+_THREADS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 # The odds of lying at a face by chance, below which it is told.
 _CHANCE = 1e-6
 
@@ -127,6 +129,43 @@ def _other_order(difference: Difference) -> Explanation | None:
 def _sorted_rows(rows: NDArray[Any]) -> NDArray[Any]:
     flat = np.ascontiguousarray(rows).reshape(len(rows), -1)
     return np.sort(flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).reshape(-1))
+
+
+def in_a_stripe(difference: Difference) -> list[Explanation]:
+    """Whether the rows that differ are those that one of several threads is dealt, all of them."""
+    shape = difference.golden.shape
+    for axis in range(min(2, len(shape))):
+        rows = np.unique(np.unravel_index(difference.positions, shape)[axis])
+        first, stop, count = int(rows[0]), int(rows[-1]) + 1, shape[axis]
+        is_dense = rows.size == stop - first and difference.count >= 0.5 * rows.size * (
+            difference.golden.size // count
+        )
+        if not is_dense or stop - first < _FEWEST_ROWS or stop - first > count // 2:
+            continue
+        for threads in _THREADS:
+            if threads > count // _FEWEST_ROWS:
+                break
+            for thread, dealt in _dealt(count, threads):
+                if (first, stop) == dealt:
+                    told = Explanation(
+                        Cause.STRIPE,
+                        difference.count,
+                        difference.count,
+                        values=(float(thread), float(threads)),
+                        axes=(axis,),
+                    )
+                    return [told]
+    return []
+
+
+def _dealt(count: int, threads: int) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Each thread, and the rows it is dealt by OpenMP's static schedule: as evenly as can be."""
+    each, more = divmod(count, threads)
+    start = 0
+    for thread in range(threads):
+        stop = start + each + (thread < more)
+        yield thread, (start, stop)
+        start = stop
 
 
 def at_faces(difference: Difference) -> list[Explanation]:

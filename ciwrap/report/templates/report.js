@@ -35,6 +35,7 @@
   // Of the table, fifty more rows at each click.
   const more = document.getElementById("more");
   const inMatrix = items.filter((item) => item.node.closest("#matrix"));
+  const inFindings = items.filter((item) => item.node.tagName === "ARTICLE");
   let most = 50;
   const apply = () => {
     if (!search) return;
@@ -49,6 +50,11 @@
     const kept = inMatrix.filter((item) => !item.node.hidden);
     for (const item of kept.slice(most)) item.node.hidden = true;
     if (more) more.parentNode.hidden = kept.length <= most;
+    // No head over nothing.
+    const table = document.getElementById("matrix")?.parentNode;
+    if (table) table.hidden = kept.length === 0;
+    const findings = document.getElementById("h-findings")?.parentNode;
+    if (findings) findings.hidden = inFindings.every((item) => item.node.hidden);
     const only = on();
     if (matching) matching.open = wasOpen || words.length > 0 || (only.length === 1 && only[0] === "match");
     count.textContent = seen === rows ? `All ${rows.toLocaleString("en")} listed variables` : `${seen.toLocaleString("en")} of ${rows.toLocaleString("en")} listed variables`;
@@ -127,6 +133,7 @@
       return;
     }
     if (event.key === "/" && search) { event.preventDefault(); search.focus(); }
+    else if (chips[Number(event.key) - 1]) chips[Number(event.key) - 1].click();
     else if (event.key === "j") step(1);
     else if (event.key === "k") step(-1);
   });

@@ -1,0 +1,204 @@
+"""Small things that readers of a report stumble over."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from ciwrap import api
+from ciwrap.details import Cause, Explanation
+from ciwrap.model import (
+    CheckResult,
+    DifferingElement,
+    ErrorBound,
+    Evidence,
+    NewValues,
+    RunResult,
+    VariableResult,
+    Verdict,
+)
+from ciwrap.report.causes import cause_words
+from ciwrap.report.console import make_console
+from ciwrap.report.html import render_html
+from ciwrap.report.junit import render_junit
+from ciwrap.report.markdown import render_markdown
+from ciwrap.report.terminal import render
+from ciwrap.report.text import common_start, share_text
+from ciwrap.report.where import where_text
+from ciwrap.structs import replace
+
+
+def run_of(*variables: VariableResult, kind: str = "check") -> RunResult:
+    verdict = Verdict.worst(one.verdict for one in variables)
+    return RunResult(verdict, (CheckResult("all", verdict, tuple(variables)),), kind=kind)
+
+
+def compared(golden: Any, new: Any, atol: float = 1e-6) -> RunResult:
+    return run_of(api.compare_arrays(np.asarray(golden), np.asarray(new), atol=atol))
+
+
+def suspect(**more: Any) -> VariableResult:
+    return VariableResult(
+        "x",
+        Verdict.SUSPECT,
+        evidence=Evidence.RESIDUES,
+        bound=ErrorBound(1e-6),
+        element_count=1000,
+        chunk_count=10,
+        suspect_chunks=2,
+        guaranteed_share=0.875,
+        **more,
+    )
+
+
+def test_a_command_that_decides_is_introduced_once() -> None:
+    page = render_html(run_of(suspect()))
+    assert page.count("o decide") == 1
+
+
+def test_nan_is_no_share_of_a_bound() -> None:
+    new = NewValues(100, 8, 0, 0.0, 1.0, 0.5)
+    page = render_html(run_of(suspect(new_values=new)))
+    assert "of 100 new numbers there, 8 NaN: no distance" in page.lower().replace("nan", "NaN")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "start"),
+    [
+        ("0.3924", "0.3988", 4),
+        ("12.5", "13.5", 1),
+        ("-1.5", "1.5", 0),
+        ("1e-9", "1.5", 0),
+        ("9.5", "10.5", 0),
+        ("1.5", "1.55", 3),
+        ("nan", "1.0", 0),
+    ],
+)
+def test_where_two_numbers_part(one: str, other: str, start: int) -> None:
+    assert common_start(one, other) == start
+
+
+def test_digits_are_marked_from_where_the_values_part() -> None:
+    run = compared([1.0, 2.25, 3.0], [1.0, 2.26, 3.0])
+    assert "2.2<b>5</b>" in render_html(run)
+    assert "2.2<b>6</b>" in render_html(run)
+    stream = io.StringIO()
+    render(run, make_console(stream, color=True))
+    assert re.search(r"2\.2\x1b\[1;4m5\x1b\[0m", stream.getvalue())
+    assert re.search(r"2\.2\x1b\[1;4m6\x1b\[0m", stream.getvalue())
+
+
+def test_a_flipped_sign_has_no_count_of_floats_between() -> None:
+    assert "e18" not in render_html(compared([1.0, 2.0, 3.0], [1.0, -2.0, 3.0]))
+
+
+@pytest.mark.parametrize(
+    ("ranks", "words"),
+    [
+        (range(21, 60), "ranks 21 to 59"),
+        ([1, 2], "ranks 1, 2"),
+        ([1, 2, 3, 7], "ranks 1 to 3, 7"),
+        (range(0, 64, 2), "ranks 0, 2, 4, 6, 8, 10 and more"),
+    ],
+)
+def test_ranks_are_told_as_ranges(ranks: Any, words: str) -> None:
+    results = [
+        VariableResult(
+            "u",
+            verdict,
+            iteration=1,
+            rank=rank,
+            element_count=1,
+            differing_count=int(rank in ranks),
+        )
+        for rank in range(64)
+        for verdict in [Verdict.DIFFER if rank in ranks else Verdict.MATCH]
+    ]
+    assert where_text(results) == f"on {words}"
+
+
+def test_a_box_around_nearly_everything_is_no_place() -> None:
+    new = np.zeros(55_296)
+    new[24:] = 1
+    run = compared(np.zeros(55_296), new)
+    assert "spread over nearly the whole array" in render_html(run)
+    assert "[24:55296]" not in render_html(run)
+
+
+def test_shares_have_one_notation() -> None:
+    assert share_text(937_000) == "937,000 x the bound"
+    run = compared([1.0], [1 + 1e-12])
+    stream = io.StringIO()
+    render(run, make_console(stream, color=False))
+    assert "less than 0.1 % of the bound used" in stream.getvalue()
+    assert "at most <" not in stream.getvalue() + render_html(run)
+
+
+def test_what_is_close_to_its_bound_stands_out() -> None:
+    assert 'class="r near"' in render_html(compared([1.0], [1 + 9e-7]))
+    assert 'class="r near"' not in render_html(compared([1.0], [1 + 3e-7]))
+
+
+def test_one_check_is_not_named_in_each_row() -> None:
+    assert "all: x" not in render_markdown(run_of(suspect()))
+
+
+def test_an_environment_of_one_side_has_one_column() -> None:
+    page = render_html(replace(compared([1.0], [1.0]), environment={"cpu": "some"}))
+    assert "not recorded</td>" not in page
+    assert ">some</td>" in page
+
+
+def test_differences_of_which_the_same_is_told_are_told_once() -> None:
+    golden = np.random.default_rng(0).random(50)
+    results = [
+        api.compare_arrays(golden, golden + 1, atol=1e-6, name=f"x{number:02d}")
+        for number in range(40)
+    ]
+    stream = io.StringIO()
+    render(run_of(*results), make_console(stream, color=False))
+    text = stream.getvalue()
+    assert "x00, x01, x02, x03 and 36 more" in text
+    assert text.count("in each of them") == 1
+
+
+def test_counts_and_fill_values_are_told_to_the_last_digit() -> None:
+    golden = np.random.default_rng(0).random(50)
+    new = golden.copy()
+    new[3:8] = -9999.0
+    page = render_html(compared(golden, new))
+    assert "-9999, beyond all other values, perhaps a fill value" in page
+    told = Explanation(Cause.OTHER_ITERATION, 5, 5, values=(123_457.0,))
+    assert cause_words(told, ("A", "B")) == "in each of them B is A of iteration 123457"
+
+
+def test_junit_has_a_case_for_each_variable() -> None:
+    element = DifferingElement((1,), "1.0", "2.0", 1.0, 1e6)
+    results = [
+        VariableResult(
+            name,
+            Verdict.DIFFER if bad else Verdict.MATCH,
+            iteration=iteration,
+            bound=ErrorBound(1e-6),
+            element_count=5,
+            differing_count=int(bad),
+            first_index=(1,) if bad else None,
+            first_differences=(element,) if bad else (),
+        )
+        for name in ("u", "v")
+        for iteration in range(400)
+        for bad in [name == "u" and iteration >= 100]
+    ]
+    text = render_junit(run_of(*results))
+    cases = list(ElementTree.fromstring(text).iter("testcase"))
+    assert [one.get("name") for one in cases] == ["u", "v"]
+    assert all(one.get("time") is None for one in cases)
+    (failure,) = ElementTree.fromstring(text).iter("failure")
+    assert (failure.get("message") or "").startswith("300 of 400 checkpoints, first iter 100 / u: ")
+    assert "280 more checkpoints" in (failure.text or "")
+    assert len(text) < 8000
