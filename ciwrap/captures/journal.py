@@ -25,9 +25,10 @@ MAGIC = b"\x89CWREC\r\n"
 VERSION = 1
 _HEAD = struct.Struct("<8sIIQQ16x16s")
 _RECORD = struct.Struct("<IIQqIIQQ")
-_RECORD_MAGIC = 0x52575243
+RECORD_MAGIC = 0x52575243
 _CHECKSUM_BYTES = 16
-ATTEMPT, POINT, VARIABLE, TREE, COMPLETE, HOLE, ERROR, END = range(1, 9)
+ATTEMPT, POINT, VARIABLE, TREE, COMPLETE, HOLE, ERROR, END, COMPARED, SAMPLE = range(1, 11)
+PLAIN, FINE, RELATIVE = range(3)
 _MOST_DIMENSIONS = 15
 
 
@@ -41,12 +42,46 @@ class RecordedVariable:
 
 @dataclass(frozen=True, slots=True)
 class RecordedTree:
-    """A variable at a checkpoint: its plain tree, root first, or the reason that there is none."""
+    """One tree: its digests, root first, and residues behind them if it is a fine one.
+
+    offset: where they begin in the journal. against: the fine tree that it was made against.
+    max_share: how much of the bound values had moved from there, over chunks that match.
+    """
+
+    body: bytes
+    offset: int
+    against: bytes | None = None
+    max_share: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """How a variable was held against a reference while the program ran.
+
+    reason: why it was not. max_share: of the bound, over chunks that match; None where equality was
+    asked for, or no chunk matches.
+    """
+
+    reason: str | None
+    chunks: int
+    suspect_chunks: int
+    max_share: float | None
+
+
+@dataclass(slots=True)
+class RecordedState:
+    """A variable at a checkpoint: its trees by kind, or the reason that there are none.
+
+    samples: of chunks that do not match the reference, where their elements lie in the journal, and
+    how many bytes they are.
+    """
 
     variable: RecordedVariable
     shape: tuple[int, ...] = ()
-    digests: bytes = b""
+    trees: dict[int, RecordedTree] = field(default_factory=dict)
     reason: str | None = None
+    compared: Compared | None = None
+    samples: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +91,7 @@ class RecordedCheckpoint:
     iteration: int
     point: str
     attempt: int
-    trees: tuple[RecordedTree, ...]
+    states: tuple[RecordedState, ...]
 
 
 @dataclass(slots=True)
@@ -128,15 +163,16 @@ class _Attempts:
     attempt: int = 0
     points: dict[int, str] = field(default_factory=lambda: {0: ""})
     variables: dict[int, RecordedVariable] = field(default_factory=dict)
-    waiting: list[RecordedTree] = field(default_factory=list)
+    waiting: dict[int, RecordedState] = field(default_factory=dict)  # by number of the variable
+    waiting_records: int = 0
     place: tuple[int, int] | None = None  # iteration and point of what waits
 
     def checkpoints(self, file: BinaryIO) -> Iterator[RecordedCheckpoint]:
-        for kind, iteration, point, variable, payload in _records(self.journal, file):
-            fields = _Fields(self.journal, payload)
+        for kind, iteration, point, variable, payload, offset in _records(self.journal, file):
+            fields = _Fields(self.journal, payload, offset)
             if kind != ATTEMPT and self.attempt == 0:
                 raise self.journal.damaged("a record before the first attempt")
-            if kind in (TREE, HOLE, COMPLETE):
+            if kind in (TREE, HOLE, COMPLETE, COMPARED, SAMPLE):
                 self._belongs_to((iteration, point))
             if kind == ATTEMPT:
                 self._begin(fields)
@@ -144,10 +180,8 @@ class _Attempts:
                 self.points[point] = fields.text()
             elif kind == VARIABLE:
                 self.variables[variable] = RecordedVariable(fields.text(), fields.made_with())
-            elif kind == TREE:
-                self.waiting.append(self._tree(self._known(variable), fields))
-            elif kind == HOLE:
-                self.waiting.append(RecordedTree(self._known(variable), reason=fields.text()))
+            elif kind in (TREE, HOLE, COMPARED, SAMPLE):
+                self._take(kind, self._state(variable), fields)
             elif kind == COMPLETE:
                 yield self._complete(iteration, point, fields)
             elif kind == ERROR:
@@ -162,7 +196,7 @@ class _Attempts:
     def _belongs_to(self, place: tuple[int, int]) -> None:
         if place[0] < 0 or place[1] not in self.points:
             raise self.journal.damaged("a checkpoint's place")
-        if self.waiting and place != self.place:
+        if self.waiting_records and place != self.place:
             raise self.journal.damaged("two checkpoints at once")
         self.place = place
 
@@ -174,40 +208,64 @@ class _Attempts:
         journal.is_closed = False
         self.attempt += 1
         self.points = {0: ""}
-        self.variables, self.waiting, self.place = {}, [], None
+        self.variables, self.waiting, self.place = {}, {}, None
+        self.waiting_records = 0
 
-    def _known(self, number: int) -> RecordedVariable:
-        try:
-            return self.variables[number]
-        except KeyError:
-            raise self.journal.damaged(f"variable {number} has no name") from None
+    def _state(self, number: int) -> RecordedState:
+        """What waits of a variable."""
+        if number not in self.variables:
+            raise self.journal.damaged(f"variable {number} has no name")
+        self.waiting_records += 1
+        return self.waiting.setdefault(number, RecordedState(self.variables[number]))
 
-    def _tree(self, variable: RecordedVariable, fields: _Fields) -> RecordedTree:
-        if fields.u32() != 0:
-            raise self.journal.damaged("a tree of an unknown kind")
-        dimensions = fields.u32()
+    def _take(self, kind: int, state: RecordedState, fields: _Fields) -> None:
+        if kind == TREE:
+            self._take_tree(state, fields)
+        elif kind == HOLE:
+            state.reason = fields.text()
+        elif kind == COMPARED:
+            reason, chunks, suspects = fields.text(), fields.u64(), fields.u64()
+            state.compared = Compared(reason or None, chunks, suspects, fields.share())
+        else:
+            leaf = fields.u64()
+            offset = fields.offset
+            state.samples[leaf] = (offset, len(fields.rest()))
+
+    def _take_tree(self, state: RecordedState, fields: _Fields) -> None:
+        kind, dimensions = fields.u32(), fields.u32()
+        if kind not in (PLAIN, FINE, RELATIVE) or kind in state.trees:
+            raise self.journal.damaged("a tree of an unknown kind, or one twice")
         if dimensions > _MOST_DIMENSIONS:
             raise self.journal.damaged("a shape")
         shape = tuple(fields.u64() for _ in range(dimensions))
-        return RecordedTree(variable, shape, fields.rest())
+        if state.trees and shape != state.shape:
+            raise self.journal.damaged("two shapes of one variable")
+        state.shape = shape
+        against, share = (fields.take(16), fields.share()) if kind == RELATIVE else (None, None)
+        offset = fields.offset
+        state.trees[kind] = RecordedTree(fields.rest(), offset, against, share)
 
     def _complete(self, iteration: int, point: int, fields: _Fields) -> RecordedCheckpoint:
-        if fields.u32() != len(self.waiting):
+        if fields.u32() != self.waiting_records:
             raise self.journal.damaged("a checkpoint that is not whole")
-        trees, self.waiting = tuple(self.waiting), []
-        return RecordedCheckpoint(iteration, self.points[point], self.attempt, trees)
+        states, self.waiting = tuple(self.waiting.values()), {}
+        self.waiting_records = 0
+        return RecordedCheckpoint(iteration, self.points[point], self.attempt, states)
 
 
-def _records(journal: JournalReader, file: BinaryIO) -> Iterator[tuple[int, int, int, int, bytes]]:
-    """Type, iteration, point, variable and payload of every whole record."""
+def _records(
+    journal: JournalReader, file: BinaryIO
+) -> Iterator[tuple[int, int, int, int, bytes, int]]:
+    """Type, iteration, point, variable and payload of every whole record, and where that begins."""
     count = 0
     # As long as it is now: a program may write faster than this reads.
     size = os.fstat(file.fileno()).st_size
     while len(head := file.read(_RECORD.size)) == _RECORD.size:
         magic, kind, length, iteration, point, variable, unused, number = _RECORD.unpack(head)
-        if magic != _RECORD_MAGIC or number != count or unused:
+        if magic != RECORD_MAGIC or number != count or unused:
             raise journal.damaged(f"record {count}")
         padded = -(-length // 8) * 8
+        offset = file.tell()
         if padded + _CHECKSUM_BYTES > size - file.tell():
             return  # still being written, or its writer died
         body = file.read(padded + _CHECKSUM_BYTES)
@@ -216,17 +274,26 @@ def _records(journal: JournalReader, file: BinaryIO) -> Iterator[tuple[int, int,
         payload, checksum = body[:padded], body[padded:]
         if _core.xxh3_128(head + payload) != checksum:
             raise journal.damaged(f"record {count}")
-        yield kind, iteration, point, variable, payload[:length]
+        yield kind, iteration, point, variable, payload[:length], offset
         count += 1
 
 
 class _Fields:
-    """A payload, taken apart from its beginning on. Raises CorruptCaptureError."""
+    """A payload, taken apart from its beginning on. Raises CorruptCaptureError.
 
-    def __init__(self, journal: JournalReader, payload: bytes) -> None:
+    begin: where it begins in the journal.
+    """
+
+    def __init__(self, journal: JournalReader, payload: bytes, begin: int) -> None:
         self._journal = journal
         self._payload = payload
+        self._begin = begin
         self._at = 0
+
+    @property
+    def offset(self) -> int:
+        """Where what is left begins in the journal."""
+        return self._begin + self._at
 
     def take(self, count: int) -> bytes:
         found = self._payload[self._at : self._at + count]
@@ -251,6 +318,13 @@ class _Fields:
     def f64(self) -> float:
         value: float = struct.unpack("<d", self.take(8))[0]
         return value
+
+    def share(self) -> float | None:
+        """A share of a bound; a negative one is none."""
+        found = self.f64()
+        if not found <= 1:
+            raise self._journal.damaged("a share of a bound")
+        return found if found >= 0 else None
 
     def text(self) -> str:
         raw = self.take(self.u32())
