@@ -102,9 +102,13 @@ MAY_IMPORT = {
         *("running", "statistics", "repeat", "timing", "bisect", "trend"),
         *("ensemble", "importers", "logs", "selftest", "variability", "changes"),
         *("interrupts", "repository"),
-        *("demo", "snapshot", "native", "_core"),
+        *("demo", "snapshot", "native", "online", "_core"),
     },
     "native": {"errors", "model", "config"},
+    "online": {
+        *TOOLS,
+        *("model", "captures", "golden", "catalog", "compare", "report", "trees", "_core"),
+    },
     "__init__": {"errors", "model", "api", "core_loading", "native"},
     "__main__": {"cli"},
 }
@@ -116,7 +120,7 @@ ONLY_IN = {
     "msgspec": {
         *("catalog", "captures", "documents", "golden", "compare", "report", "action", "review"),
         *("selftest", "variability", "changes"),
-        *("cli", "repeat", "timing", "bisect", "trend", "ensemble", "snapshot"),
+        *("cli", "repeat", "timing", "bisect", "trend", "ensemble", "snapshot", "online"),
     },
     "pytest": {"testing", "pytest_plugin"},
     "hypothesis": {"testing"},
