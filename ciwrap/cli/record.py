@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ciwrap.cli.rules import RuleOptions
     from ciwrap.cli.session import Session
-    from ciwrap.model import CommandOutcome, SettingsLayer
+    from ciwrap.model import CheckResult, CommandOutcome, Message, SettingsLayer, VariableId
     from ciwrap.online.reference import Reference
 
 _BOUNDS_FILE = "bounds.txt"
@@ -250,29 +250,52 @@ def _tell_compared(
     Raises the error of a program that failed though all that it recorded matches.
     """
     from ciwrap.captures.recording import RecordedCapture
-    from ciwrap.model import Message, MessageLevel, RunResult
+    from ciwrap.model import RunResult
     from ciwrap.online.judge import judge_recorded
     from ciwrap.running.run_command import failure_of
 
     with RecordedCapture(asked.folder) as capture:
         click.echo(_recorded_text(capture, asked.folder), err=True)
-        is_ended = asked.options["on_divergence"] in ("stop", "abort") and capture.first_suspect
+        is_ended = asked.options["on_divergence"] in ("stop", "abort")
         first, open_journals = capture.first_suspect, capture.open_journals
     result = judge_recorded(
         reference,
         asked.folder,
         asked.chosen.make_rules(),
-        is_common=asked.options["common"] or bool(is_ended) or reference.is_growing,
+        is_common=asked.options["common"] or reference.is_growing,
+        ended_in=first.iteration if is_ended and first is not None else None,
         resources=session.resources,
     )
-    told = f"while it ran, {first} was the first that did not match, by time"
-    messages = () if first is None else (Message(MessageLevel.NOTE, told),)
     run = RunResult(
-        result.verdict, (result,), kind=session.kind, messages=messages, seconds=outcome.seconds
+        result.verdict,
+        (result,),
+        kind=session.kind,
+        messages=tuple(_first_words(result, first)),
+        seconds=outcome.seconds,
     )
     code = session.emit(run, Path.cwd())
+    if result.verdict.is_good and is_ended and first is not None:
+        raise NotComparableError(
+            f"the run was ended in iteration {first.iteration}, and what it had recorded is within"
+            " its bounds after all",
+            file=asked.folder,
+            remedy="run it with --on-divergence report",
+        )
     if result.verdict.is_good and outcome.exit_code != 0:
         raise failure_of(outcome)
     if result.verdict.is_good and open_journals:
         raise _not_ended(asked.folder)
     return code
+
+
+def _first_words(result: CheckResult, first: VariableId | None) -> Iterator[Message]:
+    """What first did not match, in the order in which points were recorded, and which element."""
+    from ciwrap.model import Message, MessageLevel
+    from ciwrap.report.wording import moved_words
+
+    if first is None:
+        return
+    found = next((one for one in result.variables if one.id == first), None)
+    moved = None if found is None else next(iter(found.moved_elements), None)
+    where = "" if moved is None else f": {moved_words(moved)}"
+    yield Message(MessageLevel.NOTE, f"the first that did not match while it ran: {first}{where}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.captures.index import key_order
 from ciwrap.compare.bounds_used import rules_between, with_bound_notes
-from ciwrap.compare.common import leave_out_uncommon
+from ciwrap.compare.common import leave_out_after, leave_out_uncommon
 from ciwrap.compare.hints import hints
 from ciwrap.compare.outcome import HistoryOptions
 from ciwrap.compare.spread import Spread
@@ -104,6 +104,8 @@ def compare_histories(
         progress.end()
     if options.is_common:
         outcome.notes += leave_out_uncommon(outcome)
+    if options.ended_in is not None:
+        outcome.notes += leave_out_after(outcome, options.ended_in)
     if options.detail_bytes > 0:
         outcome.results = fewer_details(outcome.results)
     can_go_on = spread.journal_path is not None

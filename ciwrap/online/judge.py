@@ -18,13 +18,19 @@ if TYPE_CHECKING:
 
 
 def judge_recorded(
-    reference: Reference, run: Path, rules: Rules, *, is_common: bool, resources: Resources
+    reference: Reference,
+    run: Path,
+    rules: Rules,
+    *,
+    is_common: bool,
+    ended_in: int | None,
+    resources: Resources,
 ) -> CheckResult:
     """Compares what all processes have recorded with the reference.
 
     The library stops a program as soon as one process finds a chunk that does not match; what that
-    means, and what diverged first, is told here, once all have told. is_common: whether iterations
-    are left out that only one of the two came to. Raises UsageError, and the errors of reading.
+    means, and what diverged first, is told here, once all have told. is_common, ended_in: as in
+    `HistoryOptions`. Raises UsageError, and the errors of reading.
     """
     ours = reference.open()
     try:
@@ -35,7 +41,7 @@ def judge_recorded(
                 ours,
                 theirs,
                 rules,
-                HistoryOptions(detail_bytes=0, is_common=is_common),
+                HistoryOptions(detail_bytes=0, is_common=is_common, ended_in=ended_in),
                 golden_path=str(reference.named),
                 source_path=str(run),
                 resources=resources,

@@ -37,7 +37,7 @@ Digest identity_of(const MerkleTree& fine) {
 Reference::Reference(const std::string& path, std::uint64_t rank, std::uint64_t ranks,
                      double wait_seconds)
     : path_(path), head_(make_head(rank, ranks)), wait_(wait_seconds) {
-    refresh();
+    try_open();
 }
 
 Reference::~Reference() {
@@ -68,16 +68,22 @@ void Reference::try_open() {
     scan_ = std::make_unique<RecordScan>(path_, descriptor_);
 }
 
-// Takes in what has been written since.
+// Takes in what has been written since. Of a reference that is damaged, what was read before counts.
 void Reference::refresh() {
-    if (!scan_)
-        try_open();
-    if (!scan_)
+    if (!fault_.empty())
         return;
-    while (const auto place = scan_->peek()) {
-        if (!take(*place))
+    try {
+        if (!scan_)
+            try_open();
+        if (!scan_)
             return;
-        scan_->pass(*place);
+        while (const auto place = scan_->peek()) {
+            if (!take(*place))
+                return;
+            scan_->pass(*place);
+        }
+    } catch (const Error& error) {
+        fault_ = error.what();
     }
 }
 
@@ -156,7 +162,7 @@ void Reference::complete(const RecordKey& key) {
 }
 
 bool Reference::may_still_come(std::int64_t iteration) const {
-    return !is_closed_ && !has_given_up_ && last_iteration_ <= iteration;
+    return !is_closed_ && !has_given_up_ && fault_.empty() && last_iteration_ <= iteration;
 }
 
 // A program that records holds a lock. Where there are no locks, nobody can tell.
@@ -202,7 +208,7 @@ std::shared_ptr<const ReferenceTree> Reference::find(std::int64_t iteration,
     wait_until(iteration, [&] { return places_.contains(key); });
     const auto found = places_.find(key);
     if (found == places_.end()) {
-        why = "the reference does not have it";
+        why = fault_.empty() ? "the reference does not have it" : fault_;
         return nullptr;
     }
     return load(found->second, why);

@@ -74,6 +74,7 @@ class Reference {
     std::chrono::duration<double> wait_;
     int descriptor_ = -1;
     std::unique_ptr<RecordScan> scan_;
+    std::string fault_;  // why nothing more is read of it
     bool is_closed_ = false;
     bool has_given_up_ = false;
     std::int64_t last_iteration_ = -1;  // of those that are complete
