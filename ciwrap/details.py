@@ -2,7 +2,8 @@
 
 Maps are strings of base64, a byte for each cell, row by row. Shares of the bound are classes as in
 `VariableResult.bound_share_histogram`: 0 nothing moved, 1 to 17 within the bound (17: from half of
-it), 18 to 33 beyond it (18: up to twice); `SUSPECT` where a chunk is suspect and no more is known;
+it), 18 to 33 beyond it (18: up to twice); `NO_NUMBER` where one side is NaN, infinite or missing,
+which is never a distance; `SUSPECT` where a chunk is suspect and no more is known;
 `NO_CELL` where there is nothing to say.
 """
 
@@ -24,6 +25,7 @@ else:
 SHARE_CLASSES = 34
 BOUND_CLASS = 18  # the first one beyond the bound
 SUSPECT = 34
+NO_NUMBER = 35  # NaN, infinite or missing on one side, which is no distance
 NO_CELL = 255
 # Of a picture's values: the cell holds no finite number.
 NOT_FINITE = 255
@@ -32,19 +34,51 @@ MOST_WORST = 20
 MOST_RUNS = 2048
 MOST_LEVELS = 64
 MOST_MAPS = 3
+MOST_EXPLANATIONS = 4
 
 
-class Pattern(str, Enum):
-    """What all differing elements have in common, where it is that simple."""
+class Cause(str, Enum):
+    """What differing elements have in common."""
 
-    SIGN_FLIPPED = "sign_flipped"  # new = -golden, within the bound
-    CONSTANT_OFFSET = "constant_offset"  # new = golden + value, within the bound
-    CONSTANT_FACTOR = "constant_factor"  # new = golden * value, within the bound
+    SIGN_FLIPPED = "sign_flipped"  # new = -golden
+    CONSTANT_OFFSET = "constant_offset"  # new = golden + value
+    CONSTANT_FACTOR = "constant_factor"  # new = golden * value
     ALL_ZERO = "all_zero"  # new = 0
     ALL_NAN = "all_nan"  # new = NaN
+    FILL_VALUE = "fill_value"  # one side holds one value, which lies beyond all others
+    LESS_PRECISE = "less_precise"  # one side is the other, rounded to a shorter type
+    BYTE_ORDER = "byte_order"  # the bytes of each number stand in the other order
+    PERIODIC_IMAGE = "periodic_image"  # new = golden + a whole number of periods
+    SHIFTED = "shifted"  # new = golden, moved along an axis
+    TRANSPOSED = "transposed"  # new = golden, two axes exchanged
+    COLUMNS_FIRST = "columns_first"  # new = golden, written in the other order of axes
+    OTHER_ORDER = "other_order"  # the same rows in another order
+    BOUNDARY = "boundary"  # all at the faces of the array
+    NEAR_ZERO = "near_zero"  # golden values next to 0, where a relative bound is next to nothing
+    WIDER_BOUND = "wider_bound"  # no cause: the bound that would have let all of them pass
 
     def __str__(self) -> str:
         return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What differing elements have in common, and on how many of them that was seen to hold.
+
+    values: the offset, the factor, the period of each component, the rows that it is moved by, the
+    fill value, the layers at the faces, or the atol that would have passed. axes: what is moved or
+    exchanged. on_golden: whether it is the golden side that holds the fill value or is rounded.
+    words: what the factor or the type is called. remedy: a line for ciwrap.yaml.
+    """
+
+    cause: Cause
+    held_count: int
+    differing_count: int
+    values: tuple[Number, ...] = ()
+    axes: tuple[int, ...] = ()
+    on_golden: bool = False
+    words: str | None = None
+    remedy: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +128,8 @@ class ShareMap:
 
     row_axis: None for a map of one row; cells of equal width cover the whole of both axes. classes:
     base64 of a byte for each cell, row by row: 0 to 33 as in bound_share_histogram; 34 for a
-    suspect chunk of which no more is known; 255 where there is nothing to say.
+    suspect chunk of which no more is known; 35 for NaN, infinite or missing on one side; 255 where
+    there is nothing to say.
     """
 
     column_axis: int
@@ -111,10 +146,16 @@ class ShareMap:
 class Picture:
     """Golden and new values in one plane (or line), both on the scale from `low` to `high`.
 
-    index: the plane's index in each axis; the row and column axes have 0 there. golden, new: base64
-    of a byte for each cell, low + (high - low) * byte / 254, or 255 where it is not finite; cells
-    of several elements show the one whose difference is largest. classes: of |difference| / bound,
-    as in a share map.
+    index: the plane's index in each axis; the row and column axes have 0 there. start, stop: the
+    part of the column axis that is shown; None: to its end. golden, new: base64 of a byte for each
+    cell, low + (high - low) * byte / 254, or 255 where it is not finite; what lies outside of the
+    scale is at its ends. cell_elements: a cell is of so many elements at most, and shows the one
+    whose difference is largest. least, greatest: of all finite values of both sides in the plane;
+    the scale leaves out a hundredth at each end if these are far away. part: of complex numbers.
+    classes: of |difference| / bound, as in a share map. differing: the share of differing elements
+    of each cell, of 254; '' where a cell is one element. signed: new - golden, 127 for 0, 0 and 254
+    for -signed_limit and signed_limit and beyond, 255 where it is not finite. bands: of lines whose
+    cells are of several elements, the least and greatest of golden and of new, as golden and new.
     """
 
     column_axis: int
@@ -127,9 +168,22 @@ class Picture:
     new: str
     classes: str
     row_axis: int | None = None
+    start: int = 0
+    stop: int | None = None
+    cell_elements: int = 1
+    least: Number | None = None
+    greatest: Number | None = None
+    part: str | None = None
+    differing: str = ""
+    signed: str = ""
+    signed_limit: Number | None = None
+    bands: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for text in (self.golden, self.new, self.classes):
+        if len(self.bands) not in (0, 4):
+            raise ValueError("a picture's bands are not those of two sides")
+        more = (text for text in (self.differing, self.signed, *self.bands) if text)
+        for text in (self.golden, self.new, self.classes, *more):
             cells(text, self.rows, self.columns)
 
 

@@ -41,7 +41,9 @@ class Trend(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class TimelinePoint:
-    """bound_share: the largest share of the bound, as far as it is known."""
+    """bound_share: the largest share of the bound, as far as it is known; by residues the upper end
+    of what they leave open, over matching chunks.
+    """
 
     iteration: int | None
     rank: int | None

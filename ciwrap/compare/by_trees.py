@@ -14,6 +14,7 @@ from ciwrap.compare.findings import (
     Suspects,
     judged_by_digests,
     matched_by_digests,
+    with_drift,
     with_residues,
     with_roots,
 )
@@ -125,7 +126,9 @@ class ByTrees:
         a, b = trees
         result = with_roots(pair.result, a.root, b.root)
         if b.against is not None:
-            result = replace(with_residues(result, a.parameters), max_drift_share=b.max_share)
+            result = with_residues(result, a.parameters)
+            if b.max_share is not None:
+                result = with_drift(result, b.max_share, a.parameters)
         descent = Descent(golden, a, new, b, mine)
         if roots_match(a, b):
             self._outcome.results.append(
@@ -156,9 +159,8 @@ class ByTrees:
         sides = (stored, built) if is_reference else (built, stored)
         result = with_roots(pair.result, sides[0].root, sides[1].root)
         if drift is not None:
-            result = replace(
-                with_residues(result, tree.parameters), max_drift_share=float(drift.max_share)
-            )
+            result = with_residues(result, tree.parameters)
+            result = with_drift(result, float(drift.max_share), tree.parameters)
         suspects = Suspects(_core.diff_trees(stored, built), stored.leaf_count)
         if suspects.leaves.size == 0:
             self._outcome.results.append(

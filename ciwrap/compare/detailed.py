@@ -96,6 +96,5 @@ def _detailed(
         result,
         details=found.details,
         differing_box=found.differing_box,
-        pattern=found.pattern,
-        pattern_value=found.pattern_value,
+        explanations=found.explanations,
     )

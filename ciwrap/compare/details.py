@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ciwrap.compare.maps import chunk_share_maps, make_picture, share_maps
+from ciwrap.compare.explain import explain
+from ciwrap.compare.explain.difference import Difference
+from ciwrap.compare.maps import chunk_share_maps, share_maps
 from ciwrap.compare.parts import chunk_elements, judged_elements, read_each, runs_of
-from ciwrap.compare.shares import as_numbers, share_of_bound
-from ciwrap.details import MOST_RUNS, MOST_WORST, ChunkMap, IndexBox, Pattern, TreeLevel
+from ciwrap.compare.pictures import make_pictures
+from ciwrap.compare.shares import as_numbers, share_classes, share_of_bound
+from ciwrap.details import MOST_RUNS, MOST_WORST, ChunkMap, Explanation, IndexBox, TreeLevel
 from ciwrap.model import Details
 
 if TYPE_CHECKING:
@@ -27,8 +30,8 @@ if TYPE_CHECKING:
 
 # Elements that are looked at a second time for the samples: some seconds at most.
 _MOST_SCANNED = 1 << 23
-# A pattern has to stand out of what the bound leaves open by this factor.
-_CLEAR = 8.0
+# Elements of a variable that hypotheses are held against: a second or so.
+_MOST_EXPLAINED = 1 << 21
 
 
 def chunk_map(
@@ -78,8 +81,7 @@ class Drawn:
 
     details: Details
     differing_box: IndexBox | None = None
-    pattern: Pattern | None = None
-    pattern_value: float | None = None
+    explanations: tuple[Explanation, ...] = ()
 
 
 def element_details(
@@ -98,16 +100,19 @@ def element_details(
             break
         scan.add(first, golden, new)
     box: IndexBox | None = None
-    pattern: tuple[Pattern | None, float | None] = (None, None)
+    explanations: tuple[Explanation, ...] = ()
     worst = scan.worst_elements()
     # Rounded shares must not tell of other elements than the verdict does.
     if scan.differing_count == comparison.differing_count:
-        box, pattern = scan.box(), scan.pattern()
+        box = scan.box()
+        explanations = _explained(parameters, shape, scan.positions(), read)
         maps = share_maps(scan.positions(), scan.classes(), shape)
     else:
         count = int(np.prod(shape, dtype=np.int64))
         maps = chunk_share_maps(suspects, chunk_elements(parameters), shape, count)
         worst = worst or [int(comparison.max_abs_index), int(comparison.first_index)]
+    has_worst = bool(worst) and worst[0] >= 0
+    pictures = make_pictures(parameters, shape, worst[0], box, read) if has_worst else {}
     details = Details(
         chunk_map=chunk_map(suspects, parameters, tree.leaf_count),
         tree_levels=tree_levels(suspects, tree),
@@ -118,11 +123,26 @@ def element_details(
             lambda flats: read_each(read, flats),
         ),
         share_maps=maps,
-        picture=make_picture(parameters, shape, worst[0], box, read)
-        if worst and worst[0] >= 0
-        else None,
+        **pictures,
     )
-    return Drawn(details, box, *pattern)
+    return Drawn(details, box, explanations)
+
+
+def _explained(
+    parameters: _core.TreeParameters,
+    shape: tuple[int, ...],
+    positions: NDArray[np.int64],
+    read: ReadBoth,
+) -> tuple[Explanation, ...]:
+    """What the differing elements have in common; nothing of strings, or of too much to read."""
+    count = int(np.prod(shape, dtype=np.int64))
+    if count > _MOST_EXPLAINED:
+        return ()
+    golden, new = (as_numbers(side, parameters.dtype) for side in read(0, count))
+    if golden is None or new is None:
+        return ()
+    difference = Difference(golden.reshape(shape), new.reshape(shape), positions, parameters)
+    return explain(difference)
 
 
 class _Scan:
@@ -132,13 +152,8 @@ class _Scan:
         self._parameters = parameters
         self._shape = shape
         self._positions: list[NDArray[np.int64]] = []
-        self._shares: list[NDArray[np.float64]] = []
+        self._classes: list[NDArray[np.uint8]] = []
         self._worst: list[tuple[float, float, int]] = []
-        # For an offset and a factor: the interval that all elements allow, and their largest slack.
-        self._ranges: dict[str, tuple[float, float, float]] = {}
-        self._flip_share = 0.0
-        self._is_zero = self._is_nan = True
-        self._is_number = True
         self.scanned = 0
         self.differing_count = 0
 
@@ -151,9 +166,8 @@ class _Scan:
             return
         self.differing_count += int(inside.size)
         self._positions.append((inside + first).astype(np.int64))
-        self._shares.append(shares[inside])
+        self._classes.append(share_classes(shares[inside], differences[inside]))
         self._note_worst(first, inside, shares[inside], differences[inside])
-        self._note_pattern(golden[inside], new[inside])
 
     def _note_worst(
         self,
@@ -169,43 +183,11 @@ class _Scan:
         ]
         self._worst = sorted(self._worst)[:MOST_WORST]
 
-    def _note_pattern(self, golden: NDArray[Any], new: NDArray[Any]) -> None:
-        g, v = (as_numbers(side, self._parameters.dtype) for side in (golden, new))
-        if g is None or v is None or g.dtype.kind == "c":
-            self._is_number = False
-            return
-        with np.errstate(invalid="ignore"):  # a signalling NaN
-            g, v = g.astype(np.float64), v.astype(np.float64)
-        self._is_zero &= bool(np.all(v == 0))
-        self._is_nan &= bool(np.all(np.isnan(v)))
-        with np.errstate(all="ignore"):
-            parameters = self._parameters
-            flipped = np.abs(v + g)
-            slack = parameters.atol + parameters.rtol * np.abs(g)
-            if parameters.ulps or parameters.kind == "exact":
-                slack = 4 * np.spacing(np.abs(g))
-            self._flip_share = max(self._flip_share, float(np.max(flipped / slack)))
-            if np.isnan(self._flip_share):
-                self._flip_share = np.inf
-            for name, values, room in (
-                ("offset", v - g, slack),
-                ("factor", v / g, slack / np.abs(g)),
-            ):
-                low, high = float(np.max(values - room)), float(np.min(values + room))
-                if not (np.isfinite(low) and np.isfinite(high)):
-                    low, high = np.inf, -np.inf
-                before = self._ranges.get(name, (-np.inf, np.inf, 0.0))
-                self._ranges[name] = (
-                    max(before[0], low),
-                    min(before[1], high),
-                    max(before[2], float(np.max(room))),
-                )
-
     def positions(self) -> NDArray[np.int64]:
         return np.concatenate(self._positions) if self._positions else np.empty(0, np.int64)
 
-    def classes(self) -> NDArray[np.float64]:
-        return np.concatenate(self._shares) if self._shares else np.empty(0, np.float64)
+    def classes(self) -> NDArray[np.uint8]:
+        return np.concatenate(self._classes) if self._classes else np.empty(0, np.uint8)
 
     def worst_elements(self) -> list[int]:
         return [flat for _, _, flat in self._worst]
@@ -219,23 +201,3 @@ class _Scan:
         return IndexBox(
             tuple(int(axis.min()) for axis in indices), tuple(int(axis.max()) for axis in indices)
         )
-
-    def pattern(self) -> tuple[Pattern | None, float | None]:
-        # One or two elements have something in common by chance.
-        if not self._is_number or self.differing_count < 3:
-            return None, None
-        if self._is_nan:
-            return Pattern.ALL_NAN, None
-        if self._is_zero:
-            return Pattern.ALL_ZERO, None
-        if self._flip_share <= 1.0 and -self._worst[0][0] > _CLEAR:
-            return Pattern.SIGN_FLIPPED, None
-        for name, pattern, nothing in (
-            ("offset", Pattern.CONSTANT_OFFSET, 0.0),
-            ("factor", Pattern.CONSTANT_FACTOR, 1.0),
-        ):
-            low, high, slack = self._ranges[name]
-            middle = (low + high) / 2
-            if low <= high and abs(middle - nothing) > _CLEAR * slack:
-                return pattern, middle
-        return None, None

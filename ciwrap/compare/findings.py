@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ciwrap.compare.details import suspect_details
 from ciwrap.compare.parts import MOST_ELEMENTS, judged_elements, suspect_ranges, to_index
 from ciwrap.model import ChunkRange, Evidence, VariableResult, Verdict
+from ciwrap.model.drift import share_interval
 from ciwrap.trees.bounds import bound_of, suspect_is_proof
 
 if TYPE_CHECKING:
@@ -91,6 +92,8 @@ def with_elements(
         mean_abs_difference=float(comparison.mean_abs_difference) if has_means else None,
         mean_rel_difference=float(comparison.mean_rel_difference) if has_means else None,
         max_drift_share=share if all_compared else result.max_drift_share,
+        drift_share_from=share if all_compared else result.drift_share_from,
+        drift_share_to=share if all_compared else result.drift_share_to,
     )
     if not differing:
         return result
@@ -121,8 +124,7 @@ def _with_differing(
         result,
         details=drawn.details,
         differing_box=drawn.differing_box,
-        pattern=drawn.pattern,
-        pattern_value=drawn.pattern_value,
+        explanations=drawn.explanations,
     )
 
 
@@ -157,6 +159,8 @@ def with_digests(
     )
     suspect_count = int(suspects.leaves.size)
     at_least = suspect_count if suspect_count and suspect_is_proof(parameters) else 0
+    if drift is not None:
+        result = with_drift(result, float(drift.max_share), parameters)
     return replace(
         result,
         verdict=_by_suspects(suspect_count, at_least),
@@ -172,7 +176,6 @@ def with_digests(
         differing_count_at_most=suspect_elements if suspect_count else None,
         # Equal codes are equal numbers.
         max_abs_difference=0.0 if not suspect_count and parameters.kind == "exact" else None,
-        max_drift_share=result.max_drift_share if drift is None else float(drift.max_share),
         drift_histogram=None if drift is None else tuple(map(int, drift.histogram)),
         details=suspect_details(suspects.leaves, tree, shape, count)
         if suspect_count and tree is not None
@@ -237,9 +240,17 @@ def with_solved(result: VariableResult, solved: Solved) -> VariableResult:
             differing_count_at_most=beyond + open_count,
         )
         if is_within:
-            shares = [one.share_to for one in solved.elements if one.share_to is not None]
-            share = max([result.max_drift_share or 0.0, *shares])
-            return replace(result, verdict=Verdict.MATCH, max_drift_share=share, details=None)
+            low, high = result.used_interval or (0.0, 0.0)
+            low = max([low, *(one.share_from or 0.0 for one in solved.elements)])
+            high = max([high, *(one.share_to or 0.0 for one in solved.elements)])
+            return replace(
+                result,
+                verdict=Verdict.MATCH,
+                max_drift_share=(low + high) / 2,
+                drift_share_from=low,
+                drift_share_to=high,
+                details=None,
+            )
     return replace(result, verdict=Verdict.DIFFER) if beyond else result
 
 
@@ -250,6 +261,14 @@ def with_residues(result: VariableResult, parameters: _core.TreeParameters) -> V
         residue_levels=parameters.residue_levels,
         guaranteed_share=parameters.guaranteed_share,
     )
+
+
+def with_drift(
+    result: VariableResult, max_share: float, parameters: _core.TreeParameters
+) -> VariableResult:
+    """The result, saying how much of the bound the matching chunks used up, and how surely."""
+    low, high = share_interval(max_share, parameters.residue_levels, parameters.guaranteed_share)
+    return replace(result, max_drift_share=max_share, drift_share_from=low, drift_share_to=high)
 
 
 def matched_by_digests(

@@ -34,6 +34,7 @@ from ciwrap.compare.fit import (
     refuse_other_labels,
 )
 from ciwrap.compare.law import begun, not_comparable
+from ciwrap.compare.new_values import new_values_of
 from ciwrap.compare.parts import read_each, suspect_pieces
 from ciwrap.compare.series import GOLDEN as SERIES_OF_GOLDEN
 from ciwrap.compare.series import RUNS as SERIES_OF_RUNS
@@ -371,6 +372,7 @@ def _by_tree(
     result = with_digests(result, parameters, shape, suspects, tree=golden.tree, drift=drift)
     if not suspects.leaves.size:
         return result
+    result = replace(result, new_values=new_values_of(parameters, new, suspects.leaves))
     return with_solved(result, solve_chunks(golden.tree, new, suspects.leaves, shape))
 
 

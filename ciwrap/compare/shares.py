@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ciwrap.arrays.convert import is_bfloat16, widen_bfloat16
-from ciwrap.details import BOUND_CLASS, SHARE_CLASSES
+from ciwrap.details import BOUND_CLASS, NO_NUMBER, SHARE_CLASSES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,7 +47,7 @@ def share_of_bound(
     g, v = as_numbers(golden, parameters.dtype), as_numbers(new, parameters.dtype)
     if g is None or v is None:
         unequal = np.where(golden != new, np.inf, 0.0)
-        return unequal, unequal
+        return unequal, np.minimum(unequal, 1.0)
     if g.dtype.kind == "c":
         parts = [
             share_of_numbers(getattr(g, part), getattr(v, part), parameters)
@@ -73,7 +73,7 @@ def share_of_numbers(
             if parameters.equal_nan:
                 is_same |= both_nan
         g, v = golden.astype(np.float64), new.astype(np.float64)
-        difference = np.abs(v - g)
+        difference = np.minimum(np.abs(v - g), np.finfo(np.float64).max)
         if golden.dtype.kind in "iu" and golden.dtype.itemsize == 8:
             # Beyond 2^53 neighbours fall together as float64; unsigned wrap-around is exact.
             unsigned = golden.astype(np.uint64), new.astype(np.uint64)
@@ -104,11 +104,17 @@ def _share(
     return bound
 
 
-def share_classes(shares: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """Classes as in `Comparison.histogram`; whatever is beyond its bound is in one beyond it."""
+def share_classes(
+    shares: NDArray[np.float64], differences: NDArray[np.float64] | None = None
+) -> NDArray[np.uint8]:
+    """Classes as in `Comparison.histogram`; whatever is beyond its bound is in one beyond it, and
+    what has no finite difference in one of its own.
+    """
     with np.errstate(all="ignore"):
         exponents = np.floor(np.log2(shares)) + BOUND_CLASS
     # Exactly the bound is within it.
     exponents = np.where(shares == 1.0, BOUND_CLASS - 1, exponents)
     classes = np.clip(np.nan_to_num(exponents, nan=33, posinf=33, neginf=1), 1, SHARE_CLASSES - 1)
+    if differences is not None:
+        classes = np.where(np.isinf(differences), NO_NUMBER, classes)
     return np.where(shares == 0, 0, classes).astype(np.uint8)

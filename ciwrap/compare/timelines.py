@@ -70,16 +70,14 @@ _COMPARED = (PointState.MATCH, PointState.WITHIN, PointState.SUSPECT, PointState
 
 
 def _point(variable: VariableResult) -> TimelinePoint:
-    share = variable.max_bound_share
-    if share is None:
-        share = variable.max_drift_share
+    share = None if variable.used_interval is None else variable.used_interval[1]
     if variable.verdict is Verdict.NOT_COMPARABLE:
         state = PointState.NOT_COMPARED
     elif variable.verdict is Verdict.SUSPECT:
         state = PointState.SUSPECT
     elif variable.verdict is Verdict.DIFFER:
         state = PointState.BEYOND
-    elif share or variable.max_abs_difference or variable.suspect_chunks:
+    elif _has_moved(variable) or variable.suspect_chunks:
         state = PointState.WITHIN
     else:
         state = PointState.MATCH
@@ -91,6 +89,14 @@ def _point(variable: VariableResult) -> TimelinePoint:
         variable.max_abs_difference,
         share,
     )
+
+
+def _has_moved(variable: VariableResult) -> bool:
+    """Whether anything is known to have moved. Of numbers in the same step nothing is."""
+    share = variable.max_bound_share
+    if share is None:
+        share = variable.max_drift_share
+    return bool(share or variable.max_abs_difference or variable.suspect_chunks)
 
 
 def trend(points: Sequence[TimelinePoint]) -> Trend | None:

@@ -16,6 +16,9 @@ class Coverage:
     """Counts of what was compared and of what was not. Two of them add up. The names are in the
     result that it is made of.
 
+    compared_variables: each checkpoint's counts; compared_names: how many variables that are, over
+    all checkpoints.
+
     compared_elements: of the compared variables, without those that are masked.
     not_comparable: variables that both sides hold, and that could not be compared. missing: on the
     golden side only. extra: on the new side only. ignored: what `ignore` names, on either side.
@@ -43,6 +46,7 @@ class Coverage:
     excluded_files: int = 0
     attributes: int = 0
     by_statistics: int = 0
+    compared_names: int = 0
 
     def __add__(self, other: Coverage) -> Coverage:
         sums = {
@@ -74,6 +78,9 @@ class Coverage:
         if not self.compared_variables:
             return f"compared {statistics}, no values" if self.by_statistics else "compared nothing"
         variables = grouped_plural(self.compared_variables, "variable")
+        if 0 < self.compared_names < self.compared_variables:
+            variables = grouped_plural(self.compared_names, "variable")
+            variables += f" in {self.compared_variables:,} arrays"
         values = f"compared {variables}, {grouped_plural(self.compared_elements, 'element')}"
         return f"{values}, and {statistics}" if self.by_statistics else values
 
@@ -98,11 +105,13 @@ def coverage_of(check: CheckResult) -> Coverage:
     """What one check covers; the only place where it is counted."""
     variables = elements = masked = masked_variables = filled = 0
     lost = []
+    names = set()
     for one in check.variables:
         if one.verdict is Verdict.NOT_COMPARABLE:
             lost.append(one)
             continue
         variables += 1
+        names.add(one.name)
         elements += one.element_count or 0
         masked += one.masked_count or 0
         filled += one.has_fill_values
@@ -127,6 +136,7 @@ def coverage_of(check: CheckResult) -> Coverage:
         excluded_files=check.excluded_files,
         attributes=int(check.attributes == "none"),
         by_statistics=int(check.verdict.is_statistical),
+        compared_names=len(names),
     )
 
 

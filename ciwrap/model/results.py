@@ -226,9 +226,11 @@ class CheckResult:
 
     @property
     def max_drift_share(self) -> float | None:
-        """The largest share of its bound that any variable used up, where known."""
-        shares = [v.max_drift_share for v in self.variables if v.max_drift_share is not None]
-        shares += [v.max_bound_share for v in self.variables if v.max_bound_share is not None]
+        """The largest share of its bound that any variable used up at most, where known; where
+        chunks are suspect, that of the others.
+        """
+        known = [one.used_interval for one in self.variables]
+        shares = [one[1] for one in known if one is not None]
         if self.unlisted is not None and self.unlisted.max_drift_share is not None:
             shares.append(self.unlisted.max_drift_share)
         return max(shares, default=None)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 # Types of fields are needed when the program runs: documents are checked against them.
 from ciwrap.details import (  # noqa: TC001
     ChunkMap,
+    Explanation,
     IndexBox,
     Number,
-    Pattern,
     Picture,
     ShareMap,
     TreeLevel,
 )
+from ciwrap.model.drift import share_interval
 from ciwrap.model.rules import ErrorBound, Evidence, VariableId
 from ciwrap.model.text_result import TextResult  # noqa: TC001
 from ciwrap.model.verdict import Verdict
@@ -79,12 +80,28 @@ class MovedElement:
 
 
 @dataclass(frozen=True, slots=True)
+class NewValues:
+    """What the new run holds in the suspect chunks, where the golden's data are not at hand. Counts
+    are of numbers: a complex element is two. least, greatest, mean: of the finite ones; None where
+    there are none.
+    """
+
+    number_count: int
+    nan_count: int = 0
+    infinity_count: int = 0
+    least: Number | None = None
+    greatest: Number | None = None
+    mean: Number | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Details:
     """What a report draws of one variable; kept for the variables that matter most, and bounded.
 
     worst_elements: the largest differences, worst first. share_maps: where the differing elements
     (or suspect chunks) are, seen along the axes. picture: values of both sides, where both are at
-    hand. tree_levels: the root first.
+    hand; of complex numbers the real part, and the imaginary one beside it. zoom: a line's elements
+    next to the worst one. tree_levels: the root first.
     """
 
     chunk_map: ChunkMap | None = None
@@ -92,6 +109,8 @@ class Details:
     worst_elements: tuple[DifferingElement, ...] = ()
     share_maps: tuple[ShareMap, ...] = ()
     picture: Picture | None = None
+    imaginary: Picture | None = None
+    zoom: Picture | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,14 +182,16 @@ class VariableResult:
 
     residue_levels: of the golden's residues. guaranteed_share: drift up to this share of the bound
     never raises an alarm. max_drift_share: the largest share of the bound used up; on evidence of
-    residues, over the matching chunks and to within one of their steps. drift_histogram: elements
-    that drifted by 0, 1, ... h steps of the residues.
+    residues, over the matching chunks and to within one of their steps. drift_share_from,
+    drift_share_to: it lies between these, whatever the evidence; where chunks are suspect, that of
+    the others. drift_histogram: elements that drifted by 0, 1, ... h steps of the residues.
+    new_values: of the new run in the suspect chunks, where the golden's data are not at hand.
 
-    differing_box: the smallest that holds all differing elements. pattern: what all differing
-    elements have in common, where it is that simple. pattern_value: of a constant offset or factor.
-    details: samples and small maps, for the variables that matter most. text: of a text that was
-    compared token by token; elements are its numbers then, and masked those that are ignored.
-    series: of a variable that was found in a text.
+    differing_box: the smallest that holds all differing elements. explanations: what the differing
+    elements have in common, the best first; each was held against all of them. details: samples
+    and small maps, for the variables that matter most. text: of a text that was compared token by
+    token; elements are its numbers then, and masked those that are ignored. series: of a variable
+    that was found in a text.
 
     Raises ValueError if the verdict is a match, but elements differ or none of those that are there
     was compared; and if it is not comparable without a reason.
@@ -212,6 +233,7 @@ class VariableResult:
     suspect_range_count: int | None = None
     solved_chunks: int | None = None
     moved_elements: tuple[MovedElement, ...] = ()
+    new_values: NewValues | None = None
 
     max_abs_difference: Number | None = None
     max_abs_index: tuple[int, ...] | None = None
@@ -229,11 +251,12 @@ class VariableResult:
 
     guaranteed_share: Number | None = None
     max_drift_share: Number | None = None
+    drift_share_from: Number | None = None
+    drift_share_to: Number | None = None
     drift_histogram: tuple[int, ...] | None = None
 
     differing_box: IndexBox | None = None
-    pattern: Pattern | None = None
-    pattern_value: Number | None = None
+    explanations: tuple[Explanation, ...] = ()
     details: Details | None = None
     text: TextResult | None = None
     series: SeriesResult | None = None
@@ -252,6 +275,22 @@ class VariableResult:
     @property
     def id(self) -> VariableId:
         return VariableId(self.name, self.iteration, self.rank)
+
+    @property
+    def used_interval(self) -> tuple[float, float] | None:
+        """The largest share of the bound used up lies between these; None if it is not known. Where
+        chunks are suspect it is that of the others.
+        """
+        if self.max_bound_share is not None:
+            return self.max_bound_share, self.max_bound_share
+        if self.drift_share_from is not None and self.drift_share_to is not None:
+            return self.drift_share_from, self.drift_share_to
+        share = self.max_drift_share
+        if share is None:
+            return None
+        if self.residue_levels is None or self.guaranteed_share is None:
+            return share, share
+        return share_interval(share, self.residue_levels, self.guaranteed_share)
 
     @property
     def compared_elements(self) -> int:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ciwrap.report.png import data_uri
-from ciwrap.report.svg import NARROW, Frame, axes, chart, element, join, line, number, text
+from ciwrap.details import BOUND_CLASS, NO_NUMBER, SHARE_CLASSES
+from ciwrap.report.png import data_uri, palette_png
+from ciwrap.report.svg import NARROW, Frame, chart, element, join, line, number, text
 from ciwrap.report.text import short_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from markupsafe import Markup
+
+    from ciwrap.report.png import Colour
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,38 +89,156 @@ def _rings(
     yield element("circle", cx=x, cy=y, r=9, class_="ring")
 
 
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Values along an axis, 0 to 1 of the scale; None where there is no finite number. low, high:
+    the least and greatest of each cell, where cells are of several elements.
+    """
+
+    values: Sequence[float | None]
+    low: Sequence[float | None] = ()
+    high: Sequence[float | None] = ()
+
+
 def line_chart(
-    golden: Sequence[float | None],
-    new: Sequence[float | None],
+    sides: tuple[Curve, Curve],
+    classes: bytes,
     column: Side,
-    low: float,
-    high: float,
+    start: int,
+    scale: tuple[float, float],
     label: str,
 ) -> Markup:
-    """Values of both sides along one axis."""
-    frame = Frame(left=76)
+    """Golden and new along one axis, from the least to the greatest of each cell, and under them
+    how far they are apart, against the bound. Differing spans are shaded.
 
-    def path(values: Sequence[float | None]) -> str:
-        drawn, pen_down = [], False
-        for i, value in enumerate(values):
-            if value is None:
-                pen_down = False
-                continue
-            x = frame.x((i + 0.5) / len(values))
-            drawn.append(f"{'L' if pen_down else 'M'}{number(x)} {number(frame.y(value))}")
-            pen_down = True
-        return "".join(drawn)
-
-    parts = []
+    column: its extent is that of what is shown, which begins at `start`.
+    """
+    frame, lane = Frame(left=76, bottom=150), Frame(left=76, top=166, bottom=232)
+    count = len(sides[0].values)
+    low, high = scale
+    parts = [*_spans(classes, frame, lane)]
     for part in (0.0, 0.5, 1.0):
         y = frame.y(part)
         parts.append(line(frame.left, y, frame.right, y, "gr"))
         parts.append(text(frame.left - 6, y + 4, short_number(low + (high - low) * part), "end"))
+    for curve, band, thin in zip(sides, ("bg", "bw"), ("lg", "ln"), strict=True):
+        if curve.low:
+            parts.append(element("path", d=_band(curve, frame), class_=band))
+        else:
+            parts.append(element("path", d=_path(curve.values, frame), class_=thin))
+    parts += _distances(classes, lane)
+    x = frame.left + (frame.right - frame.left) / 2
     parts += [
-        element("path", d=path(golden), class_="lg"),
-        element("path", d=path(new), class_="ln"),
-        text(frame.left, frame.bottom + 15, "0", "start"),
-        text(frame.right, frame.bottom + 15, column.extent - 1, "end"),
-        axes(frame, f"index along axis {column.axis}", "value"),
+        text(frame.left, lane.bottom + 15, start, "start"),
+        text(frame.right, lane.bottom + 15, start + column.extent - 1, "end"),
+        text(x, lane.bottom + 15, f"index along axis {column.axis}", class_="lb"),
     ]
-    return chart(label, join(parts))
+    assert count == len(classes)
+    return chart(label, join(parts), height=lane.bottom + 22)
+
+
+def _path(values: Sequence[float | None], frame: Frame) -> str:
+    drawn, pen_down = [], False
+    for i, value in enumerate(values):
+        if value is None:
+            pen_down = False
+            continue
+        x = frame.x((i + 0.5) / len(values))
+        drawn.append(f"{'L' if pen_down else 'M'}{number(x)} {number(frame.y(value))}")
+        pen_down = True
+    return "".join(drawn)
+
+
+def _band(curve: Curve, frame: Frame) -> str:
+    """A bar for each cell, from its least to its greatest value, a pixel at least."""
+    wide = (frame.right - frame.left) / len(curve.low)
+    drawn = []
+    for i, (low, high) in enumerate(zip(curve.low, curve.high, strict=True)):
+        if low is not None and high is not None:
+            x, top = frame.left + i * wide, frame.y(high) - 0.5
+            tall = max(frame.y(low) + 0.5 - top, 1)
+            drawn.append(
+                f"M{number(x)} {number(top)}h{number(wide)}v{number(tall)}h-{number(wide)}z"
+            )
+    return "".join(drawn)
+
+
+def _spans(classes: bytes, frame: Frame, lane: Frame) -> Iterator[Markup]:
+    """Where anything is beyond its bound, or no number: shaded over both lanes."""
+    wide = (frame.right - frame.left) / len(classes)
+    for class_, shown in (
+        ("sx", range(NO_NUMBER, NO_NUMBER + 1)),
+        ("sp", range(BOUND_CLASS, SHARE_CLASSES)),
+    ):
+        drawn, at = [], 0
+        while at < len(classes):
+            end = at
+            while end < len(classes) and classes[end] in shown:
+                end += 1
+            if end > at:
+                span = max((end - at) * wide, 2)
+                x = frame.left + at * wide
+                tall = number(lane.bottom - frame.top)
+                drawn.append(
+                    f"M{number(x)} {number(frame.top)}h{number(span)}v{tall}h-{number(span)}z"
+                )
+            at = max(end, at + 1)
+        if drawn:
+            yield element("path", d="".join(drawn), class_=class_)
+
+
+def _distances(classes: bytes, lane: Frame) -> Iterator[Markup]:
+    """|difference| / bound as bars on a logarithmic scale, and the bound."""
+    known = [one for one in classes if 0 < one < SHARE_CLASSES]
+    low = min([*known, BOUND_CLASS - 6]) - 1
+    high = max([*known, BOUND_CLASS + 3]) + 1
+    wide = (lane.right - lane.left) / len(classes)
+
+    def y_of(share_class: float) -> float:
+        return lane.y((share_class - low) / (high - low))
+
+    for class_, shown in (
+        ("bi", range(1, BOUND_CLASS)),
+        ("bo", range(BOUND_CLASS, SHARE_CLASSES)),
+        ("bx", range(NO_NUMBER, NO_NUMBER + 1)),
+    ):
+        drawn = []
+        for i, one in enumerate(classes):
+            if one in shown:
+                top = lane.top if one == NO_NUMBER else y_of(one + 1)
+                tall = number(lane.bottom - top)
+                across = number(max(wide, 1))
+                x = number(lane.left + i * wide)
+                drawn.append(f"M{x} {number(top)}h{across}v{tall}h-{across}z")
+        if drawn:
+            yield element("path", d="".join(drawn), class_=class_)
+    y = y_of(BOUND_CLASS)
+    yield line(lane.left, y, lane.right, y, "bd")
+    yield text(lane.left - 6, y + 4, "bound", "end", "bl")
+    yield line(lane.left, lane.bottom, lane.right, lane.bottom, "ax")
+    yield text(lane.left - 6, lane.top + 8, f"{short_number(2.0 ** (high - BOUND_CLASS))} x", "end")
+
+
+def colour_bar(palette: Sequence[Colour], ticks: Sequence[tuple[float, str]], label: str) -> Markup:
+    """The scale of an image under it, with numbers. ticks: places from 0 to 1, and words."""
+    left, width, top = 40.0, 300.0, 2.0
+    ramp = palette_png(bytes(range(255)), 1, 255, palette)
+    parts = [
+        element(
+            "image",
+            href=data_uri(ramp),
+            x=left,
+            y=top,
+            width=width,
+            height=10,
+            preserveAspectRatio="none",
+            class_="px",
+        ),
+        element("rect", x=left, y=top, width=width, height=10, class_="fr"),
+    ]
+    for place, words in ticks:
+        anchor = "start" if place <= 0 else "end" if place >= 1 else "middle"
+        x = left + width * place
+        parts.append(line(x, top + 10, x, top + 14, "ax"))
+        parts.append(text(x, top + 26, words, anchor))
+    return chart(label, join(parts), width=NARROW, height=32)

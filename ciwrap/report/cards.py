@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from ciwrap.details import (
+    MOST_EXPLANATIONS,
     MOST_LEVELS,
     MOST_WORST,
 )
 from ciwrap.model import Verdict
+from ciwrap.report.causes import cause_words, remedy_words
 from ciwrap.report.figures import Figure, histogram_of, is_suspect, legend_of, maps_of, pictures_of
 from ciwrap.report.findings import check_title, cut, difference_sentence, match_words, place
+from ciwrap.report.matrix import row_of
 from ciwrap.report.svg import number
 from ciwrap.report.text import (
     bytes_text,
@@ -23,15 +26,17 @@ from ciwrap.report.text import (
     grouped_number,
     index_text,
     safe_name,
-    share_text,
     short_number,
 )
 from ciwrap.report.text_words import difference_text, looks_like, summary_line
 from ciwrap.report.view import growth_of, timeline_of, where_words
 from ciwrap.report.wording import (
     GOLDEN_AND_NEW,
+    decide_words,
     evidence_words,
     headline,
+    interval_text,
+    new_values_words,
     sides_of,
     variable_is_exact,
 )
@@ -78,6 +83,17 @@ class PlaceRow:
 
 
 @dataclass(frozen=True, slots=True)
+class CauseView:
+    """words: what the elements have in common. when: the remedy is right then. remedy: a line for
+    ciwrap.yaml; '' if there is none.
+    """
+
+    words: str
+    when: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
 class LevelRow:
     name: str
     nodes: str
@@ -94,6 +110,8 @@ class Part:
     sides: tuple[str, str]
     place: str
     sentence: str
+    causes: tuple[CauseView, ...]
+    decide: str
     folded: bool
     pictures: tuple[Figure, ...]
     histogram: Figure | None
@@ -112,7 +130,11 @@ class Card:
     number: int
     name: str
     check: str
+    others: tuple[str, ...]
+    more_others: int
+    is_folded: bool
     verdict: Verdict
+    short: str
     search: str
     where: str
     timeline: Markup | None
@@ -122,7 +144,16 @@ class Card:
     parts: tuple[Part, ...]
 
 
-def card_of(number: int, group: Group, *, with_check: bool) -> Card:
+def card_of(
+    number: int,
+    group: Group,
+    *,
+    with_check: bool,
+    others: tuple[str, ...] = (),
+    more_others: int = 0,
+    is_folded: bool = False,
+) -> Card:
+    """others: the names of variables that were not compared for the same reason."""
     first, worst = group.first, group.worst
     is_bad = group.verdict is not Verdict.MATCH
     sides = sides_of(group.check)
@@ -131,6 +162,7 @@ def card_of(number: int, group: Group, *, with_check: bool) -> Card:
         title = "Most suspect chunks" if is_suspect(worst) else "Largest difference"
         parts.append(_part(worst, title, sides, folded=True))
     words = [group.name, check_title(group.check), group.verdict.words, where_words(group)]
+    words += others
     words += [
         first.source_path or "",
         *(f"iter {one.iteration} rank {one.rank}" for one in (first, worst)),
@@ -140,7 +172,11 @@ def card_of(number: int, group: Group, *, with_check: bool) -> Card:
         number=number,
         name=safe_name(group.name),
         check=safe_name(check_title(group.check)) if with_check else "",
+        others=others,
+        more_others=more_others,
+        is_folded=is_folded,
         verdict=group.verdict,
+        short=row_of(number, group).worst,
         search=safe_name(" ".join(words), _MOST_SEARCHED),
         where=capital(where_words(group)),
         timeline=timeline_of(group),
@@ -167,13 +203,17 @@ def _part(result: VariableResult, title: str, sides: tuple[str, str], *, folded:
     maps = tuple(maps_of(result))
     worst = () if result.details is None else result.details.worst_elements[:MOST_WORST]
     worst = worst or result.first_differences[:MOST_WORST]
-    which = "worst" if result.details and result.details.worst_elements else "first"
+    # What has no distance stands in the order of storage.
+    is_ranked = bool(result.details and result.details.worst_elements and worst[0].bound_share)
+    which = "worst" if is_ranked and not math.isinf(worst[0].bound_share or 0.0) else "first"
     count = result.differing_count or 0
     return Part(
         title=title,
         place=place(result),
         sides=sides,
         sentence=_sentence(result, sides),
+        causes=tuple(_causes(result, sides)),
+        decide=decide_words([result.verdict]),
         folded=folded,
         pictures=pictures,
         histogram=histogram_of(result),
@@ -190,6 +230,17 @@ def _part(result: VariableResult, title: str, sides: tuple[str, str], *, folded:
         facts=tuple(_facts(result, sides)),
         levels=tuple(_levels(result)),
     )
+
+
+def _causes(result: VariableResult, sides: tuple[str, str]) -> Iterator[CauseView]:
+    if not result.verdict.is_alarm:
+        return
+    for one in result.explanations[:MOST_EXPLANATIONS]:
+        remedy = safe_name(one.remedy or "")
+        # The sentence above has told it.
+        if not remedy and one is result.explanations[0]:
+            continue
+        yield CauseView(capital(cause_words(one, sides)), remedy_words(one), remedy)
 
 
 def _sentence(result: VariableResult, sides: tuple[str, str]) -> str:
@@ -254,9 +305,11 @@ def _times(share: float) -> str:
 def _facts(result: VariableResult, sides: tuple[str, str]) -> Iterator[tuple[str, str]]:
     if result.bound is not None:
         yield "error bound", "equal numbers" if result.bound.is_exact else result.bound.text
-    share = result.max_bound_share if result.max_bound_share is not None else result.max_drift_share
-    if share is not None and not variable_is_exact(result) and result.verdict is Verdict.MATCH:
-        yield "at most used", share_text(share) if share else "no drift seen"
+    used = result.used_interval
+    if used is not None and not variable_is_exact(result) and result.verdict is Verdict.MATCH:
+        yield "largest drift", interval_text(*used) if used[1] else "none"
+    if result.new_values is not None:
+        yield "in the suspect chunks", new_values_words(result.new_values)
     shape = safe_name(" x ".join(map(str, result.shape))) if result.shape else ""
     if result.shape is not None:
         yield "array", f"{shape or 'a single number'} {dtype_words(result.dtype)}".strip()

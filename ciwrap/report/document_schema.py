@@ -26,6 +26,7 @@ _NAMES: Mapping[str, Mapping[str, Any]] = {
     "tree_levels": {"maxItems": details.MOST_LEVELS},
     "worst_elements": {"maxItems": details.MOST_WORST},
     "share_maps": {"maxItems": details.MOST_MAPS},
+    "explanations": {"maxItems": details.MOST_EXPLANATIONS},
 }
 
 

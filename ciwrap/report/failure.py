@@ -6,9 +6,11 @@ import math
 import re
 import shlex
 from collections import Counter
+from dataclasses import replace
 from decimal import ROUND_CEILING, Decimal
 from typing import TYPE_CHECKING
 
+from ciwrap.details import Cause
 from ciwrap.model import Evidence, Verdict, number_text
 from ciwrap.report.text import (
     index_text,
@@ -20,8 +22,10 @@ from ciwrap.report.text import (
 )
 from ciwrap.report.wording import (
     GOLDEN_AND_NEW,
+    decide_words,
     detail_lines,
     headline,
+    used_share,
     used_words,
     worst_first,
 )
@@ -133,7 +137,8 @@ def variable_lines(
     if variable.verdict is Verdict.NOT_COMPARABLE:
         return lines
     lines.append(f"    {_kind(variable, has_golden=sides == GOLDEN_AND_NEW)}")
-    details = detail_lines(variable, sides)
+    # The bound that would have passed is told below, also where nothing else is known.
+    details = detail_lines(_without_wider_bound(variable), sides)
     lines += [f"    {line}" for line in details[:1]]
     lines += [
         f"      then {index_text(one.index)}: {sides[0]} {safe_name(one.golden)},"
@@ -143,8 +148,11 @@ def variable_lines(
     lines += [f"    {line}" for line in details[1:]]
     lines += _mean_lines(variable)
     lines += _bound_lines(variable)
-    if variable.differing_count is None and variable.evidence in _NO_DATA:
+    is_unknown = variable.differing_count is None and not variable.moved_elements
+    if is_unknown and variable.evidence in _NO_DATA:
         lines.append(f"    {_NO_DATA[variable.evidence]}")
+    if decide := decide_words([variable.verdict]):
+        lines.append(f"    {decide}")
     return lines
 
 
@@ -168,7 +176,7 @@ def _dtype_words(dtype: str | None) -> str:
 
 def _rest_share(variable: VariableResult) -> float | None:
     """How much of the bound the matching chunks used, where that is not the same number again."""
-    return variable.max_drift_share if variable.differing_count is None else None
+    return used_share(variable) if variable.differing_count is None else None
 
 
 def _mean_lines(variable: VariableResult) -> list[str]:
@@ -178,6 +186,11 @@ def _mean_lines(variable: VariableResult) -> list[str]:
     if variable.mean_rel_difference is not None:
         line += f", mean relative {short_number(variable.mean_rel_difference)}"
     return [line]
+
+
+def _without_wider_bound(variable: VariableResult) -> VariableResult:
+    causes = tuple(one for one in variable.explanations if one.cause is not Cause.WIDER_BOUND)
+    return replace(variable, explanations=causes)
 
 
 def _bound_lines(variable: VariableResult) -> list[str]:

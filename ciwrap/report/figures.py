@@ -7,10 +7,32 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from ciwrap.details import BOUND_CLASS, MOST_MAPS, NOT_FINITE, SHARE_CLASSES, SUSPECT, cells
-from ciwrap.report.array_charts import Side, Spot, image_chart, line_chart
+from ciwrap.details import (
+    BOUND_CLASS,
+    MOST_MAPS,
+    NO_NUMBER,
+    NOT_FINITE,
+    SHARE_CLASSES,
+    SUSPECT,
+    cells,
+)
+from ciwrap.report.array_charts import (
+    Curve,
+    Side,
+    Spot,
+    colour_bar,
+    image_chart,
+    line_chart,
+)
 from ciwrap.report.histograms import drift_histogram, share_histogram
-from ciwrap.report.palette import SHARE_PALETTE, VALUE_PALETTE, css_colour, share_colour
+from ciwrap.report.palette import (
+    DIFFERING_PALETTE,
+    SHARE_PALETTE,
+    SIGNED_PALETTE,
+    VALUE_PALETTE,
+    css_colour,
+    share_colour,
+)
 from ciwrap.report.png import palette_png
 from ciwrap.report.text import capital, short_number
 from ciwrap.report.wording import variable_is_exact
@@ -39,14 +61,31 @@ def histogram_of(result: VariableResult) -> Figure | None:
         return None
     counts = _without_masked(result.bound_share_histogram, result)
     if counts is not None and _can_be_drawn(counts) and not variable_is_exact(result):
-        image = share_histogram(counts, f"{result.name}: elements by |difference| / bound")
-        return Figure("How far elements moved", image, "logarithmic scales")
+        lost = lost_count(result)
+        label = f"{result.name}: elements by |difference| / bound"
+        note = "logarithmic scales"
+        if lost:
+            note += f"; no number on one side: {lost:,}"
+        return Figure("How far elements moved", share_histogram(counts, label, lost), note)
     steps = _without_masked(result.drift_histogram, result)
     if steps and sum(steps):
         image = drift_histogram(steps, f"{result.name}: elements by the share of the bound used")
-        note = "from the residues of the golden; chunks that match only"
+        note = (
+            "as the golden's residues tell it, to within one step (the lines on the bars); chunks"
+            " that match only"
+        )
         return Figure("How far elements moved", image, note)
     return None
+
+
+def lost_count(result: VariableResult) -> int:
+    """Elements that are NaN, infinite or missing on one side only."""
+    counts = (
+        result.nan_mismatch_count,
+        result.inf_mismatch_count,
+        result.missing_mismatch_count,
+    )
+    return sum(count or 0 for count in counts)
 
 
 def _without_masked(
@@ -63,28 +102,89 @@ def _can_be_drawn(counts: Sequence[int]) -> bool:
 
 
 def pictures_of(result: VariableResult, sides: tuple[str, str]) -> Iterator[Figure]:
-    picture = None if result.details is None else result.details.picture
+    details = result.details
     shape = result.golden_shape or result.shape
-    if picture is None or shape is None or not _fits(picture, shape):
+    if details is None or shape is None:
         return
-    column = Side(picture.column_axis, shape[picture.column_axis])
-    if picture.row_axis is None:
-        golden, new = _line(picture.golden, picture), _line(picture.new, picture)
-        label = f"{result.name}: {sides[0]} and {sides[1]} along axis {picture.column_axis}"
-        yield Figure(
-            capital(f"{sides[0]} (blue) and {sides[1]} (orange)"),
-            line_chart(golden, new, column, picture.low, picture.high, label),
-            _where(picture, shape),
+    for picture in (details.picture, details.imaginary, details.zoom):
+        if picture is None or not _fits(picture, shape):
+            continue
+        if picture.row_axis is None:
+            yield _line_figure(result, picture, shape, sides)
+        else:
+            yield from _plane_figures(result, picture, shape, sides)
+
+
+def _line_figure(
+    result: VariableResult, picture: Picture, shape: tuple[int, ...], sides: tuple[str, str]
+) -> Figure:
+    stop = shape[picture.column_axis] if picture.stop is None else picture.stop
+    column = Side(picture.column_axis, max(1, stop - picture.start))
+    bands = [_line(band, picture) for band in picture.bands] or [[], [], [], []]
+    curves = (
+        Curve(_line(picture.golden, picture), bands[0], bands[1]),
+        Curve(_line(picture.new, picture), bands[2], bands[3]),
+    )
+    label = f"{result.name}: {sides[0]} and {sides[1]} along axis {picture.column_axis}"
+    classes = cells(picture.classes, picture.rows, picture.columns)[: picture.columns]
+    image = line_chart(curves, classes, column, picture.start, (picture.low, picture.high), label)
+    title = capital(f"{sides[0]} (blue) and {sides[1]} (orange)")
+    if picture.part:
+        title += f", {picture.part} part"
+    notes = [_where(picture, shape)] if picture.stop is None else ["next to the worst element"]
+    notes.append("below: |difference| / bound")
+    if picture.cell_elements > 1:
+        notes.append(f"each place: {picture.cell_elements} elements, least to greatest")
+    return Figure(title, image, "; ".join(note for note in (*notes, _scale_note(picture)) if note))
+
+
+def _plane_figures(
+    result: VariableResult, picture: Picture, shape: tuple[int, ...], sides: tuple[str, str]
+) -> Iterator[Figure]:
+    plane = _where(picture, shape)
+    part = f", {picture.part} part" if picture.part else ""
+    worst = ""
+    if picture.cell_elements > 1:
+        worst = f"each cell: the worst of {picture.cell_elements} elements"
+    low, high = picture.low, picture.high
+    ticks = [(0.0, low), (0.5, low + (high - low) / 2), (1.0, high)]
+    values = colour_bar(VALUE_PALETTE, [(at, short_number(v)) for at, v in ticks], "values")
+    for title, text in ((sides[0], picture.golden), (sides[1], picture.new)):
+        name = f"{capital(title)}{part}"
+        image = _image(
+            picture, text, VALUE_PALETTE, shape, f"{result.name}: {name} {plane}".rstrip()
         )
-        return
-    for title, text, palette in (
-        (capital(sides[0]), picture.golden, VALUE_PALETTE),
-        (capital(sides[1]), picture.new, VALUE_PALETTE),
-        ("|difference| / bound", picture.classes, SHARE_PALETTE),
-    ):
-        plane = _where(picture, shape)
-        label = f"{result.name}: {title} {plane}".rstrip()
-        yield Figure(title, _image(picture, text, palette, shape, label), plane)
+        notes = (plane, worst, _scale_note(picture))
+        yield Figure(name, image + values, "; ".join(note for note in notes if note))
+    if picture.signed and picture.signed_limit:
+        limit = picture.signed_limit
+        name = f"{capital(sides[1])} - {sides[0]}{part}"
+        image = _image(picture, picture.signed, SIGNED_PALETTE, shape, f"{result.name}: {name}")
+        ends = [(0.0, -limit), (0.5, 0.0), (1.0, limit)]
+        bar = colour_bar(SIGNED_PALETTE, [(at, short_number(v)) for at, v in ends], "difference")
+        yield Figure(name, image + bar, "; ".join(note for note in (plane, worst) if note))
+    name = "|difference| / bound"
+    image = _image(picture, picture.classes, SHARE_PALETTE, shape, f"{result.name}: {name}")
+    yield Figure(name, image, "; ".join(note for note in (plane, worst) if note))
+    if picture.differing:
+        name = "Share of differing elements"
+        image = _image(
+            picture, picture.differing, DIFFERING_PALETTE, shape, f"{result.name}: {name}"
+        )
+        bar = colour_bar(DIFFERING_PALETTE, [(0, "0 %"), (0.5, "50 %"), (1, "100 %")], name)
+        yield Figure(name, image + bar, f"of the up to {picture.cell_elements} in each cell")
+
+
+def _scale_note(picture: Picture) -> str:
+    """What the scale leaves out."""
+    if picture.least is None or picture.greatest is None:
+        return ""
+    beyond = []
+    if picture.least < picture.low:
+        beyond.append(f"down to {short_number(picture.least)}")
+    if picture.greatest > picture.high:
+        beyond.append(f"up to {short_number(picture.greatest)}")
+    return f"values {' and '.join(beyond)} lie off the scale" if beyond else ""
 
 
 def _image(
@@ -152,7 +252,7 @@ def maps_of(result: VariableResult) -> Iterator[Figure]:
             picture.column_axis,
         )
         # The picture has shown these two axes already.
-        if same and one.row_axis is not None:
+        if same:
             continue
         what = "Suspect chunks" if is_suspect(result) else "Differing elements"
         hidden = [
@@ -175,6 +275,8 @@ def legend_of(result: VariableResult) -> Markup:
     swatches += [(BOUND_CLASS, ""), (BOUND_CLASS + 5, ""), (33, "beyond it")]
     if is_suspect(result):
         swatches = [(0, "chunk matches"), (SUSPECT, "suspect chunk")]
+    elif lost_count(result):
+        swatches.append((NO_NUMBER, "no number: NaN, infinite or missing"))
     parts = []
     for share_class, words in swatches:
         colour = share_colour(share_class)
@@ -183,12 +285,4 @@ def legend_of(result: VariableResult) -> Markup:
             ' fill="{}" fill-opacity="{}"/></svg>'
         ).format(css_colour(colour), f"{max(colour[3], 60) / 255:.2f}")
         parts.append(Markup("<span>{}{}</span>").format(box, f" {words}" if words else ""))
-    if not is_suspect(result):
-        picture = None if result.details is None else result.details.picture
-        if picture is not None and picture.row_axis is not None:
-            parts.append(
-                Markup("<span>values: {} (dark) to {} (bright)</span>").format(
-                    short_number(picture.low), short_number(picture.high)
-                )
-            )
     return Markup("").join(parts)

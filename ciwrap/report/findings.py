@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ciwrap.details import Pattern
+from ciwrap.details import Cause
 from ciwrap.model import Divergence, DivergenceKind, MessageLevel, Verdict
 from ciwrap.model.coverage import grouped_plural
+from ciwrap.report.causes import cause_words
 from ciwrap.report.ensemble_words import ensemble_sentence, ensemble_title
 from ciwrap.report.text import (
     capital,
@@ -26,7 +27,9 @@ from ciwrap.report.wording import (
     elements_words,
     headline,
     match_title,
+    range_text,
     sides_of,
+    total_words,
     used_share,
     used_words,
     variable_is_exact,
@@ -103,25 +106,24 @@ def lead(run: RunResult) -> list[str]:
     """What to know first: one sentence for each verdict that is not a match, else one on the
     margin that is left.
     """
-    sentences = list(_lead(run))
-    return sentences or [match_sentence(run)]
+    return list(_lead(run, None)) or [match_sentence(run)]
 
 
-def _lead(run: RunResult) -> Iterator[str]:
+def lead_beside(run: RunResult, told: Divergence) -> list[str]:
+    """The same without the sentence on a divergence that has been told of."""
+    return list(_lead(run, told))
+
+
+def _lead(run: RunResult, without: Divergence | None) -> Iterator[str]:
     counts = run.verdict_counts
-    alarms = counts[Verdict.SUSPECT] + counts[Verdict.DIFFER]
-    bad = alarms + counts[Verdict.NOT_COMPARABLE]
     told = leading(run)
     for number, (check, divergence) in enumerate(told):
-        # Where nothing tells what was early, one difference is the largest of nothing.
-        is_alone = (bad if check.is_history else alarms) == 1
-        opening = _opening(check, divergence, is_alone=is_alone, is_second=number > 0)
-        where = f" (check {safe_name(check_title(check))})" if len(run.checks) > 1 else ""
         variable = divergence.variable
         words = cut(headline(variable))
         if divergence.kind.is_alarm:
             words = difference_sentence(variable, sides_of(check))
-        yield f"{opening}: {place(variable)}{where}: {words}."
+        if divergence != without:
+            yield f"{lead_place(run, check, divergence)}: {words}."
         if number == 0 and check.is_history:
             yield from _together(check, divergence)
     if any(not one.kind.is_alarm for _, one in told):
@@ -133,6 +135,18 @@ def _lead(run: RunResult) -> Iterator[str]:
         if check.verdict.is_statistical and check.ensemble is not None:
             name = f"{safe_name(check_title(check))}: " if len(run.checks) > 1 else ""
             yield f"{capital(f'{name}{ensemble_sentence(check.ensemble)}')}."
+
+
+def lead_place(run: RunResult, check: CheckResult, divergence: Divergence) -> str:
+    """`First divergence: iteration 7, rank 2, u (check wave)`."""
+    counts = run.verdict_counts
+    alarms = counts[Verdict.SUSPECT] + counts[Verdict.DIFFER]
+    # Where nothing tells what was early, one difference is the largest of nothing.
+    is_alone = (alarms + check.is_history * counts[Verdict.NOT_COMPARABLE]) == 1
+    is_second = leading(run)[0][1] != divergence
+    opening = _opening(check, divergence, is_alone=is_alone, is_second=is_second)
+    where = f" (check {safe_name(check_title(check))})" if len(run.checks) > 1 else ""
+    return f"{opening}: {place(divergence.variable)}{where}"
 
 
 _ALONE = {DivergenceKind.DIFFER: "Difference", DivergenceKind.SUSPECT: "Suspect"}
@@ -183,16 +197,12 @@ def _uncompared(run: RunResult) -> Iterator[str]:
 
 
 def match_sentence(run: RunResult) -> str:
-    count = run.verdict_counts[Verdict.MATCH]
-    sentence = (
-        f"{grouped_plural(count, 'variable')} in {grouped_plural(len(run.checks), 'check')} match"
-    )
+    sentence = f"{total_words(run)} in {grouped_plural(len(run.checks), 'check')} match"
     shares = [
         (share, variable)
         for check in run.checks
         for variable in check.variables
-        if not variable_is_exact(variable)
-        and (share := variable.max_bound_share or variable.max_drift_share) is not None
+        if not variable_is_exact(variable) and (share := used_share(variable)) is not None
     ]
     if not shares:
         return f"{sentence}."
@@ -218,24 +228,17 @@ def difference_sentence(variable: VariableResult, sides: tuple[str, str] = GOLDE
     if variable.differing_count is None:
         sentence = headline(variable)
         if variable.suspect_ranges and variable.suspect_chunks != variable.chunk_count:
-            first = variable.suspect_ranges[0]
-            last = variable.suspect_ranges[-1]
-            if len(variable.suspect_ranges) == variable.suspect_range_count:
-                sentence += (
-                    f"; they lie within {index_text(first.first_index)} to"
-                    f" {index_text(last.last_index)}"
-                )
+            shape = variable.golden_shape or variable.shape or ()
+            first = range_text(variable.suspect_ranges[0], shape)
+            if variable.suspect_range_count == 1:
+                sentence += f"; they are {first}"
             else:
-                sentence += f"; the first begins at {index_text(first.first_index)}"
+                sentence += (
+                    f"; they are in {variable.suspect_range_count} places, the first is {first}"
+                )
         return sentence
-    total = elements_words(variable, grouped_plural)
-    verb = "differs" if variable.differing_count == 1 else "differ"
-    parts = [f"{variable.differing_count:,} of {total} {verb}{bound_words(variable)}"]
-    if variable.element_count == 1:
-        parts = [f"it differs{bound_words(variable)}"]
+    parts = [count_words(variable)]
     is_all = variable.differing_count == variable.compared_elements
-    if is_all and variable.element_count != 1:
-        parts = [f"all {total} differ{bound_words(variable)}"]
     where = "" if is_all else box_words(variable)
     if where:
         parts[0] += f", {where}"
@@ -245,9 +248,8 @@ def difference_sentence(variable: VariableResult, sides: tuple[str, str] = GOLDE
         only = variable.first_differences[0]
         golden, new = safe_name(only.golden, _LONGEST_VALUE), safe_name(only.new, _LONGEST_VALUE)
         parts.append(f"{sides[0]} {golden}, {sides[1]} {new}")
-    common = pattern_words(variable, sides)
-    if common:
-        parts.append(common)
+    if variable.explanations and variable.explanations[0].cause is not Cause.WIDER_BOUND:
+        parts.append(cause_words(variable.explanations[0], sides))
     share = variable.max_bound_share
     if share is not None and math.isfinite(share) and not variable_is_exact(variable):
         parts.append(f"up to {beyond_text(share)}")
@@ -260,9 +262,20 @@ def difference_sentence(variable: VariableResult, sides: tuple[str, str] = GOLDE
             (variable.inf_mismatch_count, "infinite on one side only"),
             (variable.missing_mismatch_count, "missing on one side only"),
         )
-        if count and variable.pattern is not Pattern.ALL_NAN
+        if count and Cause.ALL_NAN not in {one.cause for one in variable.explanations}
     ]
     return "; ".join([*parts, *specials])
+
+
+def count_words(variable: VariableResult) -> str:
+    """`3 of 1,000 elements differ beyond atol=1e-6 rtol=0`, `all 10 elements differ`."""
+    total = elements_words(variable, grouped_plural)
+    if variable.element_count == 1:
+        return f"it differs{bound_words(variable)}"
+    if variable.differing_count == variable.compared_elements:
+        return f"all {total} differ{bound_words(variable)}"
+    verb = "differs" if variable.differing_count == 1 else "differ"
+    return f"{variable.differing_count:,} of {total} {verb}{bound_words(variable)}"
 
 
 def match_words(variable: VariableResult) -> str:
@@ -319,20 +332,6 @@ def box_text(box: IndexBox, shape: Sequence[int]) -> str:
         else:
             parts.append(f"{first}:{last + 1}")
     return f"[{', '.join(parts)}]"
-
-
-def pattern_words(variable: VariableResult, sides: tuple[str, str] = GOLDEN_AND_NEW) -> str:
-    golden, new = sides
-    value = variable.pattern_value
-    shown = "" if value is None else short_number(value)
-    return {
-        None: "",
-        Pattern.SIGN_FLIPPED: f"in each of them the sign is flipped: {new} = -{golden}",
-        Pattern.ALL_ZERO: f"in each of them {new} is 0",
-        Pattern.ALL_NAN: f"in each of them {new} is NaN",
-        Pattern.CONSTANT_OFFSET: f"in each of them {new} = {golden} + ({shown})",
-        Pattern.CONSTANT_FACTOR: f"in each of them {new} = {golden} x {shown}",
-    }[variable.pattern]
 
 
 def cut(text: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ciwrap.details import BOUND_CLASS, SHARE_CLASSES, SUSPECT
+from ciwrap.details import BOUND_CLASS, NO_NUMBER, SHARE_CLASSES, SUSPECT
 from ciwrap.report.svg import NARROW, Frame, axes, chart, element, join, line, power_label, text
-from ciwrap.report.text import short_number
+from ciwrap.report.text import percent_text, short_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,15 +35,21 @@ def count_height(count: int, decades: float) -> float:
     return 0.0 if count <= 0 else (math.log10(count) + 0.3) / (decades + 0.3)
 
 
-def share_histogram(counts: Sequence[int], label: str) -> Markup:
-    """Elements by |difference| / bound, both axes logarithmic, the bound marked."""
+def share_histogram(counts: Sequence[int], label: str, lost: int = 0) -> Markup:
+    """Elements by |difference| / bound, both axes logarithmic, the bound marked.
+
+    lost: those of the last class that are NaN, infinite or missing on one side; they have no
+    distance, and a bar of their own beyond a gap.
+    """
     frame = _FRAME
-    grid, decades = count_axis(frame, max(counts))
+    lost = min(lost, counts[-1])
+    counts = [*counts[:-1], counts[-1] - lost]
+    grid, decades = count_axis(frame, max(*counts, lost))
     used = [i for i, count in enumerate(counts) if count and i > 0]
     first = min([*used, BOUND_CLASS - 4])
     last = max([*used, BOUND_CLASS + 3])
     # One slot for equal elements and a gap, then the classes.
-    slots = last - first + 1 + 1.6
+    slots = last - first + 1 + 1.6 + (1.8 if lost else 0)
     slot = (frame.right - frame.left) / slots
 
     def left_of(share_class: float) -> float:
@@ -70,6 +76,9 @@ def share_histogram(counts: Sequence[int], label: str) -> Markup:
         if counts[i]
     ]
     ticks = [text(frame.left + slot / 2, frame.bottom + 15, "0")]
+    if lost:
+        bars.append(bar(left_of(last + 1.8), lost, "bx", "no number on one side"))
+        ticks.append(text(frame.right, frame.bottom + 28, "no number", "end"))
     at_bound = left_of(BOUND_CLASS)
     low, high = (first - BOUND_CLASS) * math.log10(2), (last + 1 - BOUND_CLASS) * math.log10(2)
     step = max(1, math.ceil((high - low) / 5))
@@ -90,33 +99,46 @@ def class_words(share_class: int) -> str:
         return "equal"
     if share_class == 1:
         return "less than 0.00002 of the bound"
+    if share_class == NO_NUMBER:
+        return "NaN, infinite or missing on one side"
     if share_class == SUSPECT:
         return "suspect: how much is not known"
     if share_class == SHARE_CLASSES - 1:
-        return "33000 x the bound and more, or not finite"
+        return "at least 33,000 x the bound"
     low = 2.0 ** (share_class - BOUND_CLASS)
     return f"{short_number(low)} to {short_number(2 * low)} x the bound"
 
 
 def drift_histogram(counts: Sequence[int], label: str) -> Markup:
-    """Elements by how many fine steps they drifted, the last step ending at the bound."""
+    """Elements by how many fine steps they drifted. A drift of k steps is one of k - 1 to k + 1 of
+    them, so its bar stands about k; the bound is where the steps end.
+    """
     frame = _FRAME
     grid, decades = count_axis(frame, max(counts))
     slot = (frame.right - frame.left - 10) / len(counts)
     parts = []
     for step, count in enumerate(counts):
+        if not count:
+            continue
         top = frame.y(count_height(count, decades))
+        low, high = max(step - 1, 0) / len(counts), (step + 1) / len(counts)
+        left = frame.left + max(step - 0.5, 0) * slot
+        said = f"{percent_text(low).removesuffix(' %')} to {percent_text(high)} of the bound"
+        words = f"{said if step > 1 else f'less than {percent_text(high)} of the bound'}: {count:,}"
         parts.append(
             element(
                 "rect",
-                element("title", f"{step} of {len(counts)} steps: {count:,}"),
-                x=frame.left + step * slot + 0.5,
+                element("title", words),
+                x=left + 0.5,
                 y=top,
-                width=max(slot - 1, 0.5),
+                width=max(frame.left + (step + 0.5) * slot - left - 1, 0.5),
                 height=frame.bottom - top,
-                class_="bi",
+                class_="bi" if step < 0.8 * len(counts) else "bn",
             )
         )
+        # How far the elements of this bar may really have moved.
+        least, most = frame.left + max(step - 1, 0) * slot, frame.left + (step + 1) * slot
+        parts.append(line(least, top, most, top, "wh"))
     end = frame.left + slot * len(counts)
     for part in (0, 25, 50, 75, 100):
         x = frame.left + slot * len(counts) * part / 100

@@ -5,7 +5,8 @@ Nothing is loaded from elsewhere; the page's own policy forbids it, and every sc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -17,6 +18,8 @@ from ciwrap.report.cards import card_of
 from ciwrap.report.ensemble_charts import MOST_SHIFTS, shift_bars
 from ciwrap.report.ensemble_words import other_messages
 from ciwrap.report.environment import Environment, differing_keys, environments_of
+from ciwrap.report.lead import Top, top_of_page
+from ciwrap.report.matrix import Row, row_of
 from ciwrap.report.page import render_page, templates, time_words
 from ciwrap.report.paths import portable
 from ciwrap.report.text import (
@@ -27,19 +30,23 @@ from ciwrap.report.text import (
     safe_text,
     seconds_text,
 )
-from ciwrap.report.view import Row, groups_of, row_of
-from ciwrap.report.wording import accept_command, command_ending, counted_evidence
+from ciwrap.report.view import groups_of
+from ciwrap.report.wording import accept_command, command_ending, counted_evidence, headline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from ciwrap.model import CheckResult, CommandOutcome, RunResult
     from ciwrap.report.view import Group
 
 MOST_CARDS = 60
 MOST_MATCHING_CARDS = 4
-MOST_CARD_BYTES = 2_600_000
-MOST_ROW_BYTES = 2_000_000
+# So many cards are open at once; a click opens any other.
+MOST_OPEN_CARDS = 3
+MOST_CARD_BYTES = 1_000_000
+MOST_ROW_BYTES = 1_800_000
+_MOST_NAMES = 40
+_MOST_ACCEPTS = 12
 MOST_CHECKS = 100
 # So many matching variables are listed openly, more behind a click.
 FEW_ROWS = 40
@@ -84,28 +91,38 @@ class EnsembleView:
 
 
 @dataclass(frozen=True, slots=True)
+class RowShape:
+    """Which columns the table of variables has."""
+
+    with_check: bool
+    with_time: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """All that the template shows."""
 
     title: str
     verdict: Verdict
-    lead: tuple[str, ...]
+    top: Top
     kind: str
     started: str
     started_iso: str
     commit: str
     version: str
-    counts: tuple[tuple[Verdict, int], ...]
-    check_count: int
+    counts: tuple[tuple[Verdict, str], ...]
+    units: tuple[str, ...]
     compared: str
     not_compared: str
     has_checks: bool
+    has_time: bool
     environment_differs: tuple[str, ...]
     environments: tuple[Environment, ...]
     messages: tuple[MessageView, ...]
     more_messages: int
     commands: tuple[CommandView, ...]
     accept: str
+    accepts: tuple[tuple[str, str], ...]
     cards_title: str
     cards: Markup
     cards_left_out: str
@@ -135,33 +152,41 @@ def render_html(run: RunResult) -> str:
     run = portable(run)
     groups = groups_of(run)
     several = len(run.checks) > 1
-    cards, card_count, cards_left_out = _cards(groups, with_check=several)
-    rows, matching_rows, rows_left_out = _rows(groups, card_count, with_check=several)
+    cards, card_of_group, cards_left_out = _cards(groups, with_check=several)
+    with_time = any(group.is_history for group in groups if group.verdict is not Verdict.MATCH)
+    shape = RowShape(with_check=several, with_time=with_time)
+    rows, matching_rows, rows_left_out = _rows(groups, card_of_group, shape)
     messages = _messages(run)
     environments = environments_of(run)
-    counts = run.verdict_counts
+    counts = Counter(group.verdict for group in groups)
     coverage = run.coverage
     is_match = run.verdict.is_good
     page = Page(
         title=findings.title(run),
         verdict=run.verdict,
-        lead=tuple(findings.lead(run)),
+        top=top_of_page(run),
         kind=safe_name(run.kind),
         started=time_words(run.started_at),
         started_iso=safe_name(run.started_at, 40),
         commit=safe_name(run.environment.get("git_commit", ""), 20),
         version=safe_name(run.ciwrap_version),
-        counts=tuple((verdict, counts[verdict]) for verdict in Verdict.worst_first()),
-        check_count=len(run.checks),
+        counts=tuple(
+            (verdict, _chip_words(verdict, counts[verdict]))
+            for verdict in Verdict.worst_first()
+            if counts[verdict]
+        ),
+        units=_units(run, groups),
         compared=capital(coverage.compared),
         not_compared=", ".join(coverage.not_compared),
         has_checks=several,
+        has_time=with_time,
         environment_differs=differing_keys(environments) if not run.verdict.is_good else (),
         environments=environments,
         messages=messages[:MOST_MESSAGES],
         more_messages=max(0, len(messages) - MOST_MESSAGES),
         commands=tuple(_commands(run)),
         accept=accept_command(run),
+        accepts=_accepts(run),
         cards_title="Closest to their bounds" if is_match else "Findings",
         cards=cards,
         cards_left_out=cards_left_out,
@@ -183,48 +208,119 @@ def render_html(run: RunResult) -> str:
     return render_page("report.html.j2", page)
 
 
+def _chip_words(verdict: Verdict, count: int) -> str:
+    """`1 variable differs`, `12 variables are suspect`."""
+    verb = verdict.words + ("es" if verdict is Verdict.MATCH else "s") * (count == 1)
+    if verdict in (Verdict.SUSPECT, Verdict.NOT_COMPARABLE):
+        verb = f"{'is' if count == 1 else 'are'} {verdict.words}"
+    return f"{grouped_plural(count, 'variable')} {verb}"
+
+
+def _units(run: RunResult, groups: list[Group]) -> tuple[str, ...]:
+    """What the page speaks of, each count with its unit."""
+    is_all = all(check.unlisted is None for check in run.checks)
+    listed = grouped_plural(len(groups), "variable") + ("" if is_all else " listed")
+    said = [listed] if groups else []
+    arrays = sum(len(group.results) for group in groups)
+    iterations = {one.iteration for group in groups for one in group.results} - {None}
+    ranks = {one.rank for group in groups for one in group.results} - {None}
+    if arrays > len(groups):
+        if len(iterations) > 1:
+            said.append(grouped_plural(len(iterations), "iteration"))
+        if len(ranks) > 1:
+            said.append(grouped_plural(len(ranks), "rank"))
+    said.append(grouped_plural(len(run.checks), "check"))
+    errors = sum(
+        message.level is MessageLevel.ERROR
+        for messages in (run.messages, *(check.messages for check in run.checks))
+        for message in messages
+    )
+    if errors:
+        said.append(grouped_plural(errors, "error"))
+    return tuple(said)
+
+
+def _accepts(run: RunResult) -> tuple[tuple[str, str], ...]:
+    """The command for each check, where there are several and not too many."""
+    bad = [check for check in run.checks if check.verdict.is_alarm]
+    if not 1 < len(bad) <= _MOST_ACCEPTS:
+        return ()
+    single = [(check, accept_command(replace(run, checks=(check,)))) for check in bad]
+    return tuple((safe_name(check.name, 80), command) for check, command in single if command)
+
+
 def cards_of(run: RunResult) -> tuple[Markup, str]:
     """The cards of what does not match, and a word on those left out, for other pages."""
     cards, _, left_out = _cards(groups_of(run), with_check=len(run.checks) > 1)
     return cards, left_out
 
 
-def _cards(groups: list[Group], *, with_check: bool) -> tuple[Markup, int, str]:
-    """The cards of what does not match, as many as fit; of a run that matches, a few."""
+def _cards(groups: list[Group], *, with_check: bool) -> tuple[Markup, dict[int, int], str]:
+    """The cards of what does not match, as many as fit; of a run that matches, a few.
+
+    Variables that were not compared for one and the same reason share a card. Also returns the
+    number of the card of each group, by the group's place, and a word on those left out.
+    """
     template = templates().get_template("card.html.j2")
-    bad = [group for group in groups if group.verdict is not Verdict.MATCH]
-    chosen = bad[:MOST_CARDS] or [group for group in groups if group.share][:MOST_MATCHING_CARDS]
+    bad = [at for at, group in enumerate(groups) if group.verdict is not Verdict.MATCH]
+    shown = [at for at, group in enumerate(groups) if group.share][:MOST_MATCHING_CARDS]
     parts: list[str] = []
+    card_of_group: dict[int, int] = {}
     size = 0
-    for number, group in enumerate(chosen, 1):
-        text = template.render(card=card_of(number, group, with_check=with_check))
+    for number, places in enumerate(_bundles(groups, bad or shown), 1):
+        others = [safe_name(groups[at].name, 80) for at in places[1:]]
+        card = card_of(
+            number,
+            groups[places[0]],
+            with_check=with_check,
+            others=tuple(others[:_MOST_NAMES]),
+            more_others=max(0, len(others) - _MOST_NAMES),
+            is_folded=number > MOST_OPEN_CARDS,
+        )
+        text = template.render(card=card)
         size += len(text.encode())
-        if size > MOST_CARD_BYTES and parts:
+        if number > MOST_CARDS or (size > MOST_CARD_BYTES and parts):
             break
         parts.append(text)
-    left_out = len(bad) - len(parts)
+        card_of_group |= dict.fromkeys(places, number)
+    left_out = len(bad) - len(card_of_group)
     words = ""
     if bad and left_out > 0:
         words = (
             f"... and {left_out:,} more variables that do not match, less far beyond their bounds:"
-            " the table below lists them; the JSON result has everything."
+            " the table above lists them; the JSON result has everything."
         )
-    return Markup("").join(Markup(text) for text in parts), len(parts), words
+    return Markup("").join(Markup(text) for text in parts), card_of_group, words
+
+
+def _bundles(groups: list[Group], places: list[int]) -> list[list[int]]:
+    """Places of groups, those together that were not compared for the same reason."""
+    found: dict[object, list[int]] = {}
+    for at in places:
+        group = groups[at]
+        key: object = at
+        if group.verdict is Verdict.NOT_COMPARABLE and not group.differing:
+            key = headline(group.first)
+        found.setdefault(key, []).append(at)
+    return list(found.values())
 
 
 def _rows(
-    groups: list[Group], card_count: int, *, with_check: bool
+    groups: list[Group], card_of_group: Mapping[int, int], shape: RowShape
 ) -> tuple[list[Markup], list[Markup], str]:
     """Lines of what does not match, of what does, and a word on those left out."""
     bad_rows: list[Markup] = []
     matching_rows: list[Markup] = []
     size = 0
-    for number, group in enumerate(groups, 1):
-        text = _row(row_of(number, group), number <= card_count, with_check=with_check)
+    for at, group in enumerate(groups):
+        number = card_of_group.get(at, 0)
+        row = row_of(number, group)
+        is_match = group.verdict is Verdict.MATCH
+        text = _matching_row(row, shape) if is_match else _row(row, shape)
         size += len(text.encode())
         if size > MOST_ROW_BYTES:
             break
-        (matching_rows if group.verdict is Verdict.MATCH else bad_rows).append(text)
+        (matching_rows if is_match else bad_rows).append(text)
     rest = groups[len(bad_rows) + len(matching_rows) :]
     words = ""
     if rest:
@@ -238,25 +334,41 @@ def _rows(
 
 
 _ROW = Markup(
-    '<tr data-v="{}"><td>{}</td>{}<td class="mono"><bdi>{}</bdi></td>'
-    '<td class="r">{}</td><td class="r">{}</td><td>{}</td></tr>'
+    '<tr data-v="{}"><td><svg class="ico" viewBox="0 0 16 16" aria-hidden="true">'
+    '<use href="#i-{}"/></svg> {}</td>{}<th scope="row" class="mono">{}</th>{}'
+    '<td class="r">{}</td><td class="r">{}</td><td>{}</td><td>{}</td></tr>'
 )
+_MATCHING_ROW = Markup('<tr data-v="match">{}<td class="mono">{}</td><td class="r">{}</td></tr>')
 
 
-def _row(row: Row, has_card: bool, *, with_check: bool) -> Markup:
-    check = Markup("<td><bdi>{}</bdi></td>").format(row.check) if with_check else Markup("")
-    name: str | Markup = row.name
-    if has_card:
-        name = Markup('<a href="#c{}">{}</a>').format(row.number, row.name)
+def _row(row: Row, shape: RowShape) -> Markup:
+    time = Markup("<td>{}</td><td>{}</td>").format(row.over_time, row.first)
     return _ROW.format(
         row.verdict.value,
+        row.verdict.value,
         row.verdict.words,
-        check,
-        name,
+        _check_cell(row, shape),
+        _name_cell(row),
+        time if shape.with_time else "",
+        row.worst,
         row.count,
-        row.share_words,
-        row.summary,
+        row.pattern,
+        row.thumb,
     )
+
+
+def _matching_row(row: Row, shape: RowShape) -> Markup:
+    check = _check_cell(row, shape)
+    return _MATCHING_ROW.format(check, _name_cell(row), row.worst)
+
+
+def _check_cell(row: Row, shape: RowShape) -> Markup:
+    return Markup("<td><bdi>{}</bdi></td>").format(row.check) if shape.with_check else Markup("")
+
+
+def _name_cell(row: Row) -> Markup:
+    name: str | Markup = Markup("<bdi>{}</bdi>").format(row.name)
+    return Markup('<a href="#c{}">{}</a>').format(row.number, name) if row.number else Markup(name)
 
 
 def _messages(run: RunResult) -> tuple[MessageView, ...]:

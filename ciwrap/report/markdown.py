@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from ciwrap.model import MessageLevel, Verdict
 from ciwrap.report import findings
 from ciwrap.report.ensemble_words import other_messages
 from ciwrap.report.environment import difference_line, worst_differences
+from ciwrap.report.matrix import row_of
 from ciwrap.report.paths import portable
-from ciwrap.report.text import capital, grouped_number, percent_text, plural, safe_name
+from ciwrap.report.text import capital, percent_text, plural, safe_name
 from ciwrap.report.view import groups_of, where_words
 from ciwrap.report.wording import accept_command, detail_lines, headline
 
@@ -57,7 +58,7 @@ def _harmless(match: re.Match[str]) -> str:
 def render_markdown(run: RunResult) -> str:
     """GitHub-flavoured Markdown of at most `MOST_BYTES`."""
     run = portable(run)
-    counts = run.verdict_counts
+    counts = Counter(group.verdict for group in groups_of(run))
     said = ", ".join(f"{counts[one]:,} {one.words}" for one in Verdict.worst_first() if counts[one])
     lines = [f"## {_MARKS[run.verdict]} ciwrap: {findings.title(run)}", ""]
     for sentence in findings.lead(run):
@@ -117,7 +118,7 @@ def _groups(run: RunResult) -> list[str]:
     if not bad:
         return []
     lines = [
-        "| | variable | where | differing | of the bound |",
+        "| | variable | where | differing | worst, of the bound |",
         "|---|---|---|--:|--:|",
         *(_group(group) for group in bad[:MOST_GROUPS]),
     ]
@@ -127,22 +128,16 @@ def _groups(run: RunResult) -> list[str]:
 
 
 def _group(group: Group) -> str:
-    first = group.first
-    if group.verdict is Verdict.NOT_COMPARABLE:
-        where, count, share = headline(first), "", ""
-    else:
-        where = "; ".join(part for part in (where_words(group), findings.box_words(first)) if part)
-        count = "unknown" if first.differing_count is None else f"{first.differing_count:,}"
-        worst = group.worst.max_bound_share
-        share = "" if worst is None else "beyond"
-        if group.verdict is Verdict.SUSPECT:
-            share = "may be beyond"
-        if worst is not None and math.isfinite(worst):
-            share = f"{grouped_number(worst)} x"
+    first, row = group.first, row_of(0, group)
+    parts = [headline(first)]
+    if group.verdict is not Verdict.NOT_COMPARABLE:
+        parts = [where_words(group), row.pattern]
+    where = "; ".join(part for part in parts if part)
     name = escaped(group.name, 80)
     if group.check.name != group.name:
         name = f"{escaped(findings.check_title(group.check), 60)}: {name}"
-    return f"| {_MARKS[group.verdict]} | {name} | {escaped(where, 200)} | {count} | {share} |"
+    cells = (_MARKS[group.verdict], name, escaped(where, 200), row.count, row.worst)
+    return f"| {' | '.join(cells)} |"
 
 
 def _texts(run: RunResult) -> list[str]:
@@ -167,8 +162,8 @@ def _checks(run: RunResult) -> list[str]:
     ]
     ordered = sorted(run.checks, key=lambda check: -check.verdict.severity)
     for check in ordered[:MOST_CHECKS]:
-        share = check.max_drift_share
-        used = "" if share is None else percent_text(share) if share <= 1 else "beyond"
+        share = None if check.verdict.severity else check.max_drift_share
+        used = "" if share is None else percent_text(share)
         name = escaped(findings.check_title(check), 80)
         lines.append(f"| {_MARKS[check.verdict]} | {name} | {check.variable_count:,} | {used} |")
     lines.append("")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ciwrap.details import BOUND_CLASS, NO_CELL, SHARE_CLASSES, SUSPECT
+from ciwrap.details import BOUND_CLASS, NO_CELL, NO_NUMBER, SHARE_CLASSES, SUSPECT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _NOTHING: Colour = (128, 140, 155, 34)
 _CLEAR: Colour = (0, 0, 0, 0)
 _SUSPECT: Colour = (214, 138, 0, 255)
-_NOT_FINITE: Colour = (204, 51, 153, 255)
+NOT_FINITE_COLOUR: Colour = (204, 51, 153, 255)
 _WITHIN = ((198, 219, 239), (33, 102, 172))
 _BEYOND = ((253, 184, 99), (240, 120, 20), (214, 54, 20), (180, 8, 46))
 # Dark to light in even steps of lightness, blue to yellow: the order is seen without hue.
@@ -50,6 +50,8 @@ def share_colour(share_class: int) -> Colour:
         return _NOTHING
     if share_class == SUSPECT:
         return _SUSPECT
+    if share_class == NO_NUMBER:
+        return NOT_FINITE_COLOUR
     if share_class < BOUND_CLASS:
         return _between(_WITHIN, (share_class - 1) / (BOUND_CLASS - 2))
     if share_class < SHARE_CLASSES:
@@ -59,7 +61,19 @@ def share_colour(share_class: int) -> Colour:
 
 SHARE_PALETTE = tuple(share_colour(share_class) for share_class in range(256))
 VALUE_PALETTE = tuple(
-    _NOT_FINITE if level == NO_CELL else _between(_VALUES, level / 254) for level in range(256)
+    NOT_FINITE_COLOUR if level == NO_CELL else _between(_VALUES, level / 254)
+    for level in range(256)
+)
+
+# New below golden to new above it.
+_SIGNED = ((33, 84, 164), (120, 164, 214), (240, 240, 240), (236, 160, 96), (178, 72, 10))
+_SHARES = ((232, 234, 238), (253, 184, 99), (214, 54, 20), (128, 0, 38))
+SIGNED_PALETTE = tuple(
+    NOT_FINITE_COLOUR if level == NO_CELL else _between(_SIGNED, level / 254)
+    for level in range(256)
+)
+DIFFERING_PALETTE = tuple(
+    _NOTHING if level == 0 else _between(_SHARES, level / 254) for level in range(256)
 )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
@@ -20,22 +22,31 @@ from ciwrap.report.text import (
     seconds_text,
     sparkline,
 )
-from ciwrap.report.timelines import divergence_lines, timeline_lines, together_text
+from ciwrap.report.timelines import (
+    divergence_lines,
+    timeline_lines,
+    timelines_of,
+    together_text,
+)
 from ciwrap.report.where import extent_words
 from ciwrap.report.wording import (
+    arrays_words,
     bounds_line,
     command_ending,
+    decide_words,
     detail_lines,
     evidence_words,
     headline,
     left_out_words,
     sides_of,
+    total_words,
     used_share,
     used_words,
     worst_first,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import IO
 
     from ciwrap.model import CommandOutcome, Message
@@ -60,12 +71,39 @@ _MOST_NAMES = 4
 _MOST_DIFFERENCES = 4
 
 
+class _Console(Console):
+    """Breaks lines between words on a terminal, what follows indented; never in logs and files."""
+
+    def print(self, *objects: object, **more: Any) -> None:
+        (line,) = objects if len(objects) == 1 else (None,)
+        if isinstance(line, Text) and self.file.isatty() and line.cell_len > self.width:
+            for part in _wrapped(line, self.width):
+                super().print(part, **more)
+            return
+        super().print(*objects, **more)
+
+
+def _wrapped(line: Text, width: int) -> Iterator[Text]:
+    """The line in pieces of at most so many characters, broken at spaces where there are any."""
+    indent = len(line.plain) - len(line.plain.lstrip(" "))
+    room = max(width - indent - 2, 20)
+    words = list(re.finditer(r"\S+", line.plain))
+    start, end, is_first = 0, 0, True
+    for word in words:
+        limit = width if is_first else room
+        if end > start and word.end() - start > limit and end > indent:
+            yield line[start:end] if is_first else Text(" " * (indent + 2)) + line[start:end]
+            start, is_first = word.start(), False
+        end = word.end()
+    yield line[start:] if is_first else Text(" " * (indent + 2)) + line[start:]
+
+
 def make_console(stream: IO[str], *, color: bool | None = None) -> Console:
     """A console that never interprets what it prints; plain unless the stream is a terminal.
 
     color: True or False overrides what the stream and the environment (NO_COLOR) say.
     """
-    return Console(
+    return _Console(
         file=stream,
         force_terminal=True if color else None,
         no_color=True if color is False else None,
@@ -138,7 +176,7 @@ def _title(result: RunResult) -> Text:
         if coverage.left_out:
             text.append(f", but {left_out_words(coverage, result.kind)}", style="bold")
         every = "all " if total > 1 and coverage.is_whole else ""
-        text.append(f"  {every}{plural(total, 'variable')}")
+        text.append(f"  {every}{total_words(result)}")
     elif not total:
         text.append(f"  {plural(len(result.checks), 'check')}")
     elif len(result.checks) == 1 and _is_of_runs(result.checks[0]):
@@ -150,7 +188,7 @@ def _title(result: RunResult) -> Text:
             for verdict in Verdict.worst_first()
             if counts[verdict]
         ]
-        text.append(f"  {plural(total, 'variable')}: {', '.join(said)}")
+        text.append(f"  {total_words(result)}: {', '.join(said)}")
     return text
 
 
@@ -180,8 +218,8 @@ def _render_check(
         console.print(Text(f"    {bounds_line(check)}"))
     for message in check.messages:
         render_message(message, console, indent=4)
-    is_whole_run = _is_of_runs(check)
-    if is_whole_run and check.verdict is not Verdict.MATCH:
+    # What happened first stands first: the cause is more often there than where it is largest.
+    if not check.verdict.is_good:
         _render_first_divergence(check, console)
     good = [variable for variable in check.variables if variable.verdict is Verdict.MATCH]
     if len(good) < len(check.variables):
@@ -195,11 +233,8 @@ def _render_check(
     if verbose and check.left_out_variables:
         names = ", ".join(safe_name(one.text) for one in check.left_out_variables)
         console.print(Text(f"      left out: {names}", style="dim"))
-    if not check.verdict.is_good and not is_whole_run:
-        _render_first_divergence(check, console)
-    if check.history is not None:
-        for number, text in enumerate(timeline_lines(check.history)):
-            console.print(Text(f"{'      ' if number else '    '}{text}"))
+    for number, text in enumerate(timeline_lines(timelines_of(check))):
+        console.print(Text(f"{'      ' if number else '    '}{text}"))
     if verbose:
         _render_costs(check, console)
 
@@ -221,6 +256,9 @@ def _render_unmatched(
         texts = {one.name for one in bad if one.text is not None}
         by_name = [line for line in differing_lines(check) if line[0] not in texts]
         bad = [one for one in bad if one.verdict is not Verdict.DIFFER or one.name in texts]
+    if _is_of_runs(check):
+        # What is printed is the same whether or not a document takes a second look at the data.
+        bad = [replace(one, explanations=()) for one in bad]
     groups = _grouped(bad)
     shown = groups if limit is None else groups[:limit]
     for group in shown:
@@ -235,11 +273,13 @@ def _render_unmatched(
     rest += len(by_name) - len(by_name[:limit])
     if rest:
         console.print(Text(f"    ... and {rest} more (--verbose or --json show all)"))
+    if decide := decide_words(one.verdict for one in bad):
+        console.print(Text(f"    {decide}", style="dim"))
 
 
 def _matches_line(good: list[VariableResult]) -> Text:
     text = Text("    match  ")
-    text.append(plural(len(good), "variable"))
+    text.append(arrays_words(len(good), len({one.name for one in good})))
     kinds = Counter(variable.evidence.value for variable in good if variable.evidence is not None)
     if kinds:
         said = [kind if len(kinds) == 1 else f"{kinds[kind]} {kind}" for kind in sorted(kinds)]

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ciwrap.model import DivergenceKind
+from ciwrap.model import DivergenceKind, Verdict
 from ciwrap.report.text import index_text, safe_name, share_text
 from ciwrap.report.wording import variable_is_exact
-from ciwrap.timeline import PointState, Trend
+from ciwrap.timeline import PointState, Timeline, TimelinePoint, Trend
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ciwrap.model import CheckResult, Divergence
-    from ciwrap.timeline import HistoryFacts, Timeline, TimelinePoint
+    from ciwrap.model import CheckResult, Divergence, VariableResult
 
 _MARKS = {
     PointState.MATCH: ".",
@@ -92,11 +91,36 @@ def divergence_text(divergence: Divergence) -> str:
     return text
 
 
-def timeline_lines(facts: HistoryFacts) -> Iterator[str]:
+def timelines_of(check: CheckResult) -> tuple[Timeline, ...]:
+    """Of two runs what was found of their histories; of a check, what its results say."""
+    if check.history is not None:
+        return check.history.timelines
+    if not check.is_history:
+        return ()
+    points: dict[str, list[TimelinePoint]] = {}
+    for one in sorted(check.variables, key=lambda one: one.id.sort_key):
+        if one.iteration is not None:
+            point = TimelinePoint(one.iteration, one.rank, _state(one))
+            points.setdefault(one.name, []).append(point)
+    return tuple(Timeline(name, tuple(points[name])) for name in sorted(points))
+
+
+def _state(variable: VariableResult) -> PointState:
+    if variable.verdict is Verdict.MATCH:
+        share = variable.max_bound_share
+        share = variable.max_drift_share if share is None else share
+        return PointState.WITHIN if share else PointState.MATCH
+    return {
+        Verdict.SUSPECT: PointState.SUSPECT,
+        Verdict.DIFFER: PointState.BEYOND,
+    }.get(variable.verdict, PointState.NOT_COMPARED)
+
+
+def timeline_lines(timelines: Sequence[Timeline]) -> Iterator[str]:
     """Of the variables that do not match everywhere."""
     told = [
         one
-        for one in facts.timelines
+        for one in timelines
         if any(point.state not in (PointState.MATCH, PointState.WITHIN) for point in one.points)
     ]
     if not told:
@@ -110,6 +134,9 @@ def timeline_lines(facts: HistoryFacts) -> Iterator[str]:
         " (. match, ~ within the bound, ! suspect, # beyond, ? not compared,"
         " A or B: in that run only)"
     )
+    columns = max(len({point.iteration for point in one.points}) for one in told)
+    if columns > _MOST_MARKS:
+        yield f"each mark is the worst of {-(-columns // _MOST_MARKS)} iterations"
     width = max(len(safe_name(one.name, 30)) for one in told[:_MOST_LINES])
     for one in told[:_MOST_LINES]:
         line = f"{safe_name(one.name, 30):{width}}  {_marks(one)}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.details import BOUND_CLASS, SHARE_CLASSES, SUSPECT
 from ciwrap.model import Verdict
-from ciwrap.report.findings import box_words, check_title, leading
+from ciwrap.report.findings import leading
 from ciwrap.report.iteration_charts import (
     CELL_DIFFER,
     CELL_MATCH,
@@ -20,9 +20,8 @@ from ciwrap.report.iteration_charts import (
     growth_curve,
     timeline,
 )
-from ciwrap.report.text import grouped_number, percent_text, safe_name
 from ciwrap.report.where import where_text
-from ciwrap.report.wording import headline, used_share, variable_is_exact
+from ciwrap.report.wording import used_share, variable_is_exact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -91,7 +90,8 @@ class Group:
 def sortable_share(result: VariableResult) -> float:
     share = result.max_bound_share
     if share is None:
-        share = result.max_drift_share or 0.0
+        is_match = result.verdict is Verdict.MATCH
+        share = (used_share(result) if is_match else result.guaranteed_share) or 0.0
     return 0.0 if math.isnan(share) else share
 
 
@@ -233,7 +233,7 @@ def _point(iteration: int, results: Iterable[VariableResult]) -> Point:
             is_beyond = True
             is_unknown |= share is None
         elif share is None:
-            share = one.max_drift_share
+            share = used_share(one)
         if share is not None and not math.isnan(share):
             shares.append(share)
     beyond = [share for share in shares if share > 1]
@@ -255,49 +255,3 @@ def _thinned(points: Sequence[Point]) -> list[Point]:
 
 def _height(point: Point) -> tuple[bool, float]:
     return point.is_beyond, math.inf if point.share is None else point.share
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A line of the table of all variables."""
-
-    number: int
-    verdict: Verdict
-    check: str
-    name: str
-    summary: str
-    share_words: str
-    count: int
-
-
-def row_of(number: int, group: Group) -> Row:
-    result = group.first
-    if group.verdict is Verdict.MATCH:
-        summary = ""
-    else:
-        summary = where_words(group) or box_words(result)
-        if group.verdict is Verdict.NOT_COMPARABLE:
-            summary = headline(result)
-    return Row(
-        number=number,
-        verdict=group.verdict,
-        check=safe_name(check_title(group.check), 80),
-        name=safe_name(group.name, 120),
-        summary=safe_name(summary, 160),
-        share_words=_share_words(group),
-        count=len(group.results),
-    )
-
-
-def _share_words(group: Group) -> str:
-    if group.verdict is Verdict.SUSPECT:
-        return "may be beyond"
-    if any(result.max_bound_share is None for result in group.differing):
-        return "beyond" if group.share is None or group.share <= 1 else f"> {_percent(group.share)}"
-    return "" if group.share is None else _percent(group.share)
-
-
-def _percent(share: float) -> str:
-    if math.isinf(share) or math.isnan(share):
-        return "beyond"
-    return f"{grouped_number(share)}\u00a0\u00d7" if share > 1 else percent_text(share)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.model import Evidence, Verdict
 from ciwrap.model.coverage import grouped_plural
+from ciwrap.report.causes import cause_words, remedy_words
 from ciwrap.report.text import (
     index_text,
     percent_text,
@@ -22,7 +23,7 @@ from ciwrap.report.text import (
 from ciwrap.report.text_words import text_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ciwrap.model import (
         CheckResult,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         CommandOutcome,
         Coverage,
         MovedElement,
+        NewValues,
         RunResult,
         VariableResult,
     )
@@ -57,15 +59,37 @@ def bounds_line(check: CheckResult) -> str:
     return f"bound: {', '.join(said)}{more}, {words}" if said else f"bound: {words}"
 
 
+def arrays_words(arrays: int, variables: int) -> str:
+    """`2 variables`, or `96 arrays of 2 variables`: a variable has an array in each checkpoint.
+
+    variables: 0 if only the number of arrays is known.
+    """
+    if arrays == variables:
+        return grouped_plural(arrays, "variable")
+    of = f" of {grouped_plural(variables, 'variable')}" if variables else ""
+    return f"{grouped_plural(arrays, 'array')}{of}"
+
+
+def total_words(run: RunResult) -> str:
+    """How many arrays of how many variables the result has a verdict on."""
+    arrays = sum(check.variable_count for check in run.checks)
+    listed = [(check.name, one.name) for check in run.checks for one in check.variables]
+    coverage = run.coverage
+    variables = len(set(listed)) if len(listed) == arrays else 0
+    if not variables and coverage.compared_variables == arrays:
+        variables = coverage.compared_names
+    return arrays_words(arrays, variables)
+
+
 def worst_first(variables: Iterable[VariableResult]) -> list[VariableResult]:
     """Not comparable, then differing by how far beyond the bound, then matching by drift."""
     return sorted(variables, key=_badness)
 
 
 def _badness(variable: VariableResult) -> tuple[int, float, float, tuple[int, int, str]]:
-    share = variable.max_bound_share
-    if share is None:
-        share = variable.max_drift_share or 0.0
+    share = (variable.used_interval or (0.0, 0.0))[1]
+    if variable.max_bound_share is None and variable.verdict.is_alarm:
+        share = variable.guaranteed_share or 0.0
     count = variable.differing_count
     if count is None:
         count = variable.differing_count_at_most or 0
@@ -125,18 +149,29 @@ def left_out_words(coverage: Coverage, kind: str) -> str:
 
 
 def used_share(variable: VariableResult) -> float | None:
-    """The share of its bound that a variable used up; None if unknown, or if the bound is 0."""
-    if variable_is_exact(variable):
+    """The share of its bound that a variable used up at most; where chunks are suspect, that of
+    the others. None if it is unknown, or if the bound is 0.
+    """
+    if variable_is_exact(variable) or variable.used_interval is None:
         return None
-    if variable.max_bound_share is not None:
-        return variable.max_bound_share
-    return variable.max_drift_share
+    return variable.used_interval[1]
+
+
+def interval_text(low: float, high: float) -> str:
+    """How much of an error bound something is that is known to lie between two shares:
+    `12.5 to 37.5 % of the bound`, `less than 25 % of the bound`.
+    """
+    if low == high:
+        return share_text(high)
+    if percent_text(low) in ("0 %", "< 0.1 %"):
+        return f"less than {share_text(high)}"
+    return f"{percent_text(low).removesuffix(' %')} to {percent_text(high)} of the bound"
 
 
 def used_words(share: float | None) -> str:
-    """`, at most 31 % of the bound used`; `, no drift seen`; nothing if that is unknown.
+    """`, at most 31 % of the bound used`; `, no drift`; nothing if that is unknown.
 
-    Residues show drift in steps, so "no drift seen" is all that can be said of a share of 0.
+    share: 0 is known of values only, since residues show drift to within one of their steps.
     """
     if share is None:
         return ""
@@ -159,13 +194,37 @@ def _differ_sentence(variable: VariableResult) -> str:
         )
     if variable.evidence is Evidence.RESIDUES and variable.guaranteed_share is not None:
         return (
-            f"{chunks} suspect: in each, an element lies within the last"
-            f" {percent_text(1 - variable.guaranteed_share)} of its bound{_bound_note(variable)}"
-            " or beyond it"
+            f"{chunks} suspect: in each, an element moved by more than"
+            f" {percent_text(variable.guaranteed_share)} of its bound{_bound_note(variable)}"
+            f"{_lost_words(variable)}"
         )
     return (
-        f"{chunks} suspect{bound_words(variable)}; a golden that is a tree alone cannot tell"
-        " a difference from a false alarm"
+        f"{chunks} suspect: in each, an element moved; whether beyond its"
+        f" bound{_bound_note(variable)}, a golden that is a tree alone cannot tell"
+    )
+
+
+def _lost_words(variable: VariableResult) -> str:
+    """What the new run holds there that is no number: `; 800 of their new numbers are NaN`."""
+    new = variable.new_values
+    if new is None:
+        return ", or is no number on one side (NaN, infinite, missing)"
+    counts = ((new.nan_count, "NaN"), (new.infinity_count, "infinite"))
+    lost = [f"{count:,} {words}" for count, words in counts if count]
+    if not lost:
+        return ", or is no number on one side (NaN, infinite, missing)"
+    words = " and ".join(lost)
+    return f", or is no number on one side: of their {new.number_count:,} new numbers {words}"
+
+
+def decide_words(verdicts: Iterable[Verdict]) -> str:
+    """How to find out whether what is suspect differs; nothing if nothing is."""
+    if Verdict.SUSPECT not in verdicts:
+        return ""
+    return (
+        "to decide what is suspect, compare with the outputs of the run that the golden was made of"
+        " (ciwrap compare OLD NEW); 'evidence: data' keeps them in the golden from the next"
+        " acceptance on"
     )
 
 
@@ -269,13 +328,38 @@ def detail_lines(
             line += f" = {share_text(first.bound_share)}"
         lines.append(line)
     lines += _largest_lines(variable)
+    lines += _cause_lines(variable, sides)
     lines += _special_lines(variable)
     is_told = variable.differing_count is None and variable.differing_count_at_least
     told = variable.moved_elements[1 if is_told else 0 :]
     lines += [f"element {moved_words(one)}" for one in told[:_MOST_RANGES]]
-    if variable.differing_count is None and variable.suspect_ranges:
+    is_part = variable.suspect_chunks != variable.chunk_count
+    if variable.differing_count is None and variable.suspect_ranges and is_part:
         lines.append(_ranges_line(variable))
+    if variable.new_values is not None:
+        lines.append(new_values_words(variable.new_values))
     return lines
+
+
+def new_values_words(new: NewValues) -> str:
+    """`new numbers there: 3,840, from 0.01 to 0.99, mean 0.5; 800 NaN`."""
+    words = f"new numbers there: {new.number_count:,}"
+    if new.least is not None and new.greatest is not None and new.mean is not None:
+        words += (
+            f", from {short_number(new.least)} to {short_number(new.greatest)},"
+            f" mean {short_number(new.mean)}"
+        )
+    counts = ((new.nan_count, "NaN"), (new.infinity_count, "infinite"))
+    lost = [f"{count:,} {what}" for count, what in counts if count]
+    return f"{words}; {', '.join(lost)}" if lost else words
+
+
+def _cause_lines(variable: VariableResult, sides: tuple[str, str]) -> Iterator[str]:
+    """What differing elements have in common, and the line of ciwrap.yaml that would help."""
+    for one in variable.explanations:
+        when = remedy_words(one)
+        help_ = f"; {when}: {safe_name(one.remedy)}" if one.remedy else ""
+        yield f"{cause_words(one, sides)}{help_}"
 
 
 def place_words(variable: VariableResult) -> str:
@@ -304,7 +388,8 @@ def _largest_lines(variable: VariableResult) -> list[str]:
         f"largest |difference| {short_number(variable.max_abs_difference)}"
         f" at {index_text(variable.max_abs_index)}"
     )
-    if variable.max_rel_difference is not None:
+    # Nothing is relative to a golden number that is 0.
+    if variable.max_rel_difference:
         line += f"; largest relative {short_number(variable.max_rel_difference)}"
     share = variable.max_bound_share
     if share is not None and math.isfinite(share) and not variable_is_exact(variable):
@@ -324,16 +409,29 @@ def _special_lines(variable: VariableResult) -> list[str]:
 
 def _ranges_line(variable: VariableResult) -> str:
     shown = variable.suspect_ranges[:_MOST_RANGES]
-    line = "in elements " + ", ".join(range_text(item) for item in shown)
+    shape = variable.golden_shape or variable.shape or ()
+    line = "in elements " + ", ".join(range_text(item, shape) for item in shown)
     total = variable.suspect_range_count or len(variable.suspect_ranges)
     if total > len(shown):
         line += f" and {total - len(shown)} more ranges"
     return line
 
 
-def range_text(item: ChunkRange) -> str:
-    """`[0, 0] to [3, 127]`."""
-    return f"{index_text(item.first_index)} to {index_text(item.last_index)}"
+def range_text(item: ChunkRange, shape: Sequence[int]) -> str:
+    """Elements that follow one another in storage: `[100:120, :]` where that is a box of the array,
+    else `[0, 3] to [3, 127] in storage order`.
+    """
+    first, last = item.first_index, item.last_index
+    if len(first) != len(shape) or not shape:
+        return f"{index_text(first)} to {index_text(last)} in storage order"
+    axis = next((at for at in range(len(shape)) if first[at] != last[at]), len(shape) - 1)
+    rest = range(axis + 1, len(shape))
+    if all(first[at] == 0 and last[at] == shape[at] - 1 for at in rest):
+        whole = first[axis] == 0 and last[axis] == shape[axis] - 1 and shape[axis] > 1
+        part = str(first[axis]) if first[axis] == last[axis] else f"{first[axis]}:{last[axis] + 1}"
+        parts = [*map(str, first[:axis]), ":" if whole else part, *(":" for _ in rest)]
+        return f"[{', '.join(parts)}]"
+    return f"{index_text(first)} to {index_text(last)} in storage order"
 
 
 def accept_command(run: RunResult) -> str:

@@ -107,14 +107,14 @@ class VariableChange:
 
     @property
     def used_share(self) -> float | None:
-        """Share of the old bound that the values moved by; None where the old evidence cannot
-        tell.
+        """The share of the old bound that the values moved by at most; None where the old
+        evidence cannot tell.
         """
         if self.moved is None:
             return None
-        if self.moved.max_bound_share is not None:
-            return self.moved.max_bound_share
-        return self.moved.max_drift_share if self.moved.verdict is Verdict.MATCH else None
+        if self.moved.max_bound_share is None and self.moved.verdict is not Verdict.MATCH:
+            return None
+        return None if self.moved.used_interval is None else self.moved.used_interval[1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,7 @@ def test_filter_search_and_state_in_the_address(page: Page, pages: Any, browser:
     expect(page.locator("article:visible")).to_have_count(0)
     page.wait_for_url("**#q=case_00042")
     page.get_by_role("searchbox").fill("suite/000 case")
-    page.get_by_role("button", name="match 9,285").click()
+    page.get_by_role("button", name="differ").click()
     expect(rows).to_have_count(8)
     shared = page.url
     assert "show=" in shared
@@ -129,7 +129,9 @@ def test_filter_search_and_state_in_the_address(page: Page, pages: Any, browser:
     other.goto(shared)
     expect(other.locator("tr[data-v]:visible")).to_have_count(8)
     expect(other.get_by_role("searchbox")).to_have_value("suite/000 case")
-    pressed = other.get_by_role("button", name="match 9,285").get_attribute("aria-pressed")
+    pressed = other.get_by_role("button", name="9,285 variables match").get_attribute(
+        "aria-pressed"
+    )
     assert pressed == "false"
     other.context.close()
 

@@ -84,7 +84,9 @@ def test_equal_outputs_match(project: Path) -> None:
     outputs().write(project / "out")
     done = said("check", folder=project)
     assert done.returncode == 0, done
-    assert "match  56 variables [32 data, 12 residues, 12 tree], no drift seen" in done.stdout
+    # Equal numbers: residues of five levels know it to within a third of the bound.
+    words = "match  56 variables [32 data, 12 residues, 12 tree], at most 33.3 % of the bound used"
+    assert words in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 MPIEXEC = Path(sys.executable).parent / "mpiexec"
 ITERATIONS, RANKS = 10, 2
-_BY_MPIEXEC = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
+# Open MPI's mpiexec has its ranks find its libraries.
+_BY_MPIEXEC = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "LD_LIBRARY_PATH")
 
 # unit-bytes: the size of units. units.log: each unit that is begun. die-at-N: the first process
 # that begins unit N takes the file away and dies; poison-I-R: whoever has that checkpoint dies.

@@ -40,6 +40,15 @@ def test_check_match_then_differ(project: Project) -> None:
     assert variable["source_path"] == "out/temperature.npy"
 
 
+def test_nothing_is_relative_to_zero(project: Project) -> None:
+    project.save("temperature", np.zeros(30))
+    project.accept()
+    project.save("temperature", np.ones(30))
+    outcome = project.run("check")
+    assert "largest |difference| 1 at [0]" in outcome.out
+    assert "relative" not in outcome.out
+
+
 def test_check_works_on_a_read_only_project(project: Project) -> None:
     """Nothing but the JSON result is written, so a checkout may be read-only."""
     project.accept()

@@ -14,7 +14,7 @@ from command_line import call
 from e2e.cli_project import environment
 from report_scenarios import DEFECT_FROM, DEFECT_RANK, ciwrap
 
-from ciwrap.details import Pattern
+from ciwrap.details import Cause
 from ciwrap.model import RunResult, Verdict
 from ciwrap.report.findings import lead
 from ciwrap.report.html import render_html
@@ -45,7 +45,7 @@ def test_the_sentence_at_the_top_names_the_planted_defect(planted: Any) -> None:
 def test_the_pictures_show_the_planted_defect(planted: Any) -> None:
     folder, run = planted
     first = run.checks[0].first_divergence.variable
-    assert first.pattern is Pattern.SIGN_FLIPPED
+    assert first.explanations[0].cause is Cause.SIGN_FLIPPED
     picture = first.details.picture
     assert (picture.row_axis, picture.column_axis, picture.index) == (0, 1, (0, 0, 23))
     page = (folder / "report.html").read_text(encoding="utf-8")
@@ -119,8 +119,8 @@ def test_a_match_tells_how_much_of_the_bound_is_left(tmp_path: Path) -> None:
     run = scenarios.match(tmp_path / "project")
     (sentence,) = lead(run)
     assert re.fullmatch(
-        r"96 variables in 1 check match; at most [\d.]+ % of the bound used, by iteration \d+,"
-        r" rank \d, (u|energy)\.",
+        r"96 arrays of 2 variables in 1 check match; at most [\d.]+ % of the bound used,"
+        r" by iteration \d+, rank \d, (u|energy)\.",
         sentence,
     )
 

@@ -35,7 +35,7 @@ class Told:
         document = json.loads(Path("r.json").read_text(encoding="utf-8"))
         (self.check,) = document["checks"]
         page = Path("r.html").read_text(encoding="utf-8")
-        (lead,) = re.findall(r'<div id="lead">(.*?)</div>', page, re.DOTALL)
+        lead = page.partition('<div id="lead">')[2].partition('<p class="coverage">')[0]
         self.lead = unescape(re.sub("<[^>]*>", " ", lead)).replace("\xa0", " ")
         self.page = unescape(re.sub("<[^>]*>", " ", page))
         self.summary = render_markdown(from_document(document))

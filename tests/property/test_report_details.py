@@ -12,8 +12,8 @@ from ciwrap import api
 from ciwrap.compare.details import chunk_map
 from ciwrap.compare.maps import chunk_share_maps
 from ciwrap.compare.shares import share_classes
-from ciwrap.details import MOST_RUNS, MOST_WORST, NOT_FINITE, SUSPECT, ChunkMap, Pattern, cells
-from ciwrap.model import VariableResult, Verdict
+from ciwrap.details import MOST_RUNS, MOST_WORST, NOT_FINITE, SUSPECT, ChunkMap, cells
+from ciwrap.model import Verdict
 
 DTYPES = ("<f4", ">f8", "<f2", "<i4", "<i8", "<u8", "|b1", "<c16", "|S3", "<U2")
 
@@ -165,32 +165,6 @@ def test_classes_are_those_of_the_core(values: list[float]) -> None:
     counted[17] -= exactly
     counted[18] += exactly
     assert tuple(counted) == result.bound_share_histogram
-
-
-def moved(new: np.ndarray, atol: float = 1e-3) -> VariableResult:
-    return api.compare_arrays(np.linspace(1, 2, 50), new, atol=atol)
-
-
-def test_what_the_elements_have_in_common() -> None:
-    golden = np.linspace(1, 2, 50)
-    assert moved(-golden).pattern is Pattern.SIGN_FLIPPED
-    assert moved(golden * 0).pattern is Pattern.ALL_ZERO
-    assert moved(golden * np.nan).pattern is Pattern.ALL_NAN
-    offset = moved(golden + 0.25)
-    assert offset.pattern is Pattern.CONSTANT_OFFSET
-    assert offset.pattern_value is not None
-    assert abs(offset.pattern_value - 0.25) <= 1e-3
-    factor = moved(golden * 1.5)
-    assert factor.pattern is Pattern.CONSTANT_FACTOR
-    assert factor.pattern_value is not None
-    assert abs(factor.pattern_value - 1.5) <= 1e-3
-    random = np.random.default_rng(1)
-    assert moved(golden + random.normal(size=50)).pattern is None
-    # Just beyond the bound nothing can be told from chance.
-    assert moved(golden + 1.5e-3).pattern is None
-    two = golden.copy()
-    two[:2] *= -1
-    assert moved(two).pattern is None
 
 
 def test_a_large_array_has_a_picture_of_a_plane() -> None:

@@ -13,7 +13,7 @@ from ciwrap import _core
 from ciwrap.arrays.values import ArrayValues, MaskedValues
 from ciwrap.compare.judge import check_golden, compare_values
 from ciwrap.core_errors import ContradictionError
-from ciwrap.details import IndexBox, Pattern
+from ciwrap.details import Cause, IndexBox
 from ciwrap.errors import (
     UsageError,
 )
@@ -271,9 +271,10 @@ def test_what_all_differing_elements_have_in_common() -> None:
     new[3:5, 7:9] = 2.5
     result = compare_values(ArrayValues(golden), ArrayValues(new), settings_of("auto"), X)
     assert result.differing_box == IndexBox((3, 7), (4, 8))
-    assert (result.pattern, result.pattern_value) == (Pattern.CONSTANT_OFFSET, 2.5)
+    assert [one.cause for one in result.explanations][:1] == [Cause.CONSTANT_OFFSET]
+    assert result.explanations[0].values == (2.5,)
     same = compare_values(ArrayValues(golden), ArrayValues(golden), settings_of("auto"), X)
-    assert (same.differing_box, same.pattern, same.pattern_value) == (None, None, None)
+    assert (same.differing_box, same.explanations) == (None, ())
 
 
 @pytest.mark.parametrize("count", [0, 3])

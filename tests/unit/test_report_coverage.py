@@ -53,7 +53,9 @@ def ids(*names: str) -> tuple[VariableId, ...]:
 
 def test_everything_compared_is_one_short_line() -> None:
     check = CheckResult("c", Verdict.MATCH, (match("x"), match("y", element_count=203)))
-    assert check.coverage == Coverage(compared_variables=2, compared_elements=1203)
+    assert check.coverage == Coverage(
+        compared_variables=2, compared_elements=1203, compared_names=2
+    )
     assert check.coverage.text == "compared 2 variables, 1,203 elements"
 
 

@@ -86,7 +86,7 @@ def test_what_is_left_out_is_counted(detail: Any, from_iteration: int) -> None:
         assert getattr(theirs, one) == getattr(ours, one)
     assert (theirs.unlisted is None) == (detail == "all")
     assert any("are listed" in one.text for one in theirs.messages) == (detail != "all")
-    assert "1,200 variables" in render_markdown(found)
+    assert "1,200 arrays" in render_markdown(found)
 
 
 def test_differing_lists_all_that_do_not_match_the_first_and_worst_in_full() -> None:

@@ -11,7 +11,16 @@ from typing import Any
 import jsonschema
 import pytest
 
-from ciwrap.details import ChunkMap, IndexBox, Pattern, Picture, ShareMap, TreeLevel, cells_text
+from ciwrap.details import (
+    Cause,
+    ChunkMap,
+    Explanation,
+    IndexBox,
+    Picture,
+    ShareMap,
+    TreeLevel,
+    cells_text,
+)
 from ciwrap.errors import WriteFailedError
 from ciwrap.model import (
     CheckResult,
@@ -26,6 +35,7 @@ from ciwrap.model import (
     Message,
     MessageLevel,
     MovedElement,
+    NewValues,
     NumberInText,
     RunResult,
     SeriesResult,
@@ -112,8 +122,6 @@ def full_result() -> RunResult:
         missing_mismatch_count=0,
         max_drift_share=math.inf,
         differing_box=IndexBox((0, 1), (1, 3)),
-        pattern=Pattern.CONSTANT_OFFSET,
-        pattern_value=1.0,
         text=TextResult(
             lines=(5, 6),
             unpaired_lines=(0, 1),
@@ -131,6 +139,7 @@ def full_result() -> RunResult:
             unpaired_count=1,
             not_utf8=("new",),
         ),
+        explanations=(Explanation(Cause.CONSTANT_OFFSET, 3, 3, (1.0,)),),
         series=SeriesResult(
             (20, 20),
             DifferingInSeries(NumberInText("1.0", 7, 3), NumberInText("nan", 8, 3), 4),
@@ -169,6 +178,9 @@ def full_result() -> RunResult:
         guaranteed_share=0.87,
         max_drift_share=0.5,
         drift_histogram=(30, 6, 0, 0, 0, 0, 0, 0),
+        drift_share_from=0.0,
+        drift_share_to=0.25,
+        new_values=NewValues(8, 1, 1, 0.5, 2.5, 1.5),
     )
     missing = VariableResult(name="y", verdict=Verdict.NOT_COMPARABLE, reason="is not there")
     single = match("scalar", shape=(), max_abs_index=(), max_abs_difference=0.0)

@@ -172,9 +172,9 @@ def test_what_comes_first() -> None:
         for words in (
             "Numbers differ",
             "First divergence: iteration 2, rank 1, x: 3 of 10 elements differ beyond atol=1e-6",
-            "In iteration 2 only",
-            "In iteration 3 only",
             "Variables, worst first",
+            "First difference: iteration 2, rank 1, x",
+            "First difference: iteration 3, rank 0, y",
         )
     ]
     assert places == sorted(places)

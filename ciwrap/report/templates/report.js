@@ -12,6 +12,7 @@
   // What is shown is kept behind the #, so that a link shares it, from a file as well.
   const read = () => {
     const state = new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
+    if (!search) return;
     search.value = state.get("q") || "";
     const show = state.get("show");
     for (const chip of chips) {
@@ -31,7 +32,12 @@
   };
   const matching = document.getElementById("matching");
   const wasOpen = matching?.open;
+  // Of the table, fifty more rows at each click.
+  const more = document.getElementById("more");
+  const inMatrix = items.filter((item) => item.node.closest("#matrix"));
+  let most = 50;
   const apply = () => {
+    if (!search) return;
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const shown = new Set(on());
     let seen = 0;
@@ -40,22 +46,39 @@
       item.node.hidden = !keep;
       if (keep && item.node.tagName === "TR") seen += 1;
     }
-    if (matching) matching.open = wasOpen || words.length > 0;
+    const kept = inMatrix.filter((item) => !item.node.hidden);
+    for (const item of kept.slice(most)) item.node.hidden = true;
+    if (more) more.parentNode.hidden = kept.length <= most;
+    const only = on();
+    if (matching) matching.open = wasOpen || words.length > 0 || (only.length === 1 && only[0] === "match");
     count.textContent = seen === rows ? `All ${rows.toLocaleString("en")} listed variables` : `${seen.toLocaleString("en")} of ${rows.toLocaleString("en")} listed variables`;
   };
+  more?.addEventListener("click", () => { most += 50; apply(); });
   let timer = 0;
-  search.addEventListener("input", () => {
+  search?.addEventListener("input", () => {
     clearTimeout(timer);
     timer = setTimeout(() => { apply(); write(); }, rows > 2000 ? 150 : 0);
   });
   for (const chip of chips) {
-    chip.addEventListener("click", () => {
-      chip.setAttribute("aria-pressed", String(chip.getAttribute("aria-pressed") !== "true"));
+    // One click shows that verdict alone, another one all of them; with Shift, one is added or taken.
+    chip.addEventListener("click", (event) => {
+      const alone = on().length === 1 && on()[0] === chip.dataset.show;
+      if (event.shiftKey) chip.setAttribute("aria-pressed", String(chip.getAttribute("aria-pressed") !== "true"));
+      else for (const other of chips) other.setAttribute("aria-pressed", String(alone || other === chip));
       apply();
       write();
     });
   }
-  addEventListener("hashchange", () => { if (location.hash.includes("=") || !location.hash) read(); });
+  // A link to a card opens it.
+  const unfold = () => {
+    if (/^#c\d+$/.test(location.hash)) {
+      const card = document.querySelector(location.hash);
+      card?.querySelector("details.fold")?.setAttribute("open", "");
+      card?.scrollIntoView();
+    }
+  };
+  addEventListener("beforeprint", () => { for (const one of document.querySelectorAll("details")) one.open = true; for (const item of inMatrix) item.node.hidden = false; });
+  addEventListener("hashchange", () => { unfold(); if (location.hash.includes("=") || !location.hash) read(); });
 
   const copied = async (text) => {
     try {
@@ -103,9 +126,10 @@
       if (event.key === "Escape") { search.value = ""; search.blur(); apply(); write(); }
       return;
     }
-    if (event.key === "/") { event.preventDefault(); search.focus(); }
+    if (event.key === "/" && search) { event.preventDefault(); search.focus(); }
     else if (event.key === "j") step(1);
     else if (event.key === "k") step(-1);
   });
-  read();
+  if (search) read();
+  unfold();
 })();

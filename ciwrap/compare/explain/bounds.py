@@ -1,0 +1,79 @@
+"""The bound that would have let everything pass, and whether it is too small next to zero only."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ciwrap.details import Cause, Explanation
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ciwrap.compare.explain.difference import Difference
+
+# Golden values of this share of the largest one are next to zero.
+_NEAR = 1e-3
+# A bound of this share of the largest value is still far below anything that matters.
+_SMALL = 1e-6
+# Who is further beyond a bound than this has a defect, and no bound that is somewhat tight.
+_FAR_BEYOND = 100
+
+
+def by_bound(difference: Difference) -> list[Explanation]:
+    """The least atol, beside the rtol that is, under which all elements would have passed; none
+    where it would hide that something is far beyond the bound.
+    """
+    parameters = difference.parameters
+    if difference.golden.dtype.kind not in "fc" or parameters.ulps:
+        return []
+    golden, new = difference.sides
+    finite = np.isfinite(golden) & np.isfinite(new)
+    if not finite.all():
+        return []
+    with np.errstate(all="ignore"):
+        moved, open_ = _parts(new - golden), parameters.rtol * _least(golden)
+        needed = float(np.max(moved - open_))
+        is_far = bool(np.any(moved > _FAR_BEYOND * (parameters.atol + open_)))
+        every = np.abs(difference.golden[np.isfinite(difference.golden)])
+        largest = float(every.max()) if every.size else 0.0
+    if not (0 < needed < math.inf):
+        return []
+    atol = _rounded_up(needed)
+    is_near = float(np.max(np.abs(golden))) <= _NEAR * largest and needed <= _SMALL * largest
+    if is_far and not is_near and parameters.kind != "exact":
+        return []
+    return [
+        Explanation(
+            Cause.NEAR_ZERO if is_near else Cause.WIDER_BOUND,
+            difference.count,
+            difference.count,
+            values=(atol,),
+            remedy=f"atol: {atol:g}",
+        )
+    ]
+
+
+def _parts(moved: NDArray[Any]) -> NDArray[np.float64]:
+    """|difference|; of complex numbers, of the part that moved most."""
+    size: NDArray[np.float64] = np.maximum(np.abs(moved.real), np.abs(moved.imag))
+    return size
+
+
+def _least(golden: NDArray[Any]) -> NDArray[np.float64]:
+    """What rtol is relative to; of complex numbers the smaller part, so that nothing is promised
+    that does not hold.
+    """
+    size: NDArray[np.float64] = np.abs(golden.real)
+    if golden.dtype.kind == "c":
+        size = np.minimum(size, np.abs(golden.imag))
+    return size
+
+
+def _rounded_up(value: float) -> float:
+    """Two digits, and never less than the value."""
+    step = 10.0 ** (math.floor(math.log10(value)) - 1)
+    rounded = float(f"{math.ceil(value / step) * step:.2g}")
+    return rounded if rounded > value else float(f"{rounded + step:.2g}")

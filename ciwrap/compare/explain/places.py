@@ -1,0 +1,163 @@
+"""Numbers that are right and stand elsewhere; and differences at the faces of an array."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ciwrap.compare.explain.difference import MOST_OF_THEM
+from ciwrap.details import Cause, Explanation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from ciwrap.compare.explain.difference import Difference
+
+_MOST_ROWS = 4
+_MOST_LAYERS = 3
+_SAMPLE = 512
+# The odds of lying at a face by chance, below which it is told.
+_CHANCE = 1e-6
+
+
+MOVES = (Cause.TRANSPOSED, Cause.COLUMNS_FIRST, Cause.SHIFTED, Cause.OTHER_ORDER)
+
+
+def moved_places(difference: Difference) -> list[Explanation]:
+    """The first hypothesis that holds of numbers that stand elsewhere."""
+    return [one for one in _moves(difference) if one is not None][:1]
+
+
+def _moves(difference: Difference) -> Iterator[Explanation | None]:
+    shape = difference.golden.shape
+    wide = [axis for axis, extent in enumerate(shape) if extent > 1]
+    for one, other in combinations(wide, 2):
+        if shape[one] == shape[other]:
+            source = difference.golden.swapaxes(one, other)
+            told = Explanation(Cause.TRANSPOSED, 0, 0, axes=(one, other))
+            yield _if_from(difference, source, told)
+    if len(wide) > 1:
+        source = difference.golden.reshape(-1, order="F").reshape(shape)
+        yield _if_from(difference, source, Explanation(Cause.COLUMNS_FIRST, 0, 0))
+    for axis in wide:
+        for rows in range(1, min(_MOST_ROWS, shape[axis] - 1) + 1):
+            for by in (rows, -rows):
+                yield _shifted(difference, axis, by)
+    yield _other_order(difference)
+
+
+def _is_same(difference: Difference, source: NDArray[Any], new: NDArray[Any]) -> NDArray[np.bool_]:
+    wide = np.complex128 if source.dtype.kind == "c" else np.float64
+    with np.errstate(all="ignore"):
+        one, other = source.astype(wide), new.astype(wide)
+        near = np.abs(one - other) <= difference.slack(source)
+        same: NDArray[np.bool_] = near | (one == other) | (np.isnan(one) & np.isnan(other))
+        return same
+
+
+def _if_from(
+    difference: Difference,
+    source: NDArray[Any],
+    told: Explanation,
+    inside: NDArray[np.bool_] | None = None,
+) -> Explanation | None:
+    """The explanation, if most differing elements hold what stands in `source` at their place.
+
+    inside: the differing elements that have a source; the others are counted as not explained.
+    """
+    at = difference.positions if inside is None else difference.positions[inside]
+    if at.size < 0.5 * difference.count:
+        return None
+    flat, new = source.reshape(-1), difference.new.reshape(-1)
+    some = at[:: max(1, at.size // _SAMPLE)]
+    if np.count_nonzero(_is_same(difference, flat[some], new[some])) < 0.9 * some.size:
+        return None
+    held = _is_same(difference, flat[at], new[at])
+    if not difference.is_most(held) or _is_flat(difference, flat[at]):
+        return None
+    return Explanation(
+        told.cause,
+        int(np.count_nonzero(held)),
+        difference.count,
+        values=told.values,
+        axes=told.axes,
+    )
+
+
+def _is_flat(difference: Difference, values: NDArray[Any]) -> bool:
+    """Whether all values are one and the same, which moves nowhere."""
+    return bool(np.all(_is_same(difference, values, np.full_like(values, values[0]))))
+
+
+def _shifted(difference: Difference, axis: int, by: int) -> Explanation | None:
+    """Whether new[i] = golden[i - by] along an axis."""
+    shape = difference.golden.shape
+    row = np.unravel_index(difference.positions, shape)[axis] - by
+    inside = (row >= 0) & (row < shape[axis])
+    source = np.roll(difference.golden, by, axis=axis)
+    told = Explanation(Cause.SHIFTED, 0, 0, values=(by,), axes=(axis,))
+    return _if_from(difference, source, told, inside)
+
+
+def _other_order(difference: Difference) -> Explanation | None:
+    """Whether the rows that differ are the same ones in another order, to the last bit."""
+    golden, new = difference.golden, difference.new
+    if not golden.shape:
+        return None
+    rows = np.unique(np.unravel_index(difference.positions, golden.shape)[0])
+    if rows.size < 3:
+        return None
+    one, other = (_sorted_rows(side[rows]) for side in (golden, new))
+    held = one == other
+    if np.count_nonzero(held) < MOST_OF_THEM * held.size or bool(np.all(one == one[0])):
+        return None
+    share = np.count_nonzero(held) / held.size
+    return Explanation(
+        Cause.OTHER_ORDER,
+        int(share * difference.count),
+        difference.count,
+        axes=(0,),
+        remedy="align_by: ID",
+    )
+
+
+def _sorted_rows(rows: NDArray[Any]) -> NDArray[Any]:
+    flat = np.ascontiguousarray(rows).reshape(len(rows), -1)
+    return np.sort(flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).reshape(-1))
+
+
+def at_faces(difference: Difference) -> list[Explanation]:
+    """Whether all lie within a few layers of the faces of the array."""
+    shape = difference.golden.shape
+    indices = np.unravel_index(difference.positions, shape) if shape else ()
+    wide = [axis for axis, extent in enumerate(shape) if extent > 4 * _MOST_LAYERS]
+    if not wide:
+        return []
+    depth = np.min(
+        [np.minimum(indices[axis], shape[axis] - 1 - indices[axis]) for axis in wide], axis=0
+    )
+    layers = int(depth.max()) + 1
+    inner = np.prod([(shape[axis] - 2 * layers) / shape[axis] for axis in wide])
+    by_chance = difference.count * np.log(max(1 - float(inner), 1e-300))
+    if layers > _MOST_LAYERS or by_chance > np.log(_CHANCE):
+        return []
+    axes = [axis for axis in wide if _touches(indices[axis], shape[axis], layers)]
+    return [
+        Explanation(
+            Cause.BOUNDARY,
+            difference.count,
+            difference.count,
+            values=(float(layers),),
+            axes=tuple(axes),
+        )
+    ]
+
+
+def _touches(index: NDArray[np.int64], extent: int, layers: int) -> bool:
+    """Whether most of them lie at the faces of this axis."""
+    near = np.minimum(index, extent - 1 - index) < layers
+    return bool(np.count_nonzero(near) > 0.2 * near.size)

@@ -1,0 +1,266 @@
+"""What numbers were turned into: a sign, a factor, an offset, another type, a fill value."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ciwrap.arrays.convert import widen_bfloat16
+from ciwrap.compare.explain.difference import CLEAR, whole_or_short
+from ciwrap.details import Cause, Explanation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from ciwrap.compare.explain.difference import Difference
+
+# Factors between units and other things that have a name; each also the other way round.
+_FACTORS = (
+    (1e3, "a unit prefix: 1000"),
+    (1e6, "a unit prefix: 10^6"),
+    (1e9, "a unit prefix: 10^9"),
+    (1e12, "a unit prefix: 10^12"),
+    (10.0, "10: nanometre and Angstrom, or centimetre and millimetre"),
+    (100.0, "100: metre and centimetre, or percent"),
+    (1e5, "10^5: bar and pascal"),
+    (2.0, "2: counted twice, or diameter and radius"),
+    (3.0, "3"),
+    (4.0, "4"),
+    (4.184, "4.184: calorie and joule"),
+    (180 / math.pi, "180/pi: degree and radian"),
+    (2 * math.pi, "2 pi: angular and plain frequency"),
+    (math.pi, "pi"),
+    (math.sqrt(2), "the square root of 2"),
+    (96.48533212, "96.485: electronvolt and kJ/mol"),
+    (23.06054783, "23.06: electronvolt and kcal/mol"),
+    (27.211386246, "27.211: hartree and electronvolt"),
+    (0.529177210903, "0.52918: bohr and Angstrom"),
+    (2625.4996394799, "2625.5: hartree and kJ/mol"),
+    (627.5094740631, "627.51: hartree and kcal/mol"),
+    (1.01325, "1.01325: atmosphere and bar"),
+    (101325.0, "101325: atmosphere and pascal"),
+    (9.80665, "9.80665: kilogram-force and newton"),
+    (3.6, "3.6: m/s and km/h"),
+    (0.3048, "0.3048: foot and metre"),
+    (1.8, "1.8: Fahrenheit and kelvin"),
+    (60.0, "60: minutes and seconds"),
+    (3600.0, "3600: hours and seconds"),
+    (86400.0, "86400: days and seconds"),
+)
+_SAME_FACTOR = 2e-4
+# Mantissa bits of the shorter types, and what they are called.
+_TYPES = ((23, "float32"), (10, "float16"), (7, "bfloat16"))
+
+
+def by_value(difference: Difference) -> list[Explanation]:
+    """The one hypothesis on values that holds on most of the elements."""
+    found = [one for one in _hypotheses(difference) if one is not None]
+    return sorted(found, key=lambda one: -one.held_count)[:1]
+
+
+def _hypotheses(difference: Difference) -> Iterator[Explanation | None]:
+    golden, new = difference.sides
+    yield _told(difference, Cause.ALL_NAN, np.isnan(new) & ~np.isnan(golden))
+    yield _told(difference, Cause.ALL_ZERO, new == 0)
+    yield _byte_order(difference)
+    yield _less_precise(difference)
+    if golden.dtype.kind != "c":
+        yield _fill_value(difference, golden, new)
+    if not (np.isfinite(golden) & np.isfinite(new)).all():
+        return
+    slack = difference.slack(golden)
+    with np.errstate(all="ignore"):
+        is_clear = float(np.median(np.abs(golden) / np.maximum(slack, 1e-300))) > CLEAR
+        if is_clear:
+            yield _told(difference, Cause.SIGN_FLIPPED, np.abs(new + golden) <= 2 * slack)
+        if golden.dtype.kind != "c":
+            yield _periodic(difference, golden, new)
+            yield _offset(difference, golden, new, slack)
+        yield _factor(difference, golden, new, slack)
+
+
+def _told(difference: Difference, cause: Cause, held: NDArray[np.bool_]) -> Explanation | None:
+    if not difference.is_most(held):
+        return None
+    return Explanation(cause, int(np.count_nonzero(held)), difference.count)
+
+
+def _offset(
+    difference: Difference,
+    golden: NDArray[np.float64],
+    new: NDArray[np.float64],
+    slack: NDArray[np.float64],
+) -> Explanation | None:
+    moved = new - golden
+    value = float(np.median(moved))
+    held = np.abs(moved - value) <= 2 * slack
+    if abs(value) <= CLEAR * float(np.median(slack)) or not difference.is_most(held):
+        return None
+    return Explanation(
+        Cause.CONSTANT_OFFSET, int(np.count_nonzero(held)), difference.count, values=(value,)
+    )
+
+
+def _factor(
+    difference: Difference,
+    golden: NDArray[Any],
+    new: NDArray[Any],
+    slack: NDArray[np.float64],
+) -> Explanation | None:
+    size = float(np.max(np.abs(golden)))
+    if size == 0 or np.ptp(np.abs(golden)) <= CLEAR * float(np.median(slack)):
+        return None  # of equal numbers a factor cannot be told from an offset
+    if golden.dtype.kind == "c":
+        ratio = np.vdot(golden / size, new) / np.vdot(golden / size, golden)
+        if not abs(ratio.imag) <= 1e-6 * abs(ratio):
+            return None
+        value = float(ratio.real)
+    else:
+        large = np.abs(golden) >= float(np.median(np.abs(golden)))
+        value = float(np.median(new[large] / golden[large]))
+    if not math.isfinite(value) or value in (0.0, 1.0):
+        return None
+    held = np.abs(new - value * golden) <= 2 * slack * max(1.0, abs(value))
+    clear = np.median(abs(value - 1) * np.abs(golden)) > CLEAR * np.median(slack)
+    if not clear or not difference.is_most(held):
+        return None
+    return Explanation(
+        Cause.CONSTANT_FACTOR,
+        int(np.count_nonzero(held)),
+        difference.count,
+        values=(value,),
+        words=_factor_words(value),
+    )
+
+
+def _factor_words(value: float) -> str | None:
+    for factor, words in _FACTORS:
+        for known in (factor, 1 / factor):
+            if abs(abs(value) / known - 1) <= _SAME_FACTOR:
+                return words
+    return None
+
+
+def _fill_value(
+    difference: Difference, golden: NDArray[np.float64], new: NDArray[np.float64]
+) -> Explanation | None:
+    """One number on one side in each of them, beyond all other numbers there are."""
+    every = np.concatenate([difference.golden.reshape(-1), difference.new.reshape(-1)])
+    every = every[np.isfinite(every)].astype(np.float64)
+    for values, others, on_golden in ((new, golden, False), (golden, new, True)):
+        finite = values[np.isfinite(values)]
+        if not finite.size:
+            continue
+        value = float(np.median(finite))
+        held = values == value
+        rest = np.abs(every[every != value])
+        is_beyond = not rest.size or abs(value) > 2 * float(rest.max())
+        # From one number to another is an offset.
+        is_beyond = is_beyond and bool(np.any(others != others[0]))
+        if value != 0 and is_beyond and difference.is_most(held):
+            return Explanation(
+                Cause.FILL_VALUE,
+                int(np.count_nonzero(held)),
+                difference.count,
+                values=(value,),
+                on_golden=on_golden,
+                remedy=f"fill_values: [{whole_or_short(value)}]",
+            )
+    return None
+
+
+def _less_precise(difference: Difference) -> Explanation | None:
+    """One side is what is left of the other in a shorter type."""
+    kind = difference.golden.dtype
+    if kind.kind != "f":
+        return None
+    golden, new = difference.sides
+    own = np.finfo(kind).nmant
+    for bits, name in _TYPES:
+        if bits >= own:
+            continue
+        for one, other, on_golden in ((golden, new, False), (new, golden, True)):
+            held = np.isfinite(one) & (_rounded(one, name) == other)
+            if difference.is_most(held):
+                return Explanation(
+                    Cause.LESS_PRECISE,
+                    int(np.count_nonzero(held)),
+                    difference.count,
+                    on_golden=on_golden,
+                    words=name,
+                    remedy=f"rtol: {2.0 ** -(bits + 1) * 1.01:.2g}",
+                )
+    return None
+
+
+def _rounded(values: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    with np.errstate(all="ignore"):
+        if name != "bfloat16":
+            return values.astype(name).astype(np.float64)
+        bits = values.astype(np.float32).view(np.uint32)
+        upper = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+        return widen_bfloat16(upper).astype(np.float64)
+
+
+def _byte_order(difference: Difference) -> Explanation | None:
+    if difference.golden.dtype.itemsize < 2 or difference.golden.dtype.kind == "c":
+        return None
+    kind = np.dtype(f"u{difference.golden.dtype.itemsize}")
+    golden, new = (
+        np.ascontiguousarray(side).reshape(-1)[difference.positions].view(kind)
+        for side in (difference.golden, difference.new)
+    )
+    return _told(difference, Cause.BYTE_ORDER, golden.byteswap() == new)
+
+
+def _periodic(
+    difference: Difference, golden: NDArray[np.float64], new: NDArray[np.float64]
+) -> Explanation | None:
+    """All differences are whole numbers of the size of a box that the values fill.
+
+    The last axis counts the components, each with a period of its own, if there are two or three.
+    """
+    shape = difference.golden.shape
+    components = shape[-1] if len(shape) > 1 and shape[-1] in (2, 3) else 1
+    moved, slack = new - golden, 2 * difference.slack(golden)
+    held = np.zeros(moved.shape, dtype=np.bool_)
+    periods: list[float] = []
+    is_known = False
+    for component in range(components):
+        mine = difference.positions % components == component
+        every = difference.golden.reshape(-1)[component::components].astype(np.float64)
+        every = every[np.isfinite(every)]
+        size = np.abs(moved[mine])
+        # Where all elements moved the same way, it is an offset.
+        is_wrapped = mine.sum() < every.size and bool(size.size)
+        period = float(np.median(size)) if size.size else 0.0
+        is_wrapped = is_wrapped and bool(np.any(every != every[0]))
+        if not is_wrapped or period < 0.5 * float(np.ptp(every)) or not period:
+            periods.append(0.0)
+            continue
+        turns = np.rint(moved[mine] / period)
+        held[mine] = (np.abs(moved[mine] - turns * period) <= slack[mine]) & (turns != 0)
+        is_known = is_known or period > CLEAR * float(np.median(slack))
+        periods.append(_known_period(period))
+    if not is_known or not difference.is_most(held):
+        return None
+    shown = [whole_or_short(one) for one in periods]
+    remedy = shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"
+    return Explanation(
+        Cause.PERIODIC_IMAGE,
+        int(np.count_nonzero(held)),
+        difference.count,
+        values=tuple(periods),
+        remedy=f"period: {remedy}",
+    )
+
+
+def _known_period(value: float) -> float:
+    for known in (2 * math.pi, math.pi, 360.0, 180.0):
+        if abs(value / known - 1) <= 1e-6:
+            return known
+    return float(f"{value:.6g}") if abs(float(f"{value:.6g}") - value) <= 1e-7 * value else value

@@ -1,0 +1,86 @@
+"""What the differing elements of a variable have in common, in words, and what would help."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ciwrap.details import Cause
+from ciwrap.report.text import safe_name, short_number
+
+if TYPE_CHECKING:
+    from ciwrap.details import Explanation
+
+# In a cell of the table of variables.
+_NAMES = {
+    Cause.SIGN_FLIPPED: "sign flipped",
+    Cause.CONSTANT_OFFSET: "constant offset",
+    Cause.CONSTANT_FACTOR: "constant factor",
+    Cause.ALL_ZERO: "zero",
+    Cause.ALL_NAN: "NaN",
+    Cause.FILL_VALUE: "fill value",
+    Cause.LESS_PRECISE: "less precise",
+    Cause.BYTE_ORDER: "byte order",
+    Cause.PERIODIC_IMAGE: "periodic image",
+    Cause.SHIFTED: "shifted",
+    Cause.TRANSPOSED: "transposed",
+    Cause.COLUMNS_FIRST: "columns first",
+    Cause.OTHER_ORDER: "other order of rows",
+    Cause.BOUNDARY: "at the faces",
+    Cause.NEAR_ZERO: "next to zero",
+    Cause.WIDER_BOUND: "",
+}
+
+
+def cause_name(one: Explanation) -> str:
+    """`sign flipped`, `factor 1000`; nothing for what is no cause."""
+    name = _NAMES[one.cause]
+    if one.values and one.cause in (Cause.CONSTANT_FACTOR, Cause.CONSTANT_OFFSET):
+        return f"{name.removeprefix('constant ')} {short_number(one.values[0])}"
+    return name
+
+
+def cause_words(one: Explanation, sides: tuple[str, str]) -> str:
+    """`in each of them the sign is flipped: new = -golden`; how many, where it is not each."""
+    if one.cause is Cause.WIDER_BOUND:
+        return f"all would match with atol={short_number(one.values[0])}"
+    whole = one.held_count >= one.differing_count
+    share = "in each of them" if whole else f"in {one.held_count:,} of {one.differing_count:,}"
+    return f"{share} {_said(one, *sides)}"
+
+
+def remedy_words(one: Explanation) -> str:
+    """When the line of configuration is right, in a few words; nothing if there is none."""
+    return {
+        Cause.PERIODIC_IMAGE: "if the values lie on a circle or in a periodic box",
+        Cause.OTHER_ORDER: "if the order of rows means nothing; ID: the variable that names them",
+        Cause.LESS_PRECISE: "if the shorter type is meant",
+        Cause.FILL_VALUE: "if it stands for a missing value",
+        Cause.NEAR_ZERO: "so that values next to zero have a bound as well",
+        Cause.WIDER_BOUND: "if so much does not matter",
+    }.get(one.cause, "")
+
+
+def _said(one: Explanation, golden: str, new: str) -> str:
+    value = short_number(one.values[0]) if one.values else ""
+    side, other = (golden, new) if one.on_golden else (new, golden)
+    axes = " and ".join(map(str, one.axes))
+    called = f" ({safe_name(one.words)})" if one.words else ""
+    return {
+        Cause.SIGN_FLIPPED: f"the sign is flipped: {new} = -{golden}",
+        Cause.CONSTANT_OFFSET: f"{new} = {golden} + ({value})",
+        Cause.CONSTANT_FACTOR: f"{new} = {golden} x {value}{called}",
+        Cause.ALL_ZERO: f"{new} is 0",
+        Cause.ALL_NAN: f"{new} is NaN",
+        Cause.FILL_VALUE: f"{side} is {value}, beyond all other values: a fill value?",
+        Cause.LESS_PRECISE: f"{side} is {other} rounded to {safe_name(one.words or '')}",
+        Cause.BYTE_ORDER: f"{new} has the bytes of {golden} in the other order",
+        Cause.PERIODIC_IMAGE: f"{new} is {golden} moved by whole periods of"
+        f" {', '.join(short_number(period) for period in one.values if period)}",
+        Cause.SHIFTED: f"{new} is {golden} moved by {value} along axis {axes}",
+        Cause.TRANSPOSED: f"{new} is {golden} with axes {axes} exchanged",
+        Cause.COLUMNS_FIRST: f"{new} is {golden} written in the other order of axes (C, Fortran)",
+        Cause.OTHER_ORDER: f"{new} has the rows of {golden} in another order",
+        Cause.BOUNDARY: f"the place is within {value} of the faces along axis {axes}",
+        Cause.NEAR_ZERO: f"{golden} is next to zero; all would match with atol={value}",
+        Cause.WIDER_BOUND: "",
+    }[one.cause]

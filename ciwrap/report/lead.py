@@ -1,0 +1,117 @@
+"""What stands at the top of the page: what happened, where, and how much."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ciwrap.details import Cause
+from ciwrap.model.coverage import grouped_plural
+from ciwrap.report.causes import cause_words
+from ciwrap.report.findings import (
+    beyond_text,
+    box_words,
+    count_words,
+    lead,
+    lead_beside,
+    lead_place,
+    leading,
+)
+from ciwrap.report.text import capital, percent_text, short_number
+from ciwrap.report.where import where_text
+from ciwrap.report.wording import headline, moved_words, range_text, sides_of, variable_is_exact
+
+if TYPE_CHECKING:
+    from ciwrap.model import CheckResult, Divergence, RunResult, VariableResult
+
+
+@dataclass(frozen=True, slots=True)
+class Top:
+    """The top of the page. facts: what differs first, where, and how much, as (what it is, words);
+    () if nothing differs. earlier, sentences: what is to be known before that, and beside it.
+    """
+
+    sentences: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...] = ()
+    earlier: tuple[str, ...] = ()
+
+
+def top_of_page(run: RunResult) -> Top:
+    told = leading(run)
+    alarms = [(check, one) for check, one in told if one.kind.is_alarm]
+    if not alarms:
+        return Top(tuple(lead(run)))
+    check, divergence = alarms[0]
+    sentences = tuple(lead_beside(run, divergence))
+    earlier = 0 if told[0] == alarms[0] else 1
+    facts = _three_facts(run, check, divergence)
+    return Top(sentences[earlier:], facts, sentences[:earlier])
+
+
+def _three_facts(
+    run: RunResult, check: CheckResult, divergence: Divergence
+) -> tuple[tuple[str, str], ...]:
+    variable = divergence.variable
+    results = [one for one in check.variables if one.name == variable.name]
+    what = f"{lead_place(run, check, divergence)}: {_what(check, variable)}"
+    facts = (
+        ("What", what),
+        ("Where", _where(variable, results)),
+        ("How much", _how_much(variable, results)),
+    )
+    return tuple((name, f"{capital(words)}.") for name, words in facts if words)
+
+
+def _what(check: CheckResult, variable: VariableResult) -> str:
+    if variable.differing_count is None:
+        return headline(variable)
+    words = count_words(variable)
+    causes = [one for one in variable.explanations if one.cause is not Cause.WIDER_BOUND]
+    return f"{words}; {cause_words(causes[0], sides_of(check))}" if causes else words
+
+
+def _where(variable: VariableResult, results: list[VariableResult]) -> str:
+    inside = box_words(variable)
+    is_part = variable.suspect_chunks != variable.chunk_count
+    if variable.differing_count is None and variable.suspect_ranges and is_part:
+        shape = variable.golden_shape or variable.shape or ()
+        first = range_text(variable.suspect_ranges[0], shape)
+        count = variable.suspect_range_count or 1
+        inside = f"elements {first}" if count == 1 else f"{count:,} ranges, the first {first}"
+    ordered = sorted(results, key=lambda one: one.id.sort_key)
+    return "; ".join(part for part in (where_text(ordered), inside) if part)
+
+
+def _how_much(variable: VariableResult, results: list[VariableResult]) -> str:
+    """Of the first one, and of the worst one if that is another."""
+    first = _size(variable)
+    known = [one for one in results if one.verdict.is_alarm and one.max_bound_share is not None]
+    worst = max(known, key=lambda one: one.max_bound_share or 0.0, default=variable)
+    last = _size(worst)
+    if worst.id == variable.id or not last or last == first:
+        return first
+    at = [] if worst.iteration is None else [f"iteration {worst.iteration}"]
+    at += [] if worst.rank is None else [f"rank {worst.rank}"]
+    return f"{first} at first, {last} at {', '.join(at)}" if first and at else last
+
+
+def _size(variable: VariableResult) -> str:
+    share = variable.max_bound_share
+    if share is not None and math.isfinite(share) and not variable_is_exact(variable):
+        return f"up to {beyond_text(share)}"
+    if variable.differing_count is None and variable.moved_elements:
+        return moved_words(variable.moved_elements[0])
+    if variable.differing_count is None and variable.guaranteed_share:
+        return f"more than {percent_text(variable.guaranteed_share)} of the bound"
+    if variable.max_abs_difference:
+        return f"largest |difference| {short_number(variable.max_abs_difference)}"
+    lost = sum(
+        count or 0
+        for count in (
+            variable.nan_mismatch_count,
+            variable.inf_mismatch_count,
+            variable.missing_mismatch_count,
+        )
+    )
+    return f"{grouped_plural(lost, 'element')} without a number on one side" if lost else ""

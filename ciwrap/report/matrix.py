@@ -1,0 +1,183 @@
+"""The table at the head of the page: a line for each variable."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from ciwrap.details import BOUND_CLASS, SHARE_CLASSES, SUSPECT, cells
+from ciwrap.model import Verdict
+from ciwrap.report.causes import cause_name
+from ciwrap.report.findings import box_words, check_title
+from ciwrap.report.iteration_charts import CELL_DIFFER, CELL_NOT_COMPARABLE
+from ciwrap.report.palette import SHARE_PALETTE
+from ciwrap.report.png import data_uri, palette_png
+from ciwrap.report.text import grouped_number, percent_text, safe_name
+from ciwrap.report.view import cell_of, sortable_share, worse_cell
+from ciwrap.report.wording import headline, interval_text, variable_is_exact
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ciwrap.details import Picture, ShareMap
+    from ciwrap.model import VariableResult
+    from ciwrap.report.view import Group
+
+_MOST_MARKS = 48
+_WIDE, _HIGH = 144, 14
+_MOST_THUMB_CELLS = 4096
+_BEATS = (("s0", "matches"), ("s1", "suspect"), ("s2", "differs"), ("s3", "not compared"))
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the table of all variables; texts, and pictures that may be empty."""
+
+    number: int
+    verdict: Verdict
+    check: str
+    name: str
+    first: str
+    worst: str
+    count: str
+    pattern: str
+    over_time: Markup
+    thumb: Markup
+
+
+def row_of(number: int, group: Group) -> Row:
+    first = group.first
+    return Row(
+        number=number,
+        verdict=group.verdict,
+        check=safe_name(check_title(group.check), 80),
+        name=safe_name(group.name, 120),
+        first=_first_words(group),
+        worst=_worst_words(group),
+        count=_count_words(group),
+        pattern=safe_name(_pattern(group, first), 160),
+        over_time=mini_timeline(group),
+        thumb=thumbnail(group.worst) or thumbnail(first),
+    )
+
+
+def _first_words(group: Group) -> str:
+    """The first checkpoint that does not match."""
+    if group.verdict is Verdict.MATCH or not group.is_history:
+        return ""
+    first = group.first
+    parts = [] if first.iteration is None else [f"iteration {first.iteration}"]
+    parts += [] if first.rank is None else [f"rank {first.rank}"]
+    return ", ".join(parts)
+
+
+def _worst_words(group: Group) -> str:
+    """`937,000 x`, `> 87.5 %`, and of what matches the share that is used up."""
+    if group.verdict is Verdict.NOT_COMPARABLE:
+        return ""
+    if group.verdict is Verdict.MATCH:
+        mover = max(group.results, key=sortable_share)
+        used = mover.used_interval
+        if used is None or variable_is_exact(mover):
+            return "equal" if variable_is_exact(mover) else ""
+        return interval_text(*used).removesuffix(" of the bound") if used[1] else "no drift"
+    known = [
+        one.max_bound_share
+        for one in group.differing
+        if one.max_bound_share is not None and not variable_is_exact(one)
+    ]
+    if known:
+        worst = max(known)
+        return f"{grouped_number(worst)}\u00a0\u00d7" if math.isfinite(worst) else "no number"
+    moved = [m.share_from for one in group.differing for m in one.moved_elements if m.share_from]
+    if moved and max(moved) > 1:
+        return f"> {grouped_number(max(moved))}\u00a0\u00d7"
+    shares = [one.guaranteed_share for one in group.differing if one.guaranteed_share]
+    return f"> {percent_text(max(shares))}" if shares else ""
+
+
+def _count_words(group: Group) -> str:
+    """Differing elements of all checkpoints, or the chunks that are suspect."""
+    if not group.differing:
+        return ""
+    counts = [one.differing_count for one in group.differing]
+    total = sum(one.compared_elements for one in group.results)
+    if None not in counts:
+        return f"{sum(filter(None, counts)):,} of {total:,}"
+    suspect = sum(one.suspect_chunks or 0 for one in group.results)
+    chunks = sum(one.chunk_count or 0 for one in group.results)
+    return f"{suspect:,} of {chunks:,} chunks"
+
+
+def _pattern(group: Group, first: VariableResult) -> str:
+    if group.verdict is Verdict.MATCH:
+        return ""
+    if group.verdict is Verdict.NOT_COMPARABLE:
+        return headline(first)
+    names = [name for one in first.explanations if (name := cause_name(one))]
+    place = box_words(first)
+    return "; ".join([*names[:1], *([place] if place else [])])
+
+
+def mini_timeline(group: Group) -> Markup:
+    """A mark for each iteration, the worst rank counting; nothing without several of them."""
+    by_iteration: dict[int, int] = {}
+    for one in group.results:
+        if one.iteration is not None:
+            cell = cell_of(one)
+            known = by_iteration.get(one.iteration)
+            by_iteration[one.iteration] = cell if known is None else worse_cell(known, cell)
+    if len(by_iteration) < 2:
+        return Markup("")
+    ordered = [by_iteration[iteration] for iteration in sorted(by_iteration)]
+    marks = min(len(ordered), _MOST_MARKS)
+    wide = min(12, _WIDE // marks)
+    paths: dict[int, list[str]] = {}
+    for mark in range(marks):
+        some = ordered[mark * len(ordered) // marks : (mark + 1) * len(ordered) // marks]
+        worst = max(_beat(cell) for cell in some)
+        # A height of its own as well, so that it is read without colours.
+        high = (5, 10, _HIGH, _HIGH)[worst]
+        path = f"M{mark * wide} {_HIGH - high}h{wide - 1}v{high}h{1 - wide}z"
+        paths.setdefault(worst, []).append(path)
+    parts = [
+        Markup('<path class="{}" d="{}"/>').format(_BEATS[beat][0], "".join(path))
+        for beat, path in sorted(paths.items())
+    ]
+    said = ", ".join(f"{sum(_beat(c) == b for c in ordered)} {_BEATS[b][1]}" for b in sorted(paths))
+    return Markup(
+        '<svg class="beat" viewBox="0 0 {} {}" width="{}" height="{}" role="img">'
+        "<title>{} iterations: {}</title>{}</svg>"
+    ).format(marks * wide, _HIGH, marks * wide, _HIGH, len(ordered), said, Markup("").join(parts))
+
+
+def _beat(cell: int) -> int:
+    if cell == CELL_NOT_COMPARABLE:
+        return 3
+    if cell == CELL_DIFFER or BOUND_CLASS <= cell < SHARE_CLASSES:
+        return 2
+    return 1 if cell == SUSPECT else 0
+
+
+def thumbnail(result: VariableResult) -> Markup:
+    """Where it differs, as large as a thumb; nothing where there is no map."""
+    if result.details is None:
+        return Markup("")
+    maps: Sequence[Picture | ShareMap] = result.details.share_maps
+    if result.details.picture is not None and result.details.picture.row_axis is not None:
+        maps = [result.details.picture]
+    for one in maps:
+        values = cells(one.classes, one.rows, one.columns)
+        if len(values) > 4 * _MOST_THUMB_CELLS:
+            continue
+        uri = data_uri(palette_png(values, one.rows, one.columns, SHARE_PALETTE))
+        high = 14 if one.row_axis is None else 28
+        return Markup(
+            '<svg class="thumb" viewBox="0 0 44 {0}" width="44" height="{0}" aria-hidden="true">'
+            '<image href="{1}" width="44" height="{0}" preserveAspectRatio="none" class="px"/>'
+            '<rect x=".5" y=".5" width="43" height="{2}" class="fr"/></svg>'
+        ).format(high, uri, high - 1)
+    return Markup("")

@@ -1,0 +1,217 @@
+"""Hypotheses on what differs: found where they were planted, and nowhere else."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from ciwrap import api
+from ciwrap.details import Cause, Explanation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Plant = Callable[[np.ndarray, np.random.Generator], np.ndarray]
+
+LAYOUTS: tuple[tuple[int, ...], ...] = ((60,), (30, 30), (9, 12, 12), (50, 3))
+
+
+def told(golden: np.ndarray, new: np.ndarray, **bound: Any) -> Explanation | None:
+    """The first cause that is told; a bound that would have passed is none."""
+    result = api.compare_arrays(golden, new, **(bound or {"atol": 1e-6}))
+    causes = [one for one in result.explanations if one.cause is not Cause.WIDER_BOUND]
+    return causes[0] if causes else None
+
+
+def base(shape: tuple[int, ...], seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(3.0, 2.0, shape)
+
+
+def partly(change: Callable[[np.ndarray], Any]) -> Plant:
+    """Changes a third of the elements."""
+
+    def plant(golden: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        return np.where(random.random(golden.shape) < 0.35, change(golden), golden)
+
+    return plant
+
+
+def whole(change: Callable[[np.ndarray], Any]) -> Plant:
+    return lambda golden, _: np.asarray(change(golden))
+
+
+PLANTED: tuple[tuple[Cause, Plant], ...] = (
+    (Cause.SIGN_FLIPPED, partly(np.negative)),
+    (Cause.SIGN_FLIPPED, whole(np.negative)),
+    (Cause.CONSTANT_OFFSET, whole(lambda g: g + 0.25)),
+    (Cause.CONSTANT_OFFSET, partly(lambda g: g - 0.0625)),
+    (Cause.CONSTANT_FACTOR, whole(lambda g: g * 1e3)),
+    (Cause.CONSTANT_FACTOR, partly(lambda g: g * 4.184)),
+    (Cause.CONSTANT_FACTOR, whole(lambda g: g * 1.37)),
+    (Cause.ALL_ZERO, partly(lambda g: g * 0)),
+    (Cause.ALL_NAN, partly(lambda g: g * np.nan)),
+    (Cause.FILL_VALUE, partly(lambda g: np.full_like(g, -9999.0))),
+    (Cause.BYTE_ORDER, whole(lambda g: g.byteswap())),
+    (Cause.SHIFTED, whole(lambda g: np.roll(g, 1, axis=0))),
+    (Cause.SHIFTED, whole(lambda g: np.roll(g, -2, axis=0))),
+    (Cause.OTHER_ORDER, lambda g, random: g[random.permutation(len(g))]),
+)
+
+
+@pytest.mark.parametrize("shape", LAYOUTS, ids=str)
+@pytest.mark.parametrize(("cause", "plant"), PLANTED)
+def test_what_was_planted_is_found(cause: Cause, plant: Plant, shape: tuple[int, ...]) -> None:
+    golden = base(shape, 1)
+    new = plant(golden, np.random.default_rng(2))
+    found = told(golden, new)
+    assert found is not None
+    assert found.cause is cause
+    differing = int(np.count_nonzero(~(np.abs(new - golden) <= 1e-6)))
+    assert found.differing_count == differing
+    assert 0.5 * differing <= found.held_count <= differing
+
+
+def test_an_offset_of_a_slope_is_no_shift() -> None:
+    """2 more is two rows further in np.arange, but for the last two."""
+    golden = np.arange(40.0)
+    explanation = told(golden, golden + 2)
+    assert explanation is not None
+    assert (explanation.cause, explanation.held_count) == (Cause.CONSTANT_OFFSET, 40)
+
+
+@pytest.mark.parametrize("shape", [(20, 20), (8, 15, 15), (4, 9, 9, 2)], ids=str)
+def test_exchanged_axes_are_found(shape: tuple[int, ...]) -> None:
+    golden = base(shape, 3)
+    one, other = (0, 1) if len(shape) == 2 else (1, 2)
+    found = told(golden, golden.swapaxes(one, other).copy())
+    assert found is not None
+    assert (found.cause, found.axes) == (Cause.TRANSPOSED, (one, other))
+    on_diagonal = int(np.prod(shape)) // shape[one]
+    assert found.held_count == found.differing_count == golden.size - on_diagonal
+
+
+@pytest.mark.parametrize("shape", [(20, 30), (8, 15, 4), (40, 3)], ids=str)
+def test_the_order_of_fortran_is_found(shape: tuple[int, ...]) -> None:
+    golden = base(shape, 4)
+    found = told(golden, golden.reshape(-1, order="F").reshape(shape))
+    assert found is not None
+    assert found.cause is Cause.COLUMNS_FIRST
+
+
+@pytest.mark.parametrize("shape", LAYOUTS, ids=str)
+@pytest.mark.parametrize(("name", "rtol"), [("float32", 6.1e-8), ("float16", 5e-4)])
+def test_lost_precision_is_found(name: str, rtol: float, shape: tuple[int, ...]) -> None:
+    golden = base(shape, 5)
+    found = told(golden, golden.astype(name).astype(np.float64), atol=1e-14)
+    assert found is not None
+    assert (found.cause, found.words, found.on_golden) == (Cause.LESS_PRECISE, name, False)
+    assert found.remedy is not None
+    offered = float(found.remedy.removeprefix("rtol: "))
+    assert offered <= rtol
+    rounded = golden.astype(name).astype(np.float64)
+    assert api.compare_arrays(golden, rounded, rtol=offered).differing_count == 0
+
+
+@pytest.mark.parametrize("shape", [(200,), (80, 3), (10, 40, 2)], ids=str)
+def test_a_periodic_image_is_found_and_its_period_helps(shape: tuple[int, ...]) -> None:
+    box = np.array([5.0, 7.5, 9.0])[: shape[-1]] if len(shape) > 1 else np.array([6.5])
+    random = np.random.default_rng(6)
+    golden = random.uniform(0, 1, shape) * box
+    turns = np.where(random.random(shape) < 0.2, random.choice([-1, 1], shape), 0)
+    new = golden + turns * box
+    found = told(golden, new)
+    assert found is not None
+    assert found.cause is Cause.PERIODIC_IMAGE
+    assert found.values == tuple(float(one) for one in box)
+    period = box.tolist() if len(box) > 1 else float(box[0])
+    assert api.compare_arrays(golden, new, atol=1e-6, period=period).differing_count == 0
+
+
+@pytest.mark.parametrize("shape", [(40, 40), (20, 20, 20), (400, 30)], ids=str)
+def test_faces_are_found(shape: tuple[int, ...]) -> None:
+    golden, random = base(shape, 7), np.random.default_rng(8)
+    new = golden.copy()
+    new[:, -1] += random.normal(size=new[:, -1].shape)
+    new[:, 0] += random.normal(size=new[:, 0].shape)
+    found = told(golden, new)
+    assert found is not None
+    assert (found.cause, found.axes, found.values) == (Cause.BOUNDARY, (1,), (1.0,))
+
+
+def test_a_bound_too_small_next_to_zero_is_found_and_its_atol_helps() -> None:
+    for size in (200, 4000, 30_000):
+        golden = np.sin(np.linspace(0, 20 * math.pi, size))
+        random = np.random.default_rng(size)
+        golden[random.random(size) < 0.05] *= 1e-9
+        new = golden + random.uniform(-1e-15, 1e-15, size)
+        found = told(golden, new, rtol=1e-9)
+        assert found is not None
+        assert found.cause is Cause.NEAR_ZERO
+        wider = api.compare_arrays(golden, new, rtol=1e-9, atol=found.values[0])
+        assert wider.differing_count == 0
+
+
+@pytest.mark.parametrize("kind", ["<f4", ">f8", "<f8", "<c16"])
+def test_the_bound_that_is_said_to_pass_passes(kind: str) -> None:
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        golden = random.normal(size=200) * 10.0 ** random.integers(-8, 8)
+        moved = golden * (1 + random.normal(scale=0.1, size=200))
+        if kind == "<c16":
+            golden = golden * np.exp(1j * random.uniform(0, 6, 200))
+            moved = moved * np.exp(1j * random.uniform(0, 6, 200))
+        one, other = golden.astype(kind), moved.astype(kind)
+        atol = float(np.abs(moved - golden).max()) / random.choice([2.0, 50.0])
+        bound = {"atol": atol, "rtol": float(random.choice([0.0, 1e-6]))}
+        result = api.compare_arrays(one, other, **bound)
+        (said,) = [e for e in result.explanations if e.cause is Cause.WIDER_BOUND]
+        passed = api.compare_arrays(one, other, **{**bound, "atol": said.values[0]})
+        assert passed.differing_count == 0
+
+
+def test_no_bound_is_told_that_would_hide_a_defect() -> None:
+    golden = np.random.default_rng(0).normal(size=200)
+    result = api.compare_arrays(golden, golden + 1, atol=1e-3)
+    assert not [e for e in result.explanations if e.cause is Cause.WIDER_BOUND]
+    result = api.compare_arrays(golden, golden + 1)  # exactly: nobody has thought of a bound yet
+    assert [e for e in result.explanations if e.cause is Cause.WIDER_BOUND]
+
+
+def other_difference(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Two arrays that differ in a way of which none of the hypotheses is true."""
+    random = np.random.default_rng(seed)
+    shape = LAYOUTS[seed % len(LAYOUTS)]
+    golden = random.normal(random.choice([0, 5]), 1.0, shape) * 10.0 ** random.integers(-3, 4)
+    size = float(np.abs(golden).max())
+    noise = random.normal(size=shape) * size * 10.0 ** random.uniform(-4, 1)
+    kinds = (
+        lambda: golden + noise,
+        lambda: golden + np.where(random.random(shape) < 0.2, noise, 0),
+        lambda: golden * (1 + random.normal(scale=0.3, size=shape)),
+        lambda: random.permutation(golden.reshape(-1)).reshape(shape) + noise,
+        lambda: golden + np.cumsum(noise.reshape(-1)).reshape(shape),
+        lambda: golden**3 / size**2 + noise,
+        lambda: golden + random.choice([-1, 1], shape) * random.uniform(0.5, 1.5, shape) * size,
+    )
+    return golden, np.asarray(kinds[seed % len(kinds)]())
+
+
+def test_nothing_is_claimed_of_other_differences() -> None:
+    claimed = {}
+    for seed in range(500):
+        golden, new = other_difference(seed)
+        atol = float(np.abs(new - golden).max()) * 10.0 ** -(seed % 7)
+        found = told(golden, new, atol=atol)
+        if found is not None:
+            claimed[seed] = found
+    assert claimed == {}
+
+
+def test_one_or_two_elements_have_nothing_in_common() -> None:
+    golden = base((50,), 9)
+    new = golden.copy()
+    new[:2] *= -1
+    assert told(golden, new) is None
