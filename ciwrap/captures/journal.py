@@ -10,14 +10,14 @@ import math
 import os
 import struct
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ciwrap import _core
 from ciwrap.captures.index import MadeWith
 from ciwrap.errors import CorruptCaptureError, UnreadableFileError, UnsupportedFormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
     from typing import BinaryIO
 
@@ -117,7 +117,7 @@ class JournalReader:
         """Reads who wrote the journal. Raises as `checkpoints` does."""
         try:
             with self.path.open("rb") as file:
-                self._read_head(file)
+                self.read_head_of(file)
         except OSError as error:
             raise UnreadableFileError(error.strerror or str(error), file=self.path) from error
 
@@ -127,14 +127,10 @@ class JournalReader:
         Raises UnreadableFileError, UnsupportedFormatError for another version, and
         CorruptCaptureError for a record that is all there and is not what its checksum promises.
         """
-        try:
-            with self.path.open("rb") as file:
-                self._read_head(file)
-                yield from _Attempts(self).checkpoints(file)
-        except OSError as error:
-            raise UnreadableFileError(error.strerror or str(error), file=self.path) from error
+        yield from JournalFollower(self).new_checkpoints()
 
-    def _read_head(self, file: BinaryIO) -> None:
+    def read_head_of(self, file: BinaryIO) -> None:
+        """The same of the journal, which is open at its beginning."""
         raw = file.read(_HEAD.size)
         if len(raw) < _HEAD.size or not raw.startswith(MAGIC):
             raise self.damaged("it does not begin as a journal")
@@ -156,6 +152,67 @@ class JournalReader:
 
 
 @dataclass(slots=True)
+class JournalFollower:
+    """A journal that grows: each call reads on where the last one ended."""
+
+    journal: JournalReader
+    _attempts: _Attempts = field(init=False)
+    _offset: int = 0
+    _count: int = 0  # whole records before there
+
+    def __post_init__(self) -> None:
+        self._attempts = _Attempts(self.journal)
+
+    def new_checkpoints(self) -> Iterator[RecordedCheckpoint]:
+        """Checkpoints that are complete now, and were not before. Raises as `checkpoints` does."""
+        try:
+            with self.journal.path.open("rb") as file:
+                if self._offset == 0:
+                    self.journal.read_head_of(file)
+                else:
+                    file.seek(self._offset)
+                yield from self._attempts.checkpoints(self._records(file))
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise UnreadableFileError(why, file=self.journal.path) from error
+
+    def _records(self, file: BinaryIO) -> Iterator[_Record]:
+        """Every whole record from here on."""
+        journal = self.journal
+        # As long as it is now: a program may write faster than this reads.
+        size = os.fstat(file.fileno()).st_size
+        self._offset = file.tell()
+        while len(head := file.read(_RECORD.size)) == _RECORD.size:
+            magic, kind, length, iteration, point, variable, unused, number = _RECORD.unpack(head)
+            if magic != RECORD_MAGIC or number != self._count or unused:
+                raise journal.damaged(f"record {self._count}")
+            padded = -(-length // 8) * 8
+            offset = file.tell()
+            if padded + _CHECKSUM_BYTES > size - offset:
+                return  # still being written, or its writer died
+            body = file.read(padded + _CHECKSUM_BYTES)
+            if len(body) < padded + _CHECKSUM_BYTES:
+                return
+            payload, checksum = body[:padded], body[padded:]
+            if _core.xxh3_128(head + payload) != checksum:
+                raise journal.damaged(f"record {self._count}")
+            self._count += 1
+            self._offset = file.tell()
+            yield _Record(kind, iteration, point, variable, payload[:length], offset)
+
+
+class _Record(NamedTuple):
+    """offset: where the payload begins."""
+
+    kind: int
+    iteration: int
+    point: int
+    variable: int
+    payload: bytes
+    offset: int
+
+
+@dataclass(slots=True)
 class _Attempts:
     """What the records read so far say, of the attempt that they belong to."""
 
@@ -167,8 +224,8 @@ class _Attempts:
     waiting_records: int = 0
     place: tuple[int, int] | None = None  # iteration and point of what waits
 
-    def checkpoints(self, file: BinaryIO) -> Iterator[RecordedCheckpoint]:
-        for kind, iteration, point, variable, payload, offset in _records(self.journal, file):
+    def checkpoints(self, records: Iterable[_Record]) -> Iterator[RecordedCheckpoint]:
+        for kind, iteration, point, variable, payload, offset in records:
             fields = _Fields(self.journal, payload, offset)
             if kind != ATTEMPT and self.attempt == 0:
                 raise self.journal.damaged("a record before the first attempt")
@@ -251,31 +308,6 @@ class _Attempts:
         states, self.waiting = tuple(self.waiting.values()), {}
         self.waiting_records = 0
         return RecordedCheckpoint(iteration, self.points[point], self.attempt, states)
-
-
-def _records(
-    journal: JournalReader, file: BinaryIO
-) -> Iterator[tuple[int, int, int, int, bytes, int]]:
-    """Type, iteration, point, variable and payload of every whole record, and where that begins."""
-    count = 0
-    # As long as it is now: a program may write faster than this reads.
-    size = os.fstat(file.fileno()).st_size
-    while len(head := file.read(_RECORD.size)) == _RECORD.size:
-        magic, kind, length, iteration, point, variable, unused, number = _RECORD.unpack(head)
-        if magic != RECORD_MAGIC or number != count or unused:
-            raise journal.damaged(f"record {count}")
-        padded = -(-length // 8) * 8
-        offset = file.tell()
-        if padded + _CHECKSUM_BYTES > size - file.tell():
-            return  # still being written, or its writer died
-        body = file.read(padded + _CHECKSUM_BYTES)
-        if len(body) < padded + _CHECKSUM_BYTES:
-            return
-        payload, checksum = body[:padded], body[padded:]
-        if _core.xxh3_128(head + payload) != checksum:
-            raise journal.damaged(f"record {count}")
-        yield kind, iteration, point, variable, payload[:length], offset
-        count += 1
 
 
 class _Fields:

@@ -107,7 +107,8 @@ MAY_IMPORT = {
     "native": {"errors", "model", "config"},
     "online": {
         *TOOLS,
-        *("model", "captures", "golden", "catalog", "compare", "report", "trees", "_core"),
+        *("model", "captures", "golden", "catalog", "compare", "report", "trees", "statistics"),
+        "_core",
     },
     "__init__": {"errors", "model", "api", "core_loading", "native"},
     "__main__": {"cli"},
