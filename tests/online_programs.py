@@ -64,3 +64,28 @@ with ciwrap.Recorder("walk") as r:
         print("told", one.iteration, one.point, one.variable, one.suspect_chunks, one.chunks)
     sys.exit(5 if r.errors else 0)
 """
+
+# Arguments: rank, ranks, noise. Records for ever, whatever happens to the others; what it records
+# follows from the iteration alone, but for noise.
+ENDLESS_SOURCE = r"""
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <ciwrap/record.h>
+#define COUNT 3000
+static double x[COUNT];
+int main(int argc, char** argv) {
+    int i, n, rank = atoi(argv[1]);
+    double noise = atof(argv[3]);
+    ciwrap_run* run = ciwrap_open("endless", rank, atoi(argv[2]));
+    ciwrap_array told = {sizeof told, CIWRAP_HOST, "x", "f8", x, 1, 0, {COUNT}, {0}, 1e-6, -1};
+    (void)argc;
+    ciwrap_add(run, &told);
+    for (n = 0;; ++n) {
+        for (i = 0; i < COUNT; ++i)
+            x[i] = sin(0.01 * i + n + rank) + noise * (2 * drand48() - 1);
+        ciwrap_checkpoint(run, n, CIWRAP_IN_PLACE);
+        usleep(500);
+    }
+}
+"""

@@ -14,8 +14,8 @@
 
 namespace ciwrap::record {
 
-// How a variable was compared with the reference. max_share: how much of its bound the values moved,
-// over chunks that match; negative where nobody can tell.
+// How a variable was compared with the reference. max_share: how much of its bound the values
+// moved, over chunks that match; negative where nobody can tell.
 struct Compared {
     std::uint64_t leaf_count = 0;
     std::vector<std::uint64_t> suspects;
@@ -31,8 +31,8 @@ struct Sample {
 // A variable at a checkpoint: its plain tree, and one with residues if it has residue levels, which
 // is made relative to the reference's if there is one.
 struct Recorded {
-    // reference: what it is compared with, or null. Throws Error(invalid_argument) if it is of other
-    // parameters or another shape.
+    // reference: what it is compared with, or null. Throws Error(invalid_argument) if it is of
+    // other parameters or another shape.
     Recorded(std::uint32_t id, const std::string& name, const ArrayView& array,
              const TreeParameters& parameters,
              std::shared_ptr<const ReferenceTree> reference = nullptr);

@@ -13,7 +13,8 @@ namespace ciwrap::record {
 
 // One line for each rule: tab-separated `kind pattern bound equal_nan chunk_bytes fill_values
 // residue_levels`. kind: `=` for a name, `*` for a shell pattern. bound: `atol rtol ulps`.
-// fill_values: joined by commas. `-` says nothing. Of the lines that match a name the later one counts, field by field.
+// fill_values: joined by commas. `-` says nothing. Of the lines that match a name the later one
+// counts, field by field.
 class BoundsTable {
   public:
     BoundsTable() = default;

@@ -110,7 +110,7 @@ void Online::begin_telling(const Batch& batch, const Recorded& one, const std::s
 bool Online::tell() {
     if (news_ && callback_ != nullptr && options_.on_divergence == OnDivergence::callback) {
         const News news = *std::exchange(news_, std::nullopt);
-        const ciwrap_divergence told{sizeof told,       news.iteration,       news.point.c_str(),
+        const ciwrap_divergence told{sizeof told,           news.iteration,     news.point.c_str(),
                                      news.variable.c_str(), news.suspect_count, news.leaf_count};
         callback_(callback_data_, &told);
     }

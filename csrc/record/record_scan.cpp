@@ -90,8 +90,7 @@ std::optional<RecordPlace> RecordScan::peek() {
     if (!read_all(path_, descriptor_, head, end_))
         return std::nullopt;
     const std::uint64_t length = get_number(head + 8, 8);
-    const bool is_next =
-        get_number(head, 4) == record_magic && get_number(head + 40, 8) == count_;
+    const bool is_next = get_number(head, 4) == record_magic && get_number(head + 40, 8) == count_;
     const std::uint64_t room = size_ - end_ - record_head_bytes - checksum_bytes;
     if (!is_next || length > room || padded(length) > room) {
         size_ = 0;  // is looked at again: more may have been written

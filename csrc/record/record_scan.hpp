@@ -33,7 +33,8 @@ struct RecordPlace {
 // Goes through a journal that somebody else holds open. Throws Error(io) where it cannot be read.
 class RecordScan {
   public:
-    RecordScan(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
+    RecordScan(std::string path, int descriptor)
+        : path_(std::move(path)), descriptor_(descriptor) {}
 
     // The next record, if all of it is in the file as it is now. Only its head was looked at.
     std::optional<RecordPlace> peek();

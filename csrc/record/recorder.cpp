@@ -261,7 +261,8 @@ int Recorder::complete() {
     // of its own, so what waits is written now.
     if (result == 0 && online_ && online_->tell()) {
         (void)close();
-        std::fprintf(stderr, "ciwrap: the program is ended, since it does not match the reference\n");
+        std::fprintf(stderr,
+                     "ciwrap: the program is ended, since it does not match the reference\n");
         std::_Exit(1);
     }
     return result;

@@ -61,14 +61,16 @@ void Reference::try_open() {
     if (!begins_with(path_, descriptor, head_)) {
         close(descriptor);
         throw Error(ErrorCode::corrupt_file,
-                    path_ + ": is no journal of this rank of so many; runs are compared that have "
-                            "as many processes");
+                    path_ +
+                        ": is no journal of this rank of so many; runs are compared that have "
+                        "as many processes");
     }
     descriptor_ = descriptor;
     scan_ = std::make_unique<RecordScan>(path_, descriptor_);
 }
 
-// Takes in what has been written since. Of a reference that is damaged, what was read before counts.
+// Takes in what has been written since. Of a reference that is damaged, what was read before
+// counts.
 void Reference::refresh() {
     if (!fault_.empty())
         return;

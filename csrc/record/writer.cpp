@@ -186,9 +186,9 @@ void Writer::lose(Job& job, const std::string& why) {
     for (const auto& [variable, own] : batch.holes)
         lost_.emplace_back(RecordKey{RecordType::hole, batch.iteration, batch.point, variable},
                            Payload().text(own));
-    lost_.emplace_back(RecordKey{RecordType::complete, batch.iteration, batch.point},
-                       Payload().u32(static_cast<std::uint32_t>(batch.variables.size() +
-                                                                batch.holes.size())));
+    lost_.emplace_back(
+        RecordKey{RecordType::complete, batch.iteration, batch.point},
+        Payload().u32(static_cast<std::uint32_t>(batch.variables.size() + batch.holes.size())));
 }
 
 void Writer::write_batch(Batch& batch) {

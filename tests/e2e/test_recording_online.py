@@ -12,16 +12,21 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from online_programs import MPI_SOURCE, PYTHON_TEXT
+from online_programs import ENDLESS_SOURCE, MPI_SOURCE, PYTHON_TEXT
 from recorded_runs import build, need_library, recording
 
+from ciwrap.captures.journal import FINE, JournalReader
 from ciwrap.captures.recording import journal_paths
 from ciwrap.cli.main import run as run_cli
 from ciwrap.errors import ExitCode
 from ciwrap.native.library import include_folder
+
+if TYPE_CHECKING:
+    from ciwrap.captures.journal import RecordedCheckpoint
 
 LAST = re.compile(r"^last step (\d+)$", re.MULTILINE)
 
@@ -283,3 +288,66 @@ def test_a_damaged_reference_never_makes_a_match(program: list[str]) -> None:
         assert code == ExitCode.NOT_COMPARABLE, text
     path.write_bytes(whole)
     assert ciwrap("record", "--against", "a", "-o", "c", "--", *program)[0] == ExitCode.MATCH
+
+
+def run_and_kill(
+    program: Path, run: Path, moments: tuple[float, float], **env: str
+) -> list[list[RecordedCheckpoint]]:
+    """What two processes had recorded that were killed so many seconds after they began to."""
+    processes = [
+        subprocess.Popen(
+            [program, str(rank), "2", env.get("NOISE", "0")], env=recording(run, **env)
+        )
+        for rank in (0, 1)
+    ]
+    until = time.monotonic() + 30
+    while len(journal_paths(run)) < 2 and time.monotonic() < until:
+        time.sleep(0.001)
+    begun = time.monotonic()
+    for process, moment in sorted(zip(processes, moments, strict=True), key=lambda one: one[1]):
+        time.sleep(max(0.0, begun + moment - time.monotonic()))
+        process.send_signal(signal.SIGKILL)
+    for process in processes:
+        process.wait()
+    found = []
+    for path in journal_paths(run):
+        reader = JournalReader(path)
+        # A process may have died before the head of its journal was written.
+        found.append([*reader.checkpoints()] if path.stat().st_size >= 64 else [])
+        assert not reader.is_closed
+    return found
+
+
+def test_kills_at_random_moments_lose_no_whole_checkpoint(tmp_path: Path, long_mode: bool) -> None:
+    """Any rank, at any moment, recorded alone with residues and against another run: what is read
+    is what was recorded, from the beginning on and without a gap.
+    """
+    need_library()
+    source = tmp_path / "endless.c"
+    source.write_text(ENDLESS_SOURCE)
+    program = build("cc", [f"-I{include_folder()}", source], tmp_path / "endless")
+    table = tmp_path / "table.txt"
+    table.write_text("ciwrap-bounds 2\n*\t*\t-\t-\t-\t-\t15\n")
+    alone = {"CIWRAP_RECORD_BOUNDS": str(table)}
+    reference = run_and_kill(program, tmp_path / "reference", (0.4, 0.4), **alone)
+    held = {"CIWRAP_RECORD_AGAINST": str(tmp_path / "reference"), "NOISE": "0.5e-6"}
+    chance = random.Random(21)
+    counts = []
+    for number in range(500 if long_mode else 20):
+        moments = chance.uniform(0, 0.15), chance.uniform(0, 0.15)
+        is_held = number % 2 == 1
+        run = tmp_path / f"run{number}"
+        journals = run_and_kill(program, run, moments, **(held if is_held else alone))
+        for rank, checkpoints in enumerate(journals):
+            assert [one.iteration for one in checkpoints] == list(range(len(checkpoints)))
+            counts.append(len(checkpoints))
+            for one, other in zip(checkpoints, reference[rank], strict=False):
+                if is_held:
+                    compared = one.states[0].compared
+                    assert compared is not None
+                    assert (compared.reason, compared.suspect_chunks) == (None, 0)
+                else:
+                    assert one.states[0].trees[FINE].body == other.states[0].trees[FINE].body
+        shutil.rmtree(run)
+    assert max(counts) > 20
+    assert min(counts) < max(counts) / 4

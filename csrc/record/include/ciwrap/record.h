@@ -1,9 +1,9 @@
-/* Recording the arrays of a running program, so that `ciwrap compare` can say which variable of which
- * iteration differs from another run's.
+/* Recording the arrays of a running program, so that `ciwrap compare` can say which variable of
+ * which iteration differs from another run's.
  *
- * Copy this one file into your program. It needs no ciwrap to build, to link or to run: it looks for
- * the library when CIWRAP_RECORD is set, which `ciwrap record -- COMMAND` does, and every call is a
- * branch when it is not. C99, or C++98 and later. How to: docs/how-to/record-a-program.md. */
+ * Copy this one file into your program. It needs no ciwrap to build, to link or to run: it looks
+ * for the library when CIWRAP_RECORD is set, which `ciwrap record -- COMMAND` does, and every call
+ * is a branch when it is not. C99, or C++98 and later. How to: docs/how-to/record-a-program.md. */
 #ifndef CIWRAP_RECORD_H
 #define CIWRAP_RECORD_H
 
