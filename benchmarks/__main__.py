@@ -35,6 +35,7 @@ from benchmarks import (
     repeat_size,
     repeated_runs,
     solving,
+    start_up,
     timing_pairs,
     tree_building,
     variability_maps,
@@ -129,6 +130,11 @@ def _sections(options: argparse.Namespace) -> dict[str, Section]:
                 data_bytes=(1 << 26) if quick else (1 << 30), runs=3 if quick else 10
             ),
             repeat_size.table,
+        ),
+        "start-up": Section(
+            "Small commands, beside what Python and NumPy take to start",
+            lambda: start_up.run(repeats=options.repeats),
+            start_up.table,
         ),
         "ensemble-commands": Section(
             "An ensemble of Lorenz-96 by commands alone, 24 features, tested at 1 %",

@@ -21,7 +21,7 @@ import statistics
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +92,7 @@ def rules() -> Any:
 
     layer = SettingsLayer({"bound": ErrorBound(ATOL)})
 
-    open_ones = {one.name: () for one in fields(RuleOptions)[4:]}
+    open_ones = dict.fromkeys(RuleOptions.__struct_fields__[4:], ())
     return RuleOptions(layer, None, None, None, **open_ones).make_rules()
 
 

@@ -1,6 +1,7 @@
 """What snapshots cost, how they compress, and whether an environment can be had back.
 
-python -m benchmarks.snapshots overhead     what watching a command of two seconds costs it
+python -m benchmarks.snapshots overhead     what watching a command of two seconds costs it;
+                                            with --mpi 2, two ranks of mpiexec
 python -m benchmarks.snapshots compression  kept files with zlib, zstd and raw: times and sizes
 python -m benchmarks.snapshots rebuild      NumPy and SciPy installed anew by pip, then verified
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -43,39 +45,71 @@ time.sleep(PAUSE)
 """
 
 
-def settings(python: str, count: int, pause: float = 0.0) -> CommandSettings:
+def settings(python: str, count: int, pause: float = 0.0, ranks: int = 0) -> CommandSettings:
     code = BUSY.replace("COUNT", str(count)).replace("PAUSE", str(pause))
-    return CommandSettings((python, "-c", code), Path.cwd(), env={"OPENBLAS_NUM_THREADS": "1"})
+    words: tuple[str, ...] = (python, "-c", code)
+    if ranks:
+        mpiexec = str(Path(python).with_name("mpiexec"))
+        words = (mpiexec, "-n", str(ranks), python, "-c", f"from mpi4py import MPI{code}")
+    return CommandSettings(words, Path.cwd(), env={"OPENBLAS_NUM_THREADS": "1"})
 
 
-def overhead(pairs: int) -> None:
+def overhead(pairs: int, ranks: int) -> None:
     """The same command watched and left alone, in pairs that take turns at being first."""
     count = 20
-    while run_command(settings(sys.executable, count), is_shown=False).seconds < 2:
+    while run_command(settings(sys.executable, count, 0, ranks), is_shown=False).seconds < 2:
         count *= 2
     ratios, plain = [], []
     for number in range(pairs):
         seconds = {}
         for is_watched in (True, False) if number % 2 else (False, True):
             watcher = ProgramWatcher() if is_watched else None
-            command = settings(sys.executable, count)
+            command = settings(sys.executable, count, 0, ranks)
             seconds[is_watched] = run_command(command, is_shown=False, watcher=watcher).seconds
         ratios.append(seconds[True] / seconds[False])
         plain.append(seconds[False])
     watcher = ProgramWatcher()
     begun = time.process_time()
-    run = run_command(settings(sys.executable, count), is_shown=False, watcher=watcher)
+    command = settings(sys.executable, count, 0, ranks)
+    run = run_command(command, is_shown=False, watcher=watcher)
     watching = time.process_time() - begun
-    taken = [timed(lambda: snapshot_of_program(Path.cwd(), watcher.seen)) for _ in range(5)]
-    described = [timed(lambda: describe_environment(Path.cwd())) for _ in range(5)]
-    objects = len(snapshot_of_program(Path.cwd(), watcher.seen).objects)
-    print(f"a run of {statistics.median(plain):.2f} s, {pairs} pairs, {objects} objects seen")
+    taken = costs(lambda: snapshot_of_program(Path.cwd(), watcher.seen))
+    described = costs(lambda: describe_environment(Path.cwd()))
+    objects = snapshot_of_program(Path.cwd(), watcher.seen).objects
+    told = sorted({one.version for one in objects if one.version and one.kind in ("maths", "mpi")})
+    print(f"a run of {statistics.median(plain):.2f} s, {pairs} pairs, {len(objects)} objects seen")
+    print(f"versions told by BLAS and MPI themselves: {', '.join(told)}")
     print(f"watched / left alone: median {statistics.median(ratios):.4f},", end=" ")
     print(f"from {min(ratios):.3f} to {max(ratios):.3f}")
     print(f"processor time of watching: {1000 * watching:.0f} ms in {run.seconds:.1f} s,", end=" ")
     print(f"{watching / run.seconds:.1%}")
-    print(f"snapshot after the run: {1000 * min(taken):.0f} ms, the first {1000 * taken[0]:.0f} ms")
-    print(f"facts of the machine alone: {1000 * min(described):.0f} ms")
+    print(f"snapshot after the run: {taken}")
+    print(f"facts of the machine alone: {described}")
+
+
+def costs(what: Callable[[], object], repeats: int = 25) -> str:
+    """The first call, then the median of others with the range of their middle half: milliseconds
+    of processor time, those of git and other children included, and of the clock.
+    """
+    first, *others = ((timed(what, processor_time), timed(what)) for _ in range(repeats + 1))
+    spent, waited = ([1000 * one[which] for one in others] for which in (0, 1))
+    return (
+        f"{_middle(spent)} of processor time (the first {1000 * first[0]:.0f} ms),"
+        f" {_middle(waited)} by the clock"
+    )
+
+
+def _middle(times: list[float]) -> str:
+    low, median, high = statistics.quantiles(times, n=4)
+    return f"median {median:.0f} ms ({low:.0f} to {high:.0f})"
+
+
+def processor_time() -> float:
+    """Seconds that this process and its ended children have computed."""
+    own, children = (
+        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    return sum(one.ru_utime + one.ru_stime for one in (own, children))
 
 
 def compression(repeats: int) -> None:
@@ -161,11 +195,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["overhead", "compression", "rebuild"])
     parser.add_argument("--repeats", type=int, default=0, help="pairs, or times; 0: as usual")
+    parser.add_argument("--mpi", type=int, default=0, metavar="RANKS", help="of `overhead`")
     given = parser.parse_args()
     if given.what == "rebuild":
         return rebuild()
     if given.what == "overhead":
-        overhead(given.repeats or 10)
+        overhead(given.repeats or 10, given.mpi)
     else:
         compression(given.repeats or 3)
     return 0

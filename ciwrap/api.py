@@ -8,11 +8,8 @@ raise UsageError (a ValueError); what cannot be compared raises, or is a result 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from ciwrap import _core
 from ciwrap.arrays.containers import parts_of
@@ -28,6 +25,7 @@ from ciwrap.errors import (
 )
 from ciwrap.golden.evidence import capture
 from ciwrap.golden.golden_file import decode, read_golden_file
+from ciwrap.late import numpy as np
 from ciwrap.model import (
     SettingsLayer,
     VariableId,
@@ -35,6 +33,7 @@ from ciwrap.model import (
     VariableSettings,
 )
 from ciwrap.readers.memory import labels_in
+from ciwrap.structs import Struct, replace
 from ciwrap.trees.bounds import bound_of
 from ciwrap.trees.build import build_tree as stream_tree
 from ciwrap.trees.build import tree_parameters
@@ -131,8 +130,7 @@ def compare_arrays(
     return compare_values(ours, theirs, settings, VariableId(name))
 
 
-@dataclass(frozen=True, slots=True)
-class Golden:
+class Golden(Struct, frozen=True):
     """What is kept of some variables to compare later runs with. Immutable; see `make_golden`.
 
     variables: in the order of iteration, rank and name.

@@ -12,9 +12,10 @@ from __future__ import annotations
 import base64
 import binascii
 import numbers
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     Number = float
@@ -61,8 +62,7 @@ class Cause(str, Enum):
         return self.value
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Struct, frozen=True):
     """What differing elements have in common, and on how many of them that was seen to hold.
 
     values: the offset, the factor, the period of each component, the rows that it is moved by, the
@@ -81,8 +81,7 @@ class Explanation:
     remedy: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class IndexBox:
+class IndexBox(Struct, frozen=True):
     """The smallest box that holds all differing elements, both corners included."""
 
     first_index: tuple[int, ...]
@@ -93,8 +92,7 @@ class IndexBox:
             raise ValueError("a box's corners have different dimensions")
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkMap:
+class ChunkMap(Struct, frozen=True):
     """Which chunks are suspect, all of them.
 
     chunks_per_cell: cells of so many chunks, in order; a cell is suspect if a chunk of it is. runs:
@@ -111,8 +109,7 @@ class ChunkMap:
             raise ValueError("a chunk map is out of range")
 
 
-@dataclass(frozen=True, slots=True)
-class TreeLevel:
+class TreeLevel(Struct, frozen=True):
     """One level of the tree.
 
     differing_count: nodes whose digests differ; the subtrees of the others were pruned.
@@ -122,8 +119,7 @@ class TreeLevel:
     differing_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class ShareMap:
+class ShareMap(Struct, frozen=True):
     """The largest class of |difference| / bound in each cell, seen along the other axes.
 
     row_axis: None for a map of one row; cells of equal width cover the whole of both axes. classes:
@@ -142,8 +138,7 @@ class ShareMap:
         cells(self.classes, self.rows, self.columns)
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Struct, frozen=True):
     """Golden and new values in one plane (or line), both on the scale from `low` to `high`.
 
     index: the plane's index in each axis; the row and column axes have 0 there. start, stop: the

@@ -9,18 +9,17 @@ run, as the number of a job does: within one component, and left out of names.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cached_property
 
 from ciwrap.errors import ConfigError
+from ciwrap.structs import Struct
 
 _FIELDS = {"iteration": r"[0-9]{1,18}", "rank": r"[0-9]{1,18}", "name": r"[^/]+?"}
 _SPECIAL = re.compile(r"\*\*|\*|\?|\[[^\]/]+\]|\{[^{}]*\}")
 _TRIMMED = "_-. "
 
 
-@dataclass(frozen=True, slots=True)
-class PathMatch:
+class PathMatch(Struct, frozen=True):
     """What a path told. iteration, rank, name: None where the pattern has no such field.
 
     wild: the components in which the pattern has wild cards, joined by '/', without the text of

@@ -7,12 +7,12 @@ import getpass
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import RepositoryError, UsageError, one_line
 from ciwrap.interrupts import later_interrupts
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -59,8 +59,7 @@ def git_user(folder: Path) -> str:
         return "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Repository:
+class Repository(Struct, frozen=True):
     """A git repository with a working tree. top: the folder of the working tree."""
 
     top: Path

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
-from ciwrap.details import Number  # noqa: TC001 - documents are checked against it
+from msgspec import Struct
+
+from ciwrap.details import Number
 
 
 class PointState(str, Enum):
@@ -39,8 +40,7 @@ class Trend(str, Enum):
         return self.value
 
 
-@dataclass(frozen=True, slots=True)
-class TimelinePoint:
+class TimelinePoint(Struct, frozen=True):
     """bound_share: the largest share of the bound, as far as it is known; by residues the upper end
     of what they leave open, over matching chunks.
     """
@@ -53,8 +53,7 @@ class TimelinePoint:
     bound_share: Number | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(Struct, frozen=True):
     """One variable over all checkpoints, in the order of iteration and rank. trend: None where
     nothing is beyond its bound.
     """
@@ -64,8 +63,7 @@ class Timeline:
     trend: Trend | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryFacts:
+class HistoryFacts(Struct, frozen=True):
     """Of two runs as histories. Bytes are those asked of captures and of data files.
 
     by_captures: variables that were settled without their data.

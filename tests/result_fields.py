@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.model import Verdict
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 def said(result: VariableResult | CheckResult) -> dict[str, Any]:
     """The name, the verdict, and whatever is not as in a result that has nothing else."""
     plain = type(result)(result.name, Verdict.DIFFER)
-    names = [field.name for field in fields(result)]
+    names = result.__struct_fields__
     return {
         name: getattr(result, name)
         for name in names

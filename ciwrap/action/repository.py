@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT_SECONDS = 300
 _AUTHOR = ("github-actions[bot]", "41898282+github-actions[bot]@users.noreply.github.com")
-GOLDEN_SUFFIXES = (".golden", ".golden.yaml")
+GOLDEN_SUFFIXES = (".golden", ".golden.yaml", ".goldens")
 _MOST_ASKED = 1000
 _BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+@-]{0,200}")
 
@@ -63,7 +63,7 @@ class Clone:
         What is checked out without its filter are pointers, and a golden that is committed without
         it is an object that nobody has uploaded.
         """
-        names = self.git("ls-files", "-z", "--", "*.golden").split("\0")
+        names = self.git("ls-files", "-z", "--", "*.golden", "*.goldens").split("\0")
         asked = [name for name in names if name][:_MOST_ASKED]
         if not asked:
             return

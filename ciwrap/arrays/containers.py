@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from ciwrap.arrays.frames import parts_of_frame
 from ciwrap.arrays.lists import is_one_array
@@ -20,6 +17,8 @@ from ciwrap.arrays.objects import (
 from ciwrap.arrays.part import Part
 from ciwrap.arrays.split import is_long_double, is_sparse, long_double, mask_of, masked, sparse
 from ciwrap.errors import CiwrapError, UsageError
+from ciwrap.late import numpy as np
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.arrays.values import Values
 from ciwrap.errors import DtypeMismatchError
+from ciwrap.late import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

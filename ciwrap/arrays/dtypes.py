@@ -5,11 +5,8 @@ NumPy has no bfloat16 of its own; its bytes travel as unsigned 16-bit integers (
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from ciwrap.errors import (
     CorruptFileError,
@@ -17,12 +14,23 @@ from ciwrap.errors import (
     PickledArrayError,
     UnsupportedDtypeError,
 )
+from ciwrap.late import numpy as np
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     import os
 
 _FLOATS = {2, 4, 8}
 _COMPLEXES = {8, 16}
+# Of the common dtypes, without NumPy.
+_ORDERS = frozenset("<>|")
+_ITEM_BYTES = {
+    **{f"{kind}{size}": size for kind in "iu" for size in (1, 2, 4, 8)},
+    **{f"f{size}": size for size in sorted(_FLOATS)},
+    **{f"c{size}": size for size in sorted(_COMPLEXES)},
+    "b1": 1,
+    "bf2": 2,
+}
 _IGNORE = "leave it out with 'ignore' in ciwrap.yaml, or write it as another type"
 
 
@@ -32,6 +40,13 @@ def storage_dtype(dtype: str) -> np.dtype[Any]:
     if dtype[1:] == "bf2":
         return np.dtype(dtype[0] + "u2")
     return np.dtype(dtype)
+
+
+def item_bytes(dtype: str) -> int:
+    """How many bytes an element takes. Raises TypeError for what is no dtype."""
+    if dtype[:1] in _ORDERS and dtype[1:] in _ITEM_BYTES:
+        return _ITEM_BYTES[dtype[1:]]
+    return storage_dtype(dtype).itemsize
 
 
 def dtype_text(
@@ -66,8 +81,7 @@ def dtype_text(
     raise UnsupportedDtypeError(what, file=file, variable=variable, remedy=_IGNORE)
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """One plain variable within a (structured) element.
 
     name: the variable's own name, with the field names after dots. inner_shape: of a subarray

@@ -10,12 +10,11 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.arrays.objects import TYPE
 from ciwrap.arrays.part import Part
 from ciwrap.arrays.single import missing, unit_text
 from ciwrap.errors import DuplicateVariableError, UnsupportedDtypeError
+from ciwrap.late import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

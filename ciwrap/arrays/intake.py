@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap import _core
 from ciwrap.arrays.dtypes import dtype_text
 from ciwrap.arrays.values import ArrayValues, DeviceValues, HeldOnDevice
 from ciwrap.errors import CiwrapError, DeviceArrayError, UnsupportedDtypeError, UsageError
+from ciwrap.late import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

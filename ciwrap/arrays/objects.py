@@ -15,9 +15,8 @@ import types
 import uuid
 from typing import Any
 
-import numpy as np
-
 from ciwrap.errors import UnsupportedDtypeError
+from ciwrap.late import numpy as np
 
 TYPE = "type"
 _AS_TEXT: dict[type, str] = {

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.arrays.single import one_array
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from ciwrap.arrays.single import OneArray
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     Labels = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One array of a value, not converted yet.
 
     dims, unit, left_out, labels: as in OneArray, where they are known from elsewhere than the

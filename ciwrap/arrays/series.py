@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
 NO_STEP = -1
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceInText:
+class PlaceInText(Struct, frozen=True):
     """Where a number stands. line, column: from 1, of its first byte. text: as it is printed."""
 
     line: int

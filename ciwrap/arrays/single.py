@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from ciwrap.arrays.dtypes import dtype_text, fields_of
 from ciwrap.arrays.intake import take_over
 from ciwrap.arrays.lists import array_of_list
 from ciwrap.errors import CiwrapError, UnsupportedDtypeError, UsageError
+from ciwrap.late import numpy as np
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,8 +28,7 @@ _NO_UNIT = frozenset({"", "dimensionless"})
 _QUICK = frozenset({np.ndarray, float, int, bool, complex})
 
 
-@dataclass(frozen=True, slots=True)
-class OneArray:
+class OneArray(Struct, frozen=True):
     """An array, and what else says which numbers they are.
 
     array: a NumPy array, or values that NumPy has no type for, or that lie on a device. unit: as

@@ -6,14 +6,13 @@ Each half says something that the other does not, so they are compared side by s
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from ciwrap.arrays.objects import TYPE
 from ciwrap.arrays.single import missing, unit_of
 from ciwrap.errors import UnsupportedDtypeError
+from ciwrap.late import numpy as np
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

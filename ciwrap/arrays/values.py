@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from ciwrap.arrays.dtypes import storage_dtype
+from ciwrap.arrays.dtypes import item_bytes
 from ciwrap.errors import MaskError
+from ciwrap.late import numpy as np
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
 DEFAULT_SLAB_BYTES = 4 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class FileRegion:
+class FileRegion(Struct, frozen=True):
     """Where a variable's bytes lie in a file, back to back in C order."""
 
     path: str
@@ -39,8 +37,7 @@ TEXT_LABEL = ("compared", "token by token")
 TEXT_SETS = ("dates", "times", "paths", "hosts", "pids", "memory")
 
 
-@dataclass(frozen=True, slots=True)
-class TextRules:
+class TextRules(Struct, frozen=True):
     """What is left out when a text is compared token by token.
 
     ignore: names of sets of words and numbers, of `TEXT_SETS`. ignore_lines: whole
@@ -69,7 +66,7 @@ class Shaped:
 
     @property
     def item_bytes(self) -> int:
-        return storage_dtype(self.dtype).itemsize
+        return item_bytes(self.dtype)
 
     @property
     def byte_count(self) -> int:
@@ -81,8 +78,7 @@ class Shaped:
         return TEXT_LABEL in self.labels
 
 
-@dataclass(frozen=True, slots=True)
-class Signature(Shaped):
+class Signature(Shaped, Struct, frozen=True):
     """What a variable is, whatever its values: two that are compared have one signature.
 
     dtype, shape: as in `Values`. labels: what its file says of it besides, as (key, text) pairs in

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ciwrap.bisect.wording import found_text, not_found_text
@@ -11,6 +10,7 @@ from ciwrap.report.html import cards_of
 from ciwrap.report.page import render_page, time_words
 from ciwrap.report.paths import portable, portable_text
 from ciwrap.report.text import plural, safe_name, seconds_text
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 MOST_STEPS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class StepRow:
+class StepRow(Struct, frozen=True):
     commit: str
     title: str
     verdict: Verdict
@@ -32,8 +31,7 @@ class StepRow:
     is_found: bool
 
 
-@dataclass(frozen=True, slots=True)
-class BisectPage:
+class BisectPage(Struct, frozen=True):
     """All that the template shows."""
 
     title: str

@@ -9,13 +9,13 @@ import contextlib
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.config.loading import find_config, load_config, load_text
 from ciwrap.errors import ConfigMissingError, RepositoryError, UsageError
 from ciwrap.repository import Repository
+from ciwrap.structs import Struct
 from ciwrap.worktrees import revision_folder
 
 if TYPE_CHECKING:
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 _REMEDY = "--config FILE and --golden-dir DIR say which ones to take instead"
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Struct, frozen=True):
     """config: as if it stood in the working tree. golden_dir: where the goldens are; golden_text:
     where they are from, for people.
     """
@@ -63,8 +62,7 @@ def reference_of(
             yield Reference(config, copy, golden_dir)
 
 
-@dataclass(frozen=True, slots=True)
-class _Then:
+class _Then(Struct, frozen=True):
     """What a commit holds. now: the repository with its working tree; then: another one."""
 
     now: Repository

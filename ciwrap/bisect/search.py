@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ciwrap.closing import Closing
 from ciwrap.errors import RepositoryError, UsageError
 from ciwrap.model import Verdict
 from ciwrap.repository import ask_git
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from ciwrap.repository import Repository
@@ -47,7 +47,6 @@ def refuse_unless_ready(repository: Repository, good: str, bad: str) -> None:
         )
 
 
-@dataclass(slots=True)
 class Search(Closing):
     """A bisection under way in the working tree; closing it checks out what was there before.
 
@@ -55,10 +54,9 @@ class Search(Closing):
     RepositoryError.
     """
 
-    repository: Repository
-    good: str
-    bad: str
-    _has_begun: bool = False
+    def __init__(self, repository: Repository, good: str, bad: str) -> None:
+        self.repository, self.good, self.bad = repository, good, bad
+        self._has_begun = False
 
     def begin(self) -> None:
         """Checks out the first commit to look at, if there is one between `good` and `bad`."""
@@ -123,8 +121,7 @@ class Search(Closing):
                 raise
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(Struct, frozen=True):
     """A commit as people know it. when: ISO 8601."""
 
     name: str

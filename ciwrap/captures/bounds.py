@@ -6,14 +6,15 @@ checkpoints that were written since, and for those whose captured trees no longe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from ciwrap.captures.kept_snapshot import KeptSnapshot
 from ciwrap.catalog.files import Whole
 from ciwrap.errors import UsageError
 from ciwrap.model import ErrorBound, VariableSettings
+from ciwrap.structs import Struct, field, replace
 from ciwrap.trees.bounds import settings_text
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class CaptureHeader(msgspec.Struct, frozen=True, array_like=True):
     origin: who asked for the bounds (`given`, `check NAME`, `none given`). bounds: what was asked
     for. has_checksums: whether the bytes of all files are known. layout: where iteration and rank
     stand in the paths, if that was said. made_at: of the last change, UTC, ISO 8601. made_by: the
-    version of ciwrap that wrote it.
+    version of ciwrap that wrote it. snapshot: of the environment, where one is known.
     """
 
     origin: str
@@ -81,10 +82,10 @@ class CaptureHeader(msgspec.Struct, frozen=True, array_like=True):
     layout: str | None = None
     made_at: str = ""
     made_by: str = ""
+    snapshot: KeptSnapshot | None = None
 
 
-@dataclass(slots=True)
-class Bounds:
+class Bounds(Struct):
     """The bounds of a capture, by variable; new ones can be noted.
 
     by_place: whether variables of one name have bounds of their own at each iteration or rank; the

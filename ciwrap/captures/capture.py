@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from importlib import metadata
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from ciwrap.captures.index import (
     Directory,
 )
 from ciwrap.captures.index_codec import encode_checkpoint, encode_index, read_checkpoint, read_index
+from ciwrap.captures.kept_snapshot import appended
 from ciwrap.captures.listing import by_checkpoint
 from ciwrap.catalog.catalog import Catalog
 from ciwrap.catalog.files import checksum_of, source_files, why_stale, youngest_ns
@@ -35,6 +35,7 @@ from ciwrap.errors import (
 )
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.readers.layout import FoundOutputs
+from ciwrap.structs import Struct, field
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ciwrap.captures.index import CheckpointKey
+    from ciwrap.captures.kept_snapshot import GivenSnapshot, KeptSnapshot
     from ciwrap.catalog.files import SourceFile
     from ciwrap.catalog.rules import Rules
     from ciwrap.model import VariableId
@@ -53,8 +55,7 @@ DEFAULT_SETTLE_SECONDS = 1.0
 _COMMIT_SECONDS = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class CaptureOptions:
+class CaptureOptions(Struct, frozen=True):
     """How a run is captured.
 
     chunk_bytes: None for those of `against`, of the capture that is there, or else the default.
@@ -62,6 +63,7 @@ class CaptureOptions:
     residues: whether other runs can be held against this capture. against: such a capture of
     another run. checksums: whether the files' bytes are hashed, too, so that a copy with other
     times is known again. settle_seconds: files younger than this are looked at last and waited for.
+    snapshot: of the environment; it is kept if anything is captured anew.
     """
 
     chunk_bytes: int | None = None
@@ -70,10 +72,10 @@ class CaptureOptions:
     checksums: bool = False
     settle_seconds: float = DEFAULT_SETTLE_SECONDS
     layout: str | None = None
+    snapshot: GivenSnapshot | None = None
 
 
-@dataclass(slots=True)
-class CaptureReport:
+class CaptureReport(Struct):
     """What `capture_run` did. left_alone: what is not in the capture, and why. header: what the
     capture now says of itself. without_bound: as in `TreeMaker`.
     """
@@ -143,7 +145,8 @@ def capture_run(
             earlier=None if earlier is None else earlier.header,
             is_anew=rebuild,
         )
-        session = _Session(run, options, maker, progress, report)
+        known = None if rebuild or earlier is None else earlier.header.snapshot
+        session = _Session(run, options, maker, progress, report, known)
         old = {} if rebuild or earlier is None else earlier.checkpoints
         writer = stack.enter_context(CaptureWriter(work))
         index = session.update(writer, by_checkpoint(found), old)
@@ -160,8 +163,7 @@ def capture_run(
     return report
 
 
-@dataclass(frozen=True, slots=True)
-class _Earlier:
+class _Earlier(Struct, frozen=True):
     """What an earlier call has captured."""
 
     header: CaptureHeader
@@ -197,13 +199,13 @@ def _earlier(path: Path, *, may_be_lost: bool) -> _Earlier | None:
         ) from error
 
 
-@dataclass(slots=True)
-class _Session:
+class _Session(Struct):
     run: Path
     options: CaptureOptions
     maker: TreeMaker
     progress: Progress
     report: CaptureReport
+    snapshot: KeptSnapshot | None
 
     def update(
         self,
@@ -240,6 +242,7 @@ class _Session:
                 index.checkpoints[key] = Directory(key, section, checkpoint.digest)
                 kept.append(checkpoint)
                 self.report.captured.append(key)
+                self.snapshot = appended(writer, self.options.snapshot, self.snapshot)
                 self.report.variable_count += len(checkpoint.variables)
                 if time.monotonic() - committed > _COMMIT_SECONDS:
                     index.header = self._header(kept)
@@ -261,6 +264,7 @@ class _Session:
             self.options.layout,
             datetime.now(timezone.utc).isoformat(timespec="seconds"),
             metadata.version("ciwrap"),
+            self.snapshot,
         )
 
     def _is_current(self, files: Sequence[OutputFile], checkpoint: CapturedCheckpoint) -> bool:

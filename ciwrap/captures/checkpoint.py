@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ciwrap.arrays.dtypes import storage_dtype
 from ciwrap.arrays.values import FileRegion
 from ciwrap.catalog.files import change_since
 from ciwrap.errors import (
@@ -146,12 +145,11 @@ class Variables:
         captured = self.captured.get(identity)
         if captured is not None and captured.region is not None and self._catalog is None:
             path, offset = captured.region
-            item_bytes = storage_dtype(captured.dtype).itemsize
             self.look.has_read = True
             return FileRegion(
                 os.path.join(self.side.run, path),  # noqa: PTH118 - for every variable of a run
                 offset,
-                captured.element_count * item_bytes,
+                captured.byte_count,
             )
         self._refuse_change(identity)
         info = self.catalog.entries[identity].info

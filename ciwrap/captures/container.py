@@ -14,7 +14,6 @@ import fcntl
 import os
 import struct
 import zlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -31,6 +30,7 @@ from ciwrap.errors import (
     UsageError,
     WriteFailedError,
 )
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,8 +59,7 @@ class Section(msgspec.Struct, frozen=True, array_like=True, gc=False):
     checksum: Digest
 
 
-@dataclass(frozen=True, slots=True)
-class _Slot:
+class _Slot(Struct, frozen=True):
     generation: int
     root: Section
     file_bytes: int

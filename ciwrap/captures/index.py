@@ -5,8 +5,6 @@ These are also the rows of the capture's index: in this order, and in these type
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +17,7 @@ from ciwrap.captures.container import Section
 from ciwrap.catalog.files import Digest, SourceFile, Whole
 from ciwrap.errors import CiwrapError, CorruptCaptureError
 from ciwrap.model import VariableId
+from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -187,8 +186,7 @@ class Directory(msgspec.Struct, frozen=True, array_like=True):
     digest: Digest
 
 
-@dataclass(slots=True)
-class CaptureIndex:
+class CaptureIndex(Struct):
     """The checkpoints of a capture, by (iteration, rank), and what it says of itself."""
 
     header: CaptureHeader
@@ -199,10 +197,10 @@ class CaptureIndex:
         """run > iteration > rank: one digest of everything, equal only if all trees are."""
         iterations: dict[int | None, list[bytes]] = {}
         for key in sorted(self.checkpoints, key=key_order):
-            named = json.dumps(key[1]).encode() + b" " + self.checkpoints[key].digest
+            named = msgspec.json.encode(key[1]) + b" " + self.checkpoints[key].digest
             iterations.setdefault(key[0], []).append(named)
         upper = [
-            json.dumps(iteration).encode() + b" " + _core.xxh3_128(b"".join(ranks))
+            msgspec.json.encode(iteration) + b" " + _core.xxh3_128(b"".join(ranks))
             for iteration, ranks in iterations.items()
         ]
         return _core.xxh3_128(b"".join(upper))

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import os
 import struct
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from ciwrap import _core
 from ciwrap.captures.index import MadeWith
 from ciwrap.errors import CorruptCaptureError, UnreadableFileError, UnsupportedFormatError
+from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,16 +32,14 @@ PLAIN, FINE, RELATIVE = range(3)
 _MOST_DIMENSIONS = 15
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedVariable:
+class RecordedVariable(Struct, frozen=True):
     """A variable as the journal introduces it."""
 
     name: str
     made_with: MadeWith
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedTree:
+class RecordedTree(Struct, frozen=True):
     """One tree: its digests, root first, and residues behind them if it is a fine one.
 
     offset: where they begin in the journal. against: the fine tree that it was made against.
@@ -54,8 +52,7 @@ class RecordedTree:
     max_share: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """How a variable was held against a reference while the program ran.
 
     reason: why it was not. max_share: of the bound, over chunks that match; None where equality was
@@ -68,8 +65,7 @@ class Compared:
     max_share: float | None
 
 
-@dataclass(slots=True)
-class RecordedState:
+class RecordedState(Struct):
     """A variable at a checkpoint: its trees by kind, or the reason that there are none.
 
     samples: of chunks that do not match the reference, where their elements lie in the journal, and
@@ -84,8 +80,7 @@ class RecordedState:
     samples: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedCheckpoint:
+class RecordedCheckpoint(Struct, frozen=True):
     """All that was recorded at one point of an iteration. attempt: how often the program began."""
 
     iteration: int
@@ -94,8 +89,7 @@ class RecordedCheckpoint:
     states: tuple[RecordedState, ...]
 
 
-@dataclass(slots=True)
-class JournalReader:
+class JournalReader(Struct):
     """A journal from its beginning to the last whole record.
 
     Of what `checkpoints` has read so far: program, made_at (seconds since 1970), made_by: of the
@@ -151,17 +145,14 @@ class JournalReader:
         )
 
 
-@dataclass(slots=True)
 class JournalFollower:
     """A journal that grows: each call reads on where the last one ended."""
 
-    journal: JournalReader
-    _attempts: _Attempts = field(init=False)
-    _offset: int = 0
-    _count: int = 0  # whole records before there
-
-    def __post_init__(self) -> None:
-        self._attempts = _Attempts(self.journal)
+    def __init__(self, journal: JournalReader) -> None:
+        self.journal = journal
+        self._attempts = _Attempts(journal)
+        self._offset = 0
+        self._count = 0  # whole records before there
 
     def new_checkpoints(self) -> Iterator[RecordedCheckpoint]:
         """Checkpoints that are complete now, and were not before. Raises as `checkpoints` does."""
@@ -212,8 +203,7 @@ class _Record(NamedTuple):
     offset: int
 
 
-@dataclass(slots=True)
-class _Attempts:
+class _Attempts(Struct):
     """What the records read so far say, of the attempt that they belong to."""
 
     journal: JournalReader

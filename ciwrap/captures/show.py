@@ -44,6 +44,7 @@ class ShownCapture(msgspec.Struct, frozen=True):
     """What a capture says of itself, and a table of its variables.
 
     bounds_from: who asked for the bounds. iterations, ranks: of all variables that have one.
+    snapshot: the identity of that of its environment.
     """
 
     identity: str
@@ -58,6 +59,7 @@ class ShownCapture(msgspec.Struct, frozen=True):
     iterations: tuple[int, ...]
     ranks: tuple[int, ...]
     variables: tuple[ShownTrees, ...]
+    snapshot: str | None = None
 
 
 def shown_capture(path: Path) -> ShownCapture:
@@ -88,6 +90,7 @@ def shown_capture(path: Path) -> ShownCapture:
             _known(places, 0),
             _known(places, 1),
             tuple(ShownTrees(*key, *sums) for key, sums in sorted(rows.items(), key=_in_order)),
+            None if header.snapshot is None else header.snapshot.identity,
         )
 
 
@@ -131,6 +134,8 @@ def capture_lines(shown: ShownCapture) -> Iterator[str]:
     yield f"  made {shown.made_at} by ciwrap {shown.made_by}"
     yield f"  chunks of {shown.chunk_bytes:,} bytes; bounds: {_one_line(shown.bounds_from)}"
     yield f"  checksums of files: {'all' if shown.has_checksums else 'not of all'}"
+    if shown.snapshot is not None:
+        yield f"  environment: snapshot {shown.snapshot} (`ciwrap snapshot show CAPTURE`)"
     if shown.layout is not None:
         yield f"  layout {_one_line(shown.layout)}"
     yield f"  iterations: {_ranges(shown.iterations)}; ranks: {_ranges(shown.ranks)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from ciwrap.errors import (
     UsageError,
 )
 from ciwrap.readers.layout import FoundOutputs
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 WHOLE_RUN: CheckpointKey = (None, None)
 
 
-@dataclass(slots=True)
-class Side:
+class Side(Struct):
     """A run, or a single file: a run of one checkpoint. capture: open, or None; index: what it
     holds. arrangement: how rows are aligned, which only whole runs can be. is_fingerprint: whether
     the capture is all that there is of the run; then it is believed whatever lies there. notes:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap import _core
+from ciwrap.late import numpy as np
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,8 +25,7 @@ _READ_ALL_FROM = 0.25
 _READ_ALL_UP_TO = 8192
 
 
-@dataclass(frozen=True, slots=True)
-class Descent:
+class Descent(Struct, frozen=True):
     """Two captured trees whose roots differ, of one size and with the same chunks."""
 
     golden: CaptureFile

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ciwrap.arrays.values import MaskedValues, Values
@@ -21,6 +20,7 @@ from ciwrap.errors import (
 )
 from ciwrap.model import VariableId
 from ciwrap.readers.base import SourceValues
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 _MOST_OPEN_FILES = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One variable: which file holds it, and its header."""
 
     identity: VariableId

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import stat
 from pathlib import Path
@@ -72,6 +71,8 @@ def source_files(run: Path, files: Sequence[OutputFile]) -> tuple[SourceFile, ..
 def _how(file: OutputFile) -> str:
     if not file.options:
         return f"{file.reader.name} {file.label}"
+    import json
+
     options = json.dumps(
         {str(key): file.options[key] for key in sorted(file.options)}, default=repr
     )

@@ -8,15 +8,13 @@ of an iteration that was written twice (a restart does that) one copy is taken.
 from __future__ import annotations
 
 import math
-import tempfile
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
-
-import numpy as np
 
 from ciwrap.arrays.values import Values
 from ciwrap.errors import AlignmentError
+from ciwrap.late import numpy as np
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,8 +30,7 @@ _FEW_IDS = 5
 _KEPT_ORDERS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Arrangement:
+class Arrangement(Struct, frozen=True):
     """What a check asks for. settings_for: of a variable, whatever its dtype.
 
     duplicates: "error", "first" or "last": which one counts of a variable that was written twice,
@@ -50,8 +47,7 @@ class Arrangement:
         return self.settings_for(identity).across_ranks
 
 
-@dataclass(frozen=True, slots=True)
-class RowOrder:
+class RowOrder(Struct, frozen=True):
     """Rows of one checkpoint by id.
 
     ids: ascending. rows: where each of them is among the rows of all parts (ranks) in turn.
@@ -174,6 +170,8 @@ class AlignedValues(Values):
         return gathered.reshape(-1)
 
     def _room(self, dtype: np.dtype[Any]) -> NDArray[Any]:
+        import tempfile
+
         shape = (self.order.rows.size, self._per_row)
         if self.byte_count <= _MEMORY_BYTES:
             return np.empty(shape, dtype=dtype)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ciwrap.model import StrictVariables
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from ciwrap.model import VariableId, VariableSettings
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """How two runs are judged.
 
     settings_for: of a variable and its dtype. strict_variables: which of the variables that only

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from ciwrap.golden.files import read_regular
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,8 +24,7 @@ class FileTree(Protocol):
         """The names of all files in a folder ('' for the top) and below it."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkingTree:
+class WorkingTree(Struct, frozen=True):
     """Files as they lie in a folder now, committed or not."""
 
     top: Path
@@ -44,8 +43,7 @@ class WorkingTree:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class CommitTree:
+class CommitTree(Struct, frozen=True):
     """Files as a commit holds them; the working tree is never touched."""
 
     repository: Repository

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from msgspec import structs
 
 from ciwrap.changes.lines import Lines
 from ciwrap.changes.of_checks import check_changes, configuration_changes
 from ciwrap.changes.of_goldens import golden_changes
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from ciwrap.changes.document import Change
@@ -26,8 +24,7 @@ _KEYS = {
 _OF_CHECK = {"ignore": ("ignore", "until_iteration"), "strict": ("strict",), "values": ()}
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
+class _Told(Struct, frozen=True):
     change: Change
     identity: VariableId | None
 
@@ -44,7 +41,7 @@ def find_changes(old: State, new: State) -> tuple[Change, ...]:
     lines = Lines(new)
     known = {*old.checks, *new.checks}
     found = [
-        structs.replace(change, count=counts[change], **_where(lines, one, known))
+        replace(change, count=counts[change], **_where(lines, one, known))
         for change, one in firsts.items()
     ]
     return tuple(sorted(found, key=lambda change: not change.wider))

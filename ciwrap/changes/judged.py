@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import UsageError
 from ciwrap.golden.manifest import evidence_rank
 from ciwrap.model import ErrorBound
+from ciwrap.structs import Struct
 from ciwrap.trees.bounds import describe_bound
 from ciwrap.trees.build import tree_parameters
 
@@ -23,8 +23,7 @@ _EXACT = "exact"
 _MORE = (" equal_nan=", " fill_values=")
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """stored: the bound that the golden was made with, in words. asked: the one that the
     configuration asks for, where one does. evidence: what the golden keeps. settings: None without
     a configuration.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from ciwrap.changes.document import Change, What
 from ciwrap.changes.judged import Judged, judged, judgement_changes
 from ciwrap.config import name_matches
 from ciwrap.model import VariableId
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from ciwrap.golden.places import Place
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
+class Sides(Struct, frozen=True):
     """One golden before and now, with the checks that judge it; None for what is not there."""
 
     name: str

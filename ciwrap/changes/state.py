@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -11,13 +10,15 @@ from ciwrap.config.loading import load_text
 from ciwrap.config.nodes import MAX_BYTES, parse_document
 from ciwrap.config.settings import DEFAULT_GOLDEN_DIR
 from ciwrap.documents import DocumentError
-from ciwrap.errors import ConfigError, UsageError
+from ciwrap.errors import CiwrapError, ConfigError, UsageError
 from ciwrap.golden.manifest import MOST_MANIFEST_BYTES, load_manifest
-from ciwrap.golden.paths import MANIFEST_SUFFIX, unescape_name
+from ciwrap.golden.paths import MANIFEST_SUFFIX, SHARED_SUFFIX, unescape_name
 from ciwrap.golden.places import Place
+from ciwrap.golden.shared_goldens import MOST_FILE_BYTES, read_shared
+from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ciwrap.changes.file_trees import FileTree
     from ciwrap.config import Check, Config
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
     from ciwrap.golden.manifest import Manifest
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """config: None where there is none, or it cannot be read (problem says why). config_name,
     golden_dir: from the top of the repository. manifests: of all goldens, None for one that cannot
     be read.
@@ -44,8 +44,7 @@ class State:
         return {} if self.config is None else {check.name: check for check in self.config.checks}
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
+class Where(Struct, frozen=True):
     """Where a state is looked for.
 
     top: of the repository. start: the folder whose nearest configuration counts. config_name,
@@ -101,7 +100,8 @@ def _without_config(tree: FileTree, where: Where) -> State:
 
 
 def _manifests(tree: FileTree, folder: str) -> dict[Place, Manifest | None]:
-    names = [name for name in tree.names_below(folder) if name.endswith(MANIFEST_SUFFIX)]
+    listed = tree.names_below(folder)
+    names = [name for name in listed if name.endswith(MANIFEST_SUFFIX)]
     found: dict[Place, Manifest | None] = {}
     for name, data in tree.read(names, MOST_MANIFEST_BYTES).items():
         path = PurePosixPath(name)
@@ -113,4 +113,22 @@ def _manifests(tree: FileTree, folder: str) -> dict[Place, Manifest | None]:
             found[Place(inner, manifest.check)] = manifest
         except DocumentError:
             found[Place(inner, unescape_name(stem))] = None
+    found |= _shared_manifests(tree, folder, listed)
+    return found
+
+
+def _shared_manifests(
+    tree: FileTree, folder: str, listed: Sequence[str]
+) -> dict[Place, Manifest | None]:
+    """Of the goldens that share files. A damaged file counts as one golden that cannot be read."""
+    names = [name for name in listed if name.endswith(SHARED_SUFFIX)]
+    found: dict[Place, Manifest | None] = {}
+    for name, data in tree.read(names, MOST_FILE_BYTES).items():
+        path = PurePosixPath(name.removesuffix(SHARED_SUFFIX))
+        inner = path.relative_to(folder or ".").as_posix()
+        try:
+            for one in read_shared(data, Path(name)):
+                found[Place(inner, one.manifest.check)] = one.manifest
+        except CiwrapError:
+            found[Place(inner, path.name + SHARED_SUFFIX)] = None
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +15,7 @@ from ciwrap.cli.options import (
 )
 from ciwrap.errors import ConfigMissingError, UsageError
 from ciwrap.golden.places import check_matches
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

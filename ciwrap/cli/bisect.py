@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from ciwrap.cli.options import (
     resource_options,
 )
 from ciwrap.errors import NotComparableError, UsageError
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,6 +13,7 @@ from ciwrap.cli.capture_ensemble import (
     ensemble_names,
     ensemble_options,
 )
+from ciwrap.cli.history import own_files
 from ciwrap.cli.options import json_option, resource_options, verbose_option
 from ciwrap.cli.rules import RuleOptions, rule_options
 from ciwrap.errors import ExitCode, UsageError
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ciwrap.captures.capture import CaptureReport
+    from ciwrap.captures.kept_snapshot import GivenSnapshot
     from ciwrap.cli.json_documents import CaptureDocument
     from ciwrap.cli.session import Session
+    from ciwrap.readers.layout import FoundOutputs
 
 _MOST_BOUNDS = 3
 _MOST_NAMES = 4
@@ -130,6 +133,7 @@ def command(
                 checksums=checksums,
                 settle_seconds=settle,
                 layout=chosen.layout or (chosen.check.layout if chosen.check else None),
+                snapshot=_snapshot(found),
             ),
             rebuild=rebuild,
             resources=session.resources,
@@ -138,6 +142,26 @@ def command(
     session.emit_record(_document(report, run, str(target)))
     _show(session, report, str(target))
     return int(ExitCode.NOT_COMPARABLE if report.left_alone else ExitCode.MATCH)
+
+
+def _snapshot(found: FoundOutputs) -> GivenSnapshot | None:
+    """What made the files, where `ciwrap run` or `repeat` did; else what is here, and no program.
+
+    None where the configuration says that nothing is to be kept.
+    """
+    from ciwrap.captures.kept_snapshot import GivenSnapshot
+    from ciwrap.cli.load_project import load_config_if_any
+    from ciwrap.snapshot.runs import snapshot_of_outputs
+    from ciwrap.snapshot.store import encoded, identity_of
+    from ciwrap.snapshot.take import snapshot_of_machine
+
+    config = load_config_if_any(None)
+    if config is not None and not config.snapshot.objects:
+        return None
+    root = Path.cwd() if config is None else config.root
+    known = snapshot_of_outputs(root, (file.path for file in found.files))
+    taken = snapshot_of_machine(root) if known is None else known[1]
+    return GivenSnapshot(identity_of(taken), encoded(taken))
 
 
 def _refuse_others(*, is_ensemble: bool) -> None:
@@ -151,18 +175,6 @@ def _refuse_others(*, is_ensemble: bool) -> None:
         if is_given and (one.name in of_ensemble) is not is_ensemble:
             words = "has no meaning with" if is_ensemble else "has no meaning without"
             raise UsageError(f"{one.opts[0]} {words} --ensemble")
-
-
-def own_files(folder: Path, *captures: Path | str | None) -> tuple[str, ...]:
-    """Captures that lie inside the run, as patterns to leave out."""
-    inside = []
-    for capture in captures:
-        if capture is not None:
-            try:
-                inside.append(Path(capture).resolve().relative_to(folder.resolve()).as_posix())
-            except ValueError:
-                continue
-    return tuple(inside)
 
 
 def _bound_lines(report: CaptureReport) -> Iterator[str]:

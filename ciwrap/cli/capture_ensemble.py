@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ciwrap.errors import UsageError
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from ciwrap.config import Check
     from ciwrap.ensemble.document import CaptureEnsembleDocument
     from ciwrap.ensemble.features import FeatureChoice
+    from ciwrap.review.project import Project
 
 
-@dataclass(frozen=True, slots=True)
-class EnsembleOptions:
+class EnsembleOptions(Struct, frozen=True):
     """What the options of `ensemble_options` say."""
 
     features: str
@@ -87,7 +87,7 @@ def ensemble_options(function: Callable[..., int]) -> Callable[..., int]:
 
 def ensemble_names() -> tuple[str, ...]:
     """The names of the options."""
-    return tuple(one.name for one in fields(EnsembleOptions))
+    return EnsembleOptions.__struct_fields__
 
 
 def capture_ensemble(
@@ -120,7 +120,7 @@ def capture_ensemble(
             "which runs?", remedy="name their folders, or give 'ensemble' in the check"
         )
     choice = FeatureChoice(_statistics(chosen.features), chosen.blocks, chosen.from_iteration)
-    document = _capture(session, project.root, check, folders, choice, chosen, path)
+    document = _capture(session, project, check, folders, choice, chosen, path)
     session.emit_record(document)
     _tell(session, document, chosen.rate)
     if not check.ensemble:
@@ -142,7 +142,7 @@ def _statistics(text: str) -> tuple[str, ...]:
 
 def _capture(
     session: Session,
-    root: Path,
+    project: Project,
     check: Check,
     folders: Sequence[Path],
     choice: FeatureChoice,
@@ -154,9 +154,9 @@ def _capture(
     from ciwrap.ensemble.runs import features_of_runs
     from ciwrap.errors import NotComparableError
     from ciwrap.repository import git_commit, git_user
-    from ciwrap.snapshot.describe import describe_environment
     from ciwrap.statistics.ensemble import distinct_rows, least_runs
 
+    root = project.root
     names, rows = features_of_runs(check, folders, choice)
     distinct = len(distinct_rows(rows, "members"))
     if distinct < 2:
@@ -177,7 +177,7 @@ def _capture(
         who=git_user(root),
         why=chosen.reason,
         commit=git_commit(root),
-        environment=describe_environment(root),
+        environment=_environment(project, check, folders),
     )
     write_ensemble(golden, path)
     return CaptureEnsembleDocument(
@@ -190,6 +190,28 @@ def _capture(
         names,
         least_runs(distinct, chosen.rate),
     )
+
+
+def _environment(project: Project, check: Check, folders: Sequence[Path]) -> dict[str, str]:
+    """What the first member was made with of which that is known, else what is here. Its snapshot
+    is kept with the goldens, unless the configuration says to keep none.
+    """
+    from ciwrap.compare.check import files_of
+    from ciwrap.snapshot.describe import describe_environment
+    from ciwrap.snapshot.runs import environment_for_golden, snapshot_of_outputs
+    from ciwrap.snapshot.store import SnapshotStore
+
+    if not project.own_config.snapshot.objects:
+        return describe_environment(project.root)
+    members = [files_of(replace(check, root=folder, ensemble=())) for folder in folders]
+    together = [path for files in members for path in files]
+    known = (
+        files
+        for files in (together, *members)
+        if snapshot_of_outputs(project.root, files) is not None
+    )
+    store = SnapshotStore.of_goldens(project.golden_dir)
+    return environment_for_golden(project.root, next(known, []), store)
 
 
 def _tell(session: Session, document: CaptureEnsembleDocument, rate: float) -> None:

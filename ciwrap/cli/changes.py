@@ -75,9 +75,8 @@ def _refuse_unreadable(problem: str | None, where: Where, name: str | None) -> N
 
 
 def _tell(session: Session, document: ChangesDocument) -> None:
-    from rich.text import Text
-
     from ciwrap.changes.wording import WIDER, line_of, title
+    from ciwrap.report.console import Text
 
     console = session.console
     console.print(Text(f"{title(document.changes)} (since {document.base[:12]})"))

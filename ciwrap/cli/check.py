@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -17,8 +16,10 @@ from ciwrap.cli.options import (
     resource_options,
     verbose_option,
 )
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from ciwrap.cli.session import Session
@@ -107,7 +108,7 @@ def _with_known_run(result: CheckResult, check: Check, root: Path) -> CheckResul
     from ciwrap.compare.check import files_of
     from ciwrap.snapshot.runs import environment_of_outputs
 
-    known = environment_of_outputs(root, check.name, files_of(check))
+    known = environment_of_outputs(root, files_of(check))
     return result if known is None else replace(result, environment=known)
 
 
@@ -139,7 +140,12 @@ def leave_pending(session: Session, project: Project, result: RunResult) -> None
         if not check.verdict.is_good
     }
     problems = keep_unmatched(
-        project.checks, project.store, project.pending, documents, resources=session.resources
+        project.checks,
+        project.store,
+        project.pending,
+        documents,
+        with_snapshots=project.own_config.snapshot.objects,
+        resources=session.resources,
     )
     project.pending.write_index(project.golden_dir_text)
     for name, problem in problems.items():
@@ -161,23 +167,32 @@ def make_result(
         verdict=Verdict.worst(result.verdict for result in results),
         checks=results,
         kind=session.kind,
-        messages=orphan_messages(project),
+        messages=tuple(orphan_messages(project)),
         command=command,
         seconds=seconds,
     )
 
 
-def orphan_messages(project: Project) -> tuple[Message, ...]:
-    """Goldens that no check uses: of a check renamed or removed, perhaps by accident."""
+def orphan_messages(project: Project) -> Iterator[Message]:
+    """Goldens and ensembles that no check uses: of a check renamed or removed, perhaps by accident,
+    or of one that names no runs.
+    """
+    from ciwrap.golden.paths import ensemble_orphans, ensemble_path
     from ciwrap.model import Message, MessageLevel
 
-    known = [check.name for check in project.own_config.checks]
-    return tuple(
-        Message(
-            MessageLevel.WARNING,
-            f"the golden of {name!r} belongs to no check of the configuration;"
-            " delete it, or mend the check's name",
-            file=str(project.store.path(name)),
+    checks = project.own_config.checks
+    known = [check.name for check in checks]
+    found = [("golden", name, project.store.path(name)) for name in project.store.orphans(known)]
+    strange = ensemble_orphans(project.golden_dir, known)
+    found += [("ensemble", name, path) for name, path in strange.items()]
+    for check in checks:
+        path = ensemble_path(project.golden_dir, check.name)
+        if not check.ensemble and path.exists():
+            text = f"the ensemble of {check.name!r} is not used; name its runs by 'ensemble'"
+            yield Message(MessageLevel.WARNING, f"{text} in the check", file=str(path))
+    for what, name, path in found:
+        text = (
+            f"the {what} of {name!r} belongs to no check of the configuration; delete it, or mend"
+            " the check's name"
         )
-        for name in project.store.orphans(known)
-    )
+        yield Message(MessageLevel.WARNING, text, file=str(path))

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ciwrap.cli.capture import own_files
 from ciwrap.cli.history import (
     compare_sides,
     history_options,
+    own_files,
     pool_of,
     refuse_spread,
     refuse_with_fingerprints,
@@ -27,7 +27,7 @@ from ciwrap.cli.options import (
     verbose_option,
 )
 from ciwrap.cli.rules import RuleOptions, rule_options
-from ciwrap.errors import InterruptedCallError, UsageError
+from ciwrap.errors import CiwrapError, InterruptedCallError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -163,6 +163,7 @@ def _compare(
                 *_shared_files((golden, new), sides),
                 *_other_processes(history),
                 *_offset_note(offset),
+                *(() if result.verdict.is_good else _environment_note((ours, theirs), history)),
             ),
             seconds=time.monotonic() - started,
         ),
@@ -191,6 +192,39 @@ def _offset_note(offset: int) -> Iterator[Message]:
             f" by {named} numbers"
         )
         yield Message(MessageLevel.NOTE, text)
+
+
+def _environment_note(paths: tuple[Path, Path], history: Mapping[str, Any]) -> Iterator[Message]:
+    """What differs first between the environments that the captures of both runs know of."""
+    from ciwrap.captures.fingerprints import capture_of
+    from ciwrap.cli.snapshot_finding import of_capture
+    from ciwrap.model import Message, MessageLevel
+    from ciwrap.report.text import safe_text
+    from ciwrap.snapshot.difference import compare_snapshots, words_of_kind
+
+    given = (history["capture_a"], history["capture_b"])
+    captures = [
+        capture_of(path) if one is None else Path(one)
+        for path, one in zip(paths, given, strict=True)
+    ]
+    if history["no_captures"] or None in captures:
+        return
+    try:
+        a, b = (of_capture(one) for one in captures if one is not None)
+    except CiwrapError:
+        return  # the comparison has told what is wrong with a capture
+    if a is None or b is None or "nothing" in (a.seen, b.seen):
+        return
+    found = compare_snapshots(a, b)
+    if found:
+        first, more = found[0], len(found) - 1
+        text = (
+            f"their captures tell of different environments: {first.name} is {first.golden} in A,"
+            f" {first.run} in B ({words_of_kind(first.kind)})"
+            + (f", and {more} more" if more else "")
+            + f"; `ciwrap snapshot diff {captures[0]} {captures[1]}` shows it"
+        )
+        yield Message(MessageLevel.NOTE, safe_text(text))
 
 
 def _other_processes(history: Mapping[str, Any]) -> Iterator[Message]:

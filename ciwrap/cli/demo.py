@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import click
 
 from ciwrap.cli.options import json_option, resource_options, verbose_option
 from ciwrap.errors import ExitCode, UsageError
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from ciwrap.cli.session import Session

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec import structs
 
 from ciwrap.cli.options import json_option
 from ciwrap.errors import CiwrapError, ConfigMissingError, ExitCode
 from ciwrap.report.text import plural, safe_text
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -60,9 +60,7 @@ def examine() -> DoctorDocument:
         warnings=(),
         errors=(),
     )
-    return structs.replace(
-        findings, warnings=tuple(_warnings(findings)), errors=tuple(_errors(findings))
-    )
+    return replace(findings, warnings=tuple(_warnings(findings)), errors=tuple(_errors(findings)))
 
 
 def _usable(items: Iterable[Mapping[str, Any]]) -> tuple[Usable, ...]:

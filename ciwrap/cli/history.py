@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import re
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from ciwrap.errors import UsageError
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -194,8 +194,7 @@ def pool_of(history: Mapping[str, Any]) -> Iterator[tuple[Pool | None, bool]]:
         yield pool, pool is None
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """What is left to do once the result is out. exit: ends the process where it could not end by
     itself, since a worker hangs.
     """
@@ -221,7 +220,6 @@ def compare_sides(
     whether a document or a report will be made of the result; the terminal shows no samples and
     maps.
     """
-    from ciwrap.compare.differences import DifferenceList
     from ciwrap.compare.histories import compare_histories
     from ciwrap.compare.outcome import HistoryOptions
     from ciwrap.compare.spread import Spread
@@ -261,6 +259,8 @@ def compare_sides(
             )
         differences = None
         if list_path is not None and not is_spread:
+            from ciwrap.compare.differences import DifferenceList
+
             differences = stack.enter_context(DifferenceList(list_path))
         result = compare_histories(
             f"{paths[0]} : {paths[1]}",
@@ -293,3 +293,15 @@ def _opened(
         use_capture=path.is_dir() and not (history["no_captures"] or history["offset"]),
         verify_checksums=history["verify_checksums"],
     )
+
+
+def own_files(folder: Path, *captures: Path | str | None) -> tuple[str, ...]:
+    """Captures that lie inside the run, as patterns to leave out."""
+    inside = []
+    for capture in captures:
+        if capture is not None:
+            try:
+                inside.append(Path(capture).resolve().relative_to(folder.resolve()).as_posix())
+            except ValueError:
+                continue
+    return tuple(inside)

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from ciwrap.cli.session import Session
     from ciwrap.cli.starter import Starter
 
-_ATTRIBUTES_LINE = "*.golden binary diff=ciwrap"
+_ATTRIBUTES_LINES = ("*.golden binary diff=ciwrap", "*.goldens text eol=lf diff=ciwrap")
 _GIT_FILES = {
-    ".gitattributes": (_ATTRIBUTES_LINE,),
-    ".gitignore": (".ciwrap.lock", "*.golden.next", "*.golden.yaml.next"),
+    ".gitattributes": _ATTRIBUTES_LINES,
+    ".gitignore": (".ciwrap.lock", "*.golden.next", "*.golden.yaml.next", "*.goldens*.next"),
 }
 # Where one of them lies, people run pytest.
 _SIGNS_OF_PYTEST = ("pytest.ini", "pytest.toml", "conftest.py", "tox.ini", "tests")
@@ -73,9 +73,10 @@ def command(
     if git:
         _set_up_git(session)
     else:
+        attributes = "".join(f"  echo '{line}' >> .gitattributes\n" for line in _ATTRIBUTES_LINES)
         session.console.print(
             "For readable diffs of goldens: `ciwrap init --git` sets up git here, or by hand:\n"
-            f"  echo '{_ATTRIBUTES_LINE}' >> .gitattributes\n"
+            f"{attributes}"
             f"  git config {_TEXTCONV[0]} '{_TEXTCONV[1]}'"
         )
     return 0

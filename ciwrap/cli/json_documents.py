@@ -47,6 +47,21 @@ class ShowDocument(_Document, frozen=True):
     variables: tuple[ShownVariable, ...]
 
 
+class ShownGolden(msgspec.Struct, frozen=True):
+    """One golden of a file that several share."""
+
+    check: str
+    root: Root
+    variables: tuple[ShownVariable, ...]
+
+
+class ShowGoldensDocument(_Document, frozen=True):
+    """All goldens of a file that the small ones of a test file share."""
+
+    kind: Literal["show-goldens"]
+    goldens: tuple[ShownGolden, ...]
+
+
 class ShowCaptureDocument(_Document, frozen=True):
     """What a capture says of itself, and its table of variables."""
 
@@ -195,12 +210,15 @@ class RejectDocument(_Document, frozen=True):
 
 
 class PruneDocument(_Document, frozen=True):
-    """What prune did. unused: paths of goldens that nothing uses."""
+    """What prune did. unused: paths of goldens that nothing uses. unused_snapshots: of snapshots
+    that no golden that stays was made with.
+    """
 
     kind: Literal["prune"]
     dry_run: bool
     unused: tuple[str, ...]
     deleted: tuple[str, ...]
+    unused_snapshots: tuple[str, ...]
 
 
 class FoundValue(msgspec.Struct, frozen=True):
@@ -252,6 +270,7 @@ DOCUMENTS = (
     CaptureDocument,
     ShowDocument,
     ShowCaptureDocument,
+    ShowGoldensDocument,
     DoctorDocument,
     InitDocument,
     DemoDocument,

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import shlex
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.config.loading import find_config, load_config
 from ciwrap.config.settings import DEFAULT_GOLDEN_DIR
 from ciwrap.errors import ConfigMissingError
-from ciwrap.golden.store import GoldenStores
+from ciwrap.golden.stores import GoldenStores
 from ciwrap.golden.work_folder import WORK_DIR
 from ciwrap.review.pending_goldens import PENDING_DIR, PendingGoldens
 from ciwrap.review.project import Project
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
+from ciwrap.report.console import Text
 from ciwrap.report.text import bytes_text, plural, safe_name, safe_text
 from ciwrap.report.wording import detail_lines, headline, used_words
 from ciwrap.review.accept_document import change_word
@@ -14,7 +13,7 @@ from ciwrap.review.golden_change import GoldenChange, Status, VariableChange
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.console import Console
+    from ciwrap.report.console import Console
 
 _ROOT_DIGITS = 12
 _MOST_VARIABLES = 12

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from ciwrap.cli.options import config_options, json_option
-from ciwrap.errors import UsageError
+from ciwrap.errors import CorruptGoldenError, UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ciwrap.cli.session import Session
     from ciwrap.golden.places import Place
     from ciwrap.review.project import Project
@@ -29,44 +31,75 @@ def command(
     config_path: str | None,
     golden_dir: str | None,
 ) -> int:
-    """Delete goldens of checks that the configuration no longer has, and of tests that are gone.
+    """Delete goldens and ensembles of checks that the configuration no longer has, and goldens of
+    tests that are gone; and snapshots beside goldens that none of those that stay was made with.
 
     Which goldens no test uses is found out by running all tests; this takes what the last runs
     noted. A golden that has changed since is kept.
     """
     from ciwrap.cli.json_documents import PruneDocument
     from ciwrap.cli.load_project import find_project
-    from ciwrap.golden.listing import delete_goldens
+    from ciwrap.golden.listing import delete_ensemble, delete_goldens
     from ciwrap.report.text import safe_text
+    from ciwrap.snapshot.store import SnapshotStore
+    from ciwrap.snapshot.unused import used_snapshots
 
     project = find_project(config_path, golden_dir)
     unused = _unused(project)
-    binaries = [_binary(project, one) for one in unused]
+    ensembles = _unused_ensembles(project)
+    binaries = [*(_binary(project, one) for one in unused), *map(str, ensembles)]
     console = session.console
-    for binary in binaries:
-        console.print(f"unused  {safe_text(binary)}")
+    snapshots = SnapshotStore.of_goldens(project.golden_dir)
+    try:
+        used = used_snapshots(project.golden_dir, unused)
+        left = [str(path) for path in snapshots.others(used)]
+    except CorruptGoldenError as error:
+        used, left = frozenset(), []
+        console.print(f"snapshots stay: {safe_text(error)}")
+    for one in (*binaries, *left):
+        console.print(f"unused  {safe_text(one)}")
     if not binaries:
         console.print("no golden is known to be unused (run all tests, to find out)")
-    is_sure = yes or dry_run or not unused
+    count = len(binaries) + len(left)
+    is_sure = yes or dry_run or not count
     if not is_sure:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise UsageError("nobody is there to be asked; nothing was deleted", remedy="add --yes")
-        is_sure = click.confirm(f"delete {len(unused)} of {len(unused)}?")
-    deleted = delete_goldens(project.golden_dir, unused) if is_sure and not dry_run else []
-    deleted_paths = tuple(str(path) for path in deleted)
-    session.emit_record(PruneDocument(1, "prune", dry_run, tuple(binaries), deleted_paths))
+        is_sure = click.confirm(f"delete {count} of {count}?")
+    deleted: list[str] = []
+    if is_sure and not dry_run:
+        deleted = delete_goldens(project.golden_dir, unused)
+        deleted += [str(delete_ensemble(one)) for one in ensembles]
+        if left:
+            # A golden that has come since names one, too.
+            others = snapshots.remove_others(used | used_snapshots(project.golden_dir))
+            deleted += [str(one) for one in others]
+    session.emit_record(
+        PruneDocument(1, "prune", dry_run, tuple(binaries), tuple(deleted), tuple(left))
+    )
     for path in deleted:
         console.print(f"deleted  {safe_text(path)}")
     return 0
 
 
 def _binary(project: Project, one: Place) -> str:
-    return str(project.goldens.at(one).path(one.name))
+    return project.goldens.at(one).shown(one.name)
+
+
+def _unused_ensembles(project: Project) -> list[Path]:
+    """Ensembles of checks that the configuration does not know. One of a check that names no runs
+    yet may have been made a moment ago.
+    """
+    from ciwrap.golden.paths import ensemble_orphans
+
+    if project.config is None:
+        return []
+    known = [check.name for check in project.config.checks]
+    return list(ensemble_orphans(project.golden_dir, known).values())
 
 
 def _unused(project: Project) -> list[Place]:
     """What the configuration does not know, and what test runs found to be unused."""
-    from ciwrap.golden.golden_file import root_of
     from ciwrap.golden.listing import stored_places
     from ciwrap.golden.places import Place
     from ciwrap.golden.unused import read_unused
@@ -79,6 +112,6 @@ def _unused(project: Project) -> list[Place]:
     found += [
         one.place
         for one in read_unused(project.root)
-        if one.place in stored and root_of(project.goldens.at(one.place).path(one.name)) == one.root
+        if one.place in stored and project.goldens.at(one.place).root_of(one.name) == one.root
     ]
     return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import click
 
 from ciwrap.cli.options import json_detail_option, json_option, report_option, verbose_option
 from ciwrap.errors import NotComparableError, UsageError
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -112,8 +112,7 @@ def command(
         return _tell_compared(session, asked, reference, outcome)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(Struct, frozen=True):
     """What the command line says. options: those that are but passed on."""
 
     folder: Path

@@ -41,8 +41,9 @@ def command(
         raise UsageError("name what to reject, or say --all")
     project = find_project(config_path, golden_dir)
     goldens = project.pending.select(patterns)
-    for golden in goldens:
-        reject(project, golden, reason)
+    with project.pending.kept():
+        for golden in goldens:
+            reject(project, golden, reason)
     project.pending.write_index(project.golden_dir_text)
     names = [golden.check for golden in goldens]
     session.emit_record(RejectDocument(1, "reject", reason, tuple(names)))

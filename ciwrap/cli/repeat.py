@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from secrets import randbelow
 from typing import TYPE_CHECKING, cast
@@ -20,6 +19,7 @@ from ciwrap.cli.options import (
     verbose_option,
 )
 from ciwrap.errors import UsageError
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,7 +122,12 @@ def command(
     started = time.monotonic()
     if run_globs:
         _refuse_beside_runs(
-            count=count, vary=factor_names, seed=seed, keep=keep, perturb=is_perturbed
+            count=count,
+            vary=factor_names or None,
+            seed=seed,
+            keep=keep or None,
+            perturb=is_perturbed or None,
+            concurrent=None if concurrent == 1 else concurrent,
         )
         existing = load_project_if_any(config_path, golden_dir, names)
         result = _existing_runs(session, existing, run_globs, reference, is_checked=is_checked)
@@ -171,7 +176,7 @@ def command(
 def _refuse_beside_runs(**given: object) -> None:
     """Raises UsageError for options that say how to run, where nothing is."""
     for name, value in given.items():
-        if value not in (None, (), False):
+        if value is not None:
             raise UsageError(f"--{name} has no meaning with --runs, which runs nothing")
 
 

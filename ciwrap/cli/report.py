@@ -69,7 +69,7 @@ def command(
 
         click.echo(render_annotations(run), nl=False)
     elif output not in (None, "-") and "-" not in (markdown, junit, sarif):
-        session.console.print(f"{run.verdict.words}: wrote {output}", markup=False)
+        session.console.print(f"{run.verdict.words}: wrote {output}")
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import click
 from ciwrap.errors import UsageError
 from ciwrap.model import SETTINGS, SettingsLayer
 from ciwrap.model.forms import FormError
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,8 +43,7 @@ def _looks(setting: Setting) -> dict[str, Any]:
     return {"metavar": metavar, "callback": _read}
 
 
-@dataclass(frozen=True)
-class RuleOptions:
+class RuleOptions(Struct, frozen=True, dict=True):
     """What the options of `rule_options` say; what they leave open is as the check has it."""
 
     layer: SettingsLayer
@@ -76,8 +75,6 @@ class RuleOptions:
 
         from ciwrap.catalog.rows import Arrangement
         from ciwrap.catalog.rules import Rules
-        from ciwrap.compare.check import arrangement_of
-        from ciwrap.config import fit_fill_values, name_matches
         from ciwrap.model import StrictVariables, VariableId, VariableSettings
 
         check, default = self.check, VariableSettings()
@@ -85,7 +82,11 @@ class RuleOptions:
         @cache
         def fitted(settings: VariableSettings, dtype: str) -> VariableSettings:
             settings = self.layer.over(settings)
-            return fit_fill_values(settings, dtype) if settings.fill_values else settings
+            if not settings.fill_values:
+                return settings
+            from ciwrap.config import fit_fill_values
+
+            return fit_fill_values(settings, dtype)
 
         def settings_for(identity: VariableId, dtype: str) -> VariableSettings:
             return fitted(default if check is None else check.settings_for(identity), dtype)
@@ -93,7 +94,11 @@ class RuleOptions:
         def arrangement() -> Arrangement | None:
             """As the check has it, with what the options say of all its variables."""
             if self.layer.said.get("align_by") is None:
-                return None if check is None else arrangement_of(check)
+                if check is None:
+                    return None
+                from ciwrap.compare.check import arrangement_of
+
+                return arrangement_of(check)
 
             def unfitted(identity: VariableId) -> VariableSettings:
                 return self.layer.over(default if check is None else check.settings_for(identity))
@@ -101,8 +106,11 @@ class RuleOptions:
             return Arrangement(unfitted, "error" if check is None else check.duplicates)
 
         def is_ignored(identity: VariableId) -> bool:
-            if any(name_matches(pattern, identity) for pattern in self.ignore):
-                return True
+            if self.ignore:
+                from ciwrap.config import name_matches
+
+                if any(name_matches(pattern, identity) for pattern in self.ignore):
+                    return True
             return check is not None and check.is_ignored(identity)
 
         return Rules(
@@ -223,7 +231,7 @@ def rule_options(function: Callable[..., int]) -> Callable[..., int]:
 
     The command takes all of them as `chosen`.
     """
-    names = [one.name for one in fields(RuleOptions) if one.name != "layer"]
+    names = [name for name in RuleOptions.__struct_fields__ if name != "layer"]
 
     @wraps(function)
     def command(*arguments: Any, **given: Any) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -18,6 +17,7 @@ from ciwrap.cli.options import (
     verbose_option,
 )
 from ciwrap.errors import UsageError
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from ciwrap.cli.session import Session
@@ -95,6 +95,8 @@ def run_and_check(session: Session, project: Project) -> tuple[RunResult, tuple[
     watcher = _watcher(project)
     overall = _run_overall(project, watcher)
     if overall is not None and overall.exit_code != 0:
+        if watcher is not None:
+            _keep_snapshot(session, project, watcher)
         error = failure_of(overall)
         results = tuple(
             failed_check(check.name, error, str(project.store.path(check.name)))
@@ -109,6 +111,7 @@ def run_and_check(session: Session, project: Project) -> tuple[RunResult, tuple[
     )
     if watcher is not None:
         _keep_snapshot(session, project, watcher)
+        _note_outputs(session, project)
     found = run_checks(session, project, done=done, command=overall)
     # Of a check whose command failed there is nothing to accept: what lies there is old.
     stale = {check.name for check in done}
@@ -142,15 +145,21 @@ def _watcher(project: Project) -> ProgramWatcher | None:
 
 
 def _keep_snapshot(session: Session, project: Project, watcher: ProgramWatcher) -> None:
-    """Keeps what the commands ran with, and notes which outputs they made."""
-    from ciwrap.compare.check import files_of
-    from ciwrap.snapshot.runs import environment_of_program, note_outputs
+    """Keeps what the commands ran with, whatever became of them."""
+    from ciwrap.snapshot.runs import environment_of_program
 
     commands = (project.own_config.command, *(check.command for check in project.checks))
     text = "; ".join(one.text for one in commands if one is not None)
     session.environment = environment_of_program(project.root, watcher, text)
+
+
+def _note_outputs(session: Session, project: Project) -> None:
+    """Notes which outputs a run with this environment made."""
+    from ciwrap.compare.check import files_of
+    from ciwrap.snapshot.runs import note_outputs
+
     outputs = {check.name: files_of(check) for check in project.checks}
-    note_outputs(project.root, session.environment, outputs)
+    note_outputs(project.root, session.environment or {}, outputs)
 
 
 def _run_overall(project: Project, watcher: ProgramWatcher | None) -> CommandOutcome | None:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rich.console import Console
-
     from ciwrap.model import CheckResult, RunResult
+    from ciwrap.report.console import Console
     from ciwrap.report.detail import Detail
     from ciwrap.trees.build import Resources
 
 
-@dataclass(slots=True)
-class Session:
+class Session(Struct):
     """json_target, report_target, markdown_target: a file, `-` for stdout, None for none.
     json_detail: which variables the document lists. kind: the command's name. started_at: UTC, ISO
     8601. environment: what the program ran with, where this call has run it. golden_dir: where
@@ -55,7 +54,7 @@ class Session:
     def console(self) -> Console:
         """For people: stdout, or stderr where stdout carries the JSON or the report."""
         if self._stdout is None:
-            from ciwrap.report.terminal import make_console
+            from ciwrap.report.console import make_console
 
             is_taken = "-" in (self.json_target, self.report_target, self.markdown_target)
             self._stdout = make_console(sys.stderr if is_taken else sys.stdout)

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 def command(session: Session, file: str, full: bool) -> int:
     """Print a golden file (or the golden of the check of that name) as stable text.
 
-    Of a capture (RUN.tree, or a run's folder with one), print what was captured, by which bounds,
-    and what is known of each variable.
+    Of a file that the small goldens of a test file share (.goldens), print all of them, and who
+    accepted each. Of a capture (RUN.tree, or a run's folder with one), print what was captured, by
+    which bounds, and what is known of each variable.
 
     As a git textconv it makes changes of goldens readable:
 
@@ -38,8 +39,11 @@ def command(session: Session, file: str, full: bool) -> int:
         return _show_capture(session, capture)
     from ciwrap.cli.json_documents import ShowDocument
     from ciwrap.golden.golden_file import read_golden_file
+    from ciwrap.golden.paths import SHARED_SUFFIX
     from ciwrap.golden.show import golden_lines, shown_variables
 
+    if file.endswith(SHARED_SUFFIX):
+        return _show_shared(session, Path(file), full=full)
     path = _resolve(file)
     variables, root = read_golden_file(path)
     session.emit_record(ShowDocument(1, "show", root, shown_variables(variables)))
@@ -47,6 +51,36 @@ def command(session: Session, file: str, full: bool) -> int:
         return 0
     for line in golden_lines(variables, root, full=full):
         click.echo(line)
+    return 0
+
+
+def _show_shared(session: Session, path: Path, *, full: bool) -> int:
+    """All goldens of a file that small ones share, in the order of their names."""
+    from ciwrap.cli.json_documents import ShowGoldensDocument, ShownGolden
+    from ciwrap.golden.files import read_regular
+    from ciwrap.golden.shared_goldens import MOST_FILE_BYTES, read_shared
+    from ciwrap.golden.show import acceptance_line, golden_lines, shown_variables
+    from ciwrap.report.text import safe_text
+
+    try:
+        goldens = read_shared(read_regular(path, MOST_FILE_BYTES), path)
+    except FileNotFoundError:
+        raise GoldenMissingError("there is no such file", file=path) from None
+    shown = tuple(
+        ShownGolden(one.manifest.check, one.manifest.binary.root, shown_variables(one.variables))
+        for one in goldens
+    )
+    session.emit_record(ShowGoldensDocument(1, "show-goldens", shown))
+    if session.json_target == "-":
+        return 0
+    for number, one in enumerate(goldens):
+        if number:
+            click.echo("")
+        click.echo(safe_text(f"check {one.manifest.check}"))
+        for entry in one.manifest.accepted:
+            click.echo(safe_text(acceptance_line(entry)))
+        for line in golden_lines(one.variables, one.manifest.binary.root, full=full):
+            click.echo(line)
     return 0
 
 

@@ -13,9 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from rich.console import Console
-
     from ciwrap.model import EnvironmentDifference
+    from ciwrap.report.console import Console
     from ciwrap.snapshot.program import SeenProgram
     from ciwrap.snapshot.records import LoadedObject, Snapshot
     from ciwrap.snapshot.store import SnapshotStore
@@ -98,9 +97,16 @@ def keep_files(
 
 
 def kept_lock_files(found: Snapshot, root: Path) -> dict[str, str]:
-    """The texts of those lock files of the snapshot that still are as they were."""
+    """The texts of those lock files of the snapshot that still are as they were.
+
+    A snapshot may come from anywhere: no other file is read because it says so.
+    """
+    from ciwrap.snapshot.lock_files import NAMES
+
     texts = {}
     for name, digest in found.lock_files.items():
+        if name not in NAMES:
+            continue
         try:
             data = (root / name).read_bytes()
         except OSError:

@@ -7,7 +7,6 @@ import os
 import secrets
 import sys
 import time
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from ciwrap.cli.options import json_option, markdown_option, report_option
 from ciwrap.cli.section_options import section_options
 from ciwrap.config.schema import TIMING
 from ciwrap.errors import UsageError
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from ciwrap.timing.measure import Side
     from ciwrap.timing.revisions import Recipe
 
-_GATE_CONFIDENCE = 0.99
-_USUAL_CONFIDENCE = 0.95
-
 
 @click.command(name="time", short_help="Say whether one command is slower than another.")
 @click.argument("commands", nargs=-1, metavar="[A B]")
@@ -39,7 +36,8 @@ _USUAL_CONFIDENCE = 0.95
 @click.option("--head", metavar="REF", help="And in this one as B, instead of the working tree.")
 @section_options(
     TIMING,
-    *("pairs", "margin", "confidence", "gate", "warm_up", "reserve_core", "timeout_seconds"),
+    *("pairs", "margin", "confidence", "gate", "warm_up", "reserve_core", "duet"),
+    *("timeout_seconds",),
 )
 @click.option(
     "--concurrent",
@@ -80,12 +78,15 @@ def command(
     from ciwrap.cli.load_project import load_config_if_any
     from ciwrap.interrupts import ends_are_interrupts
     from ciwrap.report.document import write_text
+    from ciwrap.timing.choices import chosen_timing
     from ciwrap.timing.summary import timing_summary
     from ciwrap.timing.timing_page import render_timing_html
 
     session.kind = "timing"
     config = load_config_if_any(config_path)
-    settings = _settings(config, given)
+    settings = chosen_timing(config, given)
+    if settings.duet and concurrent > 1:
+        raise UsageError("a duet is one run of each side, so --concurrent has no meaning in it")
     seed = secrets.randbelow(1 << 32) if seed is None else seed
     with ends_are_interrupts(), _sides(commands, base, head, config, settings) as sides:
         watchers = _watchers(config, settings)
@@ -96,18 +97,6 @@ def command(
         write_text(render_timing_html(found), session.report_target, "the report")
     _print(session, found)
     return found.exit_code
-
-
-def _settings(config: Config | None, given: dict[str, Any]) -> TimingSettings:
-    from ciwrap.config.loading import timing_settings
-
-    configured = timing_settings() if config is None else config.timing
-    said = {name: value for name, value in given.items() if value is not None}
-    settings = replace(configured, **said)
-    if settings.confidence is None:
-        usual = _GATE_CONFIDENCE if settings.gate else _USUAL_CONFIDENCE
-        settings = replace(settings, confidence=usual)
-    return settings
 
 
 @contextlib.contextmanager
@@ -200,8 +189,7 @@ def _fitted(timed: CommandSettings, settings: TimingSettings) -> CommandSettings
     )
 
 
-@dataclass(slots=True)
-class _Teller:
+class _Teller(Struct):
     """Tells a person at a terminal how far it is."""
 
     is_heard: bool
@@ -248,6 +236,7 @@ def _measure(
         warm_up=settings.warm_up,
         seed=seed,
         size=concurrent,
+        duet=settings.duet,
         tell=_Teller(sys.stderr.isatty()),
         watchers=watchers or (None, None),
     )
@@ -269,6 +258,7 @@ def _measure(
         started_at=session.started_at,
         seconds=time.monotonic() - started,
         load=load,
+        duet=settings.duet,
         snapshots=(
             (environments[0].get("snapshot"), environments[1].get("snapshot"))
             if environments

@@ -14,10 +14,10 @@ from ciwrap.config.schema import TIMING
 if TYPE_CHECKING:
     from ciwrap.cli.session import Session
     from ciwrap.golden.manifest import Manifest
+    from ciwrap.snapshot.store import SnapshotStore
     from ciwrap.trend.document import ShareSeries, TrendDocument
 
 _MOST_VARIABLES = 12
-_MOST_MARKS = 40
 
 
 @click.command(name="trend", short_help="Say what moves from result to result.")
@@ -57,6 +57,7 @@ def command(
         collect([Path(result) for result in results]),
         [] if folder is None else _manifests(folder),
         margin=settings.margin if margin is None else margin,
+        snapshots=_snapshots(Path.cwd() if config is None else config.root, folder),
     )
     session.emit_record(document)
     session.emit_summary(trend_summary(document))
@@ -69,10 +70,18 @@ def command(
     return 0
 
 
+def _snapshots(root: Path, golden_dir: Path | None) -> list[SnapshotStore]:
+    """Where snapshots of results may lie: beside goldens, and where runs here have left them."""
+    from ciwrap.snapshot.store import SnapshotStore
+
+    stores = [SnapshotStore.of_project(root)]
+    return stores if golden_dir is None else [SnapshotStore.of_goldens(golden_dir), *stores]
+
+
 def _manifests(folder: Path) -> list[Manifest]:
     """The manifests of all goldens. Raises CorruptGoldenError."""
     from ciwrap.golden.listing import stored_places
-    from ciwrap.golden.store import GoldenStores
+    from ciwrap.golden.stores import GoldenStores
 
     stores = GoldenStores(folder)
     return [stores.at(place).read(place.name).manifest for place in stored_places(folder)]
@@ -108,7 +117,7 @@ def _tell(session: Session, document: TrendDocument) -> None:
 
 def _share_row(one: ShareSeries) -> tuple[str, ...]:
     from ciwrap.report.text import percent_text, safe_name
-    from ciwrap.trend.wording import slope_words
+    from ciwrap.trend.wording import bars, slope_words
 
     shares = [point.share for point in one.points]
     return (
@@ -116,13 +125,8 @@ def _share_row(one: ShareSeries) -> tuple[str, ...]:
         f"now {percent_text(one.newest)}",
         f"most {percent_text(max(shares))}",
         slope_words(one),
-        f"|{bars(shares)}|" if len(shares) > 1 else "",
+        f"|{bars(one)}|" if len(shares) > 1 else "",
     )
-
-
-def bars(shares: list[float]) -> str:
-    """A character for each of the last results: a digit for tenths of the bound, # from 1 on."""
-    return "".join("#" if one >= 1 else str(int(10 * one)) for one in shares[-_MOST_MARKS:])
 
 
 def _aligned(rows: list[tuple[str, ...]]) -> list[str]:

@@ -290,5 +290,5 @@ def _end(session: Session, found: VariabilityDocument) -> int:
 
         write_text(render_variability_html(found), session.report_target, "the report")
     for line in lines_of(found):
-        session.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        session.console.print(line)
     return 0

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.captures.bounds import NONE_GIVEN, Bounds, rules_with
+from ciwrap.late import numpy as np
 from ciwrap.model import Message, MessageLevel, Verdict
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from ciwrap import _core
@@ -22,6 +21,7 @@ from ciwrap.compare.question import Question
 from ciwrap.compare.sampled import solved_by_samples
 from ciwrap.errors import CiwrapError, CorruptCaptureError, ParameterMismatchError
 from ciwrap.model import Verdict
+from ciwrap.structs import Struct, replace
 from ciwrap.trees.bounds import describe_bound
 from ciwrap.trees.build import build_tree, tree_parameters
 
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     Fail: TypeAlias = Callable[[VariableResult, CiwrapError], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """One variable of both runs, of one signature, and the result of it that has begun."""
 
     result: VariableResult
@@ -49,8 +48,7 @@ class Pair:
     theirs: Variables
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
+class _Open(Struct, frozen=True):
     """Two captured trees whose roots differ: where, is still to be looked for."""
 
     pair: Pair

@@ -7,18 +7,17 @@ double precision, and decided exactly where rounding could matter.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from fractions import Fraction
+import sys
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from ciwrap.arrays.values import Values
 from ciwrap.compare.elements import compare_elements
 from ciwrap.compare.findings import with_elements
 from ciwrap.compare.parts import MOST_ELEMENTS, read_each, value_texts
 from ciwrap.errors import PeriodError
+from ciwrap.late import numpy as np
 from ciwrap.model import VariableSettings
+from ciwrap.structs import replace
 from ciwrap.trees.bounds import bound_of
 from ciwrap.trees.build import tree_parameters
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from ciwrap.model import VariableResult
 
 _EXACT_IN_DOUBLE = {"f2", "f4", "f8", "i1", "i2", "i4", "u1", "u2", "u4"}
-_EPSILON = float(np.finfo(np.float64).eps)
+_EPSILON = sys.float_info.epsilon
 # Stands for "missing" where the core sees differences only.
 _MISSING = float(np.finfo(np.float64).max)
 
@@ -174,6 +173,8 @@ def _text(values: Values, flat: int) -> str:
 
 def _decided(golden: float, new: float, period: float, atol: float) -> float:
     """The difference as a double on the right side of the bound. period: 0 for none."""
+    from fractions import Fraction
+
     raw = Fraction(new) - Fraction(golden)
     turns = round(raw / Fraction(period)) if period > 0 else 0
     exact = raw - turns * Fraction(period)

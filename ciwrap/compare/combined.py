@@ -6,17 +6,16 @@ follows from the golden value in double precision.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from ciwrap.arrays.values import Values
 from ciwrap.compare.elements import compare_elements
 from ciwrap.compare.findings import with_elements
 from ciwrap.compare.parts import MOST_ELEMENTS, read_each
 from ciwrap.errors import InvalidBoundError
+from ciwrap.late import numpy as np
 from ciwrap.model import ErrorBound
+from ciwrap.structs import replace
 from ciwrap.trees.build import tree_parameters
 
 if TYPE_CHECKING:

@@ -7,18 +7,12 @@ from __future__ import annotations
 
 import math
 from contextlib import ExitStack
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.captures.checkpoint import Look, Variables
-from ciwrap.catalog.rows import refuse_other_ids
 from ciwrap.compare.by_data import ByData
 from ciwrap.compare.by_trees import ByTrees, Pair
-from ciwrap.compare.circle import Circle
-from ciwrap.compare.detailed import add_details
 from ciwrap.compare.ending import EndedEarlyError, ended_words
 from ciwrap.compare.fit import (
     RUNS,
@@ -27,14 +21,15 @@ from ciwrap.compare.fit import (
     refuse_other_dtype,
     refuse_other_labels,
 )
-from ciwrap.compare.judge import compare_values
 from ciwrap.compare.law import begun, not_comparable
 from ciwrap.compare.outcome import HistoryOptions, Outcome
 from ciwrap.compare.pairing import pair_up
 from ciwrap.compare.parts import chunk_elements
 from ciwrap.compare.question import Question
 from ciwrap.errors import CiwrapError, NotComparableError, StillWrittenError
+from ciwrap.late import numpy as np
 from ciwrap.model import Verdict
+from ciwrap.structs import replace
 from ciwrap.trees.build import tree_parameters
 
 if TYPE_CHECKING:
@@ -95,6 +90,8 @@ class Comparer:
                 outcome.ended_by = str(end)
                 run.give_up((key for window in windows for key in window), outcome.ended_by)
         if self._options.detail_bytes > 0 and outcome.ended_by is None:
+            from ciwrap.compare.detailed import add_details
+
             add_details(
                 work,
                 outcome,
@@ -260,6 +257,10 @@ class _Run:
         source_path: str | None,
     ) -> None:
         """In the general way: masks, aligned rows, other dtypes or shapes, arrays of nothing."""
+        from ciwrap.catalog.rows import refuse_other_ids
+        from ciwrap.compare.circle import Circle
+        from ciwrap.compare.judge import compare_values
+
         if not (ours.has_data and theirs.has_data):
             one, other = ours.signature(identity), theirs.signature(identity)
             refuse_misfit(one, other, RUNS, is_strict=settings.strict_shape)

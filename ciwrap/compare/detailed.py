@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ciwrap.captures.checkpoint import Variables
 from ciwrap.closing import Closing
-from ciwrap.compare.judge import compare_values
 from ciwrap.compare.tally import DetailKeeper
 from ciwrap.errors import CiwrapError
 from ciwrap.model import Verdict
 from ciwrap.progress import NO_PROGRESS
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,6 +78,8 @@ def _detailed(
     work: Work, result: VariableResult, golden: Variables, new: Variables, rules: Rules
 ) -> VariableResult:
     """The result with what only a second look can tell; as it is if that cannot be had."""
+    from ciwrap.compare.judge import compare_values
+
     try:
         settings = rules.settings_for(result.id, result.dtype or "")
         if result.bound is not None:

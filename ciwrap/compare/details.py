@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from ciwrap.compare.explain import explain
 from ciwrap.compare.explain.difference import Difference
@@ -14,7 +11,9 @@ from ciwrap.compare.parts import chunk_elements, judged_elements, read_each, run
 from ciwrap.compare.pictures import make_pictures
 from ciwrap.compare.shares import as_numbers, share_classes, share_of_bound
 from ciwrap.details import MOST_RUNS, MOST_WORST, ChunkMap, Explanation, IndexBox, TreeLevel
+from ciwrap.late import numpy as np
 from ciwrap.model import Details
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -75,8 +74,7 @@ def suspect_details(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
+class Drawn(Struct, frozen=True):
     """What the report draws of a variable that differs, and what stands out about it."""
 
     details: Details

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import csv
 import os
-import tempfile
 import threading
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap import _core
 from ciwrap.arrays.convert import is_bfloat16, widen_bfloat16
 from ciwrap.arrays.values import DEFAULT_SLAB_BYTES, as_bytes
 from ciwrap.errors import CiwrapError, NotAvailableError, UsageError, WriteFailedError, escape
+from ciwrap.late import numpy as np
 from ciwrap.readers.base import as_elements
 
 if TYPE_CHECKING:
@@ -43,6 +41,8 @@ class DifferenceList:
     """
 
     def __init__(self, path: Path) -> None:
+        import tempfile
+
         if path.suffix.lower() not in SUFFIXES:
             raise UsageError(
                 f"{path.name}: a list of differences is written as .csv or .parquet",

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from ciwrap.compare.mpi_job import process_count
 from ciwrap.compare.outcome_record import answer_of
 from ciwrap.compare.remote import compare_unit
 from ciwrap.errors import NotAvailableError, UsageError, one_line
+from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,8 +30,7 @@ NAMES = ("process", "mpi", "dask")
 _START_SCHEDULER = "start `dask scheduler --scheduler-file FILE`, and give that file"
 
 
-@dataclass(slots=True)
-class Pool:
+class Pool(Struct):
     """An executor that is open. make: another one in its place, None where there is none.
 
     at_once: how many units it is given at a time; None: all. end: ends this process with an exit
@@ -45,8 +44,7 @@ class Pool:
     end: Callable[[int], None] = field(default=lambda code: os._exit(code))
 
 
-@dataclass(slots=True)
-class ByPool:
+class ByPool(Struct):
     """Has the workers of a pool compare units as an order says."""
 
     pool: Pool

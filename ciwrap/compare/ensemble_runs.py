@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import glob
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,6 +18,8 @@ def each_run(check: Check) -> tuple[Check, ...]:
 
     A check whose golden is no ensemble has one run: what lies there.
     """
+    import glob
+
     if not check.ensemble:
         return (check,)
     found = {

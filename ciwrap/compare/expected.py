@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from ciwrap.arrays.values import Values
 from ciwrap.compare.judge import compare_values
@@ -17,7 +14,9 @@ from ciwrap.errors import (
     UnsupportedDtypeError,
     VariableMissingError,
 )
+from ciwrap.late import numpy as np
 from ciwrap.model import ErrorBound, VariableId
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,13 +6,12 @@ The bound of a result is the one that the core compared by: of what was asked, w
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ciwrap.compare.details import suspect_details
 from ciwrap.compare.parts import MOST_ELEMENTS, judged_elements, suspect_ranges, to_index
 from ciwrap.model import ChunkRange, Evidence, VariableResult, Verdict
 from ciwrap.model.drift import share_interval
+from ciwrap.structs import Struct, replace
 from ciwrap.trees.bounds import bound_of, suspect_is_proof
 
 if TYPE_CHECKING:
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
     from ciwrap.compare.solve import Solved
 
 
-@dataclass(frozen=True, slots=True)
-class Suspects:
+class Suspects(Struct, frozen=True):
     """What trees say of a variable: the leaves that do not match, ascending, of so many."""
 
     leaves: NDArray[np.int64]
@@ -153,6 +151,8 @@ def with_digests(
     tree: the reference's, for the maps of what is suspect. drift: of digests that were made against
     residues.
     """
+    from ciwrap.compare.details import suspect_details
+
     count = math.prod(shape)
     ranges, range_count, suspect_elements = suspect_ranges(
         suspects.leaves, parameters, shape, count

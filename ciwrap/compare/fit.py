@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from ciwrap.arrays.convert import (
     ConvertedValues,
@@ -20,14 +17,15 @@ from ciwrap.errors import (
     MaskError,
     ShapeMismatchError,
 )
+from ciwrap.late import numpy as np
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from ciwrap.arrays.values import Labels, Signature, Values
     from ciwrap.model import VariableSettings
 
 
-@dataclass(frozen=True, slots=True)
-class Wording:
+class Wording(Struct, frozen=True):
     """How a message speaks of two sides that do not fit. remedy: None if there is none to give."""
 
     between: str  # holds {new} and {reference}

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.captures.checkpoint import Variables
 from ciwrap.errors import CiwrapError
+from ciwrap.late import numpy as np
 from ciwrap.model import Verdict
 
 if TYPE_CHECKING:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ciwrap.captures.index import key_order
 from ciwrap.compare.bounds_used import rules_between, with_bound_notes
-from ciwrap.compare.common import leave_out_after, leave_out_uncommon
-from ciwrap.compare.hints import hints
 from ciwrap.compare.outcome import HistoryOptions
 from ciwrap.compare.spread import Spread
 from ciwrap.compare.tally import RUNS, check_result, fewer_details
-from ciwrap.compare.timelines import history_facts
 from ciwrap.compare.unit_comparer import UnitComparer
 from ciwrap.compare.unit_loop import UnitLoop, UnitSteps
 from ciwrap.compare.units import plan_units
@@ -22,6 +18,7 @@ from ciwrap.compare.work import Work
 from ciwrap.errors import NotComparableError, UsageError
 from ciwrap.model import Message, MessageLevel, Verdict
 from ciwrap.progress import NO_PROGRESS
+from ciwrap.structs import replace
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
@@ -103,8 +100,12 @@ def compare_histories(
     finally:
         progress.end()
     if options.is_common:
+        from ciwrap.compare.common import leave_out_uncommon
+
         outcome.notes += leave_out_uncommon(outcome)
     if options.ended_in is not None:
+        from ciwrap.compare.common import leave_out_after
+
         outcome.notes += leave_out_after(outcome, options.ended_in)
     if options.detail_bytes > 0:
         outcome.results = fewer_details(outcome.results)
@@ -158,6 +159,8 @@ def _finish(
     check = check_result(name, outcome, rules, RUNS, messages=messages)
     notes = [note for side in (golden, new) for note in (*side.found.notes, *side.notes)]
     if check.verdict is not Verdict.MATCH:
+        from ciwrap.compare.hints import hints
+
         notes += hints(outcome, golden, new)
     told = [Message(MessageLevel.NOTE, text) for text in dict.fromkeys(notes)]
     told += [fingerprint_note(side) for side in (golden, new) if side.is_fingerprint]
@@ -165,6 +168,8 @@ def _finish(
     check = replace(check, excluded_files=sum(side.excluded_files for side in (golden, new)))
     if golden.is_single and not any(one.iteration is not None for one in check.variables):
         return check
+    from ciwrap.compare.timelines import history_facts
+
     return replace(check, history=history_facts(check, outcome))
 
 

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from ciwrap import _core
 from ciwrap.arrays.convert import RoundedValues, is_mixed_precision
 from ciwrap.arrays.dtypes import storage_dtype
 from ciwrap.arrays.values import ArrayValues, Signature, Values
-from ciwrap.compare.circle import Circle
-from ciwrap.compare.combined import compare_combined
-from ciwrap.compare.details import element_details
 from ciwrap.compare.elements import compare_elements
 from ciwrap.compare.findings import (
     Suspects,
@@ -39,8 +33,6 @@ from ciwrap.compare.parts import read_each, suspect_pieces
 from ciwrap.compare.series import GOLDEN as SERIES_OF_GOLDEN
 from ciwrap.compare.series import RUNS as SERIES_OF_RUNS
 from ciwrap.compare.series import in_step, with_series
-from ciwrap.compare.solve import solve_chunks
-from ciwrap.compare.texts import check_golden_text, compare_texts
 from ciwrap.compare.work import Work
 from ciwrap.errors import (
     CiwrapError,
@@ -49,7 +41,9 @@ from ciwrap.errors import (
     PeriodError,
     ShapeMismatchError,
 )
+from ciwrap.late import numpy as np
 from ciwrap.model import Evidence, VariableId, VariableResult, VariableSettings
+from ciwrap.structs import replace
 from ciwrap.trees.bounds import bound_of, describe_bound
 from ciwrap.trees.build import build_tree, tree_parameters
 
@@ -60,6 +54,7 @@ if TYPE_CHECKING:
 
     from ciwrap.arrays.series import SeriesFacts
     from ciwrap.arrays.values import Labels
+    from ciwrap.compare.details import Drawn
 
 
 def golden_id(golden: _core.GoldenVariable) -> VariableId:
@@ -102,6 +97,8 @@ def compare_values(
     counts = reference.element_count, new.element_count
     try:
         if reference.is_text or new.is_text:
+            from ciwrap.compare.texts import compare_texts
+
             refuse_other_labels(reference.labels, new.labels, RUNS)
             return compare_texts(work or Work(), result, reference, new, settings)
         if ours is not None and theirs is not None:
@@ -157,6 +154,8 @@ def check_golden(
             in_dtype(new, reference.dtype, GOLDEN, is_strict=True)
             kept = None if golden.data is None else kept_values(golden)
             plain = VariableSettings() if settings is None else settings
+            from ciwrap.compare.texts import check_golden_text
+
             return check_golden_text(work, result, golden, kept, new, plain)
         if facts is not None and steps is not None and settings is not None:
             ours = _Counted(golden, reference.labels)
@@ -301,10 +300,14 @@ def _by_values(
 ) -> VariableResult:
     reference, new, settings = in_one_dtype(reference, new, settings)
     if settings.period:
+        from ciwrap.compare.circle import Circle
+
         return Circle(reference.dtype, tuple(reference.shape), settings).compare(
             work, result, reference, new
         )
     if settings.combine != "sum":
+        from ciwrap.compare.combined import compare_combined
+
         return compare_combined(work, result, reference, new, settings)
     parameters = tree_parameters(reference.dtype, settings, variable=result.id.text)
     return _by_elements(work, result, reference, new, parameters, None)
@@ -341,6 +344,13 @@ def _by_elements(
         for first, count in suspect_pieces(parameters, reference, suspects.leaves):
             yield (first, *read_both(first, count))
 
+    def draw() -> Drawn:
+        from ciwrap.compare.details import element_details
+
+        return element_details(
+            comparison, suspects.leaves, reference_tree, shape, pieces, read_both
+        )
+
     return with_elements(
         with_roots(result, reference_tree.root, tree.root, new),
         comparison,
@@ -349,9 +359,7 @@ def _by_elements(
         suspects,
         all_compared=True,
         read_elements=lambda flats: read_each(read_both, flats),
-        draw=lambda: element_details(
-            comparison, suspects.leaves, reference_tree, shape, pieces, read_both
-        ),
+        draw=draw,
     )
 
 
@@ -359,6 +367,8 @@ def _by_tree(
     work: Work, result: VariableResult, golden: _core.GoldenVariable, new: Values
 ) -> VariableResult:
     """Digests only; with residues the new run is rounded relative to the golden one."""
+    from ciwrap.compare.solve import solve_chunks
+
     parameters = golden.tree.parameters
     tree, drift, engine = build_tree(
         parameters, new, resources=work.resources, golden=golden.tree, progress=work.progress

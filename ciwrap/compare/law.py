@@ -7,12 +7,12 @@ comparison has filled it in.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ciwrap.arrays.values import Signature
 from ciwrap.errors import ExitCode, one_line
 from ciwrap.model import CheckResult, Message, MessageLevel, VariableResult, Verdict
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from ciwrap.errors import CiwrapError

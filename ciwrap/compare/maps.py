@@ -5,9 +5,8 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.details import SUSPECT, ShareMap, cells_text
+from ciwrap.late import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

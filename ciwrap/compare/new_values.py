@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.compare.parts import suspect_pieces
 from ciwrap.compare.shares import as_numbers
+from ciwrap.late import numpy as np
 from ciwrap.model import NewValues
 
 if TYPE_CHECKING:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ciwrap.compare.stream import DEFAULT_MEMORY_BYTES
+from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
     from ciwrap.captures.index import CheckpointKey
@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from ciwrap.model import VariableId, VariableResult
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryOptions:
+class HistoryOptions(Struct, frozen=True):
     """memory_bytes: for the buffers of stage two. detail_bytes: of differing variables, what may be
     read once more for the samples and maps that a report draws. is_common: whether the iterations
     that one run has and the other does not reach are left out. ended_in: the iteration in which
@@ -27,8 +26,7 @@ class HistoryOptions:
     ended_in: int | None = None
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(Struct):
     """What was found. Several outcomes add up, whoever found them.
 
     missing, extra: what only one side has, as results that have only begun. ignored: left out as

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
 from ciwrap import _core
 from ciwrap.arrays.convert import is_bfloat16, widen_bfloat16
 from ciwrap.arrays.values import DEFAULT_SLAB_BYTES, as_bytes
+from ciwrap.late import numpy as np
 from ciwrap.model import ChunkRange, DifferingElement
 
 if TYPE_CHECKING:

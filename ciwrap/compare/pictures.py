@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from ciwrap.compare.maps import MOST_COLUMNS, MOST_LINE, MOST_ROWS
 from ciwrap.compare.shares import as_numbers, share_classes, share_of_bound
 from ciwrap.details import BOUND_CLASS, NOT_FINITE, Picture, cells_text
+from ciwrap.late import numpy as np
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,8 +29,7 @@ _FAR = 10.0
 _FEW = 500
 
 
-@dataclass(frozen=True)
-class _Plane:
+class _Plane(Struct, frozen=True, dict=True):
     """Both sides of a plane, two-dimensional, and how far apart they are."""
 
     golden: NDArray[Any]

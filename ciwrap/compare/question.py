@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ciwrap import _core
-from ciwrap.arrays.dtypes import storage_dtype
+from ciwrap.arrays.dtypes import item_bytes
 from ciwrap.compare.findings import Suspects, with_elements
 from ciwrap.compare.law import not_comparable
 from ciwrap.core_errors import ContradictionError
 from ciwrap.errors import CiwrapError, CorruptCaptureError
 from ciwrap.model import Evidence
 from ciwrap.readers.base import as_elements
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from ciwrap.model import VariableResult
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """The elements of `leaves` (None: all) of a variable, and what is known of it already.
 
     suspects: None without trees. is_part: whether `leaves` are all that anybody wants to know of
@@ -44,7 +43,7 @@ class Question:
     @property
     def byte_count(self) -> int:
         """Of one side's array."""
-        return math.prod(self.shape) * storage_dtype(self.parameters.dtype).itemsize
+        return math.prod(self.shape) * item_bytes(self.parameters.dtype)
 
 
 def streamed_result(question: Question, found: Streamed) -> VariableResult:

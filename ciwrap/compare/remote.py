@@ -8,11 +8,8 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Protocol
-
-import numpy as np
 
 from ciwrap.captures.fingerprints import open_fingerprint
 from ciwrap.captures.side import open_side
@@ -21,7 +18,9 @@ from ciwrap.compare.outcome_record import Answer, ErrorRecord, OutcomeRecord, to
 from ciwrap.compare.unit_comparer import UnitComparer
 from ciwrap.compare.work import Work
 from ciwrap.errors import CiwrapError, NotAvailableError
+from ciwrap.late import numpy as np
 from ciwrap.readers.layout import FoundOutputs
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,8 +41,7 @@ class MakesRules(Protocol):
     def make_rules(self) -> Rules: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """A file of a run as the coordinator sees it, for workers to find out whether they do."""
 
     path: str
@@ -51,8 +49,7 @@ class Seen:
     mtime_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class SideOrder:
+class SideOrder(Struct, frozen=True):
     """One of the two runs, for a worker. capture: where the one in use lies. header: of the one
     that says which bounds hold, used or not. is_fingerprint: whether the capture is all there is.
     """
@@ -64,8 +61,7 @@ class SideOrder:
     is_fingerprint: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(Struct, frozen=True):
     """What is the same for all units of a comparison. number: like no other comparison's.
 
     folder: where the command was started; paths are relative to it. versions: of ciwrap and NumPy.

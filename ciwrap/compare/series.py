@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from ciwrap import _core
 from ciwrap.arrays.series import NO_STEP, SeriesFacts, StoredSteps
 from ciwrap.arrays.values import ArrayValues, as_bytes
 from ciwrap.errors import AlignmentError, LabelMismatchError, ShapeMismatchError
+from ciwrap.late import numpy as np
 from ciwrap.model import (
     DifferingInSeries,
     NumberInText,
     SeriesResult,
     VariableId,
 )
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,8 +31,7 @@ _MOST_TOLD = 3
 _REMEDY = "`strict: {count: false}` in the check compares the steps that both have"
 
 
-@dataclass(frozen=True, slots=True)
-class SideNames:
+class SideNames(Struct, frozen=True):
     """What the two sides of a comparison are called."""
 
     reference: str
@@ -73,8 +71,7 @@ class ChosenValues(ArrayValues):
         return self._series
 
 
-@dataclass(frozen=True, slots=True)
-class Pairing:
+class Pairing(Struct, frozen=True):
     """Positions of both sides' elements that belong together; those that only one side has."""
 
     ours: NDArray[np.int64]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.arrays.convert import is_bfloat16, widen_bfloat16
 from ciwrap.details import BOUND_CLASS, NO_NUMBER, SHARE_CLASSES
+from ciwrap.late import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,16 +7,15 @@ narrow range of golden values, and the new value is held against both ends of it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from ciwrap import _core
 from ciwrap.arrays.values import as_bytes
 from ciwrap.compare.parts import chunk_elements, to_index, value_texts
 from ciwrap.compare.shares import as_numbers
+from ciwrap.late import numpy as np
 from ciwrap.model import MovedElement
+from ciwrap.structs import Struct, replace
 from ciwrap.trees.preimage import Cells, Preimage, scalar_parameters
 
 if TYPE_CHECKING:
@@ -30,8 +29,7 @@ MOST_CHUNKS = 64
 _MOST_UNSOLVED = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Solved:
+class Solved(Struct, frozen=True):
     """What is told of a variable without the golden's data. chunk_count: suspect chunks of which
     everything that moved is known. elements: of these, and others that are surely beyond.
     """

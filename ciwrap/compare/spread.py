@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.compare.unit_comparer import InProcess
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from ciwrap.compare.units import Unit
 
 
-@dataclass(slots=True)
-class Spread:
+class Spread(Struct):
     """How one comparison of two runs is spread.
 
     pool: of workers; None: this process compares. make_rules: needed with a pool. rules_text: all

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from ciwrap import _core
 from ciwrap.closing import Closing
 from ciwrap.compare.parts import MOST_INDICES
 from ciwrap.progress import NO_PROGRESS
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,8 +27,7 @@ DEFAULT_MEMORY_BYTES = 256 << 20
 _LARGEST_ELEMENT_BYTES = 64 << 10
 
 
-@dataclass(frozen=True, slots=True)
-class Streamed:
+class Streamed(Struct, frozen=True):
     """What a question came to: a comparison, or the error that stopped it.
 
     first_values: both sides' bytes of the first few differing elements, back to back.
@@ -39,8 +38,7 @@ class Streamed:
     first_values: tuple[bytes, bytes] = (b"", b"")
 
 
-@dataclass(frozen=True, slots=True)
-class StreamFacts:
+class StreamFacts(Struct, frozen=True):
     """How much was read, and how."""
 
     bytes_read: int = 0

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ciwrap.compare.grouped_errors import grouped_messages
 from ciwrap.compare.law import message_of, not_comparable
-from ciwrap.compare.texts import encoding_notes
 from ciwrap.errors import CiwrapError, VariableExtraError, VariableMissingError
 from ciwrap.model import (
     CheckResult,
@@ -17,6 +15,7 @@ from ciwrap.model import (
     VariableResult,
     Verdict,
 )
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,8 +35,7 @@ def _size(result: VariableResult) -> tuple[float, int]:
     return result.max_bound_share or 0.0, count or result.differing_count_at_most or 0
 
 
-@dataclass(frozen=True, slots=True)
-class OneSided:
+class OneSided(Struct, frozen=True):
     """How a variable that one side alone has is spoken of, and what to do about it."""
 
     missing: tuple[str, str]
@@ -73,7 +71,7 @@ def check_result(
     What could not be read makes the whole not comparable, and so does nothing compared at all.
     """
     unused = [f"a capture is not used: {text}" for text in dict.fromkeys(outcome.unused)]
-    notes = dict.fromkeys([*outcome.notes, *encoding_notes(outcome.results)])
+    notes = dict.fromkeys([*outcome.notes, *_encoding_notes(outcome.results)])
     warnings = (*messages, *notes, *unused)
     told = [Message(MessageLevel.WARNING, text) for text in warnings]
     told += grouped_messages(outcome.errors)
@@ -191,3 +189,12 @@ class DetailKeeper:
 
     def _drop(self, position: int) -> None:
         self.results[position] = replace(self.results[position], details=None)
+
+
+def _encoding_notes(results: Iterable[VariableResult]) -> list[str]:
+    """A warning for texts that are no UTF-8; [] if there are none."""
+    names = [one.id.text for one in results if one.text is not None and one.text.not_utf8]
+    if not names:
+        return []
+    more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+    return [f"{names[0]}{more}: is not UTF-8 and was read as Latin-1"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ciwrap import _core
@@ -11,10 +10,11 @@ from ciwrap.arrays.values import TextRules, as_bytes
 from ciwrap.errors import ConfigError, NotComparableError
 from ciwrap.model import Evidence, VariableResult, VariableSettings, Verdict
 from ciwrap.model.text_result import DifferingNumbers, TextPlace, TextResult, UnpairedLines
+from ciwrap.structs import replace
 from ciwrap.trees.build import build_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from ciwrap.arrays.values import Values
     from ciwrap.compare.work import Work
@@ -74,15 +74,6 @@ def compare_texts(
         inf_mismatch_count=found["inf_mismatch_count"],
         text=text,
     )
-
-
-def encoding_notes(results: Iterable[VariableResult]) -> list[str]:
-    """A warning for texts that are no UTF-8; [] if there are none."""
-    names = [one.id.text for one in results if one.text is not None and one.text.not_utf8]
-    if not names:
-        return []
-    more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
-    return [f"{names[0]}{more}: is not UTF-8 and was read as Latin-1"]
 
 
 def refuse_settings(settings: VariableSettings) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.captures.checkpoint import Variables
 from ciwrap.compare.comparer import Comparer
-from ciwrap.compare.differences import DifferenceList
 from ciwrap.compare.ending import ended_words
 from ciwrap.compare.outcome import Outcome
 from ciwrap.compare.pairing import Nothing, pair_up
 from ciwrap.compare.units import stamp_of
 from ciwrap.errors import StillWrittenError
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,14 +22,14 @@ if TYPE_CHECKING:
     from ciwrap.captures.index import CheckpointKey
     from ciwrap.captures.side import Side
     from ciwrap.catalog.rules import Rules
+    from ciwrap.compare.differences import DifferenceList
     from ciwrap.compare.outcome import HistoryOptions
     from ciwrap.compare.unit_loop import UnitSteps
     from ciwrap.compare.units import Unit
     from ciwrap.compare.work import Work
 
 
-@dataclass(slots=True)
-class UnitComparer:
+class UnitComparer(Struct):
     """Compares units of two runs. Not thread safe; the sides stay the caller's.
 
     differences: takes every differing element of all units. list_path: has every unit write a list
@@ -50,6 +49,8 @@ class UnitComparer:
         with ExitStack() as opened:
             differences = self.differences
             if self.list_path is not None:
+                from ciwrap.compare.differences import DifferenceList
+
                 target = list_of_unit(self.list_path, unit)
                 differences = opened.enter_context(DifferenceList(target))
             sides = self.golden, self.new

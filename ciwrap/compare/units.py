@@ -8,7 +8,6 @@ of units are the same for any number.
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,6 +16,7 @@ from ciwrap import _core
 from ciwrap.captures.index import key_order
 from ciwrap.catalog.files import source_files
 from ciwrap.errors import CiwrapError
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -33,8 +33,7 @@ PART_BYTES = 256 << 20
 _MOST_CHECKPOINTS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """Of every large variable of a checkpoint, the chunks that begin within a range of bytes.
 
     The first part has all small variables, the last one the rest of the large ones.
@@ -58,8 +57,7 @@ class Part:
         return self.number, self.number + 1
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(Struct, frozen=True):
     """Checkpoints that are compared together, or a part of one.
 
     number: its place among all units. keys: in order. byte_count: what the files of both sides

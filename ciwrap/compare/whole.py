@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.compare.parts import MOST_ELEMENTS
 from ciwrap.model import VariableResult, Verdict
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

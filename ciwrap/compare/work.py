@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ciwrap.progress import NO_PROGRESS, Progress
+from ciwrap.structs import Struct
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 
-@dataclass(slots=True)
-class Work:
+class Work(Struct):
     """The first argument of everything that compares. Not for several threads at once.
 
     engine: that read files ("io_uring", "pread"), None as long as none did. data_bytes_read: of

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from ciwrap.model import VariableSettings

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from ciwrap.config.log_schema import LOG_KEYS, LOG_VALUES, PATTERNS, SOURCE_KEYS
 from ciwrap.config.nodes import Document, Location, read_document
 from ciwrap.config.settings import Expectation, VariableRule
-from ciwrap.logs.rules import make_rules
 from ciwrap.model import SETTINGS, SettingsLayer
 from ciwrap.model.forms import FormError, nearest
+from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,8 +25,7 @@ _GROUPS = ("values", "tables", "steps", "counts")
 _LISTS = ("require", "forbid")
 
 
-@dataclass(slots=True)
-class LogCheck:
+class LogCheck(Struct):
     """What rules of logs mean for a check: options of the reader, and fields of the check."""
 
     options: dict[str, Any] = field(default_factory=dict)
@@ -50,6 +48,8 @@ def log_check(
                 remedy="add 'format: log' to the check",
             )
         return LogCheck()
+    from ciwrap.logs.rules import make_rules
+
     parts: list[Mapping[str, Any]] = []
     if section["use"] is not None:
         parts.append(preset(section["use"], refuse))
@@ -104,6 +104,8 @@ def _read(path: Path, refuse: Refuse) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=16)
 def _read_once(path: Path, _: tuple[int, int, int], refuse: Refuse) -> Mapping[str, Any]:
+    from ciwrap.logs.rules import make_rules
+
     document = read_document(path.absolute())
     if document.value is None:
         raise document.error("holds no values")
@@ -147,6 +149,8 @@ def _plain(rule: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _made_of(parts: list[Mapping[str, Any]]) -> LogCheck:
+    from ciwrap.logs.rules import make_rules
+
     options = _options(parts)
     rules: dict[str, VariableRule] = {}
     expected: dict[str, Expectation] = {}

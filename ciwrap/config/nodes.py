@@ -6,12 +6,12 @@ the text that was written, and the schema, which knows what a key wants, reads i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from ciwrap.errors import ConfigError, ConfigMissingError
+from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,8 +30,7 @@ class Quoted(str):
     """A YAML scalar that stood in quotes or in a block."""
 
 
-@dataclass(slots=True)
-class Document:
+class Document(Struct):
     """A parsed file. positions: line and column, from 1, of each value and of each mapping's
     key.
     """

@@ -6,14 +6,14 @@ A command that runs once, as those of `ciwrap run` and `check` do, is run 1 with
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from ciwrap.structs import Struct
 
 # `${run}` is a shell's own variable.
 _PLACE = re.compile(r"(?<!\$)\{(run|seed|inputs)\}")
 
 
-@dataclass(frozen=True, slots=True)
-class RunPlace:
+class RunPlace(Struct, frozen=True):
     """What `{run}`, `{seed}` and `{inputs}` stand for. inputs: the folder that input files are
     below; `.` for where they are anyhow.
     """

@@ -126,6 +126,9 @@ TIMING = Section(
         "gate": Key(FLAG, "exit code 1 where B takes longer, by the margin or more", False),
         "warm_up": Key(whole(0, 100), "runs of either side before those that count", 1),
         "reserve_core": Key(FLAG, "leave one core to the operating system", False),
+        "duet": Key(
+            FLAG, "run both sides of a pair at the same time, each on half of the cores", False
+        ),
         "timeout_seconds": Key(SECONDS, "after which a run is ended"),
     },
 )

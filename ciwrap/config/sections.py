@@ -6,10 +6,10 @@ Everything that can be read has `from_text`, which takes what was written (see
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.model.forms import Form, FormError, nearest, read_at, read_each, shown
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 _EMPTY = "is empty; fill it in or remove it"
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """One key of a section. default: what it has if it is not given, where that can be written."""
 
     kind: Form | Section | MappingOf | MappingOrList
@@ -27,8 +26,7 @@ class Key:
     is_required: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """A mapping with known keys; anything else is an error that offers the nearest one.
 
     short: makes a mapping of one key of a section that is written shorter; short_schema: what JSON
@@ -70,8 +68,7 @@ class Section:
         return FormError(f"unknown key{known}", (name,), at_key=True, suggestion=near)
 
 
-@dataclass(frozen=True, slots=True)
-class MappingOf:
+class MappingOf(Struct, frozen=True):
     """A mapping whose keys are names of the user's own."""
 
     kind: Form | Section
@@ -82,8 +79,7 @@ class MappingOf:
         return {str(name): read_at(name, read, inner) for name, inner in given.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class MappingOrList:
+class MappingOrList(Struct, frozen=True):
     """Sections by name, or a list of sections that have their names in them."""
 
     by_name: MappingOf

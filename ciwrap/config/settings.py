@@ -8,15 +8,16 @@ and ulps sets all three, those it does not name being 0.
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 import math
-from dataclasses import dataclass, field
+import os
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.config.fill_values import fit_fill_values
 from ciwrap.errors import ConfigError
+from ciwrap.hidden import hide_secrets, secrets_of
 from ciwrap.model import SettingsLayer, Strictness, VariableId, VariableSettings
+from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,8 +44,7 @@ def name_matches(pattern: str, variable: VariableId) -> bool:
     return pattern in subjects or any(fnmatch.fnmatchcase(one, pattern) for one in subjects)
 
 
-@dataclass(frozen=True, slots=True)
-class VariableRule:
+class VariableRule(Struct, frozen=True):
     """One entry under `variables`: a name or pattern, and what holds for what it matches."""
 
     pattern: str
@@ -72,8 +72,7 @@ def _names_of(variable: VariableId) -> Iterator[str]:
         yield name
 
 
-@dataclass(frozen=True, slots=True)
-class CommandSettings:
+class CommandSettings(Struct, frozen=True):
     """A command to run.
 
     words: as one string for the shell, or as a tuple without a shell. env: variables that are set
@@ -88,11 +87,12 @@ class CommandSettings:
 
     @property
     def text(self) -> str:
-        return self.words if isinstance(self.words, str) else " ".join(self.words)
+        """The command as it may be shown and kept: without secrets."""
+        whole = self.words if isinstance(self.words, str) else " ".join(self.words)
+        return hide_secrets(whole, secrets_of({**os.environ, **self.env}))
 
 
-@dataclass(frozen=True, slots=True)
-class LevelSettings:
+class LevelSettings(Struct, frozen=True):
     """What is different while a factor is off, or on.
 
     words: the command that runs instead, as in CommandSettings. reserves_core: whether one core is
@@ -104,8 +104,7 @@ class LevelSettings:
     reserves_core: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FactorSettings:
+class FactorSettings(Struct, frozen=True):
     """Something that may change results, switched off and on."""
 
     name: str
@@ -113,8 +112,7 @@ class FactorSettings:
     on: LevelSettings
 
 
-@dataclass(frozen=True, slots=True)
-class PerturbSettings:
+class PerturbSettings(Struct, frozen=True):
     """Which input files are perturbed for each run, as globs, and by how much; None for as much as
     their type asks for.
     """
@@ -123,8 +121,7 @@ class PerturbSettings:
     relative: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatSettings:
+class RepeatSettings(Struct, frozen=True):
     """How `ciwrap repeat` runs the command. reference: "first" or "golden"; factors: all that
     `--vary` can name; design: as in `ciwrap.statistics.factors`, None: as their number asks.
     """
@@ -136,8 +133,7 @@ class RepeatSettings:
     perturb: PerturbSettings | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TimingSettings:
+class TimingSettings(Struct, frozen=True):
     """How `ciwrap time` takes run times; what each means, and its default, is in the schema.
 
     command, build: words for the shell, or a tuple without a shell. confidence: None for what suits
@@ -149,22 +145,21 @@ class TimingSettings:
     gate: bool
     warm_up: int
     reserve_core: bool
+    duet: bool
     command: str | tuple[str, ...] | None = None
     build: str | tuple[str, ...] | None = None
     confidence: float | None = None
     timeout_seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotSettings:
+class SnapshotSettings(Struct, frozen=True):
     """What snapshots hold; what each means is in the schema."""
 
     objects: bool = True
     keep_files: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Expectation:
+class Expectation(Struct, frozen=True):
     """What values have to be, in place of a golden: numbers (one for all, or one for each), or
     within a range. values: None for a range.
     """
@@ -174,8 +169,7 @@ class Expectation:
     high: float = math.inf
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """One check: which outputs to take and how to judge them.
 
     outputs and exclude are relative to `root`, the configuration's folder. formats: readers of some
@@ -253,8 +247,7 @@ class Check:
         return [p for p in patterns if not any(name_matches(p, one) for one in variables)]
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(Struct, frozen=True):
     """A whole ciwrap.yaml. Paths are absolute.
 
     placeholders: which of `run` and `seed` stand in commands, and output_placeholders: in outputs;
@@ -274,6 +267,8 @@ class Config:
 
     def check(self, name: str) -> Check:
         """The check of that name; raises ConfigError with the nearest name."""
+        import difflib
+
         for check in self.checks:
             if check.name == name:
                 return check

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
+
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,8 +23,7 @@ _MOST_CHECKS = 30
 _INEXACT = re.compile(r"[<>|=]?(f|c|bf)\d+")
 
 
-@dataclass(frozen=True, slots=True)
-class FoundVariable:
+class FoundVariable(Struct, frozen=True):
     """A variable of an output, as its reader lists it."""
 
     name: str
@@ -31,16 +31,14 @@ class FoundVariable:
     shape: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FoundFile:
+class FoundFile(Struct, frozen=True):
     """An output. path: relative to the configuration, with '/'."""
 
     path: str
     variables: tuple[FoundVariable, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(Struct, frozen=True):
     """Files that one entry of `outputs` means."""
 
     pattern: str
@@ -51,8 +49,7 @@ class _Group:
         return "{" in self.pattern
 
 
-@dataclass(frozen=True, slots=True)
-class StarterCheck:
+class StarterCheck(Struct, frozen=True):
     """One check of a starter."""
 
     name: str
@@ -61,8 +58,7 @@ class StarterCheck:
     variable_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Starter:
+class Starter(Struct, frozen=True):
     """A configuration that loads as it stands, and the checks in it."""
 
     checks: tuple[StarterCheck, ...]

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
+from ciwrap.late import numpy as np
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,8 +26,7 @@ RANK_COUNT = 2
 DEFECTS = ("boundary-sign",)
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """What a run is made of.
 
     iterations: time steps of 0.1 / (plasma frequency); every: steps between two checkpoints.

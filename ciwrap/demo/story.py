@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import shutil
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from ciwrap.compare.check import check_outputs
 from ciwrap.config import CONFIG_NAME
@@ -16,8 +13,10 @@ from ciwrap.config.loading import load_config
 from ciwrap.demo.simulation import RANK_COUNT, Settings, run_simulation
 from ciwrap.errors import GoldenMissingError
 from ciwrap.golden.store import GoldenStore
+from ciwrap.late import numpy as np
 from ciwrap.model import RunResult, Verdict
 from ciwrap.report.wording import headline
+from ciwrap.structs import Struct
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
@@ -30,8 +29,7 @@ CHECK = "particle-mesh"
 _OUTPUT = Path("build") / "demo"
 
 
-@dataclass(frozen=True, slots=True)
-class Demonstration:
+class Demonstration(Struct, frozen=True):
     """good: the unchanged program against its golden; defective: with the planted defect."""
 
     good: RunResult

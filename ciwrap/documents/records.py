@@ -1,6 +1,6 @@
 """Plain values (dictionaries, lists, texts, numbers) as typed records, strictly; and back again.
 
-The types are dataclasses and msgspec's Structs; msgspec checks every value against them. Here, and
+The types are msgspec's Structs, and dataclasses; msgspec checks every value against them. Here, and
 only here, its errors become ours.
 """
 

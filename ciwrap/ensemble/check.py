@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ciwrap.compare.ensemble_runs import each_run
@@ -16,6 +15,7 @@ from ciwrap.golden.paths import ensemble_path
 from ciwrap.model import CheckResult, EnsembleFacts, Message, MessageLevel, Shift, Verdict
 from ciwrap.report.ensemble_words import ensemble_sentence
 from ciwrap.statistics.ensemble import EnsembleVerdict, compare_with_ensemble
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from pathlib import Path

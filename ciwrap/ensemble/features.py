@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from ciwrap.arrays.convert import as_doubles
 from ciwrap.catalog.catalog import Catalog
 from ciwrap.catalog.files import change_since, looked_at
 from ciwrap.compare.check import arrangement_of, outputs_of
 from ciwrap.errors import NotComparableError, StillWrittenError
+from ciwrap.late import numpy as np
+from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,8 +25,7 @@ STATISTICS = ("mean", "std", "lag")
 _NUMBERS = "fciu"
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureChoice:
+class FeatureChoice(Struct, frozen=True):
     """Which features are taken.
 
     statistics: of `mean`, `std` (standard deviation) and `lag` (the mean product of neighbours, in
@@ -40,8 +38,7 @@ class FeatureChoice:
     from_iteration: int | None = None
 
 
-@dataclass(slots=True)
-class _Sums:
+class _Sums(Struct):
     """Of the numbers of one block over all checkpoints and ranks, in one pass."""
 
     count: int = 0
@@ -71,8 +68,7 @@ class _Sums:
         return self.products / self.couples if self.couples else 0.0
 
 
-@dataclass(slots=True)
-class _Variable:
+class _Variable(Struct):
     """All checkpoints and ranks of one name."""
 
     blocks: list[_Sums] = field(default_factory=list)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ciwrap.ensemble.features import features_of
 from ciwrap.errors import NotComparableError, UsageError
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,13 +5,13 @@ the tree, and the best evidence that fits its budget.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ciwrap import _core
 from ciwrap.errors import CiwrapError
 from ciwrap.model import EvidencePolicy
 from ciwrap.progress import NO_PROGRESS
+from ciwrap.structs import Struct
 from ciwrap.trees.build import DEFAULT_RESOURCES, build_tree, tree_parameters
 
 if TYPE_CHECKING:
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 _TRIAL_FACTOR = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Captured:
+class Captured(Struct, frozen=True):
     """A variable ready for a golden.
 
     stored_bytes: its part of the file. engine: None if not from a file.

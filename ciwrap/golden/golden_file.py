@@ -37,12 +37,7 @@ def read_golden_file(path: Path) -> tuple[list[_core.GoldenVariable], str]:
 def decode(data: bytes, source: Path) -> list[_core.GoldenVariable]:
     """Decodes a golden file's bytes; `source` is for the message. Raises as `GoldenStore.read`."""
     limit = largest_decoded()
-    if data.startswith(_LFS_POINTER):
-        raise CorruptGoldenError(
-            "is a pointer of Git LFS, not the golden itself",
-            file=source,
-            remedy="run `git lfs pull` (with actions/checkout: `lfs: true`)",
-        )
+    refuse_pointer(data, source)
     try:
         return _core.decode_golden(data, source=str(source), max_decoded_bytes=limit)
     except FileLimitError as error:
@@ -56,6 +51,16 @@ def decode(data: bytes, source: Path) -> list[_core.GoldenVariable]:
     except CiwrapError as error:
         error.blame(file=source)
         raise
+
+
+def refuse_pointer(data: bytes, source: Path) -> None:
+    """Raises CorruptGoldenError for what stands for a file that Git LFS has not fetched."""
+    if data.startswith(_LFS_POINTER):
+        raise CorruptGoldenError(
+            "is a pointer of Git LFS, not the golden itself",
+            file=source,
+            remedy="run `git lfs pull` (with actions/checkout: `lfs: true`)",
+        )
 
 
 def root_of(path: Path) -> str | None:

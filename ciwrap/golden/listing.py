@@ -8,31 +8,69 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.documents import DocumentError
-from ciwrap.errors import CiwrapError
+from ciwrap.errors import CiwrapError, WriteFailedError
 from ciwrap.golden.files import flush_folder, read_regular, remove
 from ciwrap.golden.manifest import MOST_MANIFEST_BYTES, load_manifest
-from ciwrap.golden.paths import MANIFEST_SUFFIX, stored_stems, unescape_name
+from ciwrap.golden.module_store import ModuleStore
+from ciwrap.golden.paths import (
+    MANIFEST_SUFFIX,
+    SHARED_SUFFIX,
+    STAGED_SUFFIX,
+    stored_stems,
+    unescape_name,
+)
 from ciwrap.golden.places import Place
-from ciwrap.golden.store import GoldenStore
+from ciwrap.golden.stores import GoldenStores
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 _SHORTENED = "~"
 
 
-def stored_places(golden_dir: Path) -> list[Place]:
+def stored_places(golden_dir: Path, faults: list[CiwrapError] | None = None) -> list[Place]:
     """The places of all goldens, whole or not, in the folder and below it; sorted.
 
-    Folders whose names begin with a dot are passed over, and so are links to folders.
+    Folders whose names begin with a dot are passed over, and so are links to folders. faults: takes
+    the errors of shared files that are damaged, whose goldens nobody knows; without it they are
+    raised.
     """
-    found: list[Place] = []
+    found: set[Place] = set()
+    for here, folder in _folders(golden_dir):
+        found |= {Place(folder, _name_of(here, stem)) for stem in stored_stems(here)}
+    for folder, store in shared_stores(golden_dir):
+        found |= {Place(folder, name) for name in _names_in(store, faults)}
+    return sorted(found)
+
+
+def _names_in(store: ModuleStore, faults: list[CiwrapError] | None) -> list[str]:
+    try:
+        return store.checks()
+    except CiwrapError as error:
+        if faults is None:
+            raise
+        faults.append(error)
+        return []
+
+
+def _folders(golden_dir: Path) -> Iterator[tuple[Path, str]]:
+    """All folders, with their paths below the first."""
     for here, folders, _ in os.walk(golden_dir):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         relative = Path(here).relative_to(golden_dir).as_posix()
-        folder = "" if relative == "." else relative
-        found += [Place(folder, _name_of(Path(here), stem)) for stem in stored_stems(Path(here))]
-    return sorted(found)
+        yield Path(here), "" if relative == "." else relative
+
+
+def shared_stores(golden_dir: Path) -> Iterator[tuple[str, ModuleStore]]:
+    """The stores of all test files that have a shared file, or the journal of one, in order."""
+    for here, folder in _folders(golden_dir):
+        with contextlib.suppress(FileNotFoundError):
+            names = {entry.name.removesuffix(STAGED_SUFFIX) for entry in os.scandir(here)}
+            for name in sorted(names):
+                if name.endswith(SHARED_SUFFIX) and name != SHARED_SUFFIX:
+                    inner = "/".join(part for part in (folder, name) if part)
+                    stem = inner.removesuffix(SHARED_SUFFIX)
+                    yield stem, ModuleStore(golden_dir / stem)
 
 
 def _name_of(folder: Path, stem: str) -> str:
@@ -46,26 +84,38 @@ def _name_of(folder: Path, stem: str) -> str:
         return unescape_name(stem)
 
 
-def delete_goldens(golden_dir: Path, places: Iterable[Place]) -> list[Path]:
-    """Deletes goldens, and the folders that are empty then; returns the binaries' paths.
+def delete_goldens(golden_dir: Path, places: Iterable[Place]) -> list[str]:
+    """Deletes goldens, and the folders that are empty then; returns where they lay, in words.
 
     Raises LockBusyError, WriteFailedError.
     """
-    deleted = []
-    for place in places:
-        folder = golden_dir / place.folder
-        store = GoldenStore(folder)
-        if not store.contains(place.name):
-            continue
-        with store.locked():
-            # The manifest last: without its binary it says that a golden is missing, while a
-            # binary alone would be taken for a damaged one.
-            remove(store.path(place.name))
-            remove(store.manifest_path(place.name))
-            flush_folder(folder)
-        deleted.append(store.path(place.name))
+    deleted, folders = [], set()
+    stores = GoldenStores(golden_dir)
+    with stores.kept():
+        for place in places:
+            store = stores.at(place)
+            if not store.contains(place.name):
+                continue
+            where = store.shown(place.name)
+            with store.locked():
+                store.remove(place.name)
+            deleted.append(where)
+            folders.add(store.folder)
+    for folder in sorted(folders, reverse=True):
         while folder != golden_dir:
-            with contextlib.suppress(OSError):  # not empty
+            with contextlib.suppress(OSError):  # not empty, or gone already
                 folder.rmdir()
             folder = folder.parent
     return deleted
+
+
+def delete_ensemble(path: Path) -> Path:
+    """Deletes an ensemble, and returns its path. Raises WriteFailedError."""
+    try:
+        remove(path)
+        flush_folder(path.parent)
+    except OSError as error:
+        raise WriteFailedError(
+            f"could not be deleted: {error.strerror or error}", file=path
+        ) from error
+    return path

@@ -27,11 +27,13 @@ def writer_lock(
     wait_seconds: float = DEFAULT_WAIT_SECONDS,
     *,
     holder: str = "",
+    doing: str = "writing goldens",
     stays: bool = False,
 ) -> Iterator[bool]:
     """Holds the folder's lock for the block; tells whether `holder` held it last.
 
-    holder: a word of the caller's own, which is kept in the lock file. stays: the file is left
+    holder: a word of the caller's own, which is kept in the lock file. doing: what those who have
+    this lock do, for those who cannot get it. stays: the file is left
     there, so that the next one can tell; `remove_lock_file` is for the end. Without it nobody can.
 
     The kernel gives the lock up when its holder ends, however it ends; a lock file left behind by a
@@ -41,7 +43,7 @@ def writer_lock(
     path = folder / LOCK_NAME
     descriptor = None
     try:
-        descriptor = _acquire(path, wait_seconds)
+        descriptor = _acquire(path, wait_seconds, doing)
         said = f"process {os.getpid()} {holder}".encode()
         was_last = os.pread(descriptor, _MOST_SAID, 0) == said
         if not was_last:
@@ -70,7 +72,7 @@ def _say(descriptor: int, said: bytes) -> bool:
         return False
 
 
-def _acquire(path: Path, wait_seconds: float) -> int:
+def _acquire(path: Path, wait_seconds: float, doing: str) -> int:
     """The descriptor that holds the lock; raises as `writer_lock` does."""
     deadline = time.monotonic() + wait_seconds
     while True:
@@ -98,7 +100,7 @@ def _acquire(path: Path, wait_seconds: float) -> int:
         os.close(descriptor)
         if time.monotonic() >= deadline:
             raise LockBusyError(
-                f"{holder or 'another process'} is writing goldens in this folder"
+                f"{holder or 'another process'} is {doing} in this folder"
                 f" (waited {wait_seconds:g} s)",
                 file=path.parent,
                 remedy="let it finish, then try again",
@@ -133,7 +135,7 @@ def _make_folder(folder: Path) -> None:
 
 def _no_lock(path: Path, error: OSError) -> WriteFailedError:
     return WriteFailedError(
-        f"cannot lock the golden folder: {error.strerror}",
+        f"cannot lock the folder: {error.strerror}",
         file=path,
         remedy="make the folder writable",
     )

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
 BINARY_SUFFIX = ".golden"
 MANIFEST_SUFFIX = ".golden.yaml"
+# Of the file that the small goldens of one folder share, which lies beside the folder.
+SHARED_SUFFIX = ".goldens"
 ENSEMBLE_SUFFIX = ".ensemble.json"
 # Written first, renamed last (see store.py); never to be committed.
 STAGED_SUFFIX = ".next"
@@ -44,6 +47,9 @@ def escape_name(check: str) -> str:
         stem = f"%2E{stem[1:]}"
     if stem.split(".", 1)[0].lower() in _RESERVED:
         stem = f"%{ord(stem[0]):02X}{stem[1:]}"
+    if stem.endswith(SHARED_SUFFIX):
+        # As a folder it would take the place of another folder's shared file.
+        stem = f"{stem.removesuffix(SHARED_SUFFIX)}%2E{SHARED_SUFFIX[1:]}"
     if len(stem) > _LONGEST_STEM:
         digest = hashlib.sha256(check.encode("utf-8", "surrogatepass")).hexdigest()
         # '~' is never left unescaped above, so a shortened name cannot meet a whole one.
@@ -61,17 +67,35 @@ def ensemble_path(golden_dir: Path, check: str) -> Path:
     return golden_dir / f"{escape_name(check)}{ENSEMBLE_SUFFIX}"
 
 
+def shared_path(folder: Path) -> Path:
+    """The file of a folder's small goldens: `tests/test_flow.goldens` for `tests/test_flow`."""
+    return folder.with_name(folder.name + SHARED_SUFFIX)
+
+
+def journal_path(shared: Path) -> Path:
+    """Where goldens are put first that are to be in a shared file; never to be committed."""
+    return staged(shared)
+
+
 def staged(path: Path) -> Path:
     return path.with_name(path.name + STAGED_SUFFIX)
 
 
-def stored_stems(golden_dir: Path) -> list[str]:
+def ensemble_orphans(golden_dir: Path, known: Iterable[str]) -> dict[str, Path]:
+    """Ensembles in a folder that belong to none of the `known` checks, by the name of theirs."""
+    stems = set(stored_stems(golden_dir, (ENSEMBLE_SUFFIX,))).difference(map(escape_name, known))
+    return {unescape_name(stem): golden_dir / f"{stem}{ENSEMBLE_SUFFIX}" for stem in sorted(stems)}
+
+
+def stored_stems(
+    golden_dir: Path, suffixes: Sequence[str] = (MANIFEST_SUFFIX, BINARY_SUFFIX)
+) -> list[str]:
     """Stems of all goldens in a folder, sorted; a missing folder holds none."""
     stems = set()
     try:
         with os.scandir(golden_dir) as entries:
             for entry in entries:
-                for suffix in (MANIFEST_SUFFIX, BINARY_SUFFIX):
+                for suffix in suffixes:
                     if entry.name.endswith(suffix):
                         stems.add(entry.name.removesuffix(suffix))
     except (FileNotFoundError, NotADirectoryError):
@@ -81,6 +105,6 @@ def stored_stems(golden_dir: Path) -> list[str]:
 
 def has_stem(golden_dir: Path, stem: str) -> bool:
     """Whether there is anything of a golden, whole or not."""
-    return any(
-        (golden_dir / f"{stem}{suffix}").exists() for suffix in (MANIFEST_SUFFIX, BINARY_SUFFIX)
-    )
+    # As text: this is asked many times for each check of a test.
+    start = f"{golden_dir}{os.sep}{stem}"
+    return os.path.exists(start + MANIFEST_SUFFIX) or os.path.exists(start + BINARY_SUFFIX)  # noqa: PTH110

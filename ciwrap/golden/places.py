@@ -9,12 +9,12 @@ tells its check. Goldens of one kind of machine lie in a folder `@VARIANT` besid
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from urllib.parse import unquote
 
 from ciwrap.errors import UsageError
 from ciwrap.golden.paths import escape_name, unescape_name
+from ciwrap.structs import Struct, replace
 
 MODULE_SUFFIX = ".py"
 VARIANT_MARK = "@"
@@ -24,8 +24,7 @@ _IN_TEST = re.compile(r"[%.\[\]:-]")
 _IN_PARAM = re.compile(r"[%\]]")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Place:
+class Place(Struct, frozen=True, order=True):
     """A golden's place: folder below the golden folder ('' for its top), and its name there."""
 
     folder: str
@@ -59,8 +58,7 @@ class Place:
         return self.name if test is None else test.check
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class TestPlace:
+class TestPlace(Struct, frozen=True, order=True):
     """One check of one test.
 
     module: path of the test's file below the project, with '/'. test: its classes and its function,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
 
 from ciwrap.golden.manifest import Count, Root, VariableRow, describe_evidence
+from ciwrap.late import numpy as np
 from ciwrap.model import Evidence, VariableId
 from ciwrap.trees.bounds import bound_of, describe_bound
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ciwrap import _core
+    from ciwrap.golden.manifest import Acceptance
 
 # Data of up to so many elements are printed one by one.
 _MOST_ELEMENTS = 4096
@@ -84,6 +85,13 @@ def golden_lines(
     for variable in variables:
         yield ""
         yield from _variable_lines(variable, full)
+
+
+def acceptance_line(entry: Acceptance) -> str:
+    """Who made or replaced a golden, when and why."""
+    actor = "" if entry.actor is None else f" for {entry.actor}"
+    commit = "" if entry.commit is None else f", commit {entry.commit}"
+    return f"accepted {entry.when} by {entry.who}{actor}: {entry.why}{commit}"
 
 
 def _variable_lines(variable: _core.GoldenVariable, full: bool) -> Iterator[str]:

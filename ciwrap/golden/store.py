@@ -18,9 +18,10 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from ciwrap import _core
 from ciwrap.documents import DocumentError
@@ -46,23 +47,22 @@ from ciwrap.golden.manifest import (
     readable_text,
     rows_of,
 )
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ciwrap.golden.places import Place
-
-_READ_ATTEMPTS = 5
-_RETRY_SECONDS = 0.05
+READ_ATTEMPTS = 5
+RETRY_SECONDS = 0.05
 _REMEDY_PAIR = "take both files from the same commit, or make the golden anew with `ciwrap accept`"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredGolden:
+class StoredGolden(Struct, frozen=True):
     """A golden as read: verified against its own checksums and its manifest.
 
-    path: the binary's usual place. was_interrupted: an accept was killed at its very end; the
-    golden is whole and new, its file still lies under a `.next` name until the next accept.
+    path: the binary's usual place, or the file that it shares (is_shared). was_interrupted: an
+    accept was killed at its very end; the golden is whole and new, its file still lies under a
+    `.next` name until the next accept. result: kept beside one that waits in a shared file.
     """
 
     check: str
@@ -72,6 +72,8 @@ class StoredGolden:
     variables: tuple[_core.GoldenVariable, ...]
     byte_count: int
     was_interrupted: bool = False
+    is_shared: bool = False
+    result: str | None = None
 
     @property
     def root(self) -> str:
@@ -87,15 +89,23 @@ class GoldenStore:
     messages.
     """
 
+    # Whether a folder that holds a lock file alone stays until `close`.
+    _keeps_folder = False
+
     def __init__(self, folder: Path | str, *, is_kept: bool = False, options: str = "") -> None:
         self.folder = Path(folder)
         self._options = options
-        self._is_kept = is_kept
+        self.is_kept = is_kept
         self._holder = secrets.token_hex(8)
         # Stems by their folded case; valid while the lock is held, and beyond as far as it tells.
         self._stems: dict[str, set[str]] | None = None
 
     def path(self, check: str) -> Path:
+        """Where the golden of a check lies, or would."""
+        return self.pair_path(check)
+
+    def pair_path(self, check: str) -> Path:
+        """The binary of a golden that has files of its own."""
         return self.folder / f"{paths.escape_name(check)}{paths.BINARY_SUFFIX}"
 
     def manifest_path(self, check: str) -> Path:
@@ -120,21 +130,21 @@ class GoldenStore:
         Raises GoldenMissingError, UnreadableFileError, UnsupportedFormatError (a newer version),
         FileLimitError, or CorruptGoldenError for anything damaged or at odds with its manifest.
         """
-        for attempt in range(_READ_ATTEMPTS):
-            data = self._manifest_bytes(check)
+        for attempt in range(READ_ATTEMPTS):
+            data = self.manifest_bytes(check)
             try:
                 return self._read_pair(check, data)
             except (CorruptGoldenError, GoldenMissingError):
                 # An accept that ended between our two reads looks like a torn pair: look again.
-                if attempt + 1 == _READ_ATTEMPTS or self._manifest_bytes(check) == data:
+                if attempt + 1 == READ_ATTEMPTS or self.manifest_bytes(check) == data:
                     raise
-                time.sleep(_RETRY_SECONDS)
+                time.sleep(RETRY_SECONDS)
         raise AssertionError("unreachable")
 
     def history(self, check: str) -> tuple[Acceptance, ...]:
         """Who accepted what so far, even if the golden is damaged; () if that is lost, too."""
         try:
-            return load_manifest(self._manifest_bytes(check)).accepted
+            return load_manifest(self.manifest_bytes(check)).accepted
         except (GoldenMissingError, UnreadableFileError, CorruptFileError, DocumentError):
             return ()
 
@@ -148,10 +158,10 @@ class GoldenStore:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise _write_failed(self.folder, error) from error
+            raise write_failed(self.folder, error) from error
         try:
             # A folder that is still to be filled may have to go again, with all that is in it.
-            stays = self._is_kept and was_there
+            stays = self.is_kept and (was_there or self._keeps_folder)
             with writer_lock(
                 self.folder, wait_seconds, holder=self._holder, stays=stays
             ) as was_last:
@@ -166,7 +176,7 @@ class GoldenStore:
 
     def close(self) -> None:
         """Removes the lock file that a kept store has left, unless another process holds it."""
-        if self._is_kept:
+        if self.is_kept:
             remove_lock_file(self.folder)
 
     def write(
@@ -174,10 +184,12 @@ class GoldenStore:
         check: str,
         variables: Sequence[_core.GoldenVariable],
         make_manifest: Callable[[str, int], Manifest],
+        result: str | None = None,  # noqa: ARG002 - of stores that share a file
     ) -> StoredGolden:
         """Creates or replaces a golden; the caller holds `locked()`.
 
-        make_manifest: called with the new binary's root (hexadecimal) and size in bytes. Raises
+        make_manifest: called with the new binary's root (hexadecimal) and size in bytes. result:
+        of the comparison that it comes from; only a shared file has room for it. Raises
         WriteFailedError (the old golden is then whole, and nothing is left behind) or UsageError
         for a name that differs from a stored one in case only, or a manifest that could not be read
         back.
@@ -190,7 +202,7 @@ class GoldenStore:
                 file=self.folder,
                 remedy="rename one of the checks",
             )
-        path, manifest_path = self.path(check), self.manifest_path(check)
+        path, manifest_path = self.pair_path(check), self.manifest_path(check)
         next_path, next_manifest_path = paths.staged(path), paths.staged(manifest_path)
         try:
             self.settle(check)
@@ -199,6 +211,8 @@ class GoldenStore:
                 flush(next_path)
                 byte_count = next_path.stat().st_size
                 manifest = make_manifest(root, byte_count)
+                binary = structs.replace(manifest.binary, file=path.name)
+                manifest = structs.replace(manifest, binary=binary)
                 write_text(next_manifest_path, _text_of(manifest, path))
                 flush_folder(self.folder)
             except BaseException:
@@ -216,8 +230,33 @@ class GoldenStore:
                 remedy="free some space or mend the folder, then accept again",
             ) from error
         except OSError as error:
-            raise _write_failed(path, error) from error
+            raise write_failed(path, error) from error
         return StoredGolden(check, path, manifest_path, manifest, tuple(variables), byte_count)
+
+    def path_for(self, check: str, variables: Sequence[_core.GoldenVariable]) -> Path:
+        """Where `write` would put these variables."""
+        del variables
+        return self.path(check)
+
+    def remove(self, check: str) -> None:
+        """Removes a golden; the caller holds `locked()`. Raises WriteFailedError."""
+        path = self.pair_path(check)
+        try:
+            # The manifest last: without its binary it says that a golden is missing, while a binary
+            # alone would be taken for a damaged one.
+            remove(path)
+            remove(self.manifest_path(check))
+            flush_folder(self.folder)
+        except OSError as error:
+            raise write_failed(path, error) from error
+
+    def root_of(self, check: str) -> str | None:
+        """The root of a golden, unverified; None if it is missing or damaged."""
+        return root_of(self.pair_path(check))
+
+    def shown(self, check: str) -> str:
+        """Where the golden lies, in words: its file, and its name in a file that it shares."""
+        return str(self.path(check))
 
     def _case_twin(self, check: str) -> str | None:
         """A stored check whose name differs from `check` in upper and lower case only.
@@ -243,13 +282,13 @@ class GoldenStore:
 
         The caller holds `locked()`.
         """
-        path, manifest_path = self.path(check), self.manifest_path(check)
+        path, manifest_path = self.pair_path(check), self.manifest_path(check)
         next_path = paths.staged(path)
         remove(paths.staged(manifest_path))
         if not next_path.exists():
             return
         try:
-            named = load_manifest(self._manifest_bytes(check)).binary.root
+            named = load_manifest(self.manifest_bytes(check)).binary.root
         except (GoldenMissingError, DocumentError, CorruptFileError):
             named = None
         if named is not None and root_of(next_path) == named and root_of(path) != named:
@@ -258,15 +297,15 @@ class GoldenStore:
             remove(next_path)
         flush_folder(self.folder)
 
-    def _manifest_bytes(self, check: str) -> bytes:
+    def manifest_bytes(self, check: str) -> bytes:
         path = self.manifest_path(check)
         try:
             return read_regular(path, MOST_MANIFEST_BYTES)
         except FileNotFoundError:
-            raise self._without_manifest(check) from None
+            raise self.without_manifest(check) from None
 
-    def _without_manifest(self, check: str) -> CiwrapError:
-        binary = self.path(check)
+    def without_manifest(self, check: str) -> CiwrapError:
+        binary = self.pair_path(check)
         if binary.exists():
             name = self.manifest_path(check).name
             return CorruptGoldenError(
@@ -275,7 +314,7 @@ class GoldenStore:
         has_ensemble = paths.ensemble_path(self.folder, check).exists()
         return GoldenMissingError(
             f"there is no golden for check {check!r}",
-            file=binary,
+            file=self.path(check),
             remedy=(
                 "there is an ensemble: name the folders of new runs under 'ensemble' in ciwrap.yaml"
                 if has_ensemble
@@ -285,7 +324,7 @@ class GoldenStore:
         )
 
     def _read_pair(self, check: str, data: bytes) -> StoredGolden:
-        path, manifest_path = self.path(check), self.manifest_path(check)
+        path, manifest_path = self.pair_path(check), self.manifest_path(check)
         try:
             manifest = load_manifest(data)
         except DocumentError as error:
@@ -313,7 +352,7 @@ class GoldenStore:
         )
 
     def _binary_of(self, check: str, manifest: Manifest) -> tuple[Path, bytes]:
-        path = self.path(check)
+        path = self.pair_path(check)
         found: bytes | None = None
         for suffix in ("", paths.STAGED_SUFFIX):
             candidate = path.with_name(path.name + suffix)
@@ -332,31 +371,6 @@ class GoldenStore:
             file=path,
             remedy=_REMEDY_PAIR,
         )
-
-
-class GoldenStores:
-    """The stores of all folders below one, by the places of goldens. is_kept, options: as of a
-    store.
-    """
-
-    def __init__(self, root: Path, *, is_kept: bool = False, options: str = "") -> None:
-        self.root = root
-        self._options = options
-        self._is_kept = is_kept
-        self._stores: dict[str, GoldenStore] = {}
-
-    def at(self, place: Place) -> GoldenStore:
-        """The store that holds the golden of a place, under the place's name."""
-        if place.folder not in self._stores:
-            store = GoldenStore(
-                self.root / place.folder, is_kept=self._is_kept, options=self._options
-            )
-            self._stores[place.folder] = store
-        return self._stores[place.folder]
-
-    def close(self) -> None:
-        for store in self._stores.values():
-            store.close()
 
 
 def _text_of(manifest: Manifest, path: Path) -> str:
@@ -412,7 +426,7 @@ def _matches(data: bytes, manifest: Manifest) -> bool:
         return False
 
 
-def _write_failed(path: Path, error: OSError) -> WriteFailedError:
+def write_failed(path: Path, error: OSError) -> WriteFailedError:
     return WriteFailedError(
         f"the golden could not be written: {error.strerror or error}; what was there is untouched",
         file=path,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from ciwrap.errors import UsageError, WriteFailedError
+from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,16 +15,14 @@ if TYPE_CHECKING:
 MOST_BYTES = 16 << 20
 
 
-@dataclass(slots=True)
-class LeftOut:
+class LeftOut(Struct):
     """Something that was not carried over, and why."""
 
     what: str
     reason: str
 
 
-@dataclass(slots=True)
-class Imported:
+class Imported(Struct):
     """files: by their path relative to the folder that they go to. test_count: tests that were
     found; carried_count: those of which everything was carried over, or all but what is in notes.
     """

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ciwrap.logs.numbers import NEXT_NUMBER, printed_digits
+from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,8 +35,7 @@ _LEADING = ("energy", "total", "potential", "pressure", "force", "temperature", 
 _LETTERS = re.compile(r"[A-Za-z]+")
 
 
-@dataclass(slots=True)
-class _Place:
+class _Place(Struct):
     """A number in lines of one kind, over a whole log."""
 
     values: list[float] = field(default_factory=list)
@@ -44,8 +43,7 @@ class _Place:
     exponent: int = -400
 
 
-@dataclass(slots=True)
-class _Kind:
+class _Kind(Struct):
     """Lines that are the same but for their numbers. example: the first one."""
 
     example: bytes
@@ -53,8 +51,7 @@ class _Kind:
     places: list[_Place] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(Struct, frozen=True):
     """A value to look for. text: a template, or with a column one without fields. count: matches.
     atol: the bound that is proposed. digits: that are printed.
     """

@@ -7,11 +7,11 @@ them over; whatever is wrong with these is a FormError with the path to it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ciwrap.logs.template import Field, Template
 from ciwrap.model.forms import FormError, cut, read_at, shown
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,8 +25,7 @@ MOST_CHARACTERS = 2000
 _NAME = re.compile(r"[^\s*?\[\]{}/]+")
 
 
-@dataclass(frozen=True, slots=True)
-class RegexRule:
+class RegexRule(Struct, frozen=True):
     """A regular expression in RE2's syntax; the reader compiles it."""
 
     text: str
@@ -35,16 +34,14 @@ class RegexRule:
 Pattern: TypeAlias = "Template | RegexRule"
 
 
-@dataclass(frozen=True, slots=True)
-class SectionRule:
+class SectionRule(Struct, frozen=True):
     """Lines from one that matches `start` on, up to one that matches `end` (None: to the end)."""
 
     start: Template
     end: Template | None
 
 
-@dataclass(frozen=True, slots=True)
-class LinesRule:
+class LinesRule(Struct, frozen=True):
     """Lines after a match: `skip` are passed over, then `count` are read, or all up to one that
     matches `until` (None: up to a blank one).
     """
@@ -54,8 +51,7 @@ class LinesRule:
     until: Template | None
 
 
-@dataclass(frozen=True, slots=True)
-class ValueRule:
+class ValueRule(Struct, frozen=True):
     """A value, wherever it stands. column: of words, from 1, from -1 backwards. step: the name of
     the StepRule that labels its matches. take, duplicates: as in ciwrap.yaml. is_optional: whether
     a log may be without it. is_absolute: whether its sign says nothing.
@@ -73,8 +69,7 @@ class ValueRule:
     is_absolute: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TableRule:
+class TableRule(Struct, frozen=True):
     """A table: a line of names that matches `header`, then rows of as many numbers."""
 
     name: str
@@ -86,8 +81,7 @@ class TableRule:
     is_optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class StepRule:
+class StepRule(Struct, frozen=True):
     """Lines that say which step a program is at. is_after: whether what follows them is of it."""
 
     name: str
@@ -95,8 +89,7 @@ class StepRule:
     is_after: bool
 
 
-@dataclass(frozen=True, slots=True)
-class LogRules:
+class LogRules(Struct, frozen=True):
     """All that is looked for in a log."""
 
     values: tuple[ValueRule, ...] = ()

@@ -10,7 +10,6 @@ place where it fits, so that matching takes time in proportion to the line.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from ciwrap.logs.numbers import (
@@ -24,6 +23,7 @@ from ciwrap.logs.numbers import (
     WORD,
 )
 from ciwrap.model.forms import FormError, cut
+from ciwrap.structs import Struct
 
 KINDS = ("number", "int", "text")
 MOST_CHARACTERS = 2000
@@ -34,16 +34,14 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _IS_WORD = re.compile(r"[A-Za-z0-9_]")
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """A place in a template. kind: one of KINDS."""
 
     name: str
     kind: str = "number"
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A field in a line: its bytes from `start` to before `end`."""
 
     field: Field
@@ -51,8 +49,7 @@ class Found:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """A line that fits but for one word, which is not what its field wants."""
 
     start: int
@@ -67,8 +64,7 @@ class TooManyAttemptsError(ValueError):
     """A part of a template begins so often in one line that looking on would take too long."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(Struct, frozen=True):
     """A field, and the literal text behind it (None: nothing). is_glued: it follows at once."""
 
     field: Field

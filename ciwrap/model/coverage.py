@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from operator import add
 from typing import TYPE_CHECKING
 
 from ciwrap.model.verdict import Verdict
+from ciwrap.structs import Struct, astuple
 
 if TYPE_CHECKING:
     from ciwrap.model.results import CheckResult
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(Struct, frozen=True):
     """Counts of what was compared and of what was not. Two of them add up. The names are in the
     result that it is made of.
 
@@ -49,10 +49,7 @@ class Coverage:
     compared_names: int = 0
 
     def __add__(self, other: Coverage) -> Coverage:
-        sums = {
-            one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)
-        }
-        return Coverage(**sums)
+        return Coverage(*map(add, astuple(self), astuple(other)))
 
     @property
     def is_whole(self) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
+
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,8 +40,7 @@ class DivergenceKind(str, Enum):
         return self in (DivergenceKind.DIFFER, DivergenceKind.SUSPECT)
 
 
-@dataclass(frozen=True, slots=True)
-class Divergence:
+class Divergence(Struct, frozen=True):
     """A variable of one checkpoint that does not match, and why."""
 
     kind: DivergenceKind

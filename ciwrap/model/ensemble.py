@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
-from ciwrap.details import Number  # noqa: TC001 - documents are checked against it
+from ciwrap.details import Number
 
 
-@dataclass(frozen=True, slots=True)
-class Shift:
+class Shift(Struct, frozen=True):
     """How far the new runs' mean of one feature is from the members' mean, in standard deviations
     of the mean of so many members; infinite for a feature that no member varies.
     """
@@ -17,8 +16,7 @@ class Shift:
     deviations: Number
 
 
-@dataclass(frozen=True, slots=True)
-class EnsembleFacts:
+class EnsembleFacts(Struct, frozen=True):
     """Runs against an ensemble.
 
     members, runs: how many there are that differ from each other. features: how many numbers stand

@@ -6,8 +6,9 @@ the suffixes, and `readers.registry` loads a reader when a file asks for it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,8 +59,7 @@ OWN_FORMATS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FormatRule:
+class FormatRule(Struct, frozen=True):
     """`*.e` is read by netcdf. options: of the reader; None for those of the check."""
 
     glob: str

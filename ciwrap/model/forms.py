@@ -6,14 +6,13 @@ hands over is a Python value, and text is no number there. Both are held against
 
 from __future__ import annotations
 
-import difflib
 import math
 import numbers
 import re
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.errors import InvalidBoundError, UsageError
+from ciwrap.structs import Struct, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -55,8 +54,7 @@ class FormError(ValueError):
         self.other_key = other_key
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """A kind of value.
 
     parse: takes what was written; accept: takes a Python value; both raise FormError for another
@@ -134,6 +132,8 @@ def _perhaps(word: str | None) -> str | None:
 
 def nearest(word: str, words: list[str], cutoff: float = 0.5) -> str | None:
     """The one of the words that may have been meant."""
+    import difflib
+
     return next(iter(difflib.get_close_matches(word, words, 1, cutoff)), None)
 
 

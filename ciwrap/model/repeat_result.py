@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-# Types of fields are needed when the program runs: documents are checked against them.
-from collections.abc import Mapping  # noqa: TC003
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from enum import Enum
 
-from ciwrap.details import Number  # noqa: TC001
+# Types of fields are needed when the program runs: documents are checked against them.
+from msgspec import Struct, field
+
+from ciwrap.details import Number
 from ciwrap.errors import ExitCode
 from ciwrap.model.results import Message, MessageLevel
 from ciwrap.model.rules import ErrorBound
@@ -17,8 +18,9 @@ class Behaviour(str, Enum):
     """What a variable does from run to run.
 
     EQUAL: all runs are equal. NOISE: they differ, and differences do not grow exponentially over
-    the iterations. GROWING: they do, as in chaotic codes. UNRELATED: runs differ by as much as the
-    values themselves spread, from the first checkpoint on, as with a random seed left open.
+    the iterations. GROWING: they do, as in chaotic codes. UNRELATED: from the first checkpoint that
+    varies on, runs differ by a tenth of what the values themselves spread or more, as with a random
+    seed left open.
     NOT_COMPARABLE: some run has another shape or dtype, or NaN elsewhere, or lacks it.
     """
 
@@ -43,8 +45,7 @@ class BoundFit(str, Enum):
         return self.value
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatedRun:
+class RepeatedRun(Struct, frozen=True):
     """One run. factors: "on" or "off" by factor. exit_code: None if it was ended, or could not be
     started. problem: why nothing of it was compared. folder: where its outputs are kept. snapshot:
     the identity of the snapshot of its environment, where one is kept.
@@ -62,8 +63,7 @@ class RepeatedRun:
     snapshot: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class IterationSpread:
+class IterationSpread(Struct, frozen=True):
     """One iteration of a variable, over all ranks.
 
     iteration: None where paths tell none. distinct_results: how many different ones the runs have.
@@ -77,8 +77,7 @@ class IterationSpread:
     typical: Number | None
 
 
-@dataclass(frozen=True, slots=True)
-class BoundSuggestion:
+class BoundSuggestion(Struct, frozen=True):
     """A bound that would have held. One of atol and rtol is 0.
 
     factor: by what the largest of so many comparisons was multiplied before it was rounded up.
@@ -101,8 +100,7 @@ class BoundSuggestion:
         return ErrorBound(atol=self.atol, rtol=self.rtol)
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatedVariable:
+class RepeatedVariable(Struct, frozen=True):
     """One variable by name, over all iterations and ranks, with run 1 (or the golden) as g.
 
     classes: of each run, in the order of `RepeatResult.runs`; equal numbers are equal results to
@@ -114,9 +112,9 @@ class RepeatedVariable:
     spread_horizon: a tenth of the spread. compare_until: up to which iteration three digits of the
     spread are left. present_bound: as configured. present_share: the largest share of it that was
     used, over all iterations, and early_share: up to compare_until. present_fit: whether it fits,
-    up to compare_until where there is one. common_digits: decimal digits that the worst sampled
-    element has in common in all runs; normal_digits: the same if differences are normal (95 %, 95
-    %), where SciPy is installed. reason: why it is not comparable, or unrelated.
+    up to compare_until where there is one. common_digits: decimal digits that all but 5 %
+    of the sampled elements have in common in all runs; normal_digits: the same if differences are
+    normal (95 %, 95 %), where SciPy is installed. reason: why it is not comparable, or unrelated.
     """
 
     check: str
@@ -150,14 +148,14 @@ class RepeatedVariable:
         return self.kind not in (Behaviour.EQUAL, Behaviour.NOT_COMPARABLE)
 
 
-@dataclass(frozen=True, slots=True)
-class FactorFinding:
+class FactorFinding(Struct, frozen=True):
     """What switching a factor does to a variable.
 
     pairs: of runs that differ in this factor only; differing: how many of them have different
     results. repeat_pairs, repeat_differing: pairs of runs that differ in none. max_abs: largest |v
     - g| of runs that differ from the first in this factor only. changes: whether it changes the
-    result, where runs of one cell are equal; None where they are not. spread_effect: by how much
+    result, where runs of one cell are equal; None where they are not, and where no runs that were
+    compared can tell. spread_effect: by how much
     ln |difference| grows with it on; p: how often so much comes by chance. power: the chance to
     have found a five-fold spread in one cell.
     """
@@ -177,8 +175,7 @@ class FactorFinding:
     power: Number | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatResult:
+class RepeatResult(Struct, frozen=True):
     """What `ciwrap repeat` found.
 
     headline: the first sentence. reference: "first" or "golden". seed: of the order of the runs,

@@ -6,19 +6,20 @@ them computes anything.
 
 from __future__ import annotations
 
-# Types of fields are needed when the program runs: documents are checked against them.
-from collections.abc import Mapping  # noqa: TC003
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from enum import Enum
 
-from ciwrap.details import Number  # noqa: TC001
+# Types of fields are needed when the program runs: documents are checked against them.
+from msgspec import Struct, field
+
+from ciwrap.details import Number
 from ciwrap.model.coverage import Coverage, coverage_of
 from ciwrap.model.divergence import Divergence, earliest
-from ciwrap.model.ensemble import EnsembleFacts  # noqa: TC001
-from ciwrap.model.rules import VariableId  # noqa: TC001
-from ciwrap.model.variable_result import VariableResult  # noqa: TC001
+from ciwrap.model.ensemble import EnsembleFacts
+from ciwrap.model.rules import VariableId
+from ciwrap.model.variable_result import VariableResult
 from ciwrap.model.verdict import Verdict
-from ciwrap.timeline import HistoryFacts  # noqa: TC001
+from ciwrap.timeline import HistoryFacts
 
 
 class MessageLevel(str, Enum):
@@ -30,8 +31,7 @@ class MessageLevel(str, Enum):
         return self.value
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """Something to tell besides the variables.
 
     text: one line. slug: the kind of the error, its entry in docs/reference/errors.md.
@@ -44,8 +44,7 @@ class Message:
     variable: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EnvironmentDifference:
+class EnvironmentDifference(Struct, frozen=True):
     """Something that differs between the environments of both sides; no cause of anything.
 
     kind: what it is, a key of `ciwrap.snapshot.kinds.KINDS`, which are in the order of how often
@@ -60,8 +59,7 @@ class EnvironmentDifference:
     prove: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CommandOutcome:
+class CommandOutcome(Struct, frozen=True):
     """What the configured command did.
 
     exit_code: negative for a signal, None if it was ended. output_tail: the end of what it printed.
@@ -75,8 +73,7 @@ class CommandOutcome:
     output_tail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Unlisted:
+class Unlisted(Struct, frozen=True):
     """Variables that a document counts and does not list.
 
     match, suspect, differ, not_comparable: how many have which verdict. max_drift_share: the
@@ -102,8 +99,7 @@ class Unlisted:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(Struct, frozen=True):
     """One check: a golden (or the first side) against what a run left (or the second side).
 
     source_path: the second side, where it is no run of the configuration. missing_variables: in the
@@ -236,8 +232,7 @@ class CheckResult:
         return max(shares, default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
+class RunResult(Struct, frozen=True):
     """What check, run and compare found; and any command that failed, its error in `messages`.
 
     kind: the command; also accept, show and others that failed before they came to a document of

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 from functools import total_ordering
 
 from ciwrap.errors import InvalidBoundError
 from ciwrap.model.forms import BOUND_PART, ULPS, FormError
+from ciwrap.structs import Struct, force_setattr
 
 
 def number_text(value: float) -> str:
@@ -17,8 +17,7 @@ def number_text(value: float) -> str:
     return re.sub(r"e(-?)\+?0*(?=\d)", r"e\1", text).removesuffix(".0")
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorBound:
+class ErrorBound(Struct, frozen=True):
     """v differs from g unless |v - g| <= atol + rtol |g|, or they are at most `ulps` floats apart.
 
     (0, 0, 0) asks for equal numbers. ulps excludes atol and rtol. Raises InvalidBoundError for
@@ -33,7 +32,7 @@ class ErrorBound:
         name = ""
         try:
             for name, form in (("atol", BOUND_PART), ("rtol", BOUND_PART), ("ulps", ULPS)):
-                object.__setattr__(self, name, form.from_python(getattr(self, name)))
+                force_setattr(self, name, form.from_python(getattr(self, name)))
         except FormError as error:
             raise InvalidBoundError(f"{name} {error.message}") from None
         if self.ulps and (self.atol or self.rtol):
@@ -79,8 +78,7 @@ class ErrorBound:
 
 
 @total_ordering
-@dataclass(frozen=True, slots=True)
-class VariableId:
+class VariableId(Struct, frozen=True):
     """One variable of one checkpoint. Ordered as a history is read: iteration, rank, name; None
     first.
     """

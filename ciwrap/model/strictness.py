@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from ciwrap.model.forms import (
     read_arguments,
     shown,
 )
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,8 +70,7 @@ def _accept(value: object) -> StrictVariables:
         raise _refused(value) from None
 
 
-@dataclass(frozen=True, slots=True)
-class Strictness:
+class Strictness(Struct, frozen=True):
     """Which mismatches make a check not comparable. dtype, shape: false where another one may do.
 
     A relaxed dtype is compared after an exact conversion; a relaxed shape, element by element; with

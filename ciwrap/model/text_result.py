@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 # Types of fields are needed when the program runs: documents are checked against them.
-from ciwrap.details import Number  # noqa: TC001
+from msgspec import Struct
+
+from ciwrap.details import Number
 
 
-@dataclass(frozen=True, slots=True)
-class TextPlace:
+class TextPlace(Struct, frozen=True):
     """Where something stands in a text. line, column: from 1. text: what stands there, cut."""
 
     line: int
@@ -17,8 +16,7 @@ class TextPlace:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class DifferingNumbers:
+class DifferingNumbers(Struct, frozen=True):
     """Numbers that differ in one place of one template.
 
     template: the line with `#` for its numbers. number: which of them, from 1. count: lines in
@@ -36,8 +34,7 @@ class DifferingNumbers:
     remedies: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class UnpairedLines:
+class UnpairedLines(Struct, frozen=True):
     """Lines of one template that have no partner on the other side.
 
     golden_count, new_count: how many there are on each side. golden, new: the first of them.
@@ -52,8 +49,7 @@ class UnpairedLines:
     remedies: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TextResult:
+class TextResult(Struct, frozen=True):
     """What a comparison of two texts has found. Counts are of numbers or of lines.
 
     lines: of the golden text and of the new one. unpaired_lines: those without a partner, on each

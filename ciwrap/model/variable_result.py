@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 # Types of fields are needed when the program runs: documents are checked against them.
-from ciwrap.details import (  # noqa: TC001
+from msgspec import Struct
+
+from ciwrap.details import (
     ChunkMap,
     Explanation,
     IndexBox,
@@ -16,12 +16,11 @@ from ciwrap.details import (  # noqa: TC001
 )
 from ciwrap.model.drift import share_interval
 from ciwrap.model.rules import ErrorBound, Evidence, VariableId
-from ciwrap.model.text_result import TextResult  # noqa: TC001
+from ciwrap.model.text_result import TextResult
 from ciwrap.model.verdict import Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkRange:
+class ChunkRange(Struct, frozen=True):
     """Neighbouring suspect chunks, as the elements they hold, in C order.
 
     last_element: included. first_index, last_index: of these elements, in the variable's shape; ()
@@ -39,8 +38,7 @@ class ChunkRange:
         return self.last_element - self.first_element + 1
 
 
-@dataclass(frozen=True, slots=True)
-class DifferingElement:
+class DifferingElement(Struct, frozen=True):
     """One element beyond its bound. Where a number has no meaning (NaN, bytes), it is None.
 
     golden, new: texts that read back as the same value (`0.1`, `nan`, `b'ab'`). bound_share: |new -
@@ -57,8 +55,7 @@ class DifferingElement:
     ulps: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MovedElement:
+class MovedElement(Struct, frozen=True):
     """One element of a suspect chunk that left its cell, told by the golden's digest without the
     golden's value.
 
@@ -79,8 +76,7 @@ class MovedElement:
     is_beyond: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NewValues:
+class NewValues(Struct, frozen=True):
     """What the new run holds in the suspect chunks, where the golden's data are not at hand. Counts
     are of numbers: a complex element is two. least, greatest, mean: of the finite ones; None where
     there are none.
@@ -94,8 +90,7 @@ class NewValues:
     mean: Number | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Details:
+class Details(Struct, frozen=True):
     """What a report draws of one variable; kept for the variables that matter most, and bounded.
 
     worst_elements: the largest differences, worst first. share_maps: where the differing elements
@@ -113,8 +108,7 @@ class Details:
     zoom: Picture | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NumberInText:
+class NumberInText(Struct, frozen=True):
     """A number as a text has it. line, column: from 1; None where the text is not at hand."""
 
     text: str
@@ -122,8 +116,7 @@ class NumberInText:
     column: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DifferingInSeries:
+class DifferingInSeries(Struct, frozen=True):
     """The first element of a series that differs. step: None where elements are only counted."""
 
     golden: NumberInText
@@ -131,8 +124,7 @@ class DifferingInSeries:
     step: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesResult:
+class SeriesResult(Struct, frozen=True):
     """What a text says of a variable that was found in it, match by match.
 
     count: matches on the golden side and on the new one. printed_digits: significant digits of the
@@ -146,8 +138,7 @@ class SeriesResult:
     is_too_fine: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class VariableResult:
+class VariableResult(Struct, frozen=True):
     """The verdict on one variable, and what it rests on. Counts are of elements. None means: not
     known on this evidence.
 

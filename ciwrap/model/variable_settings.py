@@ -1,6 +1,6 @@
 """The settings of one variable: each is stated here, once.
 
-A field of VariableSettings gives a setting's name, type and default, and with them how values are
+A field of VariableSettings gives a setting's name, type and default; its statement, how values are
 read, what a person is told of it, and what it means for trees. The configuration's keys, its JSON
 Schema, the keywords of pytest's check() and of the Python API, and the table in
 docs/reference/configuration.md are made of these statements. SettingArguments repeats the names
@@ -9,7 +9,6 @@ for type checkers, which cannot read them off; a test holds the two together.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -28,6 +27,7 @@ from ciwrap.model.forms import (
     size_text,
 )
 from ciwrap.model.rules import ErrorBound, EvidencePolicy
+from ciwrap.structs import Struct, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 # What `align_by` says of a variable whose rows stay in the file's order.
 NO_ALIGNMENT = "none"
-_KEY = "setting"
 _BOUND = "bound"
 
 
@@ -53,8 +52,7 @@ class OnTrees(str, Enum):
     BEYOND = "beyond"
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One setting, as people give it.
 
     form: of its values. help: what it does, in one line of Markdown. in_api: whether it means
@@ -86,9 +84,9 @@ class Setting:
 
 def _stated(
     form: Form, text: str, on_trees: OnTrees, *, in_api: bool = False, option: str | None = None
-) -> dict[str, Any]:
-    """The statement of a setting, as metadata of its field."""
-    return {_KEY: (Setting(form, text, on_trees, in_api, option),)}
+) -> tuple[Setting, ...]:
+    """The statement of a field that is one setting."""
+    return (Setting(form, text, on_trees, in_api, option),)
 
 
 # One field, and three settings: whoever sets one of them sets all.
@@ -118,8 +116,7 @@ _BOUND_PARTS = tuple(
 _EVIDENCE_WORDS = tuple(policy.value for policy in EvidencePolicy)
 
 
-@dataclass(frozen=True, slots=True)
-class VariableSettings:
+class VariableSettings(Struct, frozen=True):
     """How one variable is captured and compared, with all defaults filled in.
 
     align_by: None also where the configuration says `none`. strict_dtype, strict_shape: whether
@@ -128,130 +125,25 @@ class VariableSettings:
     are a check's.
     """
 
-    bound: ErrorBound = field(default_factory=ErrorBound, metadata={_KEY: _BOUND_PARTS})
-    residue_levels: int = field(
-        default=15,
-        metadata=_stated(
-            RESIDUE_LEVELS,
-            "1, or odd from 3 to 255: how finely a golden's residues tell; 15 costs 4 bits a value"
-            " and lets up to 87 % of the bound pass for certain",
-            OnTrees.DECIDES,
-            in_api=True,
-        ),
-    )
-    chunk_bytes: int = field(
-        default=4096,
-        metadata=_stated(
-            CHUNK_BYTES,
-            "bytes per leaf of the tree, 64 bytes to 16 MiB",
-            OnTrees.DECIDES,
-            in_api=True,
-        ),
-    )
-    evidence: EvidencePolicy = field(
-        default=EvidencePolicy.AUTO,
-        metadata=_stated(
-            one_of(*_EVIDENCE_WORDS, meaning=EvidencePolicy),
-            "what a golden keeps: `data`, `residues`, `tree`, or the first of them that fits its"
-            " budget",
-            OnTrees.NOTHING,
-            in_api=True,
-        ),
-    )
+    bound: ErrorBound = ErrorBound()
+    residue_levels: int = 15
+    chunk_bytes: int = 4096
+    evidence: EvidencePolicy = EvidencePolicy.AUTO
     # The data themselves are the best evidence: exact counts and indices. Within this budget a
     # golden of some dozen variables still is a small commit.
-    data_budget_bytes: int = field(
-        default=256 * 1024,
-        metadata=_stated(
-            BUDGET,
-            "compressed size up to which `auto` keeps a variable's data",
-            OnTrees.NOTHING,
-        ),
-    )
+    data_budget_bytes: int = 256 * 1024
     # Residues decide as surely as the data (a tree alone cannot tell noise from a change) at an
     # eighth of float32 and a sixteenth of float64 data, so more may be spent before a tree alone is
     # all that is kept: this holds the residues of some 60 MB of float32, or of 10 million float64.
-    residues_budget_bytes: int = field(
-        default=8 * 1024 * 1024,
-        metadata=_stated(
-            BUDGET,
-            "compressed size up to which `auto` keeps its residues",
-            OnTrees.NOTHING,
-        ),
-    )
-    equal_nan: bool = field(
-        default=True,
-        metadata=_stated(FLAG, "whether NaN equals NaN", OnTrees.DECIDES, in_api=True),
-    )
-    fill_values: tuple[float | int, ...] = field(
-        default=(),
-        metadata=_stated(
-            FILL_VALUES,
-            'up to 16 numbers that mean "missing"; missing equals missing only. They are rounded to'
-            " the variable's type; NaN may be among them",
-            OnTrees.DECIDES,
-            in_api=True,
-        ),
-    )
-    mask: str | None = field(
-        default=None,
-        metadata=_stated(
-            TEXT,
-            "name of a boolean variable of the same shape, iteration and rank, whose true elements"
-            " count as zero on both sides; it is itself compared",
-            OnTrees.BEYOND,
-        ),
-    )
-    align_by: str | None = field(
-        default=None,
-        metadata=_stated(
-            TEXT,
-            "id variable that orders the rows on both sides; `none` for a variable that has no such"
-            " rows",
-            OnTrees.BEYOND,
-            option="Id variable that puts the rows of both sides in order.",
-        ),
-    )
-    across_ranks: bool = field(
-        default=False,
-        metadata=_stated(
-            FLAG,
-            "whether the rows of all ranks are aligned together; the result then has no rank",
-            OnTrees.NOTHING,  # by itself: what it changes, align_by has begun
-            option="Align the rows of all ranks together.",
-        ),
-    )
-    period: tuple[float, ...] = field(
-        default=(),
-        metadata=_stated(
-            PERIODS,
-            "differences are modulo this: a number, or a list with one for each component of the"
-            " last axis (0: none); goes with `atol` alone",
-            OnTrees.BEYOND,
-            in_api=True,
-        ),
-    )
-    mixed_precision: bool = field(
-        default=False,
-        metadata=_stated(
-            FLAG,
-            "float32 on one side and float64 on the other: both are rounded to float32, and the"
-            " bound holds there",
-            OnTrees.NOTHING,  # trees are held against each other within one dtype only
-            in_api=True,
-            option="Compare float32 with float64, both as float32.",
-        ),
-    )
-    combine: str = field(
-        default="sum",
-        metadata=_stated(
-            one_of("sum", "both", "either"),
-            "how `atol` and `rtol` make one bound: their `sum`; the smaller one, so that `both`"
-            " have to hold; or the larger one, so that `either` is enough. Goldens need their data"
-            " for the latter two",
-            OnTrees.BEYOND,
-        ),
-    )
+    residues_budget_bytes: int = 8 * 1024 * 1024
+    equal_nan: bool = True
+    fill_values: tuple[float | int, ...] = ()
+    mask: str | None = None
+    align_by: str | None = None
+    across_ranks: bool = False
+    period: tuple[float, ...] = ()
+    mixed_precision: bool = False
+    combine: str = "sum"
     strict_dtype: bool = True
     strict_shape: bool = True
     strict_count: bool = True
@@ -279,6 +171,91 @@ class VariableSettings:
         return all(getattr(self, one.field) == one.default for one in _BEYOND_TREES)
 
 
+# By field; those of a check alone have none.
+_STATEMENTS = {
+    "bound": _BOUND_PARTS,
+    "residue_levels": _stated(
+        RESIDUE_LEVELS,
+        "1, or odd from 3 to 255: how finely a golden's residues tell; 15 costs 4 bits a value"
+        " and lets up to 87 % of the bound pass for certain",
+        OnTrees.DECIDES,
+        in_api=True,
+    ),
+    "chunk_bytes": _stated(
+        CHUNK_BYTES,
+        "bytes per leaf of the tree, 64 bytes to 16 MiB",
+        OnTrees.DECIDES,
+        in_api=True,
+    ),
+    "evidence": _stated(
+        one_of(*_EVIDENCE_WORDS, meaning=EvidencePolicy),
+        "what a golden keeps: `data`, `residues`, `tree`, or the first of them that fits its"
+        " budget",
+        OnTrees.NOTHING,
+        in_api=True,
+    ),
+    "data_budget_bytes": _stated(
+        BUDGET,
+        "compressed size up to which `auto` keeps a variable's data",
+        OnTrees.NOTHING,
+    ),
+    "residues_budget_bytes": _stated(
+        BUDGET,
+        "compressed size up to which `auto` keeps its residues",
+        OnTrees.NOTHING,
+    ),
+    "equal_nan": _stated(FLAG, "whether NaN equals NaN", OnTrees.DECIDES, in_api=True),
+    "fill_values": _stated(
+        FILL_VALUES,
+        'up to 16 numbers that mean "missing"; missing equals missing only. They are rounded to'
+        " the variable's type; NaN may be among them",
+        OnTrees.DECIDES,
+        in_api=True,
+    ),
+    "mask": _stated(
+        TEXT,
+        "name of a boolean variable of the same shape, iteration and rank, whose true elements"
+        " count as zero on both sides; it is itself compared",
+        OnTrees.BEYOND,
+    ),
+    "align_by": _stated(
+        TEXT,
+        "id variable that orders the rows on both sides; `none` for a variable that has no such"
+        " rows",
+        OnTrees.BEYOND,
+        option="Id variable that puts the rows of both sides in order.",
+    ),
+    "across_ranks": _stated(
+        FLAG,
+        "whether the rows of all ranks are aligned together; the result then has no rank",
+        OnTrees.NOTHING,  # by itself: what it changes, align_by has begun
+        option="Align the rows of all ranks together.",
+    ),
+    "period": _stated(
+        PERIODS,
+        "differences are modulo this: a number, or a list with one for each component of the"
+        " last axis (0: none); goes with `atol` alone",
+        OnTrees.BEYOND,
+        in_api=True,
+    ),
+    "mixed_precision": _stated(
+        FLAG,
+        "float32 on one side and float64 on the other: both are rounded to float32, and the"
+        " bound holds there",
+        OnTrees.NOTHING,  # trees are held against each other within one dtype only
+        in_api=True,
+        option="Compare float32 with float64, both as float32.",
+    ),
+    "combine": _stated(
+        one_of("sum", "both", "either"),
+        "how `atol` and `rtol` make one bound: their `sum`; the smaller one, so that `both`"
+        " have to hold; or the larger one, so that `either` is enough. Goldens need their data"
+        " for the latter two",
+        OnTrees.BEYOND,
+    ),
+}
+
+
 class SettingArguments(TypedDict, total=False):
     """The settings as keywords, for those who check types; None says nothing."""
 
@@ -303,11 +280,11 @@ class SettingArguments(TypedDict, total=False):
 def _settings() -> dict[str, Setting]:
     plain = VariableSettings()
     found = {}
-    for item in fields(VariableSettings):
-        for one in item.metadata.get(_KEY, ()):
-            name = one.name or item.name
+    for field_name, stated in _STATEMENTS.items():
+        for one in stated:
+            name = one.name or field_name
             default = getattr(plain.bound if one.name else plain, name)
-            found[name] = replace(one, name=name, field=item.name, default=default)
+            found[name] = replace(one, name=name, field=field_name, default=default)
     return found
 
 
@@ -317,8 +294,7 @@ BOUND_PARTS = tuple(name for name, one in SETTINGS.items() if one.field == _BOUN
 _BEYOND_TREES = tuple(one for one in SETTINGS.values() if one.on_trees is OnTrees.BEYOND)
 
 
-@dataclass(frozen=True, slots=True)
-class SettingsLayer:
+class SettingsLayer(Struct, frozen=True):
     """What one place says of a variable's settings, by field of VariableSettings."""
 
     said: Mapping[str, Any] = field(default_factory=dict)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ciwrap.errors import NotAvailableError, UsageError
 from ciwrap.native.library import library_path
@@ -90,8 +89,7 @@ def _load() -> _Table | None:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Divergence:
+class Divergence(NamedTuple):
     """A checkpoint of this process that does not match what it is held against.
 
     variable: the first one that does not; suspect_chunks: of its chunks, how many do not match.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -24,6 +23,7 @@ from ciwrap.errors import NotComparableError, OutputMissingError
 from ciwrap.golden.golden_file import read_golden_file
 from ciwrap.golden.paths import BINARY_SUFFIX, MANIFEST_SUFFIX
 from ciwrap.model import VariableId, VariableSettings
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from ciwrap.captures.side import Side
 
 
-@dataclass(frozen=True, slots=True)
-class HeldTrees:
+class HeldTrees(Struct, frozen=True):
     """A variable's trees, on their way into a journal: kind, digests and residues."""
 
     identity: VariableId
@@ -44,8 +43,7 @@ class HeldTrees:
     trees: tuple[tuple[int, bytes], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Struct, frozen=True):
     """A run to hold another one against. named: as the user calls it. journals: the folder that the
     library reads. is_growing: whether its program has not ended its journals.
     """

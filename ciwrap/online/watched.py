@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import fcntl
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ciwrap.captures.journal import JournalFollower, JournalReader
 from ciwrap.captures.recording import journal_paths
 from ciwrap.statistics.slopes import Slope, slope_of
+from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,8 +24,7 @@ _MOST_POINTS = 200
 _SILENT_SECONDS = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class NoMatch:
+class NoMatch(Struct, frozen=True):
     """Where a variable first did not match: so many of its chunks."""
 
     iteration: int
@@ -34,8 +33,7 @@ class NoMatch:
     chunks: int
 
 
-@dataclass(frozen=True, slots=True)
-class Rise:
+class Rise(Struct, frozen=True):
     """A share of the bound that goes up: by how much an iteration, and the iteration at which it
     would reach the bound.
     """
@@ -44,8 +42,7 @@ class Rise:
     reaches_at: int
 
 
-@dataclass(slots=True)
-class WatchedVariable:
+class WatchedVariable(Struct):
     """A variable at one point, over all ranks. shares: of its bound by iteration, the largest that
     a value of a matching chunk moved, to within `step`; none where equality is asked for.
     """
@@ -157,14 +154,11 @@ class WatchedRun:
         return all(one.has_ended() for one in self._journals.values())
 
 
-@dataclass(slots=True)
 class _Journal:
-    reader: JournalReader
-    follower: JournalFollower = field(init=False)
-    seen_at: float = field(default_factory=time.monotonic)
-
-    def __post_init__(self) -> None:
-        self.follower = JournalFollower(self.reader)
+    def __init__(self, reader: JournalReader) -> None:
+        self.reader = reader
+        self.follower = JournalFollower(reader)
+        self.seen_at = time.monotonic()
 
     def has_ended(self) -> bool:
         """A program that records holds a lock; not asked while it may just be beginning."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.errors import GoldenMismatch, UsageError
 from ciwrap.pytest_plugin.judge import EXPECTED, MATCHED
 from ciwrap.pytest_plugin.unmet import UnmetCheck, joined
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from ciwrap.model import CheckResult

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
@@ -12,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ciwrap.errors import CiwrapError
+from ciwrap.golden.listing import shared_stores
+from ciwrap.golden.places import Place
 from ciwrap.model import Coverage, Message, MessageLevel, RunResult, Verdict
 from ciwrap.pytest_plugin.judge import EXPECTED, NEW, WRITTEN
 from ciwrap.pytest_plugin.options import unused_mode
 from ciwrap.pytest_plugin.results import FAILED, LATE
 from ciwrap.pytest_plugin.tested_project import TestedProject, find_project
 from ciwrap.pytest_plugin.unused import (
-    binary_of,
     delete_unused,
     find_unused,
     moved_goldens,
@@ -28,6 +28,7 @@ from ciwrap.report.document import SCHEMA_VERSION, from_document, to_document, w
 from ciwrap.report.text import plural, safe_text
 from ciwrap.report.wording import left_out_words
 from ciwrap.snapshot.runs import environment_of_process
+from ciwrap.structs import Struct, field, replace
 
 if TYPE_CHECKING:
     from ciwrap.pytest_plugin.collected import Collected
@@ -48,8 +49,7 @@ _WORDS = {
 }
 
 
-@dataclass(slots=True)
-class Ending:
+class Ending(Struct):
     """What is printed at the end."""
 
     counts: Counter[str]
@@ -60,6 +60,7 @@ class Ending:
     unused_word: str = "unused"
     moved: list[str] = field(default_factory=list)
     unused_mode: str = ""
+    timings: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     files: list[tuple[str, str]] = field(default_factory=list)
@@ -68,6 +69,8 @@ class Ending:
         parts = [f"{self.counts[key]} {words}" for key, words in _WORDS.items() if self.counts[key]]
         if self.unused:
             parts.append(f"{len(self.unused)} {self.unused_word}")
+        if self.timings:
+            parts.append(f"{len(self.timings)} timed")
         if not (parts or self.problems or self.files):
             return
         reporter.section("ciwrap", sep="=")
@@ -79,6 +82,11 @@ class Ending:
         reporter.write_line(head, **color)
         if self.coverage is not None:
             reporter.write_line(f"  {self.coverage.text}")
+        for line in self.timings[:_MOST_NAMES]:
+            reporter.write_line(f"  time: {safe_text(line)}")
+        if len(self.timings) > _MOST_NAMES:
+            more = plural(len(self.timings) - _MOST_NAMES, "more timing")
+            reporter.write_line(f"  ... and {more} (--ciwrap-json has them all)")
         for line in self.written:  # all of them: nothing is written unnamed
             reporter.write_line(f"  {line}")
         for one in self.unused[:_MOST_NAMES]:
@@ -113,10 +121,12 @@ def finish(session: pytest.Session, results: Results, collected: Collected) -> E
     config = session.config
     records = list(results.records())
     ending = Ending(Counter(record["outcome"] for record in records), _coverage(records))
+    ending.timings = results.timings()
     ending.problems += [*results.untold(), *config.stash[LATE]]
     try:
         project = find_project(config)
-        _note_written(ending, records)
+        _note_written(ending, records, project)
+        _see_to_leftovers(ending, project, config.option.ciwrap_update)
         pending = project.pending.write_index(project.golden_dir_text)
         ending.pending_count = len(pending) if records else 0
         _judge_unused(session, project, results, collected, ending)
@@ -144,11 +154,26 @@ def _fail(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-def _note_written(ending: Ending, records: list[dict[str, Any]]) -> None:
+def _see_to_leftovers(ending: Ending, project: TestedProject, mode: str) -> None:
+    """Puts in place what workers left that died, and what an earlier run left; or tells of it."""
+    for _, store in shared_stores(project.golden_dir):
+        if store.leftover is None:
+            continue
+        if mode != "none":
+            store.put_in_place()
+            continue
+        ending.warnings.append(
+            f"{project.shown(store.leftover)} holds goldens of a run that was killed; they count"
+            " here, and are not in the file that is committed: `ciwrap accept --pending` or the"
+            " next --ciwrap-update puts them there"
+        )
+
+
+def _note_written(ending: Ending, records: list[dict[str, Any]], project: TestedProject) -> None:
     for record in records:
         if record["written"]:
-            path = record["result"].get("golden_path")
-            ending.written.append(f"{record['written']}: {safe_text(path)}")
+            where = project.where(Place(*record["place"]))
+            ending.written.append(f"{record['written']}: {safe_text(where)}")
         ending.warnings += [
             f"{record['check']}: {message['text']}"
             for message in record["result"]["messages"]
@@ -168,10 +193,9 @@ def _judge_unused(
         return
     ending.unused_mode = mode
     unused = find_unused(project, results, collected, session.config)
-    ending.unused = [project.shown(binary_of(project, place)) for place in unused]
+    ending.unused = [project.where(place) for place in unused]
     ending.moved = [
-        f"{check} has the same numbers as the unused {project.shown(binary_of(project, place))}:"
-        " moved?"
+        f"{check} has the same numbers as the unused {project.where(place)}: moved?"
         for check, place in moved_goldens(project, unused, results)
     ]
     if mode == "delete":
@@ -227,6 +251,7 @@ def _run_result(
         for path in ending.unused
     ]
     messages += [Message(MessageLevel.NOTE, text) for text in ending.moved]
+    messages += [Message(MessageLevel.NOTE, f"time: {text}") for text in ending.timings]
     document = {
         "schema_version": SCHEMA_VERSION,
         "kind": "pytest",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,19 +20,21 @@ from ciwrap.pytest_plugin.judge import Judge
 from ciwrap.pytest_plugin.options import makes_all
 from ciwrap.pytest_plugin.records import Records
 from ciwrap.pytest_plugin.repeat import Repeats
-from ciwrap.pytest_plugin.results import LATE, RECORDER
+from ciwrap.pytest_plugin.results import END_WRITING, LATE, RECORDER, is_worker
 from ciwrap.pytest_plugin.telling import failure_text
 from ciwrap.pytest_plugin.tested_project import find_project
 from ciwrap.pytest_plugin.unmet import Unmet, UnmetCheck, after_the_end
 from ciwrap.readers.layout import name_fault
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from typing_extensions import Unpack
 
     from ciwrap.config import VariableRule
     from ciwrap.model import CheckResult, SettingArguments
+    from ciwrap.statistics.pairs import PairedComparison
 
 _JUDGE = pytest.StashKey[Judge]()
 _OF_CHECK: tuple[str, ...] = ("strict", "duplicates")
@@ -54,6 +55,7 @@ def make_fixture(request: pytest.FixtureRequest) -> CiwrapFixture:
             find_project(config), config.option.ciwrap_update, config.option.ciwrap_reason
         )
         config.stash[_JUDGE] = judge
+        config.stash[END_WRITING] = judge.close
         config.add_cleanup(judge.close)
     made = CiwrapFixture(request.node, judge)
     request.node.stash[RECORDER] = made
@@ -253,6 +255,46 @@ class CiwrapFixture:
             self._unmet.add(check)
         raise GoldenMismatch(check.text, check.result)
 
+    def time(
+        self,
+        a: Callable[[], object],
+        b: Callable[[], object],
+        name: str | None = None,
+        *,
+        pairs: int | None = None,
+        margin: float | None = None,
+        confidence: float | None = None,
+        gate: bool | None = None,
+        warm_up: int | None = None,
+    ) -> PairedComparison:
+        """Says whether b takes longer than a, from pairs of calls in random order.
+
+        a, b: functions without arguments. name: tells several of a test apart. The others are as in
+        the section `timing` of ciwrap.yaml, which holds where nothing is said; margin and
+        confidence are shares. The verdict is told at the end of the session. It is no check, and
+        fails nothing, but for gate=True: AssertionError if b takes longer, for sure and by the
+        margin or more. Raises UsageError for arguments without a meaning and with `repeat=N`, and
+        whatever the functions raise.
+        """
+        __tracebackhide__ = True
+        from ciwrap.pytest_plugin.timing import compare_calls
+
+        if self.repeats is not None:
+            raise UsageError("time() makes runs of its own, so repeat=N has no meaning beside it")
+        given = {
+            "pairs": pairs,
+            "margin": margin,
+            "confidence": confidence,
+            "gate": gate,
+            "warm_up": warm_up,
+        }
+        config = self._judge.project.config
+        found = compare_calls(a, b, config, given, is_shared=is_worker(self._item.config))
+        self._records.add_timing(name, found.lines)
+        if found.is_refused:
+            raise AssertionError(f"{self._title(name)}: {'; '.join(found.lines)}")
+        return found.comparison
+
     def all(self) -> AllChecks:
         """Makes all checks of a block before the test fails: `with ciwrap.all():`.
 
@@ -283,6 +325,9 @@ class CiwrapFixture:
 
     def take_records(self) -> list[dict[str, Any]]:
         return self._records.take(are_repeated=self.repeats is not None)
+
+    def take_timings(self) -> list[str]:
+        return self._records.take_timings()
 
     def note_report(self, error: BaseException | None, report: pytest.TestReport) -> None:
         if report.failed or hasattr(report, "wasxfail"):

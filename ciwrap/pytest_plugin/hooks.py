@@ -16,7 +16,14 @@ from ciwrap.pytest_plugin.options import (
     may_have_goldens,
     refuse_nonsense,
 )
-from ciwrap.pytest_plugin.results import LATE, Results, hand_over, is_worker, raise_untold
+from ciwrap.pytest_plugin.results import (
+    END_WRITING,
+    LATE,
+    Results,
+    hand_over,
+    is_worker,
+    raise_untold,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -120,6 +127,7 @@ class SessionHooks:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        self._end_writing()
         if is_worker(self._config):
             self._collected.send(self._config)
             self._config.workeroutput[_SENT_LATE] = self._config.stash[LATE]  # type: ignore[attr-defined]  # pytest-xdist's
@@ -128,9 +136,20 @@ class SessionHooks:
 
             self._ending = finish(session, self._results, self._collected)
 
+    def _end_writing(self) -> None:
+        end = self._config.stash.get(END_WRITING, None)
+        if end is None:
+            return
+        from ciwrap.errors import CiwrapError
+
+        try:
+            end()
+        except CiwrapError as error:
+            self._config.stash[LATE].append(str(error))
+
     def _has_something_to_say(self) -> bool:
         return (
-            self._results.has_checks
+            self._results.has_any
             or bool(self._config.stash[LATE])
             or may_have_goldens(self._config)
         )

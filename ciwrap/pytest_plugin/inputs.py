@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from ciwrap.errors import CiwrapError, DuplicateVariableError, UsageError
 from ciwrap.model import ErrorBound, SettingsLayer
 from ciwrap.readers.layout import find_in, name_fault
 from ciwrap.readers.memory import found_arrays
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

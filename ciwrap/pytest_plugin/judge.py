@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,9 @@ from ciwrap.report.document import document_text, to_document
 from ciwrap.review.capture_change import change_of_catalog
 from ciwrap.review.keep_pending import keep
 from ciwrap.review.write_change import Origin, origin_here, write_change
-from ciwrap.snapshot.runs import environment_of_process
+from ciwrap.snapshot.runs import carry_snapshot, environment_of_process
+from ciwrap.snapshot.store import SnapshotStore
+from ciwrap.structs import Struct, replace
 from ciwrap.trees.build import Resources
 
 if TYPE_CHECKING:
@@ -41,8 +42,7 @@ MATCHED, DIFFER, NOT_COMPARABLE, NEW, WRITTEN, EXPECTED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What became of one check.
 
     word: matched, differ, not_comparable, new (there is no golden), written (one has been), or
@@ -83,6 +83,16 @@ class Judge:
         golden_dir = None if self._mode == "none" else self.project.golden_dir
         return origin_here(self.project.root, environment_of_process(self.project.root, golden_dir))
 
+    def _carry_snapshot(self) -> None:
+        """Keeps the snapshot of this process beside pending goldens, too."""
+        pending, root = self.project.pending, self.project.root
+        if not pending.snapshots.contains(self.origin.environment.get("snapshot", "")):
+            taken = [
+                SnapshotStore.of_project(root),
+                SnapshotStore.of_goldens(self.project.golden_dir),
+            ]
+            carry_snapshot(self.origin.environment, taken, pending.snapshots)
+
     def judge(self, test: TestPlace, check: Check, catalog: Catalog, test_id: str) -> Outcome:
         """Compares, and writes what the mode asks for. Raises UsageError."""
         found = self.compare(test, check, catalog, test_id)
@@ -100,6 +110,7 @@ class Judge:
                 replace(check, name=target.name), store, catalog, resources=resources
             )
             document = to_document(RunResult(found.result.verdict, (found.result,), kind="pytest"))
+            self._carry_snapshot()
             keep(change, target, self.project.pending, self.origin, document_text(document))
         except CiwrapError as error:
             return replace(found, problem=str(error))
@@ -156,21 +167,19 @@ class Judge:
     ) -> Outcome:
         """Writes the golden, then compares with it as every later run does."""
         store = self.project.goldens.at(place)
-        path = store.path(place.name)
         stored_as = replace(check, name=place.name)
         with store.locked():
             change = change_of_catalog(stored_as, store, catalog, force=True, resources=resources)
             if not change.needs_writing:
                 self.project.pending.discard(place)
-                return Outcome(MATCHED, before, place, path)
+                return Outcome(MATCHED, before, place, change.path)
             write_change(change, store, self._reason, self.origin)
         self.project.pending.discard(place)
         result = self._compare(check, place, store, catalog, resources)
-        shown = self.project.shown(path)
         note = Message(
             MessageLevel.NOTE,
-            f"golden {change.status}: {shown} (it was: {before.verdict.words})",
-            file=shown,
+            f"golden {change.status}: {self.project.where(place)} (it was: {before.verdict.words})",
+            file=self.project.shown(change.path),
         )
         result = replace(
             result,
@@ -179,7 +188,7 @@ class Judge:
             variant=place.variant,
         )
         word = WRITTEN if result.verdict is Verdict.MATCH else _word(result)
-        return Outcome(word, result, place, path, written=str(change.status))
+        return Outcome(word, result, place, change.path, written=str(change.status))
 
 
 def _word(result: CheckResult) -> str:

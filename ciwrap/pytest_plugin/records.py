@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.compare.law import message_of
@@ -11,8 +10,11 @@ from ciwrap.errors import CiwrapError, NotComparableError
 from ciwrap.model import CheckResult, Verdict
 from ciwrap.pytest_plugin.telling import property_of
 from ciwrap.report.document import plain
+from ciwrap.structs import asdict
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pytest
 
     from ciwrap.pytest_plugin.judge import Outcome
@@ -25,6 +27,20 @@ class Records:
         self._item = item
         self._lock = threading.Lock()
         self._records: list[dict[str, Any]] = []
+        self._timings: list[str] = []
+
+    def add_timing(self, name: str | None, lines: Sequence[str]) -> None:
+        """What `time()` found, in words, the verdict first."""
+        test = self._item.nodeid + (f"::{name}" if name else "")
+        with self._lock:
+            self._timings.append(f"{test}: {'; '.join(lines)}")
+        self._item.user_properties.append((f"ciwrap time {test}", lines[0]))
+
+    def take_timings(self) -> list[str]:
+        """What was timed since the last call, a line for each."""
+        with self._lock:
+            taken, self._timings = self._timings, []
+        return taken
 
     def add_outcome(self, outcome: Outcome, check: str) -> None:
         self._add(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ciwrap.catalog.rules import Rules
@@ -15,6 +14,7 @@ from ciwrap.repeat.measure import Measurer, compare_runs
 from ciwrap.repeat.summary import names_that_vary, summarise
 from ciwrap.report.failure import failure_lines
 from ciwrap.report.repeat_words import bound_text
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from ciwrap.catalog.catalog import Catalog
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 _FIRST = "run 1"
 
 
-@dataclass(slots=True)
-class _Series:
+class _Series(Struct):
     """One check over all runs. worst: the result of the run that moved most."""
 
     measurer: Measurer

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _ATTRIBUTE = "ciwrap_records"
+_TIMINGS = "ciwrap_timings"
 # Outcomes that no passing test may have.
 FAILED = ("differ", "not_comparable", "new", "not_repeated", "refused")
 
@@ -23,6 +24,9 @@ class Recorder(Protocol):
 
     def take_records(self) -> list[dict[str, Any]]:
         """What was found since the last call, as plain values that can be sent anywhere."""
+
+    def take_timings(self) -> list[str]:
+        """What was timed since the last call, a line for each."""
 
     def note_report(self, error: BaseException | None, report: pytest.TestReport) -> None:
         """The test, or a part of it, ended with this exception and was reported like this."""
@@ -34,6 +38,8 @@ class Recorder(Protocol):
 RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
 # Checks made after the end of their tests, in one line each.
 LATE: pytest.StashKey[list[str]] = pytest.StashKey()
+# What ends the writing of goldens, in a process that has made a check.
+END_WRITING: pytest.StashKey[Callable[[], None]] = pytest.StashKey()
 
 
 def is_worker(config: pytest.Config) -> bool:
@@ -57,6 +63,9 @@ def hand_over(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Tes
         records = recorder.take_records()
         if records:
             setattr(report, _ATTRIBUTE, records)
+        timings = recorder.take_timings()
+        if timings:
+            setattr(report, _TIMINGS, timings)
 
 
 class Results:
@@ -64,6 +73,7 @@ class Results:
 
     def __init__(self) -> None:
         self._by_test: dict[str, list[dict[str, Any]]] = {}
+        self._timings: dict[str, list[str]] = {}
         self._passed: set[str] = set()
         self._failed: set[str] = set()
 
@@ -72,11 +82,15 @@ class Results:
         if report.when == "setup":
             # Also of a test that is run again: what its first run said counts no longer.
             self._by_test.pop(test, None)
+            self._timings.pop(test, None)
             self._passed.discard(test)
             self._failed.discard(test)
         records = getattr(report, _ATTRIBUTE, None)
         if records:
             self._by_test.setdefault(test, []).extend(records)
+        timings = getattr(report, _TIMINGS, None)
+        if timings:
+            self._timings.setdefault(test, []).extend(timings)
         if report.failed or (report.skipped and hasattr(report, "wasxfail")):
             self._failed.add(test)
         if report.when == "call":
@@ -84,8 +98,13 @@ class Results:
             (self._passed.add if report.passed else self._passed.discard)(test)
 
     @property
-    def has_checks(self) -> bool:
-        return bool(self._by_test)
+    def has_any(self) -> bool:
+        """Whether any test has checked or timed anything."""
+        return bool(self._by_test or self._timings)
+
+    def timings(self) -> list[str]:
+        """What tests have timed, a line for each."""
+        return [line for test in sorted(self._timings) for line in self._timings[test]]
 
     def records(self) -> Iterator[dict[str, Any]]:
         for test in sorted(self._by_test):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from ciwrap.config.loading import find_config, load_config
 from ciwrap.config.settings import DEFAULT_GOLDEN_DIR
 from ciwrap.errors import ConfigMissingError, UsageError
 from ciwrap.golden.places import TestPlace
-from ciwrap.golden.store import GoldenStores
+from ciwrap.golden.stores import GoldenStores
 from ciwrap.pytest_plugin.collected import test_name
 from ciwrap.review.pending_goldens import PENDING_DIR, PendingGoldens
 from ciwrap.review.project import Project
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
     from ciwrap.golden.places import Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TestedProject(Project):
+class TestedProject(Project, frozen=True, kw_only=True):
     """A project as its tests see it.
 
     root: without a ciwrap.yaml, pytest's. variants: whose goldens are looked for before the common
@@ -60,6 +58,10 @@ class TestedProject(Project):
             return path.relative_to(self.root).as_posix()
         except ValueError:
             return str(path)
+
+    def where(self, place: Place) -> str:
+        """Where a golden lies, as people read it; with its name, if it shares a file."""
+        return self.shown(Path(self.goldens.at(place).shown(place.name)))
 
     def candidates(self, place: Place) -> list[Place]:
         """Where a golden may lie, the best place first."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import sys
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 
 from ciwrap.errors import GoldenMismatch, UsageError
 from ciwrap.report.text import plural, safe_name, safe_text
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,8 +27,7 @@ _WENT_ON = "  the test went on after {}; let the exception fail the test"
 _IS_MEANT = ", or say that the mismatch is meant: with ciwrap.expect_mismatch():"
 
 
-@dataclass(frozen=True, slots=True)
-class UnmetCheck:
+class UnmetCheck(Struct, frozen=True):
     """A check that failed. title: its name. text: the message of its exception. where: file and
     line of the call. result: None if nothing was compared. is_kept: whether it raised nothing, so
     that the checks after it were made.

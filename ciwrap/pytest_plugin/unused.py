@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import CorruptFileError, UsageError
-from ciwrap.golden.golden_file import root_of
 from ciwrap.golden.listing import delete_goldens, stored_places
 from ciwrap.golden.places import Place, TestPlace
 from ciwrap.golden.unused import UnusedGolden, read_unused, write_unused
@@ -53,7 +52,8 @@ def find_unused(
         for test_id, name in found.items():
             names.setdefault(name, []).append(test_id)
     unused = []
-    for place in stored_places(project.golden_dir):
+    # Of a damaged file each check is told when it is made.
+    for place in stored_places(project.golden_dir, faults=[]):
         test = TestPlace.of(place) if place.folder else None
         if test is None or place.for_variant(None) in used or test.module in partial:
             continue
@@ -93,7 +93,7 @@ def moved_goldens(
         if record["outcome"] != NEW or not record["pending"]:
             continue
         place = Place(*record["place"])
-        root = root_of(project.pending.store(place).path(place.name))
+        root = project.pending.store(place).root_of(place.name)
         if root is not None and len(olds.get(root, ())) == 1:
             found.append((record["check"], olds[root][0]))
     return found
@@ -129,8 +129,4 @@ def delete_unused(project: TestedProject, unused: list[Place]) -> None:
 
 
 def _root(project: TestedProject, place: Place) -> str | None:
-    return root_of(binary_of(project, place))
-
-
-def binary_of(project: TestedProject, place: Place) -> Path:
-    return project.goldens.at(place).path(place.name)
+    return project.goldens.at(place).root_of(place.name)

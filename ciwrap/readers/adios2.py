@@ -8,10 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
-
-import numpy as np
 
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import (
@@ -21,6 +18,7 @@ from ciwrap.errors import (
     OutputMissingError,
     StillWrittenError,
 )
+from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.apart import SourceApart, bytes_below
 from ciwrap.readers.attributes import add_attributes
@@ -30,6 +28,7 @@ from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import check_is_file
 from ciwrap.readers.history import HistoryReader, IterationRule, Place
 from ciwrap.readers.optional import library
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -128,8 +127,7 @@ class _Attributes(Mapping[str, Any]):
         return len(self._names)
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(Struct, frozen=True):
     """A variable in one step. own: the how-manieth of the steps that have it, as reading counts
     them. blocks: the lengths of what each writer wrote of it.
     """

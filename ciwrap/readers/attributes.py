@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.errors import ConfigError
+from ciwrap.late import numpy as np
 from ciwrap.readers.labels import labels_of
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,8 +23,7 @@ MEANING = ("_FillValue", "add_offset", "scale_factor", "units")
 PACKING = ("_FillValue", "add_offset", "missing_value", "scale_factor")
 
 
-@dataclass(frozen=True, slots=True)
-class AttributeRule:
+class AttributeRule(Struct, frozen=True):
     """names: attributes that are labels of their variable. has_all: whether every attribute, also
     those of groups and of the file, is a variable `path@name` besides.
     """

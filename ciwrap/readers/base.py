@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
-
-import numpy as np
 
 from ciwrap.arrays.dtypes import storage_dtype
 
@@ -27,6 +24,8 @@ from ciwrap.errors import (
     UnsupportedDtypeError,
     VariableMissingError,
 )
+from ciwrap.late import numpy as np
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,8 +36,7 @@ if TYPE_CHECKING:
     from ciwrap.arrays.series import SeriesFacts
 
 
-@dataclass(frozen=True, slots=True)
-class VariableInfo(Shaped):
+class VariableInfo(Shaped, Struct, frozen=True):
     """One variable of a file, before any of it is read.
 
     dtype: array-protocol string with byte order as stored ("<f4", ">i8", "|b1", "|S12"), or "<bf2".

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from ciwrap.late import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.patterns import file_glob
 from ciwrap.readers.output_file import ChosenBy, OutputFile
 from ciwrap.readers.registry import is_known_suffix, is_output_folder, reader_for, reader_named
 from ciwrap.readers.sniff import ZARR_MARKERS, formats_of
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from ciwrap.readers.base import Reader
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """A reader, its options, and what decided for it."""
 
     reader: Reader

@@ -9,10 +9,9 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import CorruptFileError, UnsupportedFormatError
+from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo, as_elements
 from ciwrap.readers.entries import Entry, EntrySource, Listing

@@ -5,10 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from ciwrap.arrays.dtypes import Field, dtype_text, extract, fields_of, storage_dtype
 from ciwrap.errors import (
@@ -20,7 +17,9 @@ from ciwrap.errors import (
     UnsupportedDtypeError,
     one_line,
 )
+from ciwrap.late import numpy as np
 from ciwrap.readers.base import FileRegion, Source, VariableInfo, reading
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,8 +43,7 @@ _WORD = re.compile(r"[A-Za-z]{3}")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A variable, and how its elements are read: read(first element, count)."""
 
     info: VariableInfo

@@ -5,10 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from ciwrap.arrays.dtypes import extract, fields_of
 from ciwrap.errors import CorruptFileError
+from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.attributes import AttributeRule
 from ciwrap.readers.base import FileRegion, Reader, Source, reading

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
-
-import numpy as np
 
 from ciwrap.arrays.dtypes import parse_dtype, storage_dtype
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import CiwrapError, ConfigError, CorruptFileError, UnreadFileError
+from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo, as_elements
 from ciwrap.readers.entries import Entry, EntrySource, Listing
@@ -18,6 +16,7 @@ from ciwrap.readers.files import InputFile
 from ciwrap.readers.fortran_records import KINDS, Marks, Record, records_of
 from ciwrap.readers.history import OPTION_NAMES as HISTORY_OPTIONS
 from ciwrap.readers.history import IterationRule
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -67,8 +66,7 @@ class FortranReader(Reader):
             return EntrySource(path, layout.entries(file, records), file.close)
 
 
-@dataclass(frozen=True, slots=True)
-class _Field:
+class _Field(Struct, frozen=True):
     """A variable within a record. shape: one length may be -1; None: as many as there is room."""
 
     name: str

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import contextlib
 from bisect import bisect_right
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ciwrap.errors import CorruptFileError, FileLimitError, NotComparableError
 from ciwrap.readers.files import InputFile
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,8 +39,7 @@ _ORDERS: tuple[ByteOrder, ...] = ("little", "big")
 KINDS = tuple(Marks(count, order) for count in (4, 8) for order in _ORDERS)
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """One record. starts: how many of its bytes come before each part; offsets: where in the file
     the part begins. A record that is not split is one part.
     """

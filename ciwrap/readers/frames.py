@@ -4,15 +4,14 @@ iterations; one of them is held at a time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import numpy as np
-
 from ciwrap.errors import CorruptFileError
+from ciwrap.late import numpy as np
 from ciwrap.readers.base import VariableInfo
 from ciwrap.readers.entries import Entry, Listing
 from ciwrap.readers.text_cells import CellError, as_floats, as_ints, as_texts
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +28,7 @@ TEXT_DTYPE = "<U16"
 _LOGICAL = {"T": True, "F": False, "True": True, "False": False}
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A variable of the rows. dtype: "<f8", "<i8", "|b1" or TEXT_DTYPE. width: how many words of a
     row it takes; None: one, and it has no second axis.
     """
@@ -40,8 +38,7 @@ class Column:
     width: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """One frame. at: where its rows begin in the file, and end; line: the number of the first row.
     facts: what its head says, with labels.
     """

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
-
-import numpy as np
 
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import FileLimitError
+from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
-from ciwrap.readers.apart import look_first
 from ciwrap.readers.attributes import add_attributes
 from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import check_is_file
 from ciwrap.readers.hdf5_datasets import OpenDatasets, add_dataset, dimension_names
 from ciwrap.readers.history import HistoryReader, IterationRule, Place, place_of
+from ciwrap.readers.look import look_first
 from ciwrap.readers.optional import library
 
 if TYPE_CHECKING:
@@ -42,12 +43,19 @@ class Hdf5Reader(HistoryReader):
 
     def open_history(self, path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:
         check_is_file(path)
-        h5py = library("h5py", "hdf5", file=path)
-        look_first(path, lambda: _source(h5py, path, rule, attributes))
-        return _source(h5py, path, rule, attributes)
+        library("h5py", "hdf5", file=path)
+        look_first(path, partial(_source, path, rule, attributes), has_open_files)
+        return _source(path, rule, attributes)
 
 
-def _source(h5py: Any, path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:
+def has_open_files() -> bool:
+    """Whether HDF5 holds a file open in this process, whoever opened it."""
+    h5f = import_module("h5py").h5f
+    return bool(h5f.get_obj_count(h5f.OBJ_ALL, h5f.OBJ_FILE))
+
+
+def _source(path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:
+    h5py = library("h5py", "hdf5", file=path)
     file = open_file(h5py, path)
     listing = Listing(path)
     with closed_on_error(file.close), guarded(path):

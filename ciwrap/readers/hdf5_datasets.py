@@ -7,9 +7,8 @@ from collections import OrderedDict
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.errors import CorruptFileError
+from ciwrap.late import numpy as np
 from ciwrap.readers.base import FileRegion
 from ciwrap.readers.boxes import FlatReader, box_reader
 from ciwrap.readers.entries import MAX_TEXTS, is_plain

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import re
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from ciwrap.errors import ConfigError, CorruptFileError
+from ciwrap.late import numpy as np
 from ciwrap.readers.attributes import AttributeRule
 from ciwrap.readers.base import Reader, Source
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,8 +29,7 @@ _TIME_NAME = re.compile(r"time|times|t|step|steps|timestep|record|frame|iteratio
 _NEAR = 1e-6
 
 
-@dataclass(frozen=True, slots=True)
-class IterationRule:
+class IterationRule(Struct, frozen=True):
     """How a file's iterations are found.
 
     axis: "auto", "none", or the name of the dimension. variable: whose values number them; None:
@@ -123,8 +121,7 @@ class IterationRule:
         return self.numbers(values, path, name)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where in a history something stands, and what it is called there."""
 
     called: str

@@ -9,9 +9,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.errors import UnsupportedDtypeError
+from ciwrap.late import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

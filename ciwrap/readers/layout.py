@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from ciwrap.readers.output_file import FoundOutputs as FoundOutputs
 from ciwrap.readers.output_file import OutputFile as OutputFile
 from ciwrap.readers.output_file import name_fault as name_fault
 from ciwrap.readers.registry import is_known_suffix, reader_for
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -278,8 +278,7 @@ class _Search:
         return None if match is None else _place(pattern, match)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """Where in the history a file stands. fallback: the name of an array that has no other."""
 
     iteration: int | None

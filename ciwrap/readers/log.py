@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from ciwrap.arrays.series import PlaceInText, SeriesFacts
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import CiwrapError, ConfigError, NotComparableError
+from ciwrap.late import numpy as np
 from ciwrap.logs.rules import KEYS, LogRules, RegexRule, make_rules
 from ciwrap.logs.template import Template
 from ciwrap.model.forms import FormError, cut

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from ciwrap.errors import CorruptFileError, FileLimitError
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,8 +17,7 @@ MOST_LINE_BYTES = 64 << 10
 _BLOCK_BYTES = 4 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A line without its line break. number: from 1. offset: of its first byte in the file."""
 
     data: bytes
@@ -57,8 +56,7 @@ class Listener(Protocol):
         """A line after one that was heard, as long as `follows` says so."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
+class _Block(Struct, frozen=True):
     """Whole lines of a file. offset, first_line: where they begin."""
 
     data: bytes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.errors import CorruptFileError
@@ -11,6 +10,7 @@ from ciwrap.logs.rules import STEP, STEP_SUFFIX
 from ciwrap.logs.template import Field, Found, Problem, Template, TooManyAttemptsError
 from ciwrap.model.forms import cut
 from ciwrap.readers.log_series import Series, Steps
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,8 +59,7 @@ class Listening:
         """A line after it, as long as `follows`."""
 
 
-@dataclass(slots=True)
-class Section:
+class Section(Struct):
     """Whether the lines that come are within a section."""
 
     is_open: bool = False

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.arrays.series import NO_STEP, PlaceInText
+from ciwrap.late import numpy as np
 from ciwrap.logs.numbers import printed_digits
 from ciwrap.model.forms import cut
 from ciwrap.readers.log_lines import as_text
 from ciwrap.readers.text_cells import parse_float
+from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,8 +22,7 @@ _MOST_PRINTED = 1000
 _TEXT_STEP = 16
 
 
-@dataclass(slots=True)
-class Steps:
+class Steps(Struct):
     """The step that a program is at, by its own lines. is_after: these stand before what is of
     them. open: places in series that wait for the next such line.
     """

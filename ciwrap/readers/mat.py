@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from ciwrap.errors import CorruptFileError, UnsupportedFormatError
+from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.base import Reader, Source
 from ciwrap.readers.entries import EntrySource, Listing, guarded

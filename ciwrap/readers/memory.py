@@ -6,10 +6,9 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.arrays.dtypes import dtype_text, extract, fields_of
 from ciwrap.errors import CiwrapError
+from ciwrap.late import numpy as np
 from ciwrap.readers.base import Reader, Source, VariableInfo
 from ciwrap.readers.labels import labels_of
 from ciwrap.readers.layout import FoundOutputs, OutputFile

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
-
-import numpy as np
 
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import ConfigError, CorruptFileError, UnsupportedFormatError
+from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
-from ciwrap.readers.apart import look_first
 from ciwrap.readers.attributes import add_attributes
 from ciwrap.readers.boxes import FlatReader, box_reader
 from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import InputFile, check_is_file
-from ciwrap.readers.hdf5 import open_file
+from ciwrap.readers.hdf5 import has_open_files, open_file
 from ciwrap.readers.hdf5_datasets import OpenDatasets, add_dataset
 from ciwrap.readers.history import HistoryReader, IterationRule, Place, time_axis
+from ciwrap.readers.look import look_first
 from ciwrap.readers.netcdf_classic import ClassicFile
 from ciwrap.readers.optional import library
 from ciwrap.readers.packed import Packing
@@ -57,7 +57,8 @@ class NetcdfReader(HistoryReader):
                 return _classic(path, file, rule, attributes)
         file.close()
         # Damaged or not, everything else is HDF5's to judge.
-        look_first(path, lambda: _netcdf4(path, rule, attributes))
+        _libraries(path)
+        look_first(path, partial(_netcdf4, path, rule, attributes), has_open_files)
         return _netcdf4(path, rule, attributes)
 
 
@@ -157,8 +158,13 @@ def _axis(
     return axis
 
 
+def _libraries(path: Path) -> tuple[Any, Any]:
+    """h5py and h5netcdf. Raises ReaderPluginError if one is not installed."""
+    return library("h5py", "netcdf", file=path), library("h5netcdf", "netcdf", file=path)
+
+
 def _netcdf4(path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:
-    h5py, h5netcdf = (library(name, "netcdf", file=path) for name in ("h5py", "h5netcdf"))
+    h5py, h5netcdf = _libraries(path)
     file = open_file(h5py, path)
     with closed_on_error(file.close), guarded(path):
         # Where this fails h5netcdf leaves half an object behind that complains on its own.

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.errors import CorruptFileError
+from ciwrap.late import numpy as np
 from ciwrap.readers.base import FileRegion, as_elements
 from ciwrap.readers.boxes import joined
+from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,8 +34,7 @@ _STEP_BYTES = 64 << 10
 _TAIL_BYTES = 3  # what may follow the last value
 
 
-@dataclass(frozen=True, slots=True)
-class ClassicVariable:
+class ClassicVariable(Struct, frozen=True):
     """A variable of the header. dtype: NumPy's text. begin: of its first value in the file."""
 
     name: str
@@ -54,8 +52,7 @@ class ClassicVariable:
         return math.prod(lengths) * np.dtype(self.dtype).itemsize
 
 
-@dataclass(slots=True)
-class ClassicHeader:
+class ClassicHeader(Struct):
     """What a file holds. record_step: bytes from one record to the next."""
 
     record_count: int = 0

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.arrays.dtypes import extract
+from ciwrap.late import numpy as np
 from ciwrap.readers.base import FileRegion, VariableInfo
 from ciwrap.readers.fortran import FortranOrder
 

@@ -6,14 +6,12 @@ import ast
 import math
 import re
 import warnings
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.lib.format import MAGIC_PREFIX, descr_to_dtype
 
 from ciwrap.arrays.dtypes import Field, fields_of
 from ciwrap.errors import CorruptFileError, PickledArrayError, UnsupportedFormatError
+from ciwrap.late import numpy as np
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     import os
@@ -22,14 +20,14 @@ if TYPE_CHECKING:
 # NumPy's own limit for text that goes through the Python parser.
 MAX_HEADER_BYTES = 10_000
 # With what stands before that text: magic bytes, version, and the length of the text.
+MAGIC_PREFIX = b"\x93NUMPY"
 MAX_HEAD_BYTES = len(MAGIC_PREFIX) + 2 + 4 + MAX_HEADER_BYTES
 MAX_DIMENSIONS = 32
 # A length written by Python 2.
 _LONG = re.compile(r"(?<=\d)L(?=\s*[,)])")
 
 
-@dataclass(frozen=True, slots=True)
-class NpyHeader:
+class NpyHeader(Struct, frozen=True):
     """What a header says. data_offset: bytes before the data, from the start of the .npy."""
 
     dtype: np.dtype[Any]
@@ -120,6 +118,8 @@ def _parse(text: str, file: str | os.PathLike[str], name: str) -> tuple[Any, boo
 
 
 def _dtype(descr: Any, file: str | os.PathLike[str], name: str) -> np.dtype[Any]:
+    from numpy.lib.format import descr_to_dtype
+
     if isinstance(descr, str) and descr[-1:] == "O":
         raise PickledArrayError(
             "holds Python objects; unpickling them could run code, so they are refused",

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
-from unicodedata import category
 
 from ciwrap.errors import (
     CiwrapError,
@@ -16,8 +14,7 @@ from ciwrap.errors import (
     UnsupportedFormatError,
 )
 from ciwrap.model import VariableId
-from ciwrap.readers.fortran_records import looks_like_fortran
-from ciwrap.readers.sniff import formats_of
+from ciwrap.structs import Struct, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,8 +34,7 @@ class ChosenBy(Enum):
     PERSON = "person"  # `format`, `formats` or an option
 
 
-@dataclass(frozen=True, slots=True)
-class OutputFile:
+class OutputFile(Struct, frozen=True):
     """One file to read. label: what its variables' names begin with; '' for nothing. chosen_by:
     what says that this reader opens it. later: added to iterations that the
     file tells.
@@ -86,6 +82,8 @@ class OutputFile:
 
     def _misnamed(self) -> CiwrapError | None:
         """The error if suffix and content say different things; None if they do not."""
+        from ciwrap.readers.sniff import formats_of
+
         if self.chosen_by is not ChosenBy.SUFFIX:
             return None
         inside = formats_of(self.path)
@@ -115,6 +113,8 @@ def name_fault(name: str) -> str | None:
     Control characters, and those that change the direction of writing, could disguise the report
     that they are printed in.
     """
+    from unicodedata import category
+
     if not name:
         return "is empty"
     if any(category(char) in ("Cc", "Cs", "Zl", "Zp") or char in _DIRECTIONS for char in name):
@@ -124,8 +124,7 @@ def name_fault(name: str) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class FoundOutputs:
+class FoundOutputs(Struct, frozen=True):
     """The files of a check in the order of their iteration, rank and label.
 
     unmatched: files that were meant by the pattern or lie in the folder, but that no layout or
@@ -176,6 +175,8 @@ def kind_of(path: Path) -> str:
 
 
 def _unread(path: Path, *, is_known: bool) -> UnreadFileError:
+    from ciwrap.readers.fortran_records import looks_like_fortran
+
     if path.is_symlink() and not path.exists():
         return UnreadFileError(
             "is a link to what is not there",

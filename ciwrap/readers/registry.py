@@ -7,9 +7,8 @@ asked for, or when no reader of ours knows a suffix.
 
 from __future__ import annotations
 
-import difflib
 from functools import cache
-from importlib import import_module, metadata
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,6 +81,8 @@ def is_output_folder(path: Path, format_name: str | None = None) -> bool:
 
 def reader_named(name: str, *, file: str | os.PathLike[str] | None = None) -> Reader:
     """The reader of that name; raises as `reader_for` does."""
+    import difflib
+
     if name in OWN_FORMATS:
         return _own_reader(name)
     entry = _entry_points().get(name)
@@ -112,6 +113,8 @@ def _own_reader(name: str) -> Reader:
 
 @cache
 def _entry_points() -> dict[str, EntryPoint]:
+    from importlib import metadata
+
     found = {entry.name: entry for entry in metadata.entry_points(group=ENTRY_POINT_GROUP)}
     return {name: found[name] for name in sorted(found) if name not in OWN_FORMATS}
 

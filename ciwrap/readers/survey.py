@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import CiwrapError
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.registry import is_output_folder, reader_for
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from ciwrap.readers.base import VariableInfo
@@ -21,16 +21,14 @@ _SUFFIXES = {suffix for one in OWN_FORMATS.values() for suffix in one.suffixes}
 _TEXT_SUFFIXES = set(OWN_FORMATS["text"].suffixes)
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A file that a reader can open. path: relative to the folder looked through."""
 
     path: Path
     variables: tuple[VariableInfo, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
+class Survey(Struct, frozen=True):
     """What was found. skipped: files of a known suffix that could not be opened, and why.
 
     is_complete: false if there were more than MAX_FILES files to look at.

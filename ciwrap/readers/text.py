@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Any, ClassVar
-
-import numpy as np
 
 from ciwrap.arrays.series import StoredSteps
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import ConfigError, CorruptFileError, DuplicateVariableError, UnreadFileError
+from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.base import Reader, Source, VariableInfo, as_elements, reading
 from ciwrap.readers.files import InputFile
@@ -25,6 +23,7 @@ from ciwrap.readers.text_cells import (
     kind_of,
 )
 from ciwrap.readers.text_rows import Block, Dialect, RowReader
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,7 @@ import re
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from ciwrap.late import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

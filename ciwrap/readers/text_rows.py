@@ -5,10 +5,10 @@ from __future__ import annotations
 import codecs
 import csv
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import CorruptFileError
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,8 +21,7 @@ _GAPS = re.compile(r"\t| {2,}")
 _WORDS = re.compile(r'"((?:[^"]|"")*)"(?!\S)|([^"\s]\S*)|(\S)')
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(Struct, frozen=True):
     """How a table is written. delimiter None: white space. comments: what their lines begin with.
     skipped: so many lines at the start are no part of it.
     """
@@ -38,8 +37,7 @@ class Dialect:
         return None if mark is None else line[len(mark) :]
 
 
-@dataclass(slots=True)
-class Block:
+class Block(Struct):
     """Consecutive rows. lines: where each begins. comments: (line, text) of comment lines among
     them.
 
@@ -56,11 +54,21 @@ class Block:
 
 
 class RowReader:
-    """Splits a file into rows. Raises CorruptFileError for what is no text or no such table."""
+    """Splits a file into rows. Raises CorruptFileError for what is no text or no such table.
 
-    def __init__(self, file: InputFile, dialect: Dialect) -> None:
+    if_binary: what the user can do about a file that is no text.
+    """
+
+    def __init__(
+        self,
+        file: InputFile,
+        dialect: Dialect,
+        *,
+        if_binary: str = "if it is raw binary, set 'format: raw'",
+    ) -> None:
         self._file = file
         self._dialect = dialect
+        self._if_binary = if_binary
 
     def blocks(self) -> Iterator[Block]:
         """All rows in order; blank lines and comments are no rows."""
@@ -118,7 +126,7 @@ class RowReader:
                 raise CorruptFileError(
                     "is no text (it holds NUL bytes)",
                     file=self._file.path,
-                    remedy="if it is raw binary, set 'format: raw'",
+                    remedy=self._if_binary,
                 )
             offset += len(data)
             try:

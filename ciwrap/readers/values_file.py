@@ -11,13 +11,12 @@ from abc import abstractmethod
 from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from ciwrap.closing import closed_on_error
 from ciwrap.documents import DocumentError
 from ciwrap.documents.load_json import load_json
 from ciwrap.documents.load_yaml import load_yaml
 from ciwrap.errors import CorruptFileError, FileLimitError
+from ciwrap.late import numpy as np
 from ciwrap.readers.base import Reader, Source
 from ciwrap.readers.entries import EntrySource, Listing
 from ciwrap.readers.files import InputFile

@@ -6,9 +6,8 @@ import html
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from ciwrap.errors import ConfigError, CorruptFileError
+from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.apart import SourceApart, bytes_below
 from ciwrap.readers.entries import EntrySource, Listing, guarded

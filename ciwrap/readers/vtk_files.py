@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.errors import CorruptFileError
+from ciwrap.late import numpy as np
 from ciwrap.readers.vtk_arrays import collect
 from ciwrap.readers.vtk_outline import (
     HAVE_PIECES,
@@ -19,6 +17,7 @@ from ciwrap.readers.vtk_outline import (
     is_covered,
     outline_of,
 )
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -77,8 +76,7 @@ def part_of(path: Path, name: str) -> Path:
     return part
 
 
-@dataclass(frozen=True, slots=True)
-class _Region:
+class _Region(Struct, frozen=True):
     """What is read in one go: everything (None), or the extent of one piece."""
 
     prefix: str

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.errors import CorruptFileError, one_line
 from ciwrap.readers.entries import guarded
 from ciwrap.readers.files import check_is_file
 from ciwrap.readers.optional import library
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -109,8 +109,7 @@ class VtkLibrary:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
+class Element(Struct, frozen=True):
     """An XML element without its text."""
 
     name: str

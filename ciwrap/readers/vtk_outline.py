@@ -8,12 +8,11 @@ wrote, so that it is never read.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.errors import CorruptFileError
+from ciwrap.late import numpy as np
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -40,8 +39,7 @@ _MOST_BOXES = 1 << 26
 _MOST_DIGITS = 11
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(Struct, frozen=True):
     """What a file says of itself.
 
     whole: its WholeExtent, None for unstructured grids. pieces: the extents of those of its pieces

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import ConfigError, CorruptFileError
+from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.base import Reader, Source
 from ciwrap.readers.entries import EntrySource, Listing

@@ -8,8 +8,6 @@ import math
 import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from ciwrap.errors import (
     ConfigError,
     CorruptFileError,
@@ -17,6 +15,7 @@ from ciwrap.errors import (
     OutputMissingError,
     UnreadableFileError,
 )
+from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.attributes import add_attributes
 from ciwrap.readers.base import FileRegion, Source, reading

@@ -7,7 +7,6 @@ against what went in: an edit that would change anything but these bounds is ref
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -17,6 +16,7 @@ from ciwrap.config.settings import is_glob
 from ciwrap.errors import ConfigError
 from ciwrap.golden.yaml_text import scalar
 from ciwrap.model import BOUND_PARTS, ErrorBound, VariableId, number_text
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +29,7 @@ _OUR_COMMENT = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class BoundEdit:
+class BoundEdit(Struct, frozen=True):
     """A bound to write for one variable of a check, by its exact name. comment: why it is that."""
 
     check: str
@@ -45,8 +44,7 @@ class BoundEdit:
         return f"{name}: {number_text(value)}"
 
 
-@dataclass(frozen=True, slots=True)
-class IterationEdit:
+class IterationEdit(Struct, frozen=True):
     """Up to which iteration a check is to compare."""
 
     check: str

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shutil
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from ciwrap.errors import NotComparableError, UsageError, WriteFailedError
 from ciwrap.golden.lock import writer_lock
 from ciwrap.golden.work_folder import WORK_DIR, keep_out_of_git
 from ciwrap.patterns import PathPattern
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -47,7 +47,7 @@ class RunFolders:
         # Folders that were not there before the first run, and what was in those that were.
         self._made: set[Path] = set()
         self._known: dict[Path, set[Path]] = {}
-        self._lock = writer_lock(self.folder, 0)
+        self._lock = writer_lock(self.folder, 0, doing="repeating runs")
 
     def __enter__(self) -> RunFolders:
         keep_out_of_git(self._root / WORK_DIR)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from ciwrap.late import numpy as np
 from ciwrap.readers.base import Reader, Source, VariableInfo
 from ciwrap.readers.layout import FoundOutputs, OutputFile
 from ciwrap.repeat.measure import RunOutputs

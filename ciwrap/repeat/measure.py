@@ -7,7 +7,6 @@ reference. The reference and one run are looked at at a time; samples apart, not
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ciwrap.captures.side import open_side
@@ -18,6 +17,8 @@ from ciwrap.compare.outcome import HistoryOptions
 from ciwrap.errors import NotComparableError
 from ciwrap.model import ErrorBound, MessageLevel, Verdict
 from ciwrap.repeat.samples import Movement, Spread, has_zeros, read_sample, sample_size
+from ciwrap.report.text import plural
+from ciwrap.structs import Struct, field, replace
 from ciwrap.trees.build import DEFAULT_RESOURCES, build_tree, tree_parameters
 
 if TYPE_CHECKING:
@@ -36,16 +37,14 @@ _REFERENCE = b"reference"
 _NO_DETAILS = HistoryOptions(detail_bytes=0)
 
 
-@dataclass(frozen=True, slots=True)
-class RunOutputs:
+class RunOutputs(Struct, frozen=True):
     """The files of one run. place: the folder that they are in."""
 
     place: Path
     found: FoundOutputs
 
 
-@dataclass(slots=True)
-class Slot:
+class Slot(Struct):
     """One variable of one checkpoint over all runs.
 
     roots: by run, equal ones are equal results; results: of runs that were compared and are not
@@ -57,8 +56,7 @@ class Slot:
     movement: Movement | None = None
 
 
-@dataclass(slots=True)
-class Measured:
+class Measured(Struct):
     """All that was found of one check. faults: by name, why it is not comparable, the first reason;
     compared: runs held against the reference; bounds: as configured, by name.
     """
@@ -211,7 +209,9 @@ class Measurer:
         return build_tree(parameters, values, resources=self._resources)[0].root
 
     def look_for_zeros(self, names: set[str]) -> None:
-        """Finds out which of these variables are 0 anywhere in the reference."""
+        """Finds out which of these variables are 0 anywhere in the reference. What cannot be read
+        again has become not comparable.
+        """
         if self._reference is None:
             return
         with self._catalog(self._reference) as catalog:
@@ -219,8 +219,15 @@ class Measurer:
                 is_known = self.measured.zeros.get(identity.name) or slot.movement is None
                 if identity.name not in names or is_known:
                     continue
-                values = catalog.values(identity, self._settings(catalog, identity).mask)
-                self.measured.zeros[identity.name] = has_zeros(values)
+                try:
+                    self.measured.zeros[identity.name] = self._has_zeros(catalog, identity)
+                except NotComparableError as error:
+                    self.measured.faults.setdefault(identity.name, str(error))
+
+    def _has_zeros(self, catalog: Catalog, identity: VariableId) -> bool:
+        if identity not in catalog.entries:
+            raise NotComparableError(f"the first run no longer has it ({identity})")
+        return has_zeros(catalog.values(identity, self._settings(catalog, identity).mask))
 
     def _settings(self, catalog: Catalog, identity: VariableId) -> VariableSettings:
         return self._rules.settings_for(identity, catalog.entries[identity].info.dtype)
@@ -279,7 +286,8 @@ def _fault(result: VariableResult) -> str | None:
         (result.missing_mismatch_count, "a fill value"),
     ):
         if count:
-            return f"{what} where the reference has none, or the other way round ({count} elements)"
+            where = plural(count, "element")
+            return f"{what} where the reference has none, or the other way round ({where})"
     return None
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.errors import NotComparableError, OutputMissingError, UsageError
+from ciwrap.late import numpy as np
 from ciwrap.readers.optional import library
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ciwrap.config.settings import FactorSettings, LevelSettings
@@ -12,6 +11,7 @@ from ciwrap.errors import UsageError
 from ciwrap.model.forms import nearest
 from ciwrap.running.cores import all_cores_but_one
 from ciwrap.statistics.factors import LEAST_RUNS_PER_CELL, cells_of
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,8 +25,7 @@ _THREAD_VARIABLES = (
 _SEED_STEP = 1_000_003  # seeds of runs lie apart, for programs that add a rank to theirs
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedRun:
+class PlannedRun(Struct, frozen=True):
     """A run to make. number: from 1, in the order of running. cell: which factors are on."""
 
     number: int
@@ -34,8 +33,7 @@ class PlannedRun:
     cell: Cell = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """All runs. seed: of their order, and of their seeds."""
 
     runs: tuple[PlannedRun, ...]
@@ -108,7 +106,10 @@ def find_factors(
                 f"there is no factor {name!r} (there is: {', '.join(known)})",
                 remedy=f"did you mean {near!r}?" if near else "or write VARIABLE=OFF,ON",
             )
-        found[factor.name] = factor
+        if factor.off == factor.on:
+            raise UsageError(f"the factor {name!r} is the same off and on")
+        if found.setdefault(factor.name, factor) != factor:
+            raise UsageError(f"the factor {factor.name!r} is given twice, with other values")
     return tuple(found.values())
 
 

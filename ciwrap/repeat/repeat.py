@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ciwrap.catalog.catalog import Catalog
 from ciwrap.catalog.rules import Rules
-from ciwrap.compare.check import arrangement_of, check_catalog, outputs_of
+from ciwrap.compare.check import arrangement_of, check_catalog, files_of, outputs_of
 from ciwrap.config.placeholders import RunPlace
 from ciwrap.errors import NotComparableError, OutputMissingError, UsageError
 from ciwrap.model.repeat_result import RepeatedRun
@@ -16,10 +15,11 @@ from ciwrap.repeat.folders import RunFolders
 from ciwrap.repeat.measure import Measurer, RunOutputs
 from ciwrap.repeat.perturb import write_inputs
 from ciwrap.repeat.summary import names_that_vary
-from ciwrap.running.run_command import ending_of, failure_of, run_command
+from ciwrap.running.run_command import ending_of, failure_of, last_words, run_command
 from ciwrap.running.together import together
 from ciwrap.snapshot.program import ProgramWatcher
-from ciwrap.snapshot.runs import environment_of_program
+from ciwrap.snapshot.runs import environment_of_program, note_outputs
+from ciwrap.structs import Struct, field, replace
 from ciwrap.trees.build import DEFAULT_RESOURCES
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ _PATIENCE = 20.0
 _LEAST_SECONDS = 60.0
 
 
-@dataclass(slots=True)
-class Repetition:
+class Repetition(Struct):
     """All runs, and what was measured of each check. notes: what to tell besides. environment:
     what the first run ran with, where it was looked at.
     """
@@ -51,8 +50,7 @@ class Repetition:
     environment: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class HowToRepeat:
+class HowToRepeat(Struct, frozen=True):
     """names: of the checks, in order. perturb: the inputs to perturb for all runs but the first.
     keeps: whether outputs of all runs stay. is_shown: whether
     the command's output goes to stderr. concurrent: how many runs at a time. golden: where goldens
@@ -84,8 +82,7 @@ def repeat_command(
         return _Repeater(config_of, plan, how, folders, first.root).run_all()
 
 
-@dataclass(frozen=True, slots=True)
-class _Ready:
+class _Ready(Struct, frozen=True):
     """A run that can begin: what the configuration says of it."""
 
     run: PlannedRun
@@ -192,8 +189,8 @@ class _Repeater:
         places = self._folders.take(number, ready.checks)
         if last.exit_code != 0:
             if is_first:
-                raise failure_of(last)
-            problems = [f"the command {ending_of(last)}"]
+                raise failure_of(last, was_shown=self._how.is_shown)
+            problems = [f"the command {ending_of(last)}{last_words(last)}"]
         else:
             measured = zip(self._found.measurers, places, strict=True)
             told = [_measure(measurer, number, place) for measurer, place in measured]
@@ -205,6 +202,9 @@ class _Repeater:
         folder = None
         if self._how.keeps:
             folder = str(self._folders.run_folder(number))
+            kept = {} if record.snapshot is None else {"snapshot": record.snapshot}
+            outputs = {f"{one.name}, run {number} of repeat": files_of(one) for one in places}
+            note_outputs(self._root, kept, outputs)
         elif not is_first or self._how.golden is not None:
             self._folders.drop(number)
         return replace(record, problem=next(iter(problems), None), folder=folder)

@@ -6,9 +6,8 @@ import math
 from itertools import chain
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.errors import ExitCode
+from ciwrap.late import numpy as np
 from ciwrap.model import Message, MessageLevel
 from ciwrap.model.repeat_result import (
     Behaviour,
@@ -19,13 +18,19 @@ from ciwrap.model.repeat_result import (
 )
 from ciwrap.repeat.summary import largest_by_run, summarise
 from ciwrap.report.repeat_words import headline
-from ciwrap.statistics.bounds import unequal_run_limit
+from ciwrap.report.text import plural
+from ciwrap.statistics.bounds import (
+    LEAST_COMPARISONS,
+    MANY_COMPARISONS,
+    safety_factor,
+    unequal_run_limit,
+)
 from ciwrap.statistics.factors import (
     differing_shares,
     effects,
-    factors_that_change,
     power,
     spread_response,
+    what_factors_do,
 )
 
 if TYPE_CHECKING:
@@ -108,9 +113,29 @@ def _variable_messages(
         for name, spread in sorted(measurer.measured.spreads.items()):
             if spread.nan_count:
                 where = f"{measurer.name}: {name}"
-                text = f"{where}: holds NaN in the first run ({spread.nan_count} sampled elements)"
+                count = plural(spread.nan_count, "sampled element")
+                text = f"{where}: holds NaN in the first run ({count})"
                 found.append(Message(MessageLevel.WARNING, text, variable=where))
+    found += _too_few(variables, measurers)
     return found
+
+
+def _too_few(variables: Sequence[RepeatedVariable], measurers: Sequence[Measurer]) -> list[Message]:
+    """Why no bound is suggested, where only more runs could."""
+    few = {
+        one.name: len(one.measured.compared)
+        for one in measurers
+        if safety_factor(len(one.measured.compared)) is None
+    }
+    varying = {one.check for one in variables if one.kind in (Behaviour.NOISE, Behaviour.GROWING)}
+    if not varying & few.keys():
+        return []
+    most = max(few[name] for name in varying & few.keys())
+    text = (
+        f"{plural(most, 'comparison')} with the reference cannot suggest a bound: that takes"
+        f" {LEAST_COMPARISONS}, and {MANY_COMPARISONS} for a good one"
+    )
+    return [Message(MessageLevel.NOTE, text)]
 
 
 def _of(one: RepeatedVariable, level: MessageLevel, text: str) -> Message:
@@ -142,7 +167,7 @@ def _findings_of(
     cells = [run.cell for run, _ in known]
     classes = [label for _, label in known]
     shares = differing_shares(cells, classes)
-    changing = factors_that_change(cells, classes)
+    known_effects = what_factors_do(cells, classes)
     repeats = shares[0]
     spread = _spread_effects(plan, cells, [sizes.get(run.number) or 0.0 for run, _ in known])
     is_noisy = bool(repeats.differing)
@@ -157,7 +182,7 @@ def _findings_of(
             repeat_differing=repeats.differing,
             differing_share=share.share,
             max_abs=_largest_alone(known, position, sizes),
-            changes=None if is_noisy else position in changing,
+            changes=known_effects.get(position),
             spread_effect=spread[0].get(position) if is_noisy else None,
             p=spread[1].get(position) if is_noisy else None,
             power=spread[2] if is_noisy else None,

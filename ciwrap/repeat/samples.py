@@ -7,12 +7,11 @@ of the sample.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.arrays.convert import as_doubles
+from ciwrap.late import numpy as np
+from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,8 +52,7 @@ def has_zeros(values: Values) -> bool:
     return any(bool(np.any(as_doubles(slab, values.dtype) == 0)) for _, slab in values.slabs())
 
 
-@dataclass(slots=True)
-class Movement:
+class Movement(Struct):
     """How the sampled elements of one variable of one checkpoint move over the runs.
 
     reference: g; period: differences are modulo this, or 0. Relative differences z are counted
@@ -111,8 +109,7 @@ class Movement:
         return np.sqrt(self._squares / (self.runs - 1))
 
 
-@dataclass(slots=True)
-class Spread:
+class Spread(Struct):
     """Standard deviation and typical magnitude of all sampled values of one name."""
 
     count: int = 0

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.errors import NotAvailableError
+from ciwrap.late import numpy as np
 from ciwrap.model.repeat_result import (
     Behaviour,
     BoundFit,
@@ -17,9 +15,11 @@ from ciwrap.model.repeat_result import (
     RepeatedVariable,
 )
 from ciwrap.repeat.measure import largest, varying_share
+from ciwrap.report.text import percent_text
 from ciwrap.statistics.bounds import Differences, safety_factor, suggest_bound
 from ciwrap.statistics.digits import bits_of_spread, common_bits, decimal_digits
 from ciwrap.statistics.growth import SATURATION, Growth, classify
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,16 +42,11 @@ _LEAST_SHARE = 1e-6
 _EPSILONS = {
     "f2": 2.0**-10, "bf2": 2.0**-7, "f4": 2.0**-23, "c8": 2.0**-23, "f8": 2.0**-52, "c16": 2.0**-52,
 }  # fmt: skip
-_OPEN_SEED = (
-    "runs differ by as much as the values spread: is a random seed left open? Fix it before a bound"
-    " is set"
-)
 # Of the sampled elements, this share may have fewer digits than stated.
 _DIGITS_QUANTILE = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
+class _Named(Struct, frozen=True):
     """All slots of one name, in order."""
 
     name: str
@@ -231,8 +226,17 @@ def _behaviour(
     first = next((row.typical for row in rows if row.typical), None)
     is_wide = first is not None and deviation > 0 and first >= SATURATION * deviation
     if first is not None and is_wide and first > _rounding(named, spread):
-        return Behaviour.UNRELATED, _OPEN_SEED
+        return Behaviour.UNRELATED, _unrelated_words(first / deviation)
     return Behaviour.NOISE, None
+
+
+def _unrelated_words(share: float) -> str:
+    return (
+        f"runs differ by {percent_text(share)} of what the values spread, from the first that vary"
+        " on: is a random seed left open? Fix it before a bound is set. Chaos before the first"
+        " checkpoint looks the same (judge it by `capture --ensemble`), and so does what is nothing"
+        " but rounding, such as a residual near 0 (give it an `atol`)"
+    )
 
 
 def _rounding(named: _Named, spread: Spread | None) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from ciwrap.errors import UsageError
 from ciwrap.model.repeat_result import BoundFit
 from ciwrap.repeat.edit_config import BoundEdit, IterationEdit, edited
 from ciwrap.report.repeat_words import bound_reason
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from ciwrap.model.repeat_result import RepeatResult
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigChange:
+class ConfigChange(Struct, frozen=True):
     """The new text of a configuration, and what is different in it, as a unified diff."""
 
     text: str

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ciwrap.details import BOUND_CLASS, NO_NUMBER, SHARE_CLASSES
 from ciwrap.report.png import data_uri, palette_png
 from ciwrap.report.svg import NARROW, Frame, chart, element, join, line, number, text
 from ciwrap.report.text import short_number
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,16 +18,14 @@ if TYPE_CHECKING:
     from ciwrap.report.png import Colour
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """An axis of an image: which one of the array's, and the elements it has."""
 
     axis: int
     extent: int
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(Struct, frozen=True):
     """A part of an image, from 0 (top, left) to 1."""
 
     top: float
@@ -89,8 +87,7 @@ def _rings(
     yield element("circle", cx=x, cy=y, r=9, class_="ring")
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
+class Curve(Struct, frozen=True):
     """Values along an axis, 0 to 1 of the scale; None where there is no finite number. low, high:
     the least and greatest of each cell, where cells are of several elements.
     """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -40,6 +39,7 @@ from ciwrap.report.wording import (
     sides_of,
     variable_is_exact,
 )
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,8 +55,7 @@ _BAR = Markup(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class WorstRow:
+class WorstRow(Struct, frozen=True):
     """One element, every number as text."""
 
     index: str
@@ -68,8 +67,7 @@ class WorstRow:
     share: str
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceRow:
+class PlaceRow(Struct, frozen=True):
     """A place of a text, or a template of lines without partner; what a side lacks is ''."""
 
     count: str
@@ -82,8 +80,7 @@ class PlaceRow:
     remedy: str
 
 
-@dataclass(frozen=True, slots=True)
-class CauseView:
+class CauseView(Struct, frozen=True):
     """words: what the elements have in common. when: the remedy is right then. remedy: a line for
     ciwrap.yaml; '' if there is none.
     """
@@ -93,8 +90,7 @@ class CauseView:
     remedy: str
 
 
-@dataclass(frozen=True, slots=True)
-class LevelRow:
+class LevelRow(Struct, frozen=True):
     name: str
     nodes: str
     differing: str
@@ -102,8 +98,7 @@ class LevelRow:
     bar: Markup
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One checkpoint of a variable. sides: what the two are called."""
 
     title: str
@@ -125,8 +120,7 @@ class Part:
     levels: tuple[LevelRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(Struct, frozen=True):
     number: int
     name: str
     check: str

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from ciwrap.model import Message, MessageLevel, Unlisted, Verdict
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -13,7 +13,6 @@ import os
 import stat
 import sys
 import tempfile
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -60,7 +59,7 @@ ALWAYS: Mapping[type, frozenset[str]] = {
         }
     ),
     CheckResult: frozenset({"name", "verdict", "variables", "messages", "golden_path"}),
-    Coverage: frozenset(one.name for one in fields(Coverage)),
+    Coverage: frozenset(Coverage.__struct_fields__),
     ErrorBound: frozenset({"atol", "rtol", "ulps"}),
     RunResult: frozenset(
         {"verdict", "checks", "kind", "messages", "environment", "ciwrap_version", "seconds"}

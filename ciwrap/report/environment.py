@@ -6,12 +6,12 @@ prove that it does; what is equal follows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ciwrap.report.findings import check_title
 from ciwrap.report.text import plural, safe_name
 from ciwrap.snapshot.difference import compare_summaries, words_of_kind
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -39,8 +39,7 @@ _NAMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(Struct, frozen=True):
     """One fact of both sides. kind: what it is, for those that differ. prove: the command that
     would show whether it changes the numbers.
     """
@@ -56,8 +55,7 @@ class Fact:
         return bool(self.kind)
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(Struct, frozen=True):
     """One table. title: the checks it is of, where there are several tables. differences: ranked.
     more: how many of them are not shown. rows: what the summaries say, beside one another.
     """

@@ -6,7 +6,6 @@ import math
 import re
 import shlex
 from collections import Counter
-from dataclasses import replace
 from decimal import ROUND_CEILING, Decimal
 from typing import TYPE_CHECKING
 
@@ -29,6 +28,7 @@ from ciwrap.report.wording import (
     used_words,
     worst_first,
 )
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -36,6 +35,7 @@ from ciwrap.report.palette import (
 from ciwrap.report.png import palette_png
 from ciwrap.report.text import capital, short_number
 from ciwrap.report.wording import variable_is_exact
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,8 +49,7 @@ _FEW_ELEMENTS = 8
 _TALL = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Struct, frozen=True):
     title: str
     image: Markup
     note: str = ""

@@ -9,7 +9,6 @@ from ciwrap.details import Cause
 from ciwrap.model import Divergence, DivergenceKind, MessageLevel, Verdict
 from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.causes import cause_words
-from ciwrap.report.ensemble_words import ensemble_sentence, ensemble_title
 from ciwrap.report.text import (
     capital,
     grouped_number,
@@ -48,6 +47,8 @@ _MOST_NAMES = 8
 
 def title(run: RunResult) -> str:
     """The verdict in a few words."""
+    from ciwrap.report.ensemble_words import ensemble_title
+
     counts = run.verdict_counts
     if run.verdict is Verdict.MATCH:
         return match_title(run.coverage, run.kind)
@@ -115,6 +116,8 @@ def lead_beside(run: RunResult, told: Divergence) -> list[str]:
 
 
 def _lead(run: RunResult, without: Divergence | None) -> Iterator[str]:
+    from ciwrap.report.ensemble_words import ensemble_sentence
+
     counts = run.verdict_counts
     told = leading(run)
     for number, (check, divergence) in enumerate(told):

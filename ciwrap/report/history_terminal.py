@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
 from ciwrap.model import Verdict
+from ciwrap.report.console import Text
 from ciwrap.report.findings import beyond_text
 from ciwrap.report.text import safe_name, short_number
 from ciwrap.report.where import where_text

@@ -6,7 +6,6 @@ Nothing is loaded from elsewhere; the page's own policy forbids it, and every sc
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -32,6 +31,7 @@ from ciwrap.report.text import (
 )
 from ciwrap.report.view import groups_of
 from ciwrap.report.wording import accept_command, command_ending, counted_evidence, headline
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -55,23 +55,20 @@ _TAIL_CHARACTERS = 4000
 _MOST_LEFT_OUT = 8
 
 
-@dataclass(frozen=True, slots=True)
-class MessageView:
+class MessageView(Struct, frozen=True):
     level: str
     class_: str
     check: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class CommandView:
+class CommandView(Struct, frozen=True):
     command: str
     ending: str
     tail: str
 
 
-@dataclass(frozen=True, slots=True)
-class CheckView:
+class CheckView(Struct, frozen=True):
     name: str
     verdict: Verdict
     evidence: str
@@ -81,8 +78,7 @@ class CheckView:
     time: str
 
 
-@dataclass(frozen=True, slots=True)
-class EnsembleView:
+class EnsembleView(Struct, frozen=True):
     name: str
     verdict: Verdict
     facts: tuple[tuple[str, str], ...]
@@ -90,16 +86,14 @@ class EnsembleView:
     left_out: str
 
 
-@dataclass(frozen=True, slots=True)
-class RowShape:
+class RowShape(Struct, frozen=True):
     """Which columns the table of variables has."""
 
     with_check: bool
     with_time: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """All that the template shows."""
 
     title: str

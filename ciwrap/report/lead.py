@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ciwrap.details import Cause
@@ -21,13 +20,13 @@ from ciwrap.report.findings import (
 from ciwrap.report.text import capital, percent_text, short_number
 from ciwrap.report.where import where_text
 from ciwrap.report.wording import headline, moved_words, range_text, sides_of, variable_is_exact
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from ciwrap.model import CheckResult, Divergence, RunResult, VariableResult
 
 
-@dataclass(frozen=True, slots=True)
-class Top:
+class Top(Struct, frozen=True):
     """The top of the page. facts: what differs first, where, and how much, as (what it is, words);
     () if nothing differs. earlier, sentences: what is to be known before that, and beside it.
     """

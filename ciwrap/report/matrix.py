@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -18,6 +17,7 @@ from ciwrap.report.png import data_uri, palette_png
 from ciwrap.report.text import grouped_number, percent_text, safe_name
 from ciwrap.report.view import cell_of, sortable_share, worse_cell
 from ciwrap.report.wording import headline, interval_text, variable_is_exact
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,8 +32,7 @@ _MOST_THUMB_CELLS = 4096
 _BEATS = (("s0", "matches"), ("s1", "suspect"), ("s2", "differs"), ("s3", "not compared"))
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """A line of the table of all variables; texts, and pictures that may be empty."""
 
     number: int

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ciwrap.model import RunResult, Verdict
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields, is_dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ciwrap.model import CheckResult, CommandOutcome, Message, RunResult, VariableResult
 from ciwrap.model.repeat_result import RepeatedRun, RepeatedVariable, RepeatResult
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,20 +61,20 @@ def _short(path: str) -> str:
 
 def _rewritten(item: Any, shorten: Callable[..., str]) -> Any:
     changes: dict[str, Any] = {}
-    for one in fields(item):
-        value = getattr(item, one.name)
-        if isinstance(value, str) and one.name in _PATH_FIELDS:
+    for name in item.__struct_fields__:
+        value = getattr(item, name)
+        if isinstance(value, str) and name in _PATH_FIELDS:
             new: Any = shorten(value, is_path=True)
-        elif isinstance(value, str) and one.name in _TEXT_FIELDS:
+        elif isinstance(value, str) and name in _TEXT_FIELDS:
             new = shorten(value, is_path=False)
         elif isinstance(value, tuple) and value and isinstance(value[0], _NESTED):
             new = tuple(_rewritten(part, shorten) for part in value)
-        elif is_dataclass(value) and isinstance(value, _NESTED):
+        elif isinstance(value, _NESTED):
             new = _rewritten(value, shorten)
         else:
             continue
         if new != value:
-            changes[one.name] = new
+            changes[name] = new
     return replace(item, **changes) if changes else item
 
 

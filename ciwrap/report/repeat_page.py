@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -26,6 +25,7 @@ from ciwrap.report.repeat_words import (
     variable_words,
 )
 from ciwrap.report.text import capital, safe_name, seconds_text
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,8 +60,7 @@ KIND_CLASS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class VariableCard:
+class VariableCard(Struct, frozen=True):
     name: str
     kind: str
     class_: str
@@ -71,8 +70,7 @@ class VariableCard:
     curve: Markup | None
 
 
-@dataclass(frozen=True, slots=True)
-class RunRow:
+class RunRow(Struct, frozen=True):
     number: int
     seed: int
     factors: str
@@ -81,8 +79,7 @@ class RunRow:
     tail: str
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatPage:
+class RepeatPage(Struct, frozen=True):
     """All that the template shows."""
 
     title: str

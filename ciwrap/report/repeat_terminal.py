@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
 from ciwrap.model.repeat_result import Behaviour
+from ciwrap.report.console import Text
 from ciwrap.report.repeat_words import (
     factor_words,
     present_words,
@@ -17,9 +16,8 @@ from ciwrap.report.terminal import render_message
 from ciwrap.report.text import capital, plural, safe_name, safe_text, seconds_text
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ciwrap.model.repeat_result import RepeatedVariable, RepeatResult
+    from ciwrap.report.console import Console
 
 _MOST_VARIABLES = 12
 _STYLES = {

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     )
 
 _MOST_NAMES = 4
+_FIT_WORDS = {
+    BoundFit.FITS: "fits",
+    BoundFit.TOO_TIGHT: "is too tight",
+    BoundFit.TOO_WIDE: "is too wide",
+}
 
 
 def headline(variables: Sequence[RepeatedVariable], runs: Sequence[RepeatedRun]) -> str:
@@ -30,7 +35,8 @@ def headline(variables: Sequence[RepeatedVariable], runs: Sequence[RepeatedRun])
         return (
             f"{len(failed)} of {plural(len(runs), 'run')} could not be compared: nothing is known"
         )
-    parts = [_varying_words(variables, runs), *_bound_words(variables)]
+    has_compared = any(one.kind is not Behaviour.NOT_COMPARABLE for one in variables)
+    parts = [_varying_words(variables, runs), *_bound_words(variables)] if has_compared else []
     if any(one.varies for one in variables):
         parts.append(_growth_words(variables))
     faults = [one for one in variables if one.kind is Behaviour.NOT_COMPARABLE]
@@ -39,7 +45,8 @@ def headline(variables: Sequence[RepeatedVariable], runs: Sequence[RepeatedRun])
     if failed:
         numbers = ", ".join(str(run.number) for run in failed[:_MOST_NAMES])
         more = ", ..." if len(failed) > _MOST_NAMES else ""
-        parts.insert(0, f"run {numbers}{more} of {len(runs)} was not compared")
+        words = ("run", "was") if len(failed) == 1 else ("runs", "were")
+        parts.insert(0, f"{words[0]} {numbers}{more} of {len(runs)} {words[1]} not compared")
     return "; ".join(parts)
 
 
@@ -48,8 +55,8 @@ def _varying_words(variables: Sequence[RepeatedVariable], runs: Sequence[Repeate
     told = [one for one in variables if one.kind is not Behaviour.NOT_COMPARABLE]
     good = sum(run.problem is None for run in runs)
     if not varying:
-        what = "variable is" if len(told) == 1 else "variables are"
-        return f"all {len(told)} {what} equal to the bit in {plural(good, 'run')}"
+        what = "the variable is" if len(told) == 1 else f"all {len(told)} variables are"
+        return f"{what} equal to the bit in {plural(good, 'run')}"
     sizes = [one.max_abs for one in varying if one.max_abs is not None]
     size = f", at most {short_number(max(sizes))}" if sizes else ""
     verb = "varies" if len(varying) == 1 else "vary"
@@ -123,11 +130,8 @@ def variable_words(one: RepeatedVariable) -> list[str]:
     if one.varying_share is not None:
         words.append(f"{percent_text(one.varying_share)} of the elements")
     if one.common_digits is not None:
-        words.append(f"{one.common_digits:.1f} digits in common")
-    words += _growth_of(one)
-    if one.kind is Behaviour.UNRELATED and one.reason:
-        words.append(one.reason)
-    return words
+        words.append(f"{one.common_digits:.1f} digits in common (95 % of the elements)")
+    return words + _growth_of(one)
 
 
 def _growth_of(one: RepeatedVariable) -> list[str]:
@@ -151,14 +155,24 @@ def present_words(one: RepeatedVariable) -> str | None:
     if one.early_share is not None:
         share, where = one.early_share, f" up to iteration {one.compare_until}"
     said = "" if share is None else f" ({_used_words(share)})"
+    word = _FIT_WORDS[one.present_fit]
+    if one.present_fit is BoundFit.TOO_TIGHT and share is not None and share <= 1:
+        word = "leaves too little room"
+        if one.suggested_bound is not None:
+            factor = one.suggested_bound.factor
+            said = f" ({_used_words(share)}, and {factor} times as much should have room)"
     if where and (one.present_share or 0.0) > 1:
-        said += f", and not beyond ({_used_words(one.present_share or 0.0)})"
-    word = {
-        BoundFit.FITS: "fits",
-        BoundFit.TOO_TIGHT: "is too tight",
-        BoundFit.TOO_WIDE: "is too wide",
-    }[one.present_fit]
+        said += f"{_beyond_words(one.present_fit, share)} ({_used_words(one.present_share or 0.0)})"
     return f"the present bound {one.present_bound} {word}{where}{said}"
+
+
+def _beyond_words(fit: BoundFit, share: float | None) -> str:
+    """What a bound is after the iteration up to which it is judged, where differences pass it."""
+    if fit is BoundFit.FITS:
+        return ", and does not beyond"
+    if fit is BoundFit.TOO_TIGHT and (share or 0.0) > 1:
+        return ", and beyond"
+    return ", and is too tight beyond"
 
 
 def _used_words(share: float) -> str:
@@ -186,6 +200,8 @@ def factor_words(one: FactorFinding) -> str:
         if one.changes:
             return f"changes {name}: {share}{size}"
         return f"does not change {name}" + (f": {share}" if one.pairs else "")
+    if not one.repeat_differing:
+        return f"{name}: not known, since no runs that were compared can tell"
     again = f"{one.repeat_differing} of {one.repeat_pairs} without any change"
     text = f"{name}: {share}, and {again}"
     if one.p is None or one.spread_effect is None:

@@ -7,12 +7,12 @@ Every text that goes in is escaped; numbers are written with three digits after 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
 from ciwrap.report.text import safe_name
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -22,8 +22,7 @@ NARROW = 348
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 16, 44
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """The plotting area of a chart within its view box."""
 
     left: float = _LEFT

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections import Counter
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-
-from rich.console import Console
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from ciwrap.model import CheckResult, MessageLevel, RunResult, VariableResult, Verdict
-from ciwrap.report.environment import difference_line, worst_differences
+from ciwrap.report.console import Text
 from ciwrap.report.history_terminal import differing_lines, is_over_checkpoints
 from ciwrap.report.text import (
     bytes_text,
@@ -44,12 +38,11 @@ from ciwrap.report.wording import (
     used_words,
     worst_first,
 )
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import IO
-
     from ciwrap.model import CommandOutcome, Message
+    from ciwrap.report.console import Console
 
 DEFAULT_MOST_VARIABLES = 8
 # The word of each verdict, and its style.
@@ -69,49 +62,6 @@ _LEVEL_STYLES = {
 _TAIL_LINES = 10
 _MOST_NAMES = 4
 _MOST_DIFFERENCES = 4
-
-
-class _Console(Console):
-    """Breaks lines between words on a terminal, what follows indented; never in logs and files."""
-
-    def print(self, *objects: object, **more: Any) -> None:
-        (line,) = objects if len(objects) == 1 else (None,)
-        if isinstance(line, Text) and self.file.isatty() and line.cell_len > self.width:
-            for part in _wrapped(line, self.width):
-                super().print(part, **more)
-            return
-        super().print(*objects, **more)
-
-
-def _wrapped(line: Text, width: int) -> Iterator[Text]:
-    """The line in pieces of at most so many characters, broken at spaces where there are any."""
-    indent = len(line.plain) - len(line.plain.lstrip(" "))
-    room = max(width - indent - 2, 20)
-    words = list(re.finditer(r"\S+", line.plain))
-    start, end, is_first = 0, 0, True
-    for word in words:
-        limit = width if is_first else room
-        if end > start and word.end() - start > limit and end > indent:
-            yield line[start:end] if is_first else Text(" " * (indent + 2)) + line[start:end]
-            start, is_first = word.start(), False
-        end = word.end()
-    yield line[start:] if is_first else Text(" " * (indent + 2)) + line[start:]
-
-
-def make_console(stream: IO[str], *, color: bool | None = None) -> Console:
-    """A console that never interprets what it prints; plain unless the stream is a terminal.
-
-    color: True or False overrides what the stream and the environment (NO_COLOR) say.
-    """
-    return _Console(
-        file=stream,
-        force_terminal=True if color else None,
-        no_color=True if color is False else None,
-        markup=False,
-        highlight=False,
-        emoji=False,
-        soft_wrap=True,
-    )
 
 
 def render(
@@ -141,6 +91,8 @@ def render(
 
 def _render_environment(result: RunResult, console: Console, *, verbose: bool) -> None:
     """What differs from the golden's environment, the likeliest to change numbers first."""
+    from ciwrap.report.environment import difference_line, worst_differences
+
     found = worst_differences(result)
     if not found:
         return
@@ -160,8 +112,11 @@ def _render_environment(result: RunResult, console: Console, *, verbose: bool) -
 
 def _render_hint(result: RunResult, console: Console) -> None:
     """What to do about differences that are meant to be."""
+
     names = [check.name for check in result.checks if check.verdict.is_alarm]
     if names and result.kind in ("check", "run"):
+        import shlex
+
         words = " ".join(shlex.quote(safe_text(name)) for name in names)
         hint = f"if the new numbers are right: ciwrap accept {words} --reason '...'"
         console.print(Text(f"  {hint}", style="dim"))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ciwrap.report.view import groups_of
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from ciwrap.model import CheckResult, RunResult, VariableId

@@ -5,7 +5,6 @@ and no more of them than a page can hold.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ciwrap.details import BOUND_CLASS, SHARE_CLASSES, SUSPECT
@@ -22,6 +21,7 @@ from ciwrap.report.iteration_charts import (
 )
 from ciwrap.report.where import where_text
 from ciwrap.report.wording import used_share, variable_is_exact
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,8 +35,7 @@ _MOST_TIMELINE_ROWS = 16
 _MOST_POINTS = 150
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """One variable of one check, over all its iterations and ranks, in that order."""
 
     check: CheckResult

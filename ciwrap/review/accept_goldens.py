@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from ciwrap.catalog.catalog import Catalog
 from ciwrap.compare.check import arrangement_of, needs_golden, outputs_of
+from ciwrap.golden.listing import shared_stores
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.review.capture_change import capture_change
 from ciwrap.review.golden_change import GoldenChange, demand_reason
 from ciwrap.review.pending_artifact import ALLOWED_WORDS, refuse_less
 from ciwrap.review.pending_change import accept, look_at
 from ciwrap.review.write_change import origin_of, write_change
-from ciwrap.snapshot.runs import copy_to_goldens
+from ciwrap.snapshot.store import SnapshotStore
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
@@ -51,8 +52,7 @@ def accept_outputs(
             demand_reason(changes, reason)
             for check, change in zip(checks, changes, strict=True):
                 if change.needs_writing:
-                    origin = origin_of(check, project.root)
-                    copy_to_goldens(project.root, project.golden_dir, origin.environment)
+                    origin = origin_of(check, project.root, _snapshots_of(project))
                     write_change(change, project.store, reason, origin)
     return changes
 
@@ -73,15 +73,27 @@ def accept_pending(
     as `look_at` and `accept` do, UsageError if one replaces a golden and there is no reason,
     ArtifactError for one that checks less than it may.
     """
+    if not dry_run:
+        for _, store in shared_stores(project.golden_dir):
+            # Accepted already, by a run that was killed.
+            store.put_in_place()
     looked = [look_at(project, golden, variant) for golden in project.pending.select(patterns)]
     refuse_less(looked, allowed)
     if looked and not dry_run:
         demand_reason([one.change for one in looked], reason)
-        for one in looked:
-            accept(project, one, reason)
+        with project.goldens.kept(), project.pending.kept():
+            for one in looked:
+                accept(project, one, reason)
         if project.is_own:
             project.pending.write_index(project.golden_dir_text)
     return [one.change for one in looked]
+
+
+def _snapshots_of(project: Project) -> SnapshotStore | None:
+    """Where snapshots of goldens are kept; None where the configuration says not to take any."""
+    if project.config is not None and not project.config.snapshot.objects:
+        return None
+    return SnapshotStore.of_goldens(project.golden_dir)
 
 
 def _that_need_goldens(checks: tuple[Check, ...]) -> list[Check]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ciwrap import _core
@@ -21,6 +20,7 @@ from ciwrap.golden.evidence import capture
 from ciwrap.model import Verdict
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.review.golden_change import GoldenChange, OldGolden, Status, VariableChange
+from ciwrap.structs import replace
 from ciwrap.trees.bounds import bound_of
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
@@ -92,7 +92,7 @@ def change_of_catalog(
         variables = [_capture(check, catalog, identity, resources, progress) for identity in wanted]
     finally:
         progress.end()
-    path = store.path(check.name)
+    path = store.path_for(check.name, variables)
     try:
         encoded = _core.encode_golden(variables)
         root = _core.golden_root(encoded).hex()

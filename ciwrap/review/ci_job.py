@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-@dataclass(frozen=True, slots=True)
-class CiJob:
+class CiJob(Struct, frozen=True):
     """actor: the account that started the job. run: the job's address. None where nobody says."""
 
     actor: str | None = None

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
-
-from msgspec import structs
 
 from ciwrap.compare.judge import golden_id
 from ciwrap.errors import CorruptGoldenError, GoldenMissingError, UsageError
 from ciwrap.golden.manifest import VariableRow, evidence_rank
 from ciwrap.model import ErrorBound, VariableId, VariableResult, Verdict
+from ciwrap.structs import Struct, field, replace
 from ciwrap.trees.bounds import bound_of
 
 if TYPE_CHECKING:
@@ -41,8 +39,7 @@ class Status(str, Enum):
         return self.value
 
 
-@dataclass(frozen=True, slots=True)
-class VariableChange:
+class VariableChange(Struct, frozen=True):
     """What becomes of one variable.
 
     old, new: None where the golden has, or had, no such variable. moved: the new values against the
@@ -82,7 +79,7 @@ class VariableChange:
         """Whether all but the root is as before: bound, evidence, labels and the rest."""
         if self.old is None or self.new is None or not self.has_same_parameters:
             return False
-        return structs.replace(self.old, root="") == structs.replace(self.new, root="")
+        return replace(self.old, root="") == replace(self.new, root="")
 
     @property
     def is_bound_wider(self) -> bool:
@@ -117,8 +114,7 @@ class VariableChange:
         return None if self.moved.used_interval is None else self.moved.used_interval[1]
 
 
-@dataclass(frozen=True, slots=True)
-class OldGolden:
+class OldGolden(Struct, frozen=True):
     """The golden that accepting replaces.
 
     golden: None if there is none, or it cannot be read; problem then says why. log: its acceptances
@@ -176,8 +172,7 @@ class OldGolden:
         return tuple(changes)
 
 
-@dataclass(frozen=True, slots=True)
-class GoldenChange:
+class GoldenChange(Struct, frozen=True):
     """A golden that could be written, and what that changes. Nothing is written yet.
 
     check: what people call it. name: its name in its folder. path: of its binary. labels: of its

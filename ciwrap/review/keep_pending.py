@@ -27,12 +27,14 @@ def keep_unmatched(
     pending: PendingGoldens,
     documents: Mapping[str, str],
     *,
+    with_snapshots: bool = True,
     resources: Resources = DEFAULT_RESOURCES,
 ) -> dict[str, str]:
     """Captures the outputs of checks as pending goldens; why one could not be, by its check's name.
 
     documents: the results of the checks that do not match. Those that match leave nothing, and what
-    waited of them is gone. Raises WriteFailedError, LockBusyError.
+    waited of them is gone. with_snapshots: whether what the outputs were made with is kept beside
+    them. Raises WriteFailedError, LockBusyError.
     """
     problems: dict[str, str] = {}
     for check in checks:
@@ -49,7 +51,8 @@ def keep_unmatched(
             pending.discard(place)
             problems[check.name] = str(error)
             continue
-        keep(change, place, pending, origin_of(check, check.root), document)
+        origin = origin_of(check, check.root, pending.snapshots if with_snapshots else None)
+        keep(change, place, pending, origin, document)
     return problems
 
 

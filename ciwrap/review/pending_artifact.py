@@ -11,16 +11,17 @@ import contextlib
 import os
 import stat
 import tempfile
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING
 
 from ciwrap import archive
 from ciwrap.errors import ArtifactError, PendingConflictError
-from ciwrap.golden.paths import BINARY_SUFFIX, MANIFEST_SUFFIX
+from ciwrap.golden.paths import BINARY_SUFFIX, MANIFEST_SUFFIX, SHARED_SUFFIX, STAGED_SUFFIX
 from ciwrap.repository import DIRTY, git_commit
 from ciwrap.review.pending_goldens import RESULT_SUFFIX, PendingGoldens
 from ciwrap.review.pending_index import INDEX_NAME
+from ciwrap.snapshot.store import GOLDEN_FOLDER, NAME
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
     from ciwrap.review.pending_change import PendingChange
     from ciwrap.review.project import Project
 
-_SUFFIXES = (MANIFEST_SUFFIX, BINARY_SUFFIX, RESULT_SUFFIX)
+_SUFFIXES = (
+    *(MANIFEST_SUFFIX, BINARY_SUFFIX, RESULT_SUFFIX),
+    *(SHARED_SUFFIX, SHARED_SUFFIX + STAGED_SUFFIX),
+)
 WIDER, LESS_EVIDENCE, REMOVED = "allow-wider", "allow-less-evidence", "allow-removed"
 # What has to be said for each way in which somebody else's golden checks less than ours.
 ALLOWED_WORDS = (WIDER, LESS_EVIDENCE, REMOVED)
@@ -85,10 +89,16 @@ def _take(files: archive.Files, target: Path, source: Path) -> None:
         inner = name.removeprefix(prefix)
         if not name.startswith(prefix) or PurePosixPath(inner).name in _PASSED_OVER:
             continue
-        if inner != INDEX_NAME and not inner.endswith(_SUFFIXES):
+        if inner != INDEX_NAME and not inner.endswith(_SUFFIXES) and not _is_snapshot(inner):
             raise archive.refused(name, "is no file of a pending golden", source)
         taken[inner] = open_file
     archive.copy_files(taken, target, source)
+
+
+def _is_snapshot(inner: str) -> bool:
+    """Whether a file lies where snapshots do, and is called like one."""
+    folder, _, name = inner.rpartition("/")
+    return folder == GOLDEN_FOLDER and NAME.fullmatch(name) is not None
 
 
 @contextlib.contextmanager

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
-
-from msgspec import structs
 
 from ciwrap.arrays.values import ArrayValues
 from ciwrap.compare.judge import check_golden
@@ -17,6 +14,9 @@ from ciwrap.report.document import from_document
 from ciwrap.repository import git_user
 from ciwrap.review.golden_change import GoldenChange, OldGolden, Status
 from ciwrap.review.write_change import Origin, write_change
+from ciwrap.snapshot.runs import carry_snapshot
+from ciwrap.snapshot.store import SnapshotStore
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from ciwrap import _core
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from ciwrap.review.project import Project
 
 
-@dataclass(frozen=True, slots=True)
-class PendingChange:
+class PendingChange(Struct, frozen=True):
     """A pending golden as it was looked at, and what accepting it changes.
 
     pending: as it waits. stored: its binary and its manifest, verified. place: where it goes, which
@@ -77,6 +76,8 @@ def accept(project: Project, looked: PendingChange, reason: str | None) -> None:
             if not still_waits:
                 raise _conflict(looked, "another one waits by now, or none", "look at it again")
             _refuse_stale(looked, current)
+            snapshots = SnapshotStore.of_goldens(project.golden_dir)
+            carry_snapshot(origin.environment, [project.pending.snapshots], snapshots)
             write_change(replace(looked.change, old=current.old), store, reason, origin)
         if still_waits and project.is_own:
             project.pending.remove(looked.pending.place)
@@ -110,7 +111,7 @@ def _change(
     return GoldenChange(
         check=place.check,
         name=stored.check,
-        path=store.path(stored.check),
+        path=store.path_for(stored.check, stored.variables),
         status=_status(old, stored),
         variables=stored.variables,
         changes=old.changes_to(stored.variables, labels, moved),
@@ -161,9 +162,7 @@ def _for_variant(project: Project, looked: PendingChange, variant: str) -> Pendi
         )
     change = _change(looked.stored, project.goldens.at(place), place, None)
     is_there = change.old.golden is not None or change.old.problem is not None
-    base = structs.replace(
-        looked.base, base_root=change.old.root, kind="changed" if is_there else "new"
-    )
+    base = replace(looked.base, base_root=change.old.root, kind="changed" if is_there else "new")
     return replace(looked, place=place, base=base, change=change)
 
 

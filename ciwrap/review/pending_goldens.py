@@ -1,31 +1,33 @@
 """Goldens that wait for somebody to accept or reject them: pending ones.
 
-They lie in `.ciwrap/pending/`, laid out like the golden folder: for each the pair of binary and
-manifest, written by the same store, and the result of the comparison that failed. The manifest says
+They lie in `.ciwrap/pending/`, laid out like the golden folder and written by the same stores, each
+with the result of the comparison that failed: beside its pair of files, or in the line of a shared
+one. The manifest says
 what it was made from.
 """
 
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
-from dataclasses import dataclass
 from datetime import datetime, timezone
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.documents import DocumentError
 from ciwrap.documents.load_json import load_json
 from ciwrap.errors import (
+    CorruptFileError,
     CorruptGoldenError,
     FileLimitError,
+    GoldenMissingError,
     UnreadableFileError,
     UsageError,
     WriteFailedError,
 )
 from ciwrap.golden import paths
 from ciwrap.golden.files import flush_folder, read_regular, remove, write_text
+from ciwrap.golden.listing import shared_stores
 from ciwrap.golden.lock import remove_lock_file, writer_lock
 from ciwrap.golden.manifest import (
     MOST_MANIFEST_BYTES,
@@ -35,8 +37,10 @@ from ciwrap.golden.manifest import (
     load_manifest,
     rows_of,
 )
+from ciwrap.golden.module_store import ModuleStore
 from ciwrap.golden.places import Place, check_matches
-from ciwrap.golden.store import GoldenStore, GoldenStores
+from ciwrap.golden.store import GoldenStore
+from ciwrap.golden.stores import GoldenStores
 from ciwrap.golden.work_folder import WORK_DIR, keep_out_of_git
 from ciwrap.review.pending_index import (
     INDEX_NAME,
@@ -45,6 +49,8 @@ from ciwrap.review.pending_index import (
     index_text,
     read_index,
 )
+from ciwrap.snapshot.store import SnapshotStore
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -59,8 +65,7 @@ RESULT_SUFFIX = ".result.json"
 MOST_RESULT_BYTES = 64 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class PendingGolden:
+class PendingGolden(Struct, frozen=True):
     """One golden that waits, as its manifest tells of it. path: its binary."""
 
     place: Place
@@ -101,12 +106,23 @@ class PendingGoldens:
     def store(self, place: Place) -> GoldenStore:
         return self._stores.at(place)
 
+    @property
+    def snapshots(self) -> SnapshotStore:
+        """What these goldens were made with; it travels with them."""
+        return SnapshotStore.of_goldens(self.folder)
+
     def close(self) -> None:
         """Ends the writing of a kept one."""
         self._stores.close()
 
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[None]:
+        """Makes many changes within the block cheap, and ends them with it."""
+        with self._stores.kept():
+            yield
+
     def contains(self, place: Place) -> bool:
-        return self.store(place).manifest_path(place.name).exists()
+        return self.store(place).contains(place.name)
 
     def write(
         self,
@@ -141,8 +157,9 @@ class PendingGoldens:
         with store.locked():
             # Never the result of one golden beside another one.
             self._remove(self.result_path(place))
-            stored = store.write(place.name, variables, make_manifest)
-            self._write(self.result_path(place), result)
+            stored = store.write(place.name, variables, make_manifest, result)
+            if not stored.is_shared:
+                self._write(self.result_path(place), result)
         return stored
 
     def result_path(self, place: Place) -> Path:
@@ -150,9 +167,12 @@ class PendingGoldens:
 
     def read_result(self, place: Place) -> Any:
         """The document of the comparison; None if it is not there, or is no JSON."""
+        store = self.store(place)
         try:
+            if isinstance(store, ModuleStore) and store.is_shared(place.name):
+                return load_json((store.read(place.name).result or "").encode())
             return load_json(read_regular(self.result_path(place), MOST_RESULT_BYTES))
-        except (FileNotFoundError, DocumentError, FileLimitError, UnreadableFileError):
+        except (FileNotFoundError, DocumentError, CorruptFileError, UnreadableFileError):
             return None
 
     def still_waits(self, golden: PendingGolden) -> bool:
@@ -160,8 +180,10 @@ class PendingGoldens:
 
         The caller holds its store's lock.
         """
-        manifest = self.store(golden.place).manifest_path(golden.place.name)
-        return _look_at(golden.place.folder, manifest) == golden
+        place, store = golden.place, self.store(golden.place)
+        if isinstance(store, ModuleStore) and store.is_shared(place.name):
+            return _look_at_shared(place, store) == golden
+        return _look_at(place.folder, store.manifest_path(place.name)) == golden
 
     def discard(self, place: Place) -> bool:
         """Removes whatever waits of a check; whether anything did.
@@ -177,9 +199,10 @@ class PendingGoldens:
     def remove(self, place: Place) -> None:
         """Removes a pending golden; the caller holds its store's lock. Raises WriteFailedError."""
         store = self.store(place)
-        # The manifest first: without it nothing waits, whatever else is left.
-        self._remove(store.manifest_path(place.name))
-        self._remove(store.path(place.name))
+        if not (isinstance(store, ModuleStore) and store.is_shared(place.name)):
+            # The manifest first: without it nothing waits, whatever else is left.
+            self._remove(store.manifest_path(place.name))
+        store.remove(place.name)
         self._remove(self.result_path(place))
 
     def found(self) -> tuple[list[PendingGolden], list[CorruptGoldenError]]:
@@ -187,6 +210,8 @@ class PendingGoldens:
         are none.
         """
         looked = [_look_at(folder, path) for folder, path in self._manifests()]
+        for folder, store in shared_stores(self.folder):
+            looked += _look_at_all_shared(folder, store)
         goldens = [one for one in looked if isinstance(one, PendingGolden)]
         faults = [one for one in looked if isinstance(one, CorruptGoldenError)]
         return sorted(goldens, key=lambda one: one.place), faults
@@ -203,6 +228,8 @@ class PendingGoldens:
 
         Raises UsageError for a pattern that means none, CorruptGoldenError.
         """
+        import difflib
+
         goldens = self.all()
         if not patterns:
             return goldens
@@ -239,7 +266,13 @@ class PendingGoldens:
         if not self.folder.is_dir():
             return []
         with writer_lock(self.folder):
-            goldens, _ = self.found()
+            for _, store in shared_stores(self.folder):
+                # Also what a killed run has left.
+                store.put_in_place()
+            goldens, faults = self.found()
+            if not faults:
+                used = {one.manifest.environment.get("snapshot", "") for one in goldens}
+                self.snapshots.remove_others(used)
             self._clear_folders()
             entries = tuple(_entry(golden, golden_dir) for golden in goldens)
             index = PendingIndex(golden_dir=golden_dir, checks=entries)
@@ -286,17 +319,51 @@ def _look_at(folder: str, path: Path) -> PendingGolden | CorruptGoldenError | No
         )
 
 
+def _look_at_all_shared(
+    folder: str, store: ModuleStore
+) -> Iterator[PendingGolden | CorruptGoldenError | None]:
+    try:
+        names = store.shared_names()
+    except CorruptGoldenError as error:
+        yield error
+        return
+    for name in names:
+        yield _look_at_shared(Place(folder, name), store)
+
+
+def _look_at_shared(place: Place, store: ModuleStore) -> PendingGolden | CorruptGoldenError | None:
+    """What a golden of a shared file is, among those that wait; None if it has just gone."""
+    try:
+        found = store.read(place.name)
+    except GoldenMissingError:
+        return None
+    except CorruptGoldenError as error:
+        return error
+    origin = found.manifest.pending
+    if origin is None:
+        return CorruptGoldenError(
+            f"does not say what {place.name!r} was made from",
+            file=found.path,
+            remedy="delete it, and run the tests again",
+        )
+    return PendingGolden(place, found.path, found.manifest, origin)
+
+
 def _pending_golden(folder: str, path: Path, manifest: Manifest) -> PendingGolden:
     binary = path.with_name(path.name.removesuffix(paths.MANIFEST_SUFFIX) + paths.BINARY_SUFFIX)
     if manifest.pending is None:
         raise DocumentError("does not say what it was made from")
-    if not manifest.check or GoldenStore(path.parent).path(manifest.check) != binary:
+    if not manifest.check or GoldenStore(path.parent).pair_path(manifest.check) != binary:
         raise DocumentError(f"is of check {manifest.check!r}, and lies in another's place")
     return PendingGolden(Place(folder, manifest.check), binary, manifest, manifest.pending)
 
 
 def _entry(golden: PendingGolden, golden_dir: str) -> PendingEntry:
-    file = "/".join(part for part in (golden.place.folder, golden.path.name) if part)
+    path = golden.path
+    folder = PurePosixPath(golden.place.folder)
+    if path.name.endswith(paths.SHARED_SUFFIX):
+        folder = folder.parent
+    file = (folder / path.name).as_posix()
     return PendingEntry(
         check=golden.check,
         kind=golden.origin.kind,

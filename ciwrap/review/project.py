@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import UsageError
 from ciwrap.golden.places import Place
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from ciwrap.config import Check, Config
-    from ciwrap.golden.store import GoldenStore, GoldenStores
+    from ciwrap.golden.store import GoldenStore
+    from ciwrap.golden.stores import GoldenStores
     from ciwrap.review.pending_goldens import PendingGoldens
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Project:
+class Project(Struct, frozen=True, kw_only=True):
     """A folder with goldens.
 
     root: the folder of ciwrap.yaml; without one, of the repository. config: None without a

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,8 @@ from ciwrap.golden.manifest import Acceptance, BinaryFile, Manifest, rows_of
 from ciwrap.repository import git_commit, git_user
 from ciwrap.review.ci_job import ci_job
 from ciwrap.snapshot.describe import describe_environment
-from ciwrap.snapshot.runs import environment_of_outputs
+from ciwrap.snapshot.runs import environment_for_golden, environment_of_outputs
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from ciwrap.config import Check
     from ciwrap.golden.store import GoldenStore, StoredGolden
     from ciwrap.review.golden_change import GoldenChange
+    from ciwrap.snapshot.store import SnapshotStore
 
 FIRST_REASON = "first golden"
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """Where outputs come from, and who accepts them. commit: None without git."""
 
     commit: str | None
@@ -43,12 +43,17 @@ def origin_here(folder: Path, environment: Mapping[str, str] | None = None) -> O
     return Origin(git_commit(folder), known, git_user(folder))
 
 
-def origin_of(check: Check, root: Path) -> Origin:
+def origin_of(check: Check, root: Path, snapshots: SnapshotStore | None) -> Origin:
     """The origin of a check's outputs: what `ciwrap run` made them with, if nothing has written
-    them since. root: the project's folder, where runs leave their snapshots.
+    them since; else what is here.
+
+    root: the project's folder, where runs leave their snapshots. snapshots: where the one of these
+    outputs is kept; None for nowhere.
     """
-    known = environment_of_outputs(root, check.name, files_of(check))
-    return origin_here(root, known)
+    files = files_of(check)
+    if snapshots is None:
+        return origin_here(root, environment_of_outputs(root, files))
+    return origin_here(root, environment_for_golden(root, files, snapshots))
 
 
 def write_change(

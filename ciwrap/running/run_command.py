@@ -13,7 +13,7 @@ import threading
 import time
 from typing import IO, TYPE_CHECKING
 
-from ciwrap.errors import CommandFailedError, UsageError
+from ciwrap.errors import CommandFailedError, UsageError, one_line
 from ciwrap.model import CommandOutcome
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ _TAIL_BYTES = 4000
 _GRACE_SECONDS = 5.0
 _DRAIN_SECONDS = 2.0
 _LOOK_SECONDS = 0.2
+_MOST_SAID = 200
 
 
 def run_command(
@@ -144,11 +145,24 @@ def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
     return True
 
 
-def failure_of(outcome: CommandOutcome) -> CommandFailedError:
-    """What went wrong with a command, in one line."""
+def failure_of(outcome: CommandOutcome, *, was_shown: bool = True) -> CommandFailedError:
+    """What went wrong with a command, in one line. was_shown: whether its output was; else its last
+    words are told.
+    """
+    words = "" if was_shown else last_words(outcome)
     return CommandFailedError(
         f"the command {outcome.command!r} {ending_of(outcome)}, so its outputs were not compared"
+        f"{words}"
     )
+
+
+def last_words(outcome: CommandOutcome) -> str:
+    """The end of what a command printed, to be added to a sentence: `; its last words: no memory`;
+    nothing where it printed nothing or never began.
+    """
+    said = one_line(outcome.output_tail)[-_MOST_SAID:]
+    is_told = said and (outcome.exit_code is not None or outcome.timed_out)
+    return f"; its last words: {said}" if is_told else ""
 
 
 def ending_of(outcome: CommandOutcome) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from ciwrap.late import numpy as np
 from ciwrap.readers.base import Source
 from ciwrap.readers.layout import OutputFile
+from ciwrap.structs import Struct, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,8 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """What happens to one variable of a file. element: (flat index, value there). unit: in place
     of the one the file says.
     """
@@ -27,8 +25,7 @@ class Change:
     unit: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DamagedFile(OutputFile):
+class DamagedFile(OutputFile, frozen=True):
     """An output some of whose variables are changed on their way. changes: by name in the file."""
 
     changes: Mapping[str, Change] = field(default_factory=dict)
@@ -41,7 +38,7 @@ class DamagedFile(OutputFile):
 def damaged(file: OutputFile, changes: Mapping[str, Change]) -> OutputFile:
     """That file, whose variables are changed while it is read; by their names in the file."""
     return DamagedFile(
-        **{one.name: getattr(file, one.name) for one in fields(OutputFile)}, changes=changes
+        **{name: getattr(file, name) for name in OutputFile.__struct_fields__}, changes=changes
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ciwrap.catalog.catalog import Catalog
@@ -18,6 +17,7 @@ from ciwrap.review.write_change import Origin, write_change
 from ciwrap.selftest.document import Damage, Planted, SelftestCheck
 from ciwrap.selftest.plants import damaged
 from ciwrap.selftest.targets import Target, find_targets
+from ciwrap.structs import replace
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.errors import CiwrapError
+from ciwrap.late import numpy as np
 from ciwrap.model import VariableId
 from ciwrap.selftest.document import Damage
 from ciwrap.selftest.plants import Change
 from ciwrap.selftest.values import beyond, flipped, sound
+from ciwrap.structs import Struct
 from ciwrap.trees.bounds import bound_of
 from ciwrap.trees.build import tree_parameters
 
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
 _UNIT = "units"
 
 
-@dataclass(slots=True)
-class Target:
+class Target(Struct):
     """One variable of one file, and what can be planted in it.
 
     is_helper: whether others are ordered or masked by it. bound: that it is compared by. not_tried:

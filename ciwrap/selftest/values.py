@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from ciwrap.late import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import metadata
 from typing import TYPE_CHECKING
 
 from ciwrap.repository import DIRTY
@@ -59,6 +58,8 @@ def summary_of(snapshot: Snapshot, identity: str | None = None) -> dict[str, str
 
 def _numpy(snapshot: Snapshot) -> str | None:
     """NumPy's version where no folder of packages tells it."""
+    from importlib import metadata
+
     if snapshot.seen == "program":
         return None
     try:

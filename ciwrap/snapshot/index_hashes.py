@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from ciwrap.documents import DocumentError
 from ciwrap.documents.load_json import load_json
 from ciwrap.errors import NotAvailableError, one_line
+from ciwrap.hidden import hide_secrets, secrets_of
 from ciwrap.snapshot.packages import normal_name
 
 if TYPE_CHECKING:
@@ -41,7 +43,8 @@ def index_hashes(packages: Mapping[str, str]) -> dict[str, list[str]]:
             check=False,
         )
         if done.returncode != 0 or not report.exists():
-            why = one_line(done.stderr)[-300:] or f"exit code {done.returncode}"
+            said = hide_secrets(done.stderr, secrets_of(os.environ))
+            why = one_line(said)[-300:] or f"exit code {done.returncode}"
             raise NotAvailableError(
                 f"pip has no hashes: {why}",
                 remedy="leave --hashes out, or remove what is no package",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from ciwrap.structs import Struct
 
 _LINE = re.compile(
     rb"[0-9a-f]{1,16}-[0-9a-f]{1,16} (?P<access>[r-][w-][x-][sp]) [0-9a-f]{1,16}"
@@ -13,8 +14,7 @@ _ESCAPE = re.compile(rb"\\([0-7]{3})")
 _DELETED = b" (deleted)"
 
 
-@dataclass(frozen=True, slots=True)
-class MappedFile:
+class MappedFile(Struct, frozen=True):
     """A file that is mapped to be executed. device: major and minor number."""
 
     path: str

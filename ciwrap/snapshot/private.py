@@ -10,39 +10,39 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from ciwrap.hidden import HIDDEN, hide_secrets, secrets_of
 
-_SECRET_NAME = re.compile(r"(?i)token|secret|passw|credential|api_?key|private|auth|cookie|session")
-_LEAST_SECRET = 6
-HIDDEN = "(hidden)"
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
 # Folders that everybody has, whose paths tell nothing about anybody.
 _PUBLIC = ("/usr/", "/lib/", "/lib64/", "/bin/", "/sbin/", "/opt/", "/etc/", "/nix/store/")
 _SPACK = re.compile(r"^.*/(?=[a-z0-9][\w.-]*-[\w.]+-[a-z0-9]{32}/)")
 _PACKAGES = re.compile(r"^.*/(?:site|dist)-packages/")
+# The home folder of anybody, also of one who is not here.
+_HOMES = re.compile(r"(?<![\w.~-])/(?:home|Users)/[^/\s:;,'\"]+")
 
 
 class Cleaner:
     """Cleans the texts of one snapshot.
 
     environment: the variables that secrets are looked for in; those of this process by default.
-    root: the folder that paths are told relative to.
+    root: the folder that paths are told relative to. secrets: others that are known.
     """
 
-    def __init__(self, environment: Mapping[str, str] | None = None, root: Path | None = None):
+    def __init__(
+        self,
+        environment: Mapping[str, str] | None = None,
+        root: Path | None = None,
+        secrets: Iterable[str] = (),
+    ) -> None:
         given = os.environ if environment is None else environment
         self._root = str(root) if root is not None else ""
         self._home = _home()
         self._prefixes = tuple(
             dict.fromkeys(one for one in (sys.prefix, sys.base_prefix) if one not in ("/usr", "/"))
         )
-        secrets = {
-            value
-            for name, value in given.items()
-            if _SECRET_NAME.search(name) and len(value) >= _LEAST_SECRET
-        }
-        # The longest first: one may hold another.
-        self._secrets = sorted(secrets, key=len, reverse=True)
+        self._secrets = secrets_of(given).union(secrets)
         words = {re.escape(word) for word in (_user(), *_hosts()) if len(word) > 2}
         words -= {"root", "localhost"}
         self._words = (
@@ -51,12 +51,12 @@ class Cleaner:
 
     def text(self, text: str) -> str:
         """A short text without secrets, home, user and host."""
-        for secret in self._secrets:
-            text = text.replace(secret, HIDDEN)
+        text = hide_secrets(text, self._secrets)
         if self._root not in ("", "/"):
             text = text.replace(self._root, ".")
         if self._home not in ("", "/"):
             text = text.replace(self._home, "~")
+        text = _HOMES.sub("~", text)
         return text if self._words is None else self._words.sub(HIDDEN, text)
 
     def path(self, path: str) -> str:

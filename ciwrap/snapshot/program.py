@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import threading
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ciwrap.hidden import secrets_of
 from ciwrap.snapshot.kinds import kind_of_variable
 from ciwrap.snapshot.maps import MappedFile, mapped_files
 from ciwrap.snapshot.objects import look_at
+from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 _FIRST_SECONDS = 0.025
 # Looks come rarer the longer a command runs, but never later than a tenth of its time so far.
@@ -25,26 +26,34 @@ _MOST_PROCESSES = 512
 _MOST_BYTES = 4 << 20
 
 
-@dataclass(slots=True)
-class SeenProgram:
+class SeenProgram(Struct):
     """What was seen of the processes of a command.
 
     files: mapped executable, with what tells that they are still the same. variables: the values
-    that processes had, for each name of the allow-list.
+    that processes had, for each name of the allow-list. secrets: what must not be told of them.
     """
 
     files: dict[MappedFile, tuple[str, int, int, int, int]] = field(default_factory=dict)
     variables: dict[str, set[str]] = field(default_factory=dict)
+    secrets: set[str] = field(default_factory=set)
+
+    def __repr__(self) -> str:
+        """Without the secrets, which would stand in a traceback or a log."""
+        return f"SeenProgram({len(self.files)} files)"
 
 
-@dataclass(slots=True)
-class _Process:
+class _Process(Struct):
     """What was seen of one process. program: the file that it runs."""
 
     program: MappedFile | None = None
     text: bytes = b""
     files: dict[MappedFile, tuple[str, int, int, int, int]] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
+    secrets: frozenset[str] = frozenset()
+
+    def __repr__(self) -> str:
+        """Without the secrets, as above."""
+        return f"_Process({self.program})"
 
 
 class ProgramWatcher:
@@ -71,6 +80,7 @@ class ProgramWatcher:
                 if program and (program.path, program.inode) == self._shells.get(pid):
                     continue  # the shell that starts a command is no part of it
                 found.files.update(process.files)
+                found.secrets.update(process.secrets)
                 for name, value in process.variables.items():
                     found.variables.setdefault(name, set()).add(value)
         return found
@@ -99,7 +109,11 @@ class ProgramWatcher:
         if mapped[0] != process.program:
             # A shell or a launcher that has become another program is part of it no longer.
             process = _Process(mapped[0])
-            process.variables = dict(_variables(_read(f"/proc/{pid}/environ")))
+            environment = _environment(_read(f"/proc/{pid}/environ"))
+            process.secrets = secrets_of(environment)
+            process.variables = {
+                name: value for name, value in environment.items() if kind_of_variable(name)
+            }
         process.text = text
         new = [file for file in mapped if file not in process.files]
         process.files.update(look_at(new, root=f"/proc/{pid}/root"))
@@ -179,13 +193,14 @@ def own_program() -> SeenProgram:
     return SeenProgram(files, kept)
 
 
-def _variables(block: bytes) -> Iterator[tuple[str, str]]:
-    """Those variables of a process that are of the allow-list."""
-    for entry in block.split(b"\0"):
-        name, is_set, value = entry.partition(b"=")
-        text = name.decode("utf-8", "replace")
-        if is_set and kind_of_variable(text) is not None:
-            yield text, value.decode("utf-8", "replace")
+def _environment(block: bytes) -> dict[str, str]:
+    """The variables of a process, as the kernel has them."""
+    entries = (entry.partition(b"=") for entry in block.split(b"\0"))
+    return {
+        name.decode("utf-8", "replace"): value.decode("utf-8", "replace")
+        for name, is_set, value in entries
+        if is_set
+    }
 
 
 def _all_processes() -> Iterable[int]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ciwrap.hidden import HIDDEN
 from ciwrap.snapshot.difference import pair_objects
 from ciwrap.snapshot.kinds import PATH_LISTS
-from ciwrap.snapshot.private import HIDDEN
+from ciwrap.snapshot.lock_files import pins_of
 from ciwrap.snapshot.records import SEVERAL
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,6 +28,8 @@ _SPACK = re.compile(
 _RELEASE = re.compile(
     r"(?P<name>Debian|Ubuntu|Fedora|Rocky|AlmaLinux)\D*(?P<version>\d[\d.]*)", re.IGNORECASE
 )
+NOT_RESTORED = "NOT-RESTORED.txt"
+_MOST_PINS = 5
 _DIGEST = re.compile(r"@sha256:[0-9a-f]{64}$")
 _SHOWN = {
     "cpu": "CPU",
@@ -46,8 +49,7 @@ _SHOWN = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectCheck:
+class ObjectCheck(Struct, frozen=True):
     """How the objects of a second snapshot compare with those of a first, one by one.
 
     equal: builds that are the same. other: pairs that are not. missing: those of the first that the
@@ -78,21 +80,29 @@ def check_objects(first: Snapshot, second: Snapshot) -> ObjectCheck:
 
 
 def recipes(
-    snapshot: Snapshot, *, hashes: Mapping[str, Sequence[str]] | None = None
+    snapshot: Snapshot,
+    *,
+    hashes: Mapping[str, Sequence[str]] | None = None,
+    lock_files: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Texts by file name. hashes: SHA-256 of distributions by package, as an index gives them."""
+    """Texts by file name.
+
+    hashes: SHA-256 of distributions by package, as an index gives them. lock_files: texts by name,
+    of those that still are as they were.
+    """
     found = {"restore.sh": _script(snapshot), "Containerfile": _containerfile(snapshot)}
     if snapshot.packages:
         found["requirements.txt"] = _requirements(snapshot, hashes or {})
     spack = _spack(snapshot)
     if spack:
         found["spack.yaml"] = spack
-    found["NOT-RESTORED.txt"] = "".join(f"{line}\n" for line in not_restorable(snapshot))
+    lacking = not_restorable(snapshot, lock_files or {})
+    found[NOT_RESTORED] = "".join(f"{line}\n" for line in lacking)
     return found
 
 
-def not_restorable(snapshot: Snapshot) -> list[str]:
-    """What no recipe brings back, each in a line."""
+def not_restorable(snapshot: Snapshot, lock_files: Mapping[str, str] | None = None) -> list[str]:
+    """What no recipe brings back, each in a line. lock_files: as in `recipes`."""
     lines = [
         f"{words}: {snapshot.machine[name]}"
         for name, words in _SHOWN.items()
@@ -107,7 +117,24 @@ def not_restorable(snapshot: Snapshot) -> list[str]:
         lines.append(f"objects that belong to no package: {', '.join(own[:5])}{more}")
     if snapshot.repository.get("dirty") == "yes":
         lines.append(f"changes that were not committed, on top of {snapshot.repository['commit']}")
+    for name, text in (lock_files or {}).items():
+        lines += _other_pins(snapshot, name, text)
     return lines
+
+
+def _other_pins(snapshot: Snapshot, name: str, text: str) -> list[str]:
+    """A line if a lock file pins other versions than were there: it brings something else back.
+
+    What it pins and nobody has installed is no contradiction: lock files serve many systems.
+    """
+    pins = pins_of(name, text.encode("utf-8", "surrogateescape"))
+    other = [
+        f"{package} {version} (there was {snapshot.packages[package]})"
+        for package, version in pins.items()
+        if snapshot.packages.get(package, version) != version
+    ]
+    more = f" and {len(other) - _MOST_PINS} more" if len(other) > _MOST_PINS else ""
+    return [f"what {name} says otherwise: {', '.join(other[:_MOST_PINS])}{more}"] if other else []
 
 
 def _requirements(snapshot: Snapshot, hashes: Mapping[str, Sequence[str]]) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import sys
 from typing import TYPE_CHECKING
 
@@ -24,7 +22,11 @@ from ciwrap.golden.paths import staged
 from ciwrap.snapshot.describe import summary_of
 from ciwrap.snapshot.difference import compare_snapshots, compare_summaries
 from ciwrap.snapshot.store import SnapshotStore
-from ciwrap.snapshot.take import snapshot_of_process, snapshot_of_program
+from ciwrap.snapshot.take import (
+    snapshot_of_machine,
+    snapshot_of_process,
+    snapshot_of_program,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -62,6 +64,8 @@ def keep_snapshot(
 
     No run fails because it leaves no snapshot: what is in the way is told on stderr.
     """
+    from ciwrap.snapshot.describe import summary_of
+
     try:
         identity = store.save(snapshot)
         if is_newest:
@@ -76,6 +80,8 @@ def environment_of_program(root: Path, watcher: ProgramWatcher, command: str) ->
     """The summary of what a watched command ran with; the snapshot is kept in the project's
     `.ciwrap`. root: the project's folder.
     """
+    from ciwrap.snapshot.store import SnapshotStore
+
     found = snapshot_of_program(root, watcher.seen, command=command)
     return keep_snapshot(SnapshotStore.of_project(root), found, is_newest=True)
 
@@ -84,6 +90,8 @@ def environment_of_process(root: Path, golden_dir: Path | None = None) -> dict[s
     """The summary of this process. The snapshot is kept with the goldens, where some are written,
     else in the project's `.ciwrap`.
     """
+    from ciwrap.snapshot.store import SnapshotStore
+
     store = (
         SnapshotStore.of_project(root)
         if golden_dir is None
@@ -95,11 +103,14 @@ def environment_of_process(root: Path, golden_dir: Path | None = None) -> dict[s
 def note_outputs(
     root: Path, environment: Mapping[str, str], outputs: Mapping[str, Iterable[Path]]
 ) -> None:
-    """Notes that a run with this environment made these files, by check.
+    """Notes that a run with this environment made these files, by check (or whatever tells one
+    place of outputs from others).
 
     Nothing is noted of a run whose snapshot was not kept, and what was noted of these checks is
     gone then.
     """
+    import json
+
     notes = dict(_read_notes(root))
     identity = environment.get("snapshot")
     for name, files in outputs.items():
@@ -117,24 +128,50 @@ def note_outputs(
         print(f"warning: {path}: could not be written: {error.strerror}", file=sys.stderr)
 
 
-def environment_of_outputs(root: Path, name: str, files: Iterable[Path]) -> dict[str, str] | None:
-    """The summary of the run that made the files of a check; None if that is not known, or if one
-    of them was written since.
+def environment_of_outputs(root: Path, files: Iterable[Path]) -> dict[str, str] | None:
+    """The summary of the run that made these files; None if that is not known, or if one of them
+    was written since.
     """
-    note = _read_notes(root).get(name)
-    if note is None or note.stamp != stamp_of(files):
-        return None
-    snapshot = _load(note.snapshot, [SnapshotStore.of_project(root)])
-    return None if snapshot is None else summary_of(snapshot, note.snapshot)
+    found = snapshot_of_outputs(root, files)
+    return None if found is None else summary_of(found[1], found[0])
 
 
-def copy_to_goldens(root: Path, golden_dir: Path, environment: Mapping[str, str]) -> None:
-    """Keeps the snapshot of accepted outputs with the goldens. Raises WriteFailedError."""
-    identity = environment.get("snapshot")
-    if identity is not None:
-        snapshot = _load(identity, [SnapshotStore.of_project(root)])
-        if snapshot is not None:
-            SnapshotStore.of_goldens(golden_dir).save(snapshot)
+def snapshot_of_outputs(root: Path, files: Iterable[Path]) -> tuple[str, Snapshot] | None:
+    """Identity and snapshot of the run that made these files; None as above.
+
+    Files that were moved, as `repeat --keep` does, are known by what they look like.
+    """
+    there = list(files)
+    notes = _read_notes(root) if there else {}
+    stamp = stamp_of(there) if notes else ""
+    for note in notes.values():
+        if note.stamp == stamp:
+            found = _load(note.snapshot, [SnapshotStore.of_project(root)])
+            if found is not None:
+                return note.snapshot, found
+    return None
+
+
+def environment_for_golden(
+    root: Path, files: Iterable[Path], store: SnapshotStore
+) -> dict[str, str]:
+    """Keeps what outputs were made with beside the golden they become; its summary.
+
+    Of outputs that no known run made it is what is here: the machine, and no program.
+    """
+    known = snapshot_of_outputs(root, files)
+    return keep_snapshot(store, snapshot_of_machine(root) if known is None else known[1])
+
+
+def carry_snapshot(
+    environment: Mapping[str, str], sources: Iterable[SnapshotStore], target: SnapshotStore
+) -> None:
+    """Copies the snapshot that a summary names, from the first store that has it. Where none can
+    read it, or it cannot be written, the summary stays alone, and only the latter is told.
+    """
+    found = _load(environment.get("snapshot"), sources)
+    if found is not None:
+        keep_snapshot(target, found)
 
 
 def environment_differences(
@@ -143,6 +180,7 @@ def environment_differences(
     """What differs between two environments: object by object where both snapshots are in one of
     the stores and can be read, else as far as their summaries tell.
     """
+
     there = list(stores)
     before, after = (_load(one.get("snapshot"), there) for one in (reference, new))
     if before is not None and after is not None:
@@ -152,6 +190,8 @@ def environment_differences(
 
 def stamp_of(files: Iterable[Path]) -> str:
     """A digest of the names, sizes and times of files; it is another one once one is written."""
+    import hashlib
+
     digest = hashlib.sha256()
     for path in sorted(files):
         try:
@@ -186,4 +226,6 @@ def _read_notes(root: Path) -> dict[str, _Note]:
 
 
 def _notes_path(root: Path) -> Path:
+    from ciwrap.snapshot.store import SnapshotStore
+
     return SnapshotStore.of_project(root).folder / NOTES_NAME

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -25,13 +26,15 @@ from ciwrap.golden.work_folder import WORK_DIR, keep_out_of_git
 from ciwrap.snapshot.records import FORMAT_VERSION, Snapshot
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
 FOLDER = "snapshots"
 # Beside goldens, in a hidden folder, since it holds no goldens.
 GOLDEN_FOLDER = ".snapshots"
 LAST = "last"
-_NAME = re.compile(r"(?P<hash>[0-9a-f]{32})\.json(?:\.(?P<how>zst|z))?")
+NAME = re.compile(r"(?P<hash>[0-9a-f]{32})\.json(?:\.(?P<how>zst|z))?")
+_STAGED = re.compile(rf"\.{NAME.pattern}\.(?P<pid>[0-9]{{1,9}})")
 _HASH = re.compile(r"[0-9a-f]{4,32}")
 _MOST_BYTES = 32 << 20
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -107,6 +110,22 @@ def decoded(data: bytes) -> Snapshot:
     return to_versioned_record(load_json(decompressed(data)), Snapshot, FORMAT_VERSION)
 
 
+def decoded_as(identity: str, data: bytes, file: Path) -> Snapshot:
+    """The snapshot of this identity that bytes hold. file: where they are from, for messages.
+
+    Raises CorruptFileError, also for another snapshot; NotAvailableError.
+    """
+    try:
+        if len(data) > _MOST_BYTES:
+            raise DocumentError("is too large")
+        found = decoded(data)
+    except DocumentError as error:
+        raise CorruptFileError(f"this is no snapshot: {error}", file=file) from None
+    if identity_of(found) != identity:
+        raise CorruptFileError("holds another snapshot than its name says", file=file)
+    return found
+
+
 class SnapshotStore:
     """The snapshots of a folder. folder: it need not exist."""
 
@@ -148,10 +167,7 @@ class SnapshotStore:
             )
         if not paths:
             raise UsageError(f"there is no snapshot {identity} in {self.folder}")
-        found = load_snapshot(paths[0])
-        if identity_of(found) != paths[0].name[:32]:
-            raise CorruptFileError("holds another snapshot than its name says", file=paths[0])
-        return found
+        return decoded_as(paths[0].name[:32], read_snapshot_file(paths[0]), paths[0])
 
     def contains(self, identity: str) -> bool:
         return bool(_HASH.fullmatch(identity)) and bool(self._paths(identity))
@@ -178,6 +194,26 @@ class SnapshotStore:
                     f"could not be written: {error.strerror or error}", file=path
                 ) from error
 
+    def remove_others(self, kept: Collection[str]) -> list[Path]:
+        """Removes the snapshots that are not among these identities, and the folder if it is empty
+        then; the files. Raises WriteFailedError.
+        """
+        others = self.others(kept)
+        try:
+            for path in others:
+                path.unlink(missing_ok=True)
+        except OSError as error:
+            raise WriteFailedError(
+                f"could not be cleared: {error.strerror or error}", file=self.folder
+            ) from error
+        with contextlib.suppress(OSError):  # not empty, or not there
+            self.folder.rmdir()
+        return others
+
+    def others(self, kept: Collection[str]) -> list[Path]:
+        """The files of snapshots that are not among these identities."""
+        return [path for path in self._paths("") if path.name[:32] not in kept]
+
     def _paths(self, identity: str) -> list[Path]:
         try:
             names = sorted(path.name for path in self.folder.iterdir())
@@ -186,15 +222,24 @@ class SnapshotStore:
         return [
             self.folder / name
             for name in names
-            if _NAME.fullmatch(name) and name.startswith(identity)
+            if NAME.fullmatch(name) and name.startswith(identity)
         ]
+
+    def _clear_staged(self) -> None:
+        """Removes what processes have left that were killed while they wrote."""
+        for path in self.folder.iterdir():
+            writer = _STAGED.fullmatch(path.name)
+            if writer is not None and not _is_running(int(writer["pid"])):
+                path.unlink(missing_ok=True)
 
     def _write(self, name: str, data: bytes) -> None:
         path = self.folder / name
         try:
-            if self.folder.parent.name == WORK_DIR:
-                keep_out_of_git(self.folder.parent)
+            for parent in self.folder.parents:
+                if parent.name == WORK_DIR:
+                    keep_out_of_git(parent)
             self.folder.mkdir(parents=True, exist_ok=True)
+            self._clear_staged()
             # Another process may write the same one.
             staged = path.with_name(f".{path.name}.{os.getpid()}")
             staged.write_bytes(data)
@@ -205,13 +250,31 @@ class SnapshotStore:
             ) from error
 
 
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # another user's
+    return True
+
+
 def load_snapshot(path: Path) -> Snapshot:
     """The snapshot in a file. Raises UsageError if there is no such file, CorruptFileError,
     UnreadableFileError, NotAvailableError.
     """
     try:
-        return decoded(read_regular(path, _MOST_BYTES))
-    except FileNotFoundError:
-        raise UsageError("there is no such file", file=path) from None
+        return decoded(read_snapshot_file(path))
     except DocumentError as error:
         raise CorruptFileError(f"this is no snapshot: {error}", file=path) from None
+
+
+def read_snapshot_file(path: Path) -> bytes:
+    """What is in the file of a snapshot. Raises UsageError if there is none, UnreadableFileError,
+    FileLimitError.
+    """
+    try:
+        return read_regular(path, _MOST_BYTES)
+    except FileNotFoundError:
+        raise UsageError("there is no such file", file=path) from None

@@ -39,7 +39,7 @@ def snapshot_of_program(
     folder: the project's, where git and lock files are looked for. hashed: SHA-256 of every
     object, also of those with a build ID, and the distribution's packages that own them.
     """
-    cleaner = Cleaner(root=folder.resolve())
+    cleaner = Cleaner(root=folder.resolve(), secrets=program.secrets)
     mapped = [file.path for file in program.files]
     folders = package_folders(mapped)
     objects = _objects(program, cleaner, hashed=hashed)

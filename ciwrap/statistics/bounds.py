@@ -7,13 +7,15 @@ different in kind from those that were made.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from decimal import Decimal
+
+from ciwrap.structs import Struct
 
 CONFIDENCE = 0.95
 # Fewer differences than this suggest nothing: one later run in two would be beyond.
 LEAST_COMPARISONS = 3
-_MANY_COMPARISONS = 9
+# From here on the smaller factor is enough.
+MANY_COMPARISONS = 9
 _STEPS = (Decimal(1), Decimal(2), Decimal(5), Decimal(10))
 
 
@@ -54,7 +56,7 @@ def safety_factor(comparisons: int) -> int | None:
     """
     if comparisons < LEAST_COMPARISONS:
         return None
-    return 3 if comparisons >= _MANY_COMPARISONS else 5
+    return 3 if comparisons >= MANY_COMPARISONS else 5
 
 
 def rounded_up(value: float) -> float:
@@ -75,8 +77,7 @@ def rounded_down(value: float) -> float:
     return float(step.scaleb(exponent))
 
 
-@dataclass(frozen=True, slots=True)
-class Differences:
+class Differences(Struct, frozen=True):
     """What the runs' differences from the reference g come to, for one name: over all checkpoints.
 
     comparisons: how many runs were held against the reference. max_abs: the largest |v - g|.
@@ -91,8 +92,7 @@ class Differences:
     has_zeros: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class SuggestedBound:
+class SuggestedBound(Struct, frozen=True):
     """A bound that would have held, with room to spare.
 
     One of atol and rtol is 0. factor: by what the largest difference was multiplied before it was

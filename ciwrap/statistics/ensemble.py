@@ -9,14 +9,13 @@ the stated rate, however few there are.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import Enum
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.errors import NotComparableError, UsageError
+from ciwrap.late import numpy as np
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -40,8 +39,7 @@ class EnsembleVerdict(str, Enum):
         return self.value.replace("_", " ")
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureShift:
+class FeatureShift(Struct, frozen=True):
     """How far the new runs' mean of one feature lies from the members' mean.
 
     feature: its position. deviations: in standard deviations of the mean of so many members.
@@ -51,8 +49,7 @@ class FeatureShift:
     deviations: float
 
 
-@dataclass(frozen=True, slots=True)
-class EnsembleTest:
+class EnsembleTest(Struct, frozen=True):
     """What the test said. members, runs: how many there were that differ from each other. p: how
     often runs drawn from all of them lie as far out; None where they are too few. rate: of false
     alarms. shifts: of all features that vary, the largest first. more_members: how many further

@@ -6,11 +6,11 @@ for Experimenters", 2005.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations, compress
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
+from ciwrap.late import numpy as np
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,8 +56,7 @@ def _parity(cell: Cell, columns: Sequence[int]) -> bool:
     return sum(cell[one] for one in columns) % 2 == 1
 
 
-@dataclass(frozen=True, slots=True)
-class DifferingShare:
+class DifferingShare(Struct, frozen=True):
     """Pairs of runs, and how many of them have different results.
 
     factor: the position of the only factor in which the two runs differ; None for pairs of runs of
@@ -90,17 +89,18 @@ def differing_shares(cells: Sequence[Cell], classes: Sequence[int]) -> list[Diff
     return [DifferingShare(factor, *count) for factor, count in counts.items()]
 
 
-def factors_that_change(cells: Sequence[Cell], classes: Sequence[int]) -> set[int]:
-    """The factors that change the result, though runs of one cell are all equal.
+def what_factors_do(cells: Sequence[Cell], classes: Sequence[int]) -> dict[int, bool]:
+    """Whether each factor changes the result, where runs of one cell are all equal; a factor that
+    nothing is known of is missing.
 
     Where pairs differ in one factor only, these decide. In a fraction no pair does: a factor is
     cleared there by two equal runs that differ in it, and found guilty by two unequal runs that
     differ in it and in cleared ones alone; that holds where factors act each by itself. Runs of one
-    cell that are not all equal say nothing here: an empty set.
+    cell that are not all equal say nothing here.
     """
     shares = differing_shares(cells, classes)
     if shares[0].differing:
-        return set()
+        return {}
     alone = {one.factor for one in shares if one.factor is not None and one.pairs}
     guilty = {one.factor for one in shares if one.factor is not None and one.differing}
     pairs = [
@@ -112,11 +112,11 @@ def factors_that_change(cells: Sequence[Cell], classes: Sequence[int]) -> set[in
         if classes[i] == classes[j]:
             cleared |= changed - guilty
     left = [changed - cleared for changed, i, j in pairs if classes[i] != classes[j]]
-    return guilty | {factor for one in left if len(one) == 1 for factor in one}
+    guilty |= {factor for one in left if len(one) == 1 for factor in one}
+    return dict.fromkeys(cleared, False) | dict.fromkeys(guilty, True)
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(Struct, frozen=True):
     """What switching a factor, or several at once, does to a response.
 
     factors: their positions. size: the mean response with their product on, less that with it off.

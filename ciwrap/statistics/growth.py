@@ -5,10 +5,10 @@ element by element makes sense.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
+from ciwrap.late import numpy as np
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,8 +24,7 @@ _PERFECT = 1e-30  # a mean square below this is a perfect fit
 Kind = Literal["deterministic", "noise", "growing"]
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
+class Growth(Struct, frozen=True):
     """How differences develop over a history.
 
     kind: "deterministic": all runs are equal; "noise": they differ, at a level that does not grow
@@ -90,8 +89,7 @@ def _free_part(
     return steps[kept], values[kept]
 
 
-@dataclass(frozen=True, slots=True)
-class _Fit:
+class _Fit(Struct, frozen=True):
     coefficients: NDArray[np.floating[Any]]
     criterion: float
 

@@ -8,14 +8,13 @@ either run of a pair is as likely to be the slower one.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.errors import UsageError
+from ciwrap.late import numpy as np
 from ciwrap.statistics.times import as_times
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,8 +38,7 @@ class TimingVerdict(str, Enum):
         return self.value.replace("_", " ")
 
 
-@dataclass(frozen=True, slots=True)
-class PairedComparison:
+class PairedComparison(Struct, frozen=True):
     """How B compares with A. All changes are ratios minus one: 0.1 is B taking 10 % longer.
 
     pairs: how many. change: the estimate. lower, upper: the interval that holds the true change

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.errors import UsageError
+from ciwrap.late import numpy as np
 from ciwrap.statistics.library import scipy
 
 if TYPE_CHECKING:
@@ -26,11 +25,12 @@ def kurtosis_of(values: ArrayLike) -> float | None:
     None for fewer than 4 values, or equal ones.
     """
     numbers = np.asarray(values, dtype=np.float64)
-    if numbers.size < 4:
+    # Of equal values, the mean is rounded: its differences from them are no noise.
+    if numbers.size < 4 or np.ptp(numbers) == 0:
         return None
     centred = numbers - numbers.mean()
-    square = float(np.mean(centred**2))
-    return float(np.mean(centred**4)) / square**2 if square > 0 else None
+    centred /= np.max(np.abs(centred))
+    return float(np.mean(centred**4)) / float(np.mean(centred**2)) ** 2
 
 
 def repeats_for_sigma(error: float, confidence: float, kurtosis: float = 3.0) -> int:

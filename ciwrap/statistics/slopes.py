@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from ciwrap.late import numpy as np
 from ciwrap.statistics.library import scipy
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +15,7 @@ if TYPE_CHECKING:
 LEAST_POINTS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Slope:
+class Slope(Struct, frozen=True):
     """A straight line through a series. per_step: its rise from one measurement to the next. level:
     its height at the last one. p: how often chance alone goes up or down as steadily.
     """

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.errors import UsageError
+from ciwrap.late import numpy as np
 from ciwrap.statistics.library import scipy
 from ciwrap.statistics.times import as_times
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,8 +23,7 @@ _EVEN_SAMPLES = 2000
 _RARE = 0.01
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """One set of run times, in seconds.
 
     count: how many. median_lower, median_upper: the interval that holds the true median with 95 %

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+from ciwrap.late import numpy as np
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 

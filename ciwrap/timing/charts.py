@@ -67,6 +67,35 @@ def change_plot(found: PairedComparison) -> Markup:
     return chart("The change of B against A", join(parts), height=_HEIGHT)
 
 
+def sorted_plot(sides: Sequence[TimedSide]) -> Markup:
+    """The times of both sides, each from the shortest to the longest: what share of the runs took
+    no longer than that.
+    """
+    frame = Frame()
+    most = max(max(side.seconds) for side in sides) * 1.08
+    parts = []
+    for tick in round_ticks(0.0, most):
+        x = frame.x(tick / most)
+        parts.append(text(x, frame.bottom + 15, seconds_text(tick) if tick else "0"))
+    for share in (0.0, 0.5, 1.0):
+        y = frame.y(0.92 * share)
+        parts.append(line(frame.left, y, frame.right, y, "gr"))
+        parts.append(text(frame.left - 6, y + 4, f"{100 * share:.0f} %" if share else "0", "end"))
+    for side in sides:
+        seconds = sorted(side.seconds)
+        heights = [frame.y(0.92 * (n + 1) / len(seconds)) for n in range(len(seconds))]
+        steps = [f"M{number(frame.x(seconds[0] / most))} {number(frame.y(0.0))}"]
+        for time, y in zip(seconds, heights, strict=True):
+            steps.append(f"H{number(frame.x(time / most))}V{number(y)}")
+        said = element("title", f"{side.name}: median {seconds_text(side.spread.median)}")
+        is_a = side.name == "A"
+        parts.append(element("path", said, d="".join(steps), class_="lt" if is_a else "cv"))
+        x, y = frame.x(seconds[-1] / most), heights[-1]
+        parts.append(text(x, y - 5, side.name, class_="lb"))
+    parts.append(axes(frame, "time of a run", ""))
+    return chart("The share of runs that took no longer than a time", join(parts))
+
+
 def times_plot(sides: Sequence[TimedSide]) -> Markup:
     """The time of each run of both sides, pair by pair in the order in which they ran."""
     frame = Frame()

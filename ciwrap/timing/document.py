@@ -48,9 +48,11 @@ class TimedSide(msgspec.Struct, frozen=True):
 
 
 class TimingDocument(msgspec.Struct, frozen=True):
-    """What time found. order: of each pair, which side ran first. seed: of the order. warm_up: runs
-    of either side that came first and do not count. reserve_core: whether one core was left to the
-    operating system. load: of the machine when it began, as a number of busy processes.
+    """What time found. order: of each pair, which side ran first; in a duet, which one had the
+    first half of the cores. seed: of the order. warm_up: runs of either side that came first and do
+    not count. reserve_core: whether one core was left to the operating system. duet: whether both
+    sides of a pair ran at the same time, each on half of the cores. load: of the machine when it
+    began, as a number of busy processes.
     """
 
     schema_version: Literal[1]
@@ -68,6 +70,7 @@ class TimingDocument(msgspec.Struct, frozen=True):
     started_at: str
     seconds: float
     load: float | None = None
+    duet: bool = False
 
 
 def timed_side(
@@ -116,6 +119,7 @@ def timing_document(
     started_at: str,
     seconds: float,
     load: float | None,
+    duet: bool = False,
     snapshots: tuple[str | None, str | None] = (None, None),
 ) -> TimingDocument:
     """The record of times that were taken."""
@@ -139,4 +143,5 @@ def timing_document(
         started_at=started_at,
         seconds=seconds,
         load=load,
+        duet=duet,
     )

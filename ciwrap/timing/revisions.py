@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import CommandFailedError, one_line
 from ciwrap.running.run_command import ending_of, run_command
+from ciwrap.structs import Struct, replace
 from ciwrap.timing.measure import Side
 from ciwrap.worktrees import revision_folder
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 _SHORT = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+class Recipe(Struct, frozen=True):
     """How a revision is built and what is then timed.
 
     Both commands are those of the working tree; they run in the same place of the other one.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ciwrap.report.page import environment_rows, render_page, time_words
 from ciwrap.report.text import capital, plural, safe_name
 from ciwrap.statistics.pairs import TimingVerdict
+from ciwrap.structs import Struct
 from ciwrap.timing import wording
-from ciwrap.timing.charts import change_plot, times_plot
+from ciwrap.timing.charts import change_plot, sorted_plot, times_plot
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from ciwrap.timing.document import TimingDocument
 
 
-@dataclass(frozen=True, slots=True)
-class TimingPage:
+class TimingPage(Struct, frozen=True):
     """All that the template shows."""
 
     title: str
@@ -32,6 +31,7 @@ class TimingPage:
     pairs: str
     change: Markup
     times: Markup
+    ordered: Markup
     sides: tuple[str, ...]
     figures: tuple[tuple[str, str, str], ...]
     notes: tuple[str, ...]
@@ -53,6 +53,7 @@ def render_timing_html(document: TimingDocument) -> str:
         pairs=plural(found.pairs, "pair"),
         change=change_plot(found),
         times=times_plot(document.sides),
+        ordered=sorted_plot(document.sides),
         sides=tuple(safe_name(wording.side_text(side), 1000) for side in document.sides),
         figures=tuple(wording.table_of(document)),
         notes=tuple(f"{capital(safe_name(note, 1000))}." for note in wording.notes(document)),

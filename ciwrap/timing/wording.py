@@ -94,6 +94,11 @@ def _figures(side: TimedSide) -> dict[str, str]:
 def notes(document: TimingDocument) -> list[str]:
     """What makes these times less sure than they look."""
     found = []
+    if document.duet:
+        found.append(
+            "both sides of each pair ran at the same time, each on half of the cores; where one"
+            " ends first, the other one runs on alone"
+        )
     cores = int(document.environment.get("cpu_count", os.cpu_count() or 1))
     if document.load is not None and document.load > _BUSY * cores:
         found.append(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ciwrap import _core
 from ciwrap.arrays.values import as_bytes
 from ciwrap.errors import CiwrapError
 from ciwrap.progress import NO_PROGRESS
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 _FILE_STEP_BYTES = 256 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
+class Resources(Struct, frozen=True):
     """What the core may use. engine: "auto", "io_uring" or "pread"; threads: 0 for all."""
 
     backend: str = "auto"

@@ -6,13 +6,12 @@ pair of them stands for are found by halving the range of all values of the type
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from ciwrap import _core
 from ciwrap.arrays.dtypes import storage_dtype
+from ciwrap.late import numpy as np
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,8 +38,7 @@ def scalar_parameters(parameters: _core.TreeParameters) -> _core.TreeParameters:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Preimage:
+class Preimage(Struct, frozen=True):
     """The values that a code and a residue stand for: all of the type from the first to the last.
 
     values: the two ends, in the type's storage dtype. missing: it is a fill value, and the ends are

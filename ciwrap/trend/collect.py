@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.documents import to_record
 from ciwrap.report.document import from_document, load_document, reading_result
 from ciwrap.report.wording import used_share
+from ciwrap.structs import Struct, field
 from ciwrap.timing.document import TimingDocument
 from ciwrap.trend.document import Moment, SharePoint, TimePoint
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from ciwrap.details import Number
@@ -25,25 +25,27 @@ _NO_CPU = "unknown"
 Basis = tuple[str | None, str]
 
 
-@dataclass(slots=True)
-class Collected:
+class Collected(Struct):
     """Everything that results say over time, oldest first.
 
-    shares: by check and variable, each with its basis. times: by command and processor.
+    shares: by check and variable, each with its basis. times: by command and processor, each with
+    the facts of its environment.
     """
 
     moments: list[Moment] = field(default_factory=list)
     shares: dict[tuple[str, str], list[tuple[Basis, SharePoint]]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    times: dict[tuple[str, str], list[TimePoint]] = field(default_factory=lambda: defaultdict(list))
+    times: dict[tuple[str, str], list[tuple[TimePoint, Mapping[str, str]]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
 
 
-@dataclass(slots=True)
-class _Observed:
+class _Observed(Struct):
     """What one result says; the result itself may be large, and is let go."""
 
     moment: Moment
+    environment: Mapping[str, str]
     shares: dict[tuple[str, str], tuple[Basis, Number]] = field(default_factory=dict)
     times: list[tuple[tuple[str, str], float]] = field(default_factory=list)
 
@@ -60,17 +62,18 @@ def collect(paths: Sequence[Path]) -> Collected:
         for key, (basis, share) in one.shares.items():
             found.shares[key].append((basis, SharePoint(one.moment, share)))
         for which, seconds in one.times:
-            found.times[which].append(TimePoint(one.moment, seconds))
+            found.times[which].append((TimePoint(one.moment, seconds), one.environment))
     return found
 
 
 def _observe(path: Path) -> _Observed:
     result = read_any(path)
     commit = result.environment.get("git_commit")
-    observed = _Observed(Moment(path.name, result.started_at, commit))
+    observed = _Observed(Moment(path.name, result.started_at, commit), result.environment)
     cpu = result.environment.get("cpu", _NO_CPU)
     if isinstance(result, TimingDocument):
         new = result.sides[1]  # a comparison's side B
+        observed.environment = {**result.environment, "snapshot": new.snapshot or ""}
         observed.times.append(((new.command, cpu), new.spread.median))
         return observed
     for outcome in (result.command, *(check.command for check in result.checks)):

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from ciwrap.details import Number
+from ciwrap.model import EnvironmentDifference
 from ciwrap.statistics.change_points import ChangePoint
 from ciwrap.statistics.slopes import Slope
 
@@ -55,13 +56,18 @@ class TimePoint(msgspec.Struct, frozen=True):
 
 
 class TimeSeries(msgspec.Struct, frozen=True):
-    """One command on one kind of processor over time, oldest first."""
+    """One command on one kind of processor over time, oldest first.
+
+    differences: for each change point, what differs between the environments of the result before
+    it and of the first one after, the likeliest to matter first: facts, and no causes.
+    """
 
     command: str
     cpu: str
     points: tuple[TimePoint, ...]
     median: float
     change_points: tuple[ChangePoint, ...] = ()
+    differences: tuple[tuple[EnvironmentDifference, ...], ...] = ()
 
 
 class GoldenWalk(msgspec.Struct, frozen=True):

@@ -6,19 +6,20 @@ from importlib.metadata import version
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from msgspec import structs
-
 from ciwrap.report.text import percent_text, plural, safe_name, share_text
+from ciwrap.snapshot.runs import environment_differences
 from ciwrap.statistics.change_points import find_change_points
 from ciwrap.statistics.slopes import rare_ones, slope_of
+from ciwrap.structs import replace
 from ciwrap.timing.wording import change_text
 from ciwrap.trend.document import GoldenWalk, ShareSeries, TimeSeries, TrendDocument
 from ciwrap.trend.wording import moment_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ciwrap.golden.manifest import Manifest
+    from ciwrap.snapshot.store import SnapshotStore
     from ciwrap.trend.collect import Basis, Collected
     from ciwrap.trend.document import SharePoint, TimePoint
 
@@ -30,12 +31,20 @@ _RATE = 0.01
 _SEED = 1
 
 
-def find_trends(found: Collected, manifests: Sequence[Manifest], *, margin: float) -> TrendDocument:
+def find_trends(
+    found: Collected,
+    manifests: Sequence[Manifest],
+    *,
+    margin: float,
+    snapshots: Sequence[SnapshotStore] = (),
+) -> TrendDocument:
     """What results and manifests say together. margin: the smallest change of run time that
-    counts. Raises NotAvailableError without SciPy.
+    counts. snapshots: where those of the results may lie. Raises NotAvailableError without SciPy.
     """
     shares = _share_series(found)
-    times = tuple(_time_series(key, points, margin) for key, points in sorted(found.times.items()))
+    times = tuple(
+        _time_series(key, points, margin, snapshots) for key, points in sorted(found.times.items())
+    )
     goldens = tuple(walk for one in manifests if (walk := _walk(one)) is not None)
     return TrendDocument(
         schema_version=1,
@@ -62,7 +71,7 @@ def _share_series(found: Collected) -> tuple[ShareSeries, ...]:
     slopes = [slope_of(_shares_of_today(each)) for each in series]
     counts = rare_ones([1.0 if slope is None else slope.p for slope in slopes], _RATE)
     told = [
-        structs.replace(each, slope=slope, until_bound=slope.steps_until(1.0))
+        replace(each, slope=slope, until_bound=slope.steps_until(1.0))
         if slope is not None and is_rare
         else each
         for each, slope, is_rare in zip(series, slopes, counts, strict=True)
@@ -93,14 +102,25 @@ def _plain_series(key: tuple[str, str], points: Sequence[tuple[Basis, SharePoint
     )
 
 
-def _time_series(key: tuple[str, str], points: Sequence[TimePoint], margin: float) -> TimeSeries:
+def _time_series(
+    key: tuple[str, str],
+    told: Sequence[tuple[TimePoint, Mapping[str, str]]],
+    margin: float,
+    snapshots: Sequence[SnapshotStore],
+) -> TimeSeries:
+    points = tuple(point for point, _ in told)
     seconds = [point.seconds for point in points]
+    changes = find_change_points(seconds, margin=margin, seed=_SEED)
+    pairs = [(told[one.position - 1][1], told[one.position][1]) for one in changes]
     return TimeSeries(
         command=key[0],
         cpu=key[1],
-        points=tuple(points),
+        points=points,
         median=sorted(seconds)[len(seconds) // 2],
-        change_points=find_change_points(seconds, margin=margin, seed=_SEED),
+        change_points=changes,
+        differences=tuple(
+            environment_differences(before, after, snapshots) for before, after in pairs
+        ),
     )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.report.markdown import escaped
 from ciwrap.report.text import percent_text, plural
-from ciwrap.trend.wording import change_lines, slope_words, walk_words
+from ciwrap.trend.wording import bars, change_lines, slope_words, walk_words
 
 if TYPE_CHECKING:
     from ciwrap.trend.document import TrendDocument
@@ -23,10 +23,12 @@ def trend_summary(document: TrendDocument) -> str:
     if len(document.warnings) > _MOST:
         lines.append(f"- ... and {len(document.warnings) - _MOST} more")
     if document.shares:
-        lines += ["", "| variable | share of the bound | most | |", "|---|---|---|---|"]
+        lines += ["", "| variable | share of the bound | most | | tenths of the bound, by result |"]
+        lines += ["|---|---|---|---|---|"]
     lines += [
         f"| {escaped(f'{one.check}: {one.variable}')} | {percent_text(one.newest)}"
-        f" | {percent_text(max(point.share for point in one.points))} | {slope_words(one)} |"
+        f" | {percent_text(max(point.share for point in one.points))} | {slope_words(one)}"
+        f" | `{bars(one)}` |"
         for one in document.shares[:_MOST]
     ]
     rest = len(document.shares) - _MOST

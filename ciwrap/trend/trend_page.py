@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ciwrap.report.page import render_page, time_words
 from ciwrap.report.text import capital, percent_text, plural, safe_name
+from ciwrap.structs import Struct
 from ciwrap.trend.charts import share_plot, time_plot
 from ciwrap.trend.wording import change_lines, slope_words, walk_words
 
@@ -19,16 +19,14 @@ MOST_WARNINGS = 50
 MOST_SERIES = 60
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesCard:
+class SeriesCard(Struct, frozen=True):
     name: str
     hue: str
     lines: tuple[str, ...]
     plot: Markup
 
 
-@dataclass(frozen=True, slots=True)
-class TrendPage:
+class TrendPage(Struct, frozen=True):
     """All that the template shows."""
 
     title: str

@@ -5,10 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ciwrap.report.text import percent_text, plural, safe_name
+from ciwrap.snapshot.difference import words_of_kind
 from ciwrap.timing.wording import change_text, seconds_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ciwrap.model import EnvironmentDifference
     from ciwrap.trend.document import GoldenWalk, Moment, ShareSeries, TimeSeries
+
+_MOST_DIFFERENCES = 3
+_MOST_MARKS = 40
 
 
 def moment_text(moment: Moment) -> str:
@@ -16,6 +23,12 @@ def moment_text(moment: Moment) -> str:
     if moment.commit is None:
         return f"{moment.when[:10]} ({safe_name(moment.file, 60)})"
     return f"{safe_name(moment.commit)[:10]} ({moment.when[:10]})"
+
+
+def bars(one: ShareSeries) -> str:
+    """A character for each of the last results: a digit for tenths of the bound, # from 1 on."""
+    shares = [point.share for point in one.points[-_MOST_MARKS:]]
+    return "".join("#" if share >= 1 else str(int(10 * share)) for share in shares)
 
 
 def slope_words(one: ShareSeries) -> str:
@@ -29,15 +42,26 @@ def slope_words(one: ShareSeries) -> str:
 def change_lines(one: TimeSeries) -> list[str]:
     """How long a command takes, and each change of that."""
     lines = [f"{plural(len(one.points), 'run')}, {seconds_text(one.median)} in the median"]
-    for point in one.change_points:
+    for number, point in enumerate(one.change_points):
         moment = one.points[point.position].moment
         lines.append(
             f"since {moment_text(moment)}: {change_text(point.change)},"
             f" {seconds_text(point.before)} became {seconds_text(point.after)}"
         )
+        lines += _difference_lines(one.differences[number : number + 1])
     if not one.change_points:
         lines.append("no change of level")
     return lines
+
+
+def _difference_lines(found: Sequence[Sequence[EnvironmentDifference]]) -> list[str]:
+    """What differs at a change, the first few."""
+    lines = []
+    for one in (one for differences in found for one in differences[:_MOST_DIFFERENCES]):
+        sides = f"{safe_name(one.golden, 60)} before, {safe_name(one.run, 60)} since"
+        lines.append(f"{safe_name(one.name, 60)} differs: {sides} ({words_of_kind(one.kind)})")
+    more = sum(max(0, len(differences) - _MOST_DIFFERENCES) for differences in found)
+    return [*lines, f"and {plural(more, 'other difference')}"] if more else lines
 
 
 def walk_words(walk: GoldenWalk) -> str:

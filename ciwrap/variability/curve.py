@@ -6,12 +6,11 @@ width at 10 runs to its width at 40.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from ciwrap.late import numpy as np
 from ciwrap.statistics.repeats import bootstrapped_sigmas
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,8 +25,7 @@ _DRAWS_OF_MANY = 200
 _MOST_NEIGHBOURS = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
+class Curve(Struct, frozen=True):
     """Half the width of the interval, over sigma, after so many runs.
 
     at_75, at_90: after how many runs it has come so far from its width at the first to its width at

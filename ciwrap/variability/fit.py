@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.errors import CorruptFileError
+from ciwrap.late import numpy as np
 from ciwrap.model.formats import VARIABILITY_MAP_VERSION
 from ciwrap.report.text import plural, safe_name, short_number
+from ciwrap.structs import Struct
 from ciwrap.variability.document import MapPoint, MapSummary, Parameter
 from ciwrap.variability.fitted import FittedMap
 from ciwrap.variability.gaussian_process import likeliest_kernel
@@ -38,8 +37,7 @@ _FEW_RUNS = 5
 _OUTLYING = 6.0
 
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
+class Fitted(Struct, frozen=True):
     """Maps as they are kept, and what is told of each."""
 
     file: MapFile

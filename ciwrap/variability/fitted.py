@@ -6,9 +6,8 @@ import difflib
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.errors import UsageError
+from ciwrap.late import numpy as np
 from ciwrap.report.text import short_number
 from ciwrap.variability.document import Prediction
 from ciwrap.variability.gaussian_process import Kernel, Process, fit_process

@@ -8,12 +8,11 @@ Learning", 2006, chapters 2 and 5.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from ciwrap.late import numpy as np
 from ciwrap.statistics.library import scipy
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from ciwrap.variability.space import Numbers
@@ -28,8 +27,7 @@ _STARTS = (0.5, 2.0)
 _ROOT = math.sqrt(5)
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(Struct, frozen=True):
     """What a process takes for granted of its surface, whose points are scaled to variance 1.
 
     lengths: on each axis, over which the surface changes. signal: its variance. nugget: the
@@ -41,8 +39,7 @@ class Kernel:
     nugget: float
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
+class Process(Struct, frozen=True):
     """A surface. kernel: as fitted. mean, scale: of the points' heights."""
 
     kernel: Kernel

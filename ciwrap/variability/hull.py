@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from ciwrap.late import numpy as np
 from ciwrap.statistics.library import scipy
 
 if TYPE_CHECKING:

@@ -8,13 +8,12 @@ missing configurations are judged fairly. Box, Hunter and Hunter, "Statistics fo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from ciwrap.late import numpy as np
 from ciwrap.statistics.library import scipy
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,8 +27,7 @@ _STEPS = (20, 15, 12, 10, 8, 6, 5, 4, 3, 2)
 _LEFT_SHARE = 0.4
 
 
-@dataclass(frozen=True, slots=True)
-class Influence:
+class Influence(Struct, frozen=True):
     """One parameter, or two that act together.
 
     share: of the variance of log sigma that it explains. p: how often chance alone explains as
@@ -44,8 +42,7 @@ class Influence:
     factor: float
 
 
-@dataclass(frozen=True, slots=True)
-class Influences:
+class Influences(Struct, frozen=True):
     """terms: the largest share first. left: the share that no term explains. degrees_left: degrees
     of freedom that are left for it. grouped: parameters of whose many levels several are one class.
     with_pairs: whether interactions could be looked at.

@@ -7,13 +7,12 @@ them. Thacker et al., "Algorithm 905: SHEPPACK", ACM TOMS 37(3), 2010.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.errors import NotAvailableError
+from ciwrap.late import numpy as np
 from ciwrap.statistics.library import scipy
+from ciwrap.structs import Struct
 from ciwrap.variability.hull import nearest_inside
 
 if TYPE_CHECKING:
@@ -25,8 +24,7 @@ _REACH = 1.1
 _INWARD = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class Triangulation:
+class Triangulation(Struct, frozen=True):
     """Heights, linear within each simplex of a Delaunay triangulation."""
 
     points: Numbers
@@ -69,8 +67,7 @@ def triangulate(points: Numbers, heights: Numbers) -> Triangulation:
     return Triangulation(points, heights, interpolate.LinearNDInterpolator(inner, heights))
 
 
-@dataclass(frozen=True, slots=True)
-class Shepard:
+class Shepard(Struct, frozen=True):
     """Planes through the points, each of which counts within a radius of its own."""
 
     points: Numbers

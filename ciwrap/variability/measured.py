@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.errors import NotComparableError
+from ciwrap.late import numpy as np
 from ciwrap.report.text import plural, short_number
 from ciwrap.statistics.repeats import kurtosis_of
+from ciwrap.structs import Struct, field
 from ciwrap.variability.space import Space, axis_of, merged_levels, space_of
 
 if TYPE_CHECKING:
@@ -20,10 +19,11 @@ if TYPE_CHECKING:
 
 LEAST_CONFIGURATIONS = 10
 MOST_CONFIGURATIONS = 1000
+# Squares of squares of what is smaller are no numbers any more.
+_LEAST_SIGMA = 1e-70
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(Struct, frozen=True, dict=True):
     """Configurations of one map. space: of the parameters that vary. points: a row for each
     configuration, in the order of the space's axes. runs: its measured values. seconds: how long
     each run took, () where that is not known. fixed: parameters with one value only.
@@ -76,8 +76,7 @@ class Measured:
         return int(same[0]) if same.size else None
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """Configurations that a map can be fitted to, and what was done to make them so."""
 
     measured: Measured
@@ -150,7 +149,15 @@ def _varying(
 
 
 def _without_equal_runs(measured: Measured, notes: list[str], where: str) -> Measured:
-    kept = np.flatnonzero(measured.sigma > 0)
+    differ = np.array([np.ptp(one) > 0 for one in measured.runs])
+    if np.any(differ & (measured.sigma < _LEAST_SIGMA)):
+        raise NotComparableError(
+            f"has runs that differ, but by less than {_LEAST_SIGMA:g}, too little to be squared"
+            " twice",
+            file=where,
+            remedy="give what was measured in another unit",
+        )
+    kept = np.flatnonzero(differ)
     gone = len(measured) - len(kept)
     if not gone:
         return measured

@@ -6,8 +6,7 @@ import math
 from itertools import islice, product
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from ciwrap.late import numpy as np
 from ciwrap.statistics.repeats import (
     kurtosis_of,
     repeats_for_mean,

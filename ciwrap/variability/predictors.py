@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-
+from ciwrap.late import numpy as np
 from ciwrap.variability.gaussian_process import Kernel, fit_process, likeliest_kernel
 from ciwrap.variability.local import shepard, triangulate
 from ciwrap.variability.splines import fit_splines

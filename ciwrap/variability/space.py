@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
+from ciwrap.late import numpy as np
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,8 +22,7 @@ _MUCH = 5.0
 _LEAST_PER_LEVEL = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(Struct, frozen=True):
     """One parameter. low, high: its smallest and largest value. is_log: whether it counts by its
     logarithm.
     """
@@ -56,8 +55,7 @@ def axis_of(name: str, values: Numbers) -> Axis:
     return Axis(name, low, high, is_log=low > 0 and high / low >= LOG_FACTOR)
 
 
-@dataclass(frozen=True, slots=True)
-class Space:
+class Space(Struct, frozen=True):
     """All axes, in the order of the columns of a matrix of configurations."""
 
     axes: tuple[Axis, ...]
@@ -69,8 +67,7 @@ class Space:
         return Places(raw, np.column_stack(units))
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(Struct, frozen=True):
     """Configurations in the units of the parameters (raw) and in the unit cube (unit)."""
 
     raw: Numbers

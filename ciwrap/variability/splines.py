@@ -7,10 +7,10 @@ cross validation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
+from ciwrap.late import numpy as np
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from ciwrap.variability.space import Numbers
@@ -27,8 +27,7 @@ Hinge = tuple[int, float, int]
 Term = tuple[Hinge, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Splines:
+class Splines(Struct, frozen=True):
     """A sum of terms, each with its coefficient."""
 
     terms: tuple[Term, ...]

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.errors import CorruptFileError, UnsupportedFormatError, UsageError
+from ciwrap.late import numpy as np
 from ciwrap.readers.files import InputFile
 from ciwrap.readers.registry import reader_named
 from ciwrap.readers.text_cells import parse_float
 from ciwrap.readers.text_rows import Dialect, RowReader
 from ciwrap.report.text import plural
+from ciwrap.structs import Struct, field
 from ciwrap.variability.results import result_rows
 
 if TYPE_CHECKING:
@@ -28,11 +27,14 @@ MOST_ROWS = 2_000_000
 _NUMBERS = frozenset({"run", "repeat", "repetition", "trial"})
 _TIMES = frozenset({"seconds", "time_s"})
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_OTHER_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
+_WANTED = "write commas, or tabs in a .tsv file"
+# The square of a square, as of a kurtosis, must be a number, too.
+_LARGEST = 1e70
 _PARQUET = frozenset({".parquet", ".pq"})
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """One file. names: of the columns. rows: their cells; "" for a missing one. labels: how a
     message names each row.
     """
@@ -43,8 +45,7 @@ class Table:
     labels: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Roles:
+class Roles(Struct, frozen=True):
     """What the columns are. value: what was measured; None for `seconds`, or the last column.
     seconds: how long a run took. categories: whose texts make separate maps. ignored: that say
     nothing.
@@ -56,8 +57,7 @@ class Roles:
     ignored: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class Group:
+class Group(Struct):
     """The runs of one map, by configuration.
 
     category: its text in each column of categories. runs, seconds: by the values of the parameters.
@@ -74,8 +74,7 @@ class Group:
         return np.array(list(self.runs), dtype=np.float64)
 
 
-@dataclass(frozen=True, slots=True)
-class Runs:
+class Runs(Struct, frozen=True):
     """All runs of a table. parameters: names, in the order of a configuration's values. value: the
     column that was measured. has_seconds: whether the time of each run is known. ignored: columns
     that were left out without being asked to.
@@ -132,7 +131,8 @@ def _read_text(path: Path, delimiter: str) -> Table:
     try:
         rows: list[Sequence[Cell]] = []
         labels: list[str] = []
-        for block in RowReader(file, Dialect(delimiter, final_newline=False)).blocks():
+        dialect = Dialect(delimiter, final_newline=False)
+        for block in RowReader(file, dialect, if_binary="save it as UTF-8 text").blocks():
             rows += [[cell.strip() for cell in row] for row in block.rows]
             labels += [f"line {number}" for number in block.lines]
             _check_count(path, len(rows))
@@ -144,14 +144,30 @@ def _read_text(path: Path, delimiter: str) -> Table:
         )
     names = tuple(str(cell) for cell in rows[0])
     _check_names(path, names)
+    if len(names) == 1:
+        _refuse_delimiter(path, labels[0], names[0], delimiter)
     for row, label in zip(rows, labels, strict=True):
         if len(row) != len(names):
+            if len(row) == 1:
+                _refuse_delimiter(path, label, str(row[0]), delimiter)
             raise CorruptFileError(
-                f"{label}: has {plural(len(row), 'cell')}, and there are {len(names)} columns",
+                f"{label}: has {plural(len(row), 'cell')},"
+                f" and the first line names {plural(len(names), 'column')}",
                 file=path,
-                remedy="fill in what is missing",
+                remedy="fill in what is missing"
+                if len(row) < len(names)
+                else "quote cells that hold a delimiter, or name all columns",
             )
     return Table(path, names, rows[1:], labels[1:])
+
+
+def _refuse_delimiter(path: Path, label: str, cell: str, delimiter: str) -> None:
+    """Raises CorruptFileError for a line that is one cell because it has other delimiters."""
+    for other, words in _OTHER_DELIMITERS.items():
+        if other != delimiter and other in cell:
+            raise CorruptFileError(
+                f"{label}: its cells are parted by {words}", file=path, remedy=_WANTED
+            )
 
 
 def _check_names(path: Path, names: tuple[str, ...]) -> None:
@@ -306,12 +322,18 @@ class _Sorter:
         group.rows.setdefault(point, f"{table.path}: {label}")
         if self._seconds is not None:
             seconds = self._number(table, label, self._seconds, cells[self._seconds])
+            if seconds < 0:
+                problem = f"{cells[self._seconds]} is negative, and no run takes less than no time"
+                raise _cell_error(table, label, self._seconds, problem, "mend it")
             group.seconds.setdefault(point, []).append(seconds)
 
     def _number(self, table: Table, label: str, name: str, cell: Cell) -> float:
         number = number_of(cell)
-        if number is not None and math.isfinite(number):
+        if number is not None and abs(number) <= _LARGEST:
             return number
+        if number is not None and math.isfinite(number):
+            problem = f"{cell} is beyond {_LARGEST:g}, too large to be squared twice"
+            raise _cell_error(table, label, name, problem, "give the column in another unit")
         if number is not None:
             raise _cell_error(table, label, name, f"{cell} is no finite number", "mend it")
         if cell == "":

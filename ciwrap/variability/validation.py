@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ciwrap.errors import NotAvailableError
+from ciwrap.late import numpy as np
 from ciwrap.statistics.repeats import bootstrapped_sigmas
+from ciwrap.structs import Struct
 from ciwrap.variability.gaussian_process import Kernel, likeliest_kernel
 from ciwrap.variability.predictors import GAUSSIAN_PROCESS, PREDICTORS
 
@@ -27,8 +26,7 @@ FEW_CONFIGURATIONS = 200
 _FLOOR_DRAWS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(Struct, frozen=True):
     """One predictor. error: the mean of |predicted - measured| / measured over unseen
     configurations; None where it cannot be had. deviation: the standard error of that mean.
     reason: why it cannot be had.
@@ -40,8 +38,7 @@ class Score:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Validation:
+class Validation(Struct, frozen=True):
     """All predictors, the best first. floor: the error that a perfect map would have, since sigma
     from so many runs is itself uncertain. chosen: whose map is used. predictions: of the chosen
     one, a row for each round and a column for each configuration.
@@ -50,7 +47,7 @@ class Validation:
     scores: tuple[Score, ...]
     floor: float
     chosen: str
-    predictions: Numbers = field(repr=False)
+    predictions: Numbers
 
     @property
     def error(self) -> float:

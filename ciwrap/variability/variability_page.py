@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ciwrap.report.page import environment_rows, render_page, time_words
 from ciwrap.report.text import capital, grouped_number, safe_name
+from ciwrap.structs import Struct
 from ciwrap.variability import charts, wording
 
 if TYPE_CHECKING:
@@ -20,14 +20,12 @@ MOST_MAPS = 20
 _MOST_TERMS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class SlicePicture:
+class SlicePicture(Struct, frozen=True):
     caption: str
     chart: Markup
 
 
-@dataclass(frozen=True, slots=True)
-class MapCard:
+class MapCard(Struct, frozen=True):
     """One map on the page."""
 
     name: str
@@ -43,8 +41,7 @@ class MapCard:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class VariabilityPage:
+class VariabilityPage(Struct, frozen=True):
     """All that the template shows."""
 
     title: str

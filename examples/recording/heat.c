@@ -33,8 +33,7 @@ static void step(void) {
             next[i][j] = now[i][j] + 0.2 * (now[i - 1][j] + now[i + 1][j] + now[i][j - 1] +
                                             now[i][j + 1] - 4.0 * now[i][j]);
     for (i = 1; i <= ROWS; ++i)
-        for (j = 1; j <= NX; ++j)
-            now[i][j] = next[i][j];
+        for (j = 1; j <= NX; ++j) now[i][j] = next[i][j];
 }
 
 int main(int argc, char** argv) {
@@ -43,13 +42,11 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     for (i = 0; i < ROWS + 2; ++i)
-        for (j = 0; j < NX + 2; ++j)
-            now[i][j] = sin(0.1 * (i + rank * ROWS)) * cos(0.05 * j);
+        for (j = 0; j < NX + 2; ++j) now[i][j] = sin(0.1 * (i + rank * ROWS)) * cos(0.05 * j);
 
     ciwrap_run* run = ciwrap_open_mpi("heat", MPI_COMM_WORLD);
-    ciwrap_array plate = {
-        sizeof plate, CIWRAP_HOST, "temperature", "f8", &now[1][1], 2, 0, {ROWS, NX}, {NX + 2, 1},
-        -1,           -1};
+    ciwrap_array plate = {sizeof plate, CIWRAP_HOST, "temperature", "f8", &now[1][1], 2, 0,
+                          {ROWS, NX}, {NX + 2, 1}, -1, -1};
     ciwrap_add(run, &plate);
 
     for (n = 0; n < STEPS; ++n) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -145,5 +146,9 @@ def manifest_of(project: Project) -> dict:
 
 
 def litter(project: Project) -> list[str]:
+    """What lies beside goldens, and is neither one nor a whole snapshot."""
     names = {path.name for path in (project.folder / "golden").iterdir()}
-    return sorted(names - {"mesh.golden", "mesh.golden.yaml"})
+    snapshots = {path.name for path in (project.folder / "golden/.snapshots").glob("*")}
+    named = re.compile(r"[0-9a-f]{32}\.json\.(zst|z)")
+    parts = [name for name in snapshots if not named.fullmatch(name)]
+    return sorted([*names - {"mesh.golden", "mesh.golden.yaml", ".snapshots"}, *parts])

@@ -85,6 +85,8 @@ counts = {}
 
 def wrap(function, name):
     def wrapped(*arguments, **options):
+        if ".snapshots" in str(arguments[:1]):
+            return function(*arguments, **options)
         counts[name] = counts.get(name, 0) + 1
         if name == point and counts[name] == int(number or 1):
             os.kill(os.getpid(), signal.SIGKILL)
@@ -178,6 +180,10 @@ def test_disk_full_leaves_the_old_golden_and_no_litter(project: Project) -> None
     assert litter(project) == []
 
 
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 @pytest.fixture
 def tiny_disk(tmp_path: Path) -> Path:
     """A file system of 256 KiB; an ordinary folder where nobody may mount one."""
@@ -193,13 +199,13 @@ def tiny_disk(tmp_path: Path) -> Path:
 def test_a_really_full_disk(project: Project, tiny_disk: Path) -> None:
     project.configure(bound="atol: 1e-6, evidence: data")
     project.accept("--golden-dir", str(tiny_disk / "golden"))
-    before = {path.name: path.read_bytes() for path in (tiny_disk / "golden").iterdir()}
+    before = files_in(tiny_disk / "golden")
     project.save("temperature", big(1))
     outcome = project.run("accept", "--reason", "x", "--golden-dir", str(tiny_disk / "golden"))
     assert outcome.code == 3, outcome
     assert len(outcome.error_lines) == 1
     assert "could not be written" in outcome.err
-    after = {path.name: path.read_bytes() for path in (tiny_disk / "golden").iterdir()}
+    after = files_in(tiny_disk / "golden")
     assert after == before
     # Not one byte left, not even for the lock's note: checking still works.
     with contextlib.suppress(OSError), (tiny_disk / "filler").open("wb", buffering=0) as stream:

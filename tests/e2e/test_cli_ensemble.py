@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from e2e.cli_project import Outcome, Project
 
+from ciwrap.golden.paths import escape_name
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -238,6 +240,37 @@ def test_a_check_that_names_no_runs_is_told_how_to(chaotic: Chaotic) -> None:
     outcome = chaotic.run("check")
     assert outcome.code == 3
     assert "name the folders of new runs under 'ensemble' in ciwrap.yaml" in outcome.out
+
+
+def test_ensembles_that_no_check_uses_are_told_of_and_pruned(tmp_path: Path) -> None:
+    """Also with a name so long that its file's is shortened."""
+    project = Project(tmp_path / "p")
+    long = "x" * 300
+    golden = project.folder / "golden"
+    golden.mkdir()
+    names = {"gone": "gone", "mesh": "mesh", "long": escape_name(long)}
+    files = {name: golden / f"{stem}.ensemble.json" for name, stem in names.items()}
+    for path in files.values():
+        path.write_text("{}")
+    kept = json.dumps({"outputs": "out", "ensemble": "r*"})
+    (project.folder / "ciwrap.yaml").write_text(
+        f'checks:\n  mesh: {{outputs: out}}\n  ? "{long}"\n  : {kept}\n'
+    )
+    told = [one["text"] for one in project.run("check", "mesh").document["messages"]]
+    unused, gone = told
+    assert unused == "the ensemble of 'mesh' is not used; name its runs by 'ensemble' in the check"
+    assert gone == (
+        "the ensemble of 'gone' belongs to no check of the configuration; delete it, or mend the"
+        " check's name"
+    )
+    shown = project.run("prune", "--dry-run")
+    assert "unused  golden/gone.ensemble.json" in shown.out
+    assert files["gone"].exists()
+    pruned = project.run("prune", "--yes")
+    assert pruned.document["deleted"] == ["golden/gone.ensemble.json"]
+    assert not files["gone"].exists()
+    assert files["mesh"].exists()
+    assert files["long"].exists()
 
 
 def test_accept_leaves_an_ensemble_alone(chaotic: Chaotic) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -367,3 +368,60 @@ def test_what_a_killed_call_left_is_removed_by_the_next(
     assert folder.run("time", "--base", "HEAD~1", *QUICK).code == 0
     assert nothing_is_left(repository)
     assert repository.state() == before
+
+
+MEETS = """\
+import os, pathlib, sys, time
+me, other = sys.argv[1:]
+pathlib.Path(me).touch()
+while not pathlib.Path(other).exists():
+    time.sleep(0.005)
+with open(f"cores-{me}", "a") as log:
+    print(*sorted(os.sched_getaffinity(0)), file=log)
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="a duet takes two cores")
+def test_a_duet_runs_both_sides_at_once_on_cores_of_their_own(folder: Project) -> None:
+    """Each side waits for the other one, which would never end if one came after the other."""
+    (folder.folder / "meet.py").write_text(MEETS)
+    a, b = (f"{sys.executable} meet.py {words}" for words in ("a b", "b a"))
+    outcome = folder.run(
+        "time", a, b, "--duet", "--pairs", "6", "--warm-up", "0", "--timeout-seconds", "60"
+    )
+    assert outcome.code == 0, outcome
+    assert outcome.document["duet"] is True
+    assert "both sides of each pair ran at the same time, each on half of the cores" in outcome.out
+    used = [(folder.folder / f"cores-{me}").read_text().splitlines() for me in ("a", "b")]
+    halves = set(used[0]) | set(used[1])
+    assert len(halves) == 2
+    first, second = (set(half.split()) for half in halves)
+    assert not first & second
+    assert len(first) == len(second) == len(os.sched_getaffinity(0)) // 2
+    # Either side has had either half, three times each, in the order that is told.
+    for of_a, of_b, side in zip(*used, outcome.document["order"], strict=True):
+        assert of_a != of_b
+        assert (of_a == used[0][0]) is (side == outcome.document["order"][0])
+    assert outcome.document["order"].count("A") == 3
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="a duet takes two cores")
+def test_a_side_that_fails_in_a_duet_is_named(folder: Project) -> None:
+    outcome = folder.run("time", "true", "echo oops; exit 4", *QUICK, "--duet")
+    assert outcome.code == 3
+    (line,) = outcome.error_lines
+    assert line.startswith("error: run 1 of 2 of B (echo oops; exit 4) ended with exit code 4")
+    assert line.endswith("; its last words: oops")
+
+
+def test_a_duet_that_cannot_be(folder: Project) -> None:
+    outcome = folder.run("time", "true", "true", "--duet", "--concurrent", "2")
+    assert outcome.code == 2
+    assert "--concurrent has no meaning in it" in outcome.err
+    one = str(min(os.sched_getaffinity(0)))
+    alone = subprocess.run(
+        ["taskset", "-c", one, sys.executable, "-m", "ciwrap", "time", "true", "true", "--duet"],
+        cwd=folder.folder, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert alone.returncode == 2
+    assert "there is only one core, so two commands cannot have one each" in alone.stderr

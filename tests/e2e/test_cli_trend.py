@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from e2e.cli_project import BASE, Project
+from snapshots import OBJECTS, snapshot
 
 from ciwrap.model import (
     CheckResult,
@@ -21,6 +22,7 @@ from ciwrap.model import (
     Verdict,
 )
 from ciwrap.report.document import document_text, to_document
+from ciwrap.snapshot.store import SnapshotStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,6 +59,7 @@ def result(
     seconds: float | None = None,
     root: str = "0" * 32,
     cpu: str = "A processor",
+    **environment: str,
 ) -> RunResult:
     verdict = Verdict.worst(one.verdict for one in variables)
     command = None if seconds is None else CommandOutcome("./simulate", ".", 0, seconds)
@@ -65,7 +68,7 @@ def result(
         (CheckResult("mesh", verdict, tuple(variables), golden_root=root),) if variables else (),
         kind="run",
         command=command,
-        environment={"cpu": cpu, "git_commit": f"{number:040x}"},
+        environment={"cpu": cpu, "git_commit": f"{number:040x}", **environment},
         started_at=f"2026-01-{1 + number // 24:02}T{number % 24:02}:00:00+00:00",
     )
 
@@ -189,7 +192,7 @@ def test_a_job_summary(folder: Project) -> None:
     assert outcome.code == 0
     text = target.read_text()
     assert text.startswith("## ciwrap trend: 1 warning in 3 results\n\n- mesh: density uses 85 %")
-    assert "| mesh: density | 85 % | 85 % | no trend |" in text
+    assert "| mesh: density | 85 % | 85 % | no trend | `888` |" in text
     assert "| mesh: a&#124;b | 10 % |" in text
     assert "- 3 runs, 1.00 s in the median" in text
 
@@ -300,3 +303,35 @@ def test_the_page_says_what_it_leaves_out(folder: Project) -> None:
     assert len(charts_of(page)) == 60
     assert "... and 10 more variables, which use less; the JSON result has them all." in page
     assert "... and 20 more warnings; the JSON result has them all." in page
+
+
+def test_what_differs_since_a_command_became_slower(folder: Project) -> None:
+    """By the summaries in the results, and object by object where snapshots are at hand."""
+    results = [
+        result(n, seconds=2.0 + 0.001 * n, OMP_NUM_THREADS="1", libm="libm.so.6 (build aa)")
+        for n in range(8)
+    ]
+    results += [
+        result(8 + n, seconds=3.0 + 0.001 * n, OMP_NUM_THREADS="2", libm="libm.so.6 (build bb)")
+        for n in range(8)
+    ]
+    outcome = folder.run("trend", *written(folder, results), "--report", "t.html")
+    (series,) = outcome.document["times"]
+    (found,) = series["differences"]
+    assert [one["name"] for one in found] == ["libm", "OMP_NUM_THREADS"]
+    said = "OMP_NUM_THREADS differs: 1 before, 2 since (thread settings)"
+    assert said in outcome.out
+    assert said in (folder.folder / "t.html").read_text()
+    assert "because" not in outcome.out
+    store = SnapshotStore.of_project(folder.folder)
+    before, since = store.save(snapshot()), store.save(snapshot(objects=OBJECTS[1:]))
+    results = [
+        result(n, seconds=2.0 + n // 8, snapshot=since if n > 7 else before) for n in range(16)
+    ]
+    outcome = folder.run("trend", *written(folder, results))
+    (found,) = outcome.document["times"][0]["differences"]
+    assert [(one["name"], one["run"]) for one in found] == [("libm.so.6", "not loaded")]
+    # Equal environments say nothing.
+    results = [result(n, seconds=2.0 + n // 8, snapshot=before) for n in range(16)]
+    outcome = folder.run("trend", *written(folder, results))
+    assert outcome.document["times"][0]["differences"] == [[]]

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,8 +14,8 @@ import pytest
 
 from ciwrap.cli.main import run
 from ciwrap.errors import CorruptFileError
-from ciwrap.readers import apart
-from ciwrap.readers.apart import look_first
+from ciwrap.readers import child
+from ciwrap.readers.look import look_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +72,7 @@ def test_a_file_that_is_cut_off(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(apart, "IDLE_SECONDS", 0.3)
+    monkeypatch.setattr(child, "IDLE_SECONDS", 0.3)
     write(tmp_path / name)
     copy = tmp_path / "copy" / name
     copy.parent.mkdir()
@@ -116,9 +117,13 @@ def test_links_to_other_files_are_not_followed(
 def test_a_library_that_crashes(number: int, words: str, tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"x")
-
-    def crash() -> None:
-        os.kill(os.getpid(), number)
-
     with pytest.raises(CorruptFileError, match=words):
-        look_first(path, crash)  # type: ignore[arg-type]
+        look_first(path, partial(crash, number), nothing_open)  # type: ignore[arg-type]
+
+
+def crash(number: int) -> None:
+    os.kill(os.getpid(), number)
+
+
+def nothing_open() -> bool:
+    return False

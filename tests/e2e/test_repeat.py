@@ -31,7 +31,7 @@ def test_equal_runs_say_how_little_they_prove(project: Project) -> None:
     with_program(project, EQUAL)
     outcome = project.run("repeat", "-n", "10")
     assert outcome.code == 0, outcome
-    assert outcome.out.startswith("All 1 variable is equal to the bit in 10 runs\n")
+    assert outcome.out.startswith("The variable is equal to the bit in 10 runs\n")
     assert "a further one differs with a chance of up to 28 %" in outcome.out
     assert variable(outcome)["suggested_bound"] is None
     assert variable(outcome)["classes"] == [1] * 10
@@ -67,6 +67,24 @@ def test_few_runs_suggest_no_bound(project: Project) -> None:
     assert outcome.code == 0
     assert variable(outcome)["suggested_bound"] is None
     assert "no bound is suggested" in outcome.out
+    assert "2 comparisons with the reference cannot suggest a bound: that takes 3" in outcome.out
+
+
+def test_several_runs_that_fail(project: Project) -> None:
+    with_program(project, f"if run in (2, 3): sys.exit(1)\n{EQUAL}")
+    outcome = project.run("repeat", "-n", "4")
+    assert outcome.out.startswith("Runs 2, 3 of 4 were not compared; the variable is equal to the")
+
+
+def test_outputs_that_disappear_while_runs_are_made(project: Project) -> None:
+    """The program removes what belongs to ciwrap, and with it the outputs of the first run."""
+    code = f'import shutil\nif run == 3: shutil.rmtree(".ciwrap")\n{NOISY}'
+    with_program(project, code)
+    outcome = project.run("repeat", "-n", "5")
+    assert outcome.code == 3, outcome
+    assert "Runs 3, 4, 5 of 5 were not compared" in outcome.out
+    assert variable(outcome)["kind"] == "not_comparable"
+    assert "the first run no longer has it (x)" in outcome.out
 
 
 def test_classes_tell_which_runs_are_equal(project: Project) -> None:
@@ -81,7 +99,7 @@ def test_a_run_that_fails_is_told_of_and_not_dropped(project: Project) -> None:
     outcome = project.run("repeat", "-n", "6")
     assert outcome.code == 3, outcome
     assert "Run 4 of 6 was not compared" in outcome.out
-    assert "run 4: the command ended with exit code 1" in outcome.out
+    assert "run 4: the command ended with exit code 1; its last words: out of luck" in outcome.out
     assert "out of luck" in outcome.document["runs"][3]["output_tail"]
     assert variable(outcome)["classes"][3] == 0
     assert variable(outcome)["suggested_bound"]["comparisons"] == 4
@@ -129,6 +147,8 @@ def test_nan_in_one_run_is_not_comparable(project: Project) -> None:
     assert outcome.code == 3
     assert variable(outcome)["kind"] == "not_comparable"
     assert "mesh: x: run 3: NaN where the reference has none" in outcome.out
+    assert "the other way round (1 element)" in outcome.out
+    assert outcome.out.startswith("1 variable cannot be compared (x)\n")
     assert variable(outcome)["suggested_bound"] is None
 
 
@@ -136,7 +156,7 @@ def test_nan_in_every_run_is_warned_of(project: Project) -> None:
     with_program(project, f"x[7] = np.nan\n{EQUAL}")
     outcome = project.run("repeat", "-n", "4")
     assert outcome.code == 0
-    assert "mesh: x: holds NaN in the first run (1 sampled elements)" in outcome.out
+    assert "mesh: x: holds NaN in the first run (1 sampled element)" in outcome.out
 
 
 def test_another_shape_in_one_run(project: Project) -> None:
@@ -188,12 +208,20 @@ def test_check_fails_beyond_the_configured_bound(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bound", "fit"), [("1e-8", "fits"), ("1e-12", "too_tight"), ("1e-3", "too_wide")]
+    ("bound", "fit", "words"),
+    [
+        ("1e-8", "fits", "fits"),
+        ("1e-12", "too_tight", "is too tight (differences reach"),
+        ("4e-9", "too_tight", "leaves too little room (49.9 % used, and 3 times as much should"),
+        ("1e-3", "too_wide", "is too wide"),
+    ],
 )
-def test_the_present_bound_is_judged(project: Project, bound: str, fit: str) -> None:
+def test_the_present_bound_is_judged(project: Project, bound: str, fit: str, words: str) -> None:
     with_program(project, NOISY, check=f"outputs: out, atol: {bound}")
     outcome = project.run("repeat", "-n", "10")
     assert variable(outcome)["present_fit"] == fit
+    shown = bound.replace("1e-3", "0.001")
+    assert f"the present bound atol={shown} rtol=0 {words}" in outcome.out
     assert variable(outcome)["present_bound"]["atol"] == float(bound)
 
 

@@ -93,6 +93,8 @@ def test_an_empty_run(project: Project) -> None:
         (("--runs", "out"), "means 1 of the runs"),
         (("--runs", "out", "--keep"), "--keep has no meaning with --runs"),
         (("--runs", "out", "-n", "4"), "--count has no meaning with --runs"),
+        (("--runs", "out", "--seed", "0"), "--seed has no meaning with --runs"),
+        (("--runs", "out", "--concurrent", "2"), "--concurrent has no meaning with --runs"),
         (("--runs", "out", "--vary", "threads"), "--vary has no meaning with --runs"),
     ],
 )

@@ -160,3 +160,26 @@ def test_an_unknown_factor(project: Project, arguments: tuple[str, ...], words: 
     assert outcome.code == 2
     assert words in outcome.err
     assert runs_made(project) == 0
+
+
+def test_nothing_is_said_of_a_factor_whose_runs_all_failed(project: Project) -> None:
+    with_program(project, 'if os.environ["FAST"] == "1": sys.exit(1)\nnp.save("out/x.npy", x)')
+    outcome = project.run("repeat", "-n", "4", "--vary", "FAST=0,1")
+    assert outcome.code == 3
+    assert "x: not known, since no runs that were compared can tell" in outcome.out
+    assert outcome.document["factors"][0]["changes"] is None
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["A=1,1"], "the factor 'A=1,1' is the same off and on"),
+        (["A=1,2", "A=1,3"], "the factor 'A' is given twice, with other values"),
+    ],
+)
+def test_factors_without_a_meaning(project: Project, given: list[str], words: str) -> None:
+    with_program(project, 'np.save("out/x.npy", x)')
+    outcome = project.run("repeat", *(word for one in given for word in ("--vary", one)))
+    assert outcome.code == 2
+    assert words in outcome.err
+    assert runs_made(project) == 0

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+import shutil
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from e2e.cli_project import Project
 from e2e.repeated import with_program
 
 if TYPE_CHECKING:
-    from e2e.cli_project import Outcome, Project
+    from e2e.cli_project import Outcome
 
 HISTORY = """\
 def write(iteration, values):
@@ -82,7 +86,7 @@ def test_a_bound_is_judged_up_to_the_iteration_that_it_is_for(project: Project) 
     # Checks compare all iterations as long as the configuration does not say otherwise.
     assert again.code == 1
     assert f"up to iteration {found['compare_until']} (" in again.out
-    assert ", and not beyond (differences reach" in again.out
+    assert ", and does not beyond (differences reach" in again.out
     before = path.read_text()
     assert project.run("repeat", "-n", "10", "--write-bounds").code == 0
     added = set(path.read_text().splitlines()) - set(before.splitlines())
@@ -110,3 +114,19 @@ def test_the_first_iteration_that_varies_is_named(project: Project) -> None:
     assert found["first_iteration"] == 20
     assert [one["distinct_results"] for one in found["by_iteration"]] == [1, 4, 4]
     assert "4 different results from iteration 20 on" in outcome.out
+
+
+def test_the_how_to_works_in_an_empty_folder(tmp_path: Path) -> None:
+    """Its program and configuration as they stand on the page, then the bounds that it writes."""
+    page = (Path(__file__).parents[2] / "docs/how-to/chaotic-codes.md").read_text()
+    project = Project(tmp_path / "p")
+    shutil.rmtree(project.folder / "out")
+    (project.folder / "flow.py").write_text(page.partition("```python\n")[2].partition("```")[0])
+    config = page.partition("```yaml\n")[2].partition("```")[0]
+    text = config.replace("python ", f"{sys.executable} ")
+    (project.folder / "ciwrap.yaml").write_text(text)
+    first = project.run("repeat", "-n", "10", "--write-bounds")
+    assert first.code == 0, first
+    assert "x grows exponentially, compare up to iteration 3" in first.out
+    again = project.run("repeat", "-n", "4", "--check")
+    assert again.code == 0, again

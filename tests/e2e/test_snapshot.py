@@ -7,6 +7,7 @@ import os
 import platform
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -66,6 +67,10 @@ def golden_and_run(project: Project, before: dict[str, str], after: dict[str, st
     outcome = project.run("run", "--report", "report.html", "--verbose")
     assert outcome.code == 1, outcome
     return outcome
+
+
+def git(folder: Path, *words: str) -> None:
+    subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True)
 
 
 def differences(outcome: Outcome) -> list[dict[str, Any]]:
@@ -157,48 +162,71 @@ def test_without_a_snapshot_the_summary_is_compared(project: Project) -> None:
 
 
 def test_nobody_sees_who_ran_it(project: Project) -> None:
-    secret, user = "planted-secret-77", "adalovelace"
+    secret, user, other = "planted-secret-77", "adalovelace", "planted-other-88"
     home = project.folder.parent / user
     (home / "lib").mkdir(parents=True)
-    with_program(project)
+    # The program alone has a secret, which another variable of it repeats.
+    with_program(project, DEPLOY_TOKEN=f"{other}-1", TZ=f":{other}-1")
     environment = {
         "CI_JOB_TOKEN": secret,
         "OMP_DISPLAY_SECRET": secret,
         "OMP_PLACES": secret,
         "LD_LIBRARY_PATH": f"{home}/lib:/opt/{secret}/lib",
+        "https_proxy": f"http://proxy:{other}-2@host:3128",
+        "OMP_SCHEDULE": f"{other}-2",
+        "PIP_INDEX_URL": f"https://ada:{other}-3@index/simple",
+        "LOADEDMODULES": f"gcc/12:{other}-3/1",
+        "CIWRAP_CONTAINER_IMAGE": f"https://ada:{other}-4@registry/image:1",
+        "CONDA_DEFAULT_ENV": f"/home/{user}/envs/one",
         "HOME": str(home),
         "LOGNAME": user,
         "USER": user,
         "XDG_CACHE_HOME": str(project.folder.parent / "cache"),
     }
+    git(project.folder, "init", "-q")
+    git(project.folder, "remote", "add", "origin", f"https://ada:{other}-5@example.org/x.git")
+    (project.folder / "uv.lock").write_text(f"# https://ada:{other}-6@index/simple\n")
+    sim = (sys.executable, "sim.py", f"--token={other}-7", "--password", f"{other}-8")
     told = []
     for words in (
         ("run", "--report", "r.html", "--verbose"),
         ("accept",),
         ("check", "--report", "r.html", "--verbose"),
-        ("snapshot", "save", "--", sys.executable, "sim.py"),
+        ("snapshot", "save", "--", *sim, f"https://ada:{other}-9@host"),
         ("snapshot", "show"),
-        ("snapshot", "restore", "--path", "restored"),
+        ("snapshot", "diff", "golden:mesh"),
         ("snapshot", "restore", "--dry-run"),
+        ("time", "--pairs", "1", "--report", "t.html", " ".join(sim), " ".join(sim)),
+        ("snapshot", "restore", "--path", "../restored"),
+        ("doctor",),
     ):
         outcome = project.run(*words, apart=True, **environment)
+        assert outcome.code in (0, 1, 3), outcome
         told.append(outcome.out + outcome.err + repr(outcome.document))
     written = [
         str(load_snapshot(path))
         if ".snapshots" in path.parts or ("snapshots" in path.parts and path.name != "outputs.json")
         else path.read_bytes().decode("utf-8", "replace")
         for path in project.folder.rglob("*")
-        if path.is_file() and path.suffix != ".npy"
+        if path.is_file()
+        and path.suffix != ".npy"
+        and ".git" not in path.parts
+        # Here the user has written them.
+        and path.name not in ("ciwrap.yaml", "uv.lock")
     ]
     assert len(written) > 8
     host = platform.node()
     for text in (*told, *written):
         assert secret not in text
+        assert other not in text
         assert f"/{user}" not in text
         # A golden's log says who accepted it, as it is to.
         assert user not in text.replace(f"who: {user}", "")
         assert len(host) < 4 or f'"{host}"' not in text
     assert any("(hidden)" in text for text in written)
+    # A copy of a lock file is a copy.
+    copied = (project.folder.parent / "restored/uv.lock").read_text()
+    assert copied == (project.folder / "uv.lock").read_text()
 
 
 def test_an_environment_is_verified_object_by_object(project: Project) -> None:
@@ -297,3 +325,52 @@ def test_objects_can_be_left_alone(project: Project) -> None:
     outcome = project.run("run")
     assert "snapshot" not in outcome.document["environment"]
     assert not (project.folder / ".ciwrap/snapshots").exists()
+
+
+def test_captures_carry_the_snapshot_of_their_run(project: Project) -> None:
+    """Also where the captures are all that is left of the runs."""
+    for name, threads in (("a", "1"), ("b", "2")):
+        with_program(project, OMP_NUM_THREADS=threads, SHIFT=threads)
+        identity = project.run("run").document["environment"]["snapshot"]
+        assert project.run("capture", "out", "-o", f"../{name}.tree").code == 0
+        shown = project.run("show", f"../{name}.tree").document["capture"]
+        assert shown["snapshot"] == identity
+    assert f"environment: snapshot {identity}" in project.run("show", "../b.tree").out
+    shutil.rmtree(project.folder / ".ciwrap")
+    found = project.run("snapshot", "diff", "../a.tree", "../b.tree")
+    assert found.code == 1
+    assert found.out.startswith("OMP_NUM_THREADS differs: 1  ->  2  (thread settings)")
+    assert found.document["differences"][0]["prove"] == "ciwrap repeat --vary OMP_NUM_THREADS=1,2"
+    compared = project.run("compare", "../a.tree", "../b.tree")
+    assert compared.code in (1, 3)
+    said = "their captures tell of different environments: OMP_NUM_THREADS is 1 in A, 2 in B"
+    assert said in compared.out
+    same = project.run("compare", "../b.tree", "../b.tree")
+    assert "different environments" not in same.out
+    # Of outputs that no known run made, the capture knows where it was made, and no program.
+    project.save("temperature", [1.0, 2.0])
+    assert project.run("capture", "out", "-o", "../c.tree").code == 0
+    assert project.run("snapshot", "show", "../c.tree").document["snapshot"]["seen"] == "nothing"
+    assert "different environments" not in project.run("compare", "../a.tree", "../c.tree").out
+    # Nothing new: the snapshot of what was captured stays.
+    before = project.run("show", "../b.tree").document["capture"]["snapshot"]
+    assert before == identity
+
+
+def test_kept_repeats_and_their_ensemble_know_their_run(project: Project) -> None:
+    """Folders that `repeat --keep` has moved are known by what lies in them."""
+    code = SIM.replace('os.environ.get("SHIFT", 0)', "time.time() % 1").replace("0.9", "0.5")
+    with_program(project, code)
+    repeated = project.run("repeat", "-n", "3", "--keep")
+    assert repeated.code == 0, repeated
+    runs = {one["folder"]: one["snapshot"] for one in repeated.document["runs"]}
+    assert len(runs) == 3
+    for folder, identity in runs.items():
+        assert project.run("capture", f"{folder}/out", "-o", "../r.tree", "--rebuild").code == 0
+        assert project.run("show", "../r.tree").document["capture"]["snapshot"] == identity
+    made = project.run("capture", "--ensemble", "mesh", *runs, "--reason", "x")
+    assert made.code == 0, made
+    golden = json.loads(Path(project.folder / made.document["golden_path"]).read_text())
+    assert golden["environment"]["snapshot"] == runs[next(iter(runs))]
+    kept = SnapshotStore.of_goldens(project.folder / "golden")
+    assert kept.load(golden["environment"]["snapshot"]).seen == "program"

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <span>
@@ -25,6 +27,17 @@ inline std::byte byte_at(std::uint64_t position) {
     return static_cast<std::byte>((mixed * 0xBF58476D1CE4E5B9ULL) >> 56);
 }
 
+// The first `count` bytes of every test file, or more; made once, since tests compare many times.
+inline std::span<const std::byte> known_bytes(std::uint64_t count) {
+    static std::vector<std::byte> known;
+    const std::size_t before = known.size();
+    if (before < count)
+        known.resize(static_cast<std::size_t>(count));
+    for (std::size_t i = before; i < known.size(); ++i)
+        known[i] = byte_at(i);
+    return known;
+}
+
 class IoFiles : public ::testing::Test {
   protected:
     void SetUp() override {
@@ -38,15 +51,8 @@ class IoFiles : public ::testing::Test {
     std::string make_file(const std::string& name, std::uint64_t bytes) const {
         const std::filesystem::path path = directory_ / name;
         std::ofstream out(path, std::ios::binary);
-        std::vector<char> block(1 << 16);
-        for (std::uint64_t done = 0; done < bytes; done += block.size()) {
-            for (std::size_t i = 0; i < block.size(); ++i) {
-                block[i] = static_cast<char>(byte_at(done + i));
-            }
-            const std::uint64_t rest = bytes - done;
-            out.write(block.data(),
-                      static_cast<std::streamsize>(rest < block.size() ? rest : block.size()));
-        }
+        out.write(reinterpret_cast<const char*>(known_bytes(bytes).data()),
+                  static_cast<std::streamsize>(bytes));
         out.close();
         EXPECT_EQ(std::filesystem::file_size(path), bytes);
         return path.string();
@@ -57,12 +63,11 @@ class IoFiles : public ::testing::Test {
 
 // Position of the first byte that is not the file's, or -1.
 inline std::int64_t first_wrong_byte(std::span<const std::byte> bytes, std::uint64_t offset) {
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-        if (bytes[i] != byte_at(offset + i)) {
-            return static_cast<std::int64_t>(i);
-        }
-    }
-    return -1;
+    const auto wanted =
+        known_bytes(offset + bytes.size()).subspan(static_cast<std::size_t>(offset), bytes.size());
+    if (bytes.empty() || std::memcmp(bytes.data(), wanted.data(), bytes.size()) == 0)
+        return -1;
+    return std::mismatch(bytes.begin(), bytes.end(), wanted.begin()).first - bytes.begin();
 }
 
 inline std::vector<EngineKind> usable_engines() {

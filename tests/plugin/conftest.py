@@ -11,7 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import jsonschema
 import pytest
@@ -19,6 +20,8 @@ from command_line import call
 from plugin.review_suite import write
 
 import ciwrap
+from ciwrap.golden.places import Place
+from ciwrap.golden.stores import GoldenStores
 
 # After each run pytester forgets the modules that the run has loaded, so all of ours are loaded
 # before: NumPy does not bear being loaded twice, and pydantic takes longer than all the rest.
@@ -26,6 +29,9 @@ for _module in pkgutil.walk_packages(ciwrap.__path__, "ciwrap."):
     # A library for programs lies beside them, which is no module.
     if not _module.name.endswith((".__main__", ".libciwrap_record")):
         importlib.import_module(_module.name)
+
+if TYPE_CHECKING:
+    from ciwrap.golden.store import StoredGolden
 
 ROOT = Path(__file__).resolve().parents[2]
 CI_VARIABLES = ("CI", "GITHUB_ACTIONS", "GITLAB_CI", "BUILDKITE", "JENKINS_URL", "TF_BUILD")
@@ -109,7 +115,22 @@ class Suite:
         }
 
     def goldens(self) -> list[str]:
-        return [name for name in self.files("golden") if name.endswith(".golden")]
+        """All goldens, by the file that each has, or would have if it did not share one."""
+        found = []
+        for name, data in self.files("golden").items():
+            folder, _, suffix = name.rpartition(".")
+            if suffix == "golden":
+                found.append(name)
+            elif suffix == "goldens":
+                bodies = [line.rpartition(b" ")[0] for line in data.splitlines()]
+                names = [json.loads(one)[0] for one in bodies if one.startswith(b"[")]
+                found += [f"{folder}/{quote(one, safe='')}.golden" for one in names]
+        return sorted(found)
+
+    def golden(self, name: str, folder: str = "golden") -> StoredGolden:
+        """The golden of a check of tests/test_it.py. folder: of all goldens, or what waits."""
+        place = Place("tests/test_it", name)
+        return GoldenStores(self.root / folder).at(place).read(name)
 
     def waiting(self) -> dict[str, Any]:
         """The index of pending goldens, by check."""

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from ciwrap.golden.manifest import dump_manifest
+
 if TYPE_CHECKING:
     from plugin.conftest import Suite
 
@@ -22,5 +24,4 @@ def write(suite: Suite, a: float = 1.0, b: float = 2.0, bound: float = 1e-3) -> 
 
 
 def manifest(suite: Suite, name: str) -> Any:
-    path = suite.root / f"golden/tests/test_it/{name}.golden.yaml"
-    return yaml.safe_load(path.read_text())
+    return yaml.safe_load(dump_manifest(suite.golden(name).manifest))

@@ -109,7 +109,7 @@ def test_what_is_not_a_mismatch_is_not_what_was_meant(suite: Suite, call: str, s
     suite.run("--ciwrap-update=new")
     suite.write(f"""
     from pathlib import Path
-    GOLDEN = Path("golden/tests/test_it/test_it.golden")
+    GOLDEN = Path("golden/tests/test_it.goldens")
     def test_it(ciwrap):
         with ciwrap.expect_mismatch() as caught:
             {call}
@@ -122,7 +122,7 @@ def test_what_is_not_a_mismatch_is_not_what_was_meant(suite: Suite, call: str, s
     # Nor can the block's own failure be hidden.
     suite.write(f"""
     from pathlib import Path
-    GOLDEN = Path("golden/tests/test_it/test_it.golden")
+    GOLDEN = Path("golden/tests/test_it.goldens")
     def test_it(ciwrap):
         try:
             with ciwrap.expect_mismatch() as caught:

@@ -255,7 +255,7 @@ def test_check_returns_what_it_found(suite: Suite) -> None:
     )
     suite.run("tests/test_b.py", "--ciwrap-update=new").assert_outcomes(passed=1)
     folder = suite.root / "golden/tests"
-    (folder / "test_b").rename(folder / "test_it")
+    (folder / "test_b.goldens").rename(folder / "test_it.goldens")
     result = suite.run("tests/test_it.py")
     # What pytest.raises has caught fails the test nevertheless: nothing was compared.
     result.assert_outcomes(failed=1)

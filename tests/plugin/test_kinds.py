@@ -121,7 +121,7 @@ def test_beside_pytest_regressions_and_syrupy(suite: Suite) -> None:
         text = text.replace('num_regression.check({"x": x})', 'ndarrays_regression.check({"x": x})')
     suite.write(text)
     done = suite.subprocess("--ciwrap-update=new", "--force-regen", "--snapshot-update")
-    assert "created: golden/tests/test_it/test_it.golden" in done.stdout
+    assert "created: golden/tests/test_it.goldens (test_it)" in done.stdout
     suite.subprocess("--snapshot-update")
     done = suite.subprocess()
     assert done.returncode == 0, done.stdout

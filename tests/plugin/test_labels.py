@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-import yaml
 from plugin.conftest import summary
 
 if TYPE_CHECKING:
@@ -82,8 +81,7 @@ def test_labels_and_coordinates_are_kept(suite: Suite) -> None:
     """
     )
     suite.run("--ciwrap-update=new").assert_outcomes(passed=1)
-    manifest = yaml.safe_load((suite.root / "golden/tests/test_it/test_it.golden.yaml").read_text())
-    rows = {row["name"]: row.get("labels") for row in manifest["variables"]}
+    rows = {row.name: row.labels for row in suite.golden("test_it").manifest.variables}
     assert rows == {
         "array": {"dims": "t x", "units": "K"},
         "coords/t": {"dims": "t", "units": "s"},

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ciwrap.errors import UsageError
 from ciwrap.golden.places import Place, TestPlace, check_matches
-from ciwrap.golden.store import GoldenStores
+from ciwrap.golden.stores import GoldenStores
 
 if TYPE_CHECKING:
     from plugin.conftest import Suite
@@ -47,7 +47,7 @@ def test_a_place_tells_its_check(test: TestPlace) -> None:
 def test_no_two_checks_share_a_file(one: TestPlace, other: TestPlace) -> None:
     def path(test: TestPlace) -> tuple[str, str]:
         place = test.place
-        return place.folder, str(GoldenStores(Path("golden")).at(place).path(place.name))
+        return place.folder, str(GoldenStores(Path("golden")).at(place).pair_path(place.name))
 
     if one != other:
         assert path(one) != path(other)
@@ -107,13 +107,30 @@ def test_what_peers_mix_up_is_kept_apart(suite: Suite) -> None:
     assert result.ret == 0
 
 
-def test_names_that_differ_in_case_only_are_an_error(suite: Suite) -> None:
-    suite.write("""
-        def test_a(ciwrap): ciwrap.check(1.0, "x")
-        def test_A(ciwrap): ciwrap.check(2.0, "x")
-    """)
+CASES = """
+    @pytest.mark.parametrize("x", ["co", "CO", "Co"])
+    def test_a(ciwrap, x): ciwrap.check(np.full(COUNT, len(x) + x.isupper() + SHIFT), "x")
+"""
+
+
+def test_names_that_differ_in_case_only(suite: Suite) -> None:
+    """Lines of one file are told apart on every file system, and files are not."""
+    suite.write(CASES.replace("COUNT", "5").replace("SHIFT", "0"))
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=3)
+    suite.run("--ciwrap-unused=fail").assert_outcomes(passed=3)
+    suite.write(CASES.replace("COUNT", "5").replace("SHIFT", "1"))
+    suite.run().assert_outcomes(failed=3)
+    assert len(suite.waiting()) == 3
+    assert suite.cli("accept", "tests/test_it.py::test_a[CO]", "-m", "x").returncode == 0
+    assert suite.cli("reject", "tests/test_it.py::test_a[Co]").returncode == 0
+    assert list(suite.waiting()) == ["tests/test_it.py::test_a[co]::x"]
+    suite.run().assert_outcomes(passed=1, failed=2)
+
+
+def test_large_goldens_whose_names_differ_in_case_only_are_an_error(suite: Suite) -> None:
+    suite.write(CASES.replace("COUNT", "5000").replace("SHIFT", "0"))
     result = suite.run("--ciwrap-update=new")
-    result.assert_outcomes(passed=1, failed=1)
+    result.assert_outcomes(passed=1, failed=2)
     assert "upper and lower case only" in result.stdout.str()
 
 

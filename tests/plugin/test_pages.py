@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from plugin.conftest import ROOT, summary
 
+from ciwrap.golden.places import TestPlace
+
 if TYPE_CHECKING:
     from plugin.conftest import Suite
 
@@ -36,8 +38,10 @@ def test_its_file_name_is_right(suite: Suite) -> None:
         "tests/test_flow.py",
     )
     suite.run("--ciwrap-update=new").assert_outcomes(passed=1)
-    (name,) = suite.goldens()
+    (name,) = suite.files("golden")
     assert f"    golden/{name}\n" in PAGE
+    place = TestPlace("tests/test_flow.py", "TestFlow::test_push", "2-a/b", "velocity").place
+    assert (place.folder, f"`{place.name}`" in PAGE) == ("tests/test_flow", True)
 
 
 def test_its_options_exist(suite: Suite) -> None:

@@ -122,21 +122,23 @@ def test_a_golden_that_changed_meanwhile_is_not_replaced(changed: Suite) -> None
     assert "error: " in done.stdout
 
 
-@pytest.mark.parametrize("damage", ["binary", "manifest", "missing"])
+@pytest.mark.parametrize("damage", ["number", "cut", "name"])
 def test_a_damaged_pending_golden_is_not_accepted(changed: Suite, damage: str) -> None:
-    folder = changed.root / ".ciwrap/pending/tests/test_it"
-    if damage == "binary":
-        path = folder / "test_b.golden"
-        path.write_bytes(path.read_bytes()[:-5])
-    elif damage == "manifest":
-        path = folder / "test_b.golden.yaml"
-        path.write_text(path.read_text().replace("check: test_b", "check: test_c"))
+    path = changed.root / ".ciwrap/pending/tests/test_it.goldens"
+    text = path.read_text()
+    if damage == "number":
+        at = text.index('["test_b"') + 40
+        text = text[:at] + ("A" if text[at] != "A" else "B") + text[at + 1 :]
+    elif damage == "cut":
+        text = text[:-20]
     else:
-        (folder / "test_b.golden").unlink()
+        text = text.replace('["test_b"', '["test_c"')
+    path.write_text(text)
     before = changed.files("golden")
     # One that is damaged keeps all from being accepted: either everything or nothing.
     done = changed.cli("accept", "--pending", "-m", "x")
     assert done.returncode == 3
+    assert "none of the goldens in it can be used" in done.stderr
     assert changed.files("golden") == before
 
 
@@ -248,7 +250,7 @@ def test_review_can_be_left(changed: Suite) -> None:
 def test_accept_for_one_kind_of_machine(changed: Suite) -> None:
     done = changed.cli("accept", "tests/test_it.py::test_b", "--variant", "arm64")
     assert done.returncode == 0, done.stderr
-    assert "golden/tests/test_it/@arm64/test_b.golden" in done.stdout
+    assert "golden/tests/test_it/@arm64.goldens" in done.stdout
     assert "tests/test_it/@arm64/test_b.golden" in changed.goldens()
     changed.run("--ciwrap-variant=arm64").assert_outcomes(passed=1, failed=1)
     write(changed)

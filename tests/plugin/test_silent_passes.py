@@ -144,8 +144,8 @@ def test_without_the_plugin_nothing_passes(suite: Suite) -> None:
 def test_a_damaged_golden(suite: Suite, damage: str) -> None:
     """gmx check and cprnc exit 0 on a truncated file."""
     suite.write("""
-        def test_a(ciwrap): ciwrap.check(np.arange(100.0), atol=1e-3)
-        def test_b(ciwrap): ciwrap.check(np.arange(100.0) + 1, atol=1e-3)
+        def test_a(ciwrap): ciwrap.check(np.arange(600.0), atol=1e-3)
+        def test_b(ciwrap): ciwrap.check(np.arange(600.0) + 1, atol=1e-3)
     """)
     suite.run("--ciwrap-update=new").assert_outcomes(passed=2)
     folder = suite.root / "golden/tests/test_it"

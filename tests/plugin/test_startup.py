@@ -74,10 +74,10 @@ def test_where_goldens_lie(suite: Suite) -> None:
         "version: 1\ngolden_dir: baselines\nchecks: {mesh: {outputs: x.npy}}\n"
     )
     suite.run("sub", "--ciwrap-update=new").assert_outcomes(passed=1)
-    assert (suite.root / "baselines/sub/tests/test_it/test_it.golden").exists()
+    assert (suite.root / "baselines/sub/tests/test_it.goldens").exists()
     result = suite.run("sub", "--ciwrap-update=new", "-o", "ciwrap_golden_dir=other")
     result.assert_outcomes(passed=1)
-    assert (suite.root / "other/sub/tests/test_it/test_it.golden").exists()
+    assert (suite.root / "other/sub/tests/test_it.goldens").exists()
     result = suite.run("sub", "-o", "ciwrap_golden_dir=../outside")
     result.assert_outcomes(errors=1)
     assert "the golden folder must lie in the project's" in result.stdout.str()

@@ -30,7 +30,7 @@ def test_a_check_that_is_gone(two: Suite) -> None:
     without(two, '; ciwrap.check(3.0, "more")')
     result = two.run()
     assert (result.ret, summary(result)) == (0, "ciwrap: 2 matched, 1 unused")
-    assert "  unused: golden/tests/test_it/test_b-more.golden" in result.outlines
+    assert "  unused: golden/tests/test_it.goldens (test_b-more)" in result.outlines
     assert two.run("--ciwrap-unused=fail").ret == 1
     assert two.run("-o", "ciwrap_unused=fail").ret == 1
     result = two.run("--ciwrap-unused=ignore")
@@ -39,9 +39,8 @@ def test_a_check_that_is_gone(two: Suite) -> None:
     assert len(two.goldens()) == 3
     result = two.run("--ciwrap-unused=delete")
     assert (result.ret, summary(result)) == (0, "ciwrap: 2 matched, 1 unused and deleted")
-    assert sorted(two.files("golden")) == [
-        f"tests/test_it/test_{name}.golden{suffix}" for name in "ab" for suffix in ("", ".yaml")
-    ]
+    assert sorted(two.files("golden")) == ["tests/test_it.goldens"]
+    assert two.goldens() == ["tests/test_it/test_a.golden", "tests/test_it/test_b.golden"]
     assert summary(two.run("--ciwrap-unused=fail")) == "ciwrap: 2 matched"
 
 
@@ -132,7 +131,7 @@ def test_prune(two: Suite) -> None:
     assert "to delete what no test uses: ciwrap prune" in two.run().stdout.str()
     # A run of a part finds out nothing new, and forgets nothing.
     two.run("-k", "test_a")
-    path = "golden/tests/test_it/test_b-more.golden"
+    path = "golden/tests/test_it.goldens (test_b-more)"
     done = two.cli("prune", "--dry-run")
     assert (done.returncode, done.stdout) == (0, f"unused  {path}\n")
     done = two.cli("prune")
@@ -214,7 +213,7 @@ def test_a_renamed_test_is_known_by_its_numbers(suite: Suite) -> None:
     suite.write(text.replace("test_a", "test_renamed"))
     says = (
         "tests/test_it.py::test_renamed has the same numbers as the unused"
-        " golden/tests/test_it/test_a.golden: moved?"
+        " golden/tests/test_it.goldens (test_a): moved?"
     )
     assert f"  {says}" in suite.run().outlines
     notes = [one for one in suite.document()["messages"] if one["level"] == "note"]

@@ -7,17 +7,12 @@ import resource
 import signal
 import subprocess
 import time
-from typing import TYPE_CHECKING
 
 import pytest
-import yaml
 from plugin.conftest import Suite, summary
 
 from ciwrap.golden import paths
 from ciwrap.golden.store import GoldenStore
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TEXT = """
     A, B, C = VALUES
@@ -56,8 +51,11 @@ def test_many_goldens_of_one_folder(suite: Suite, monkeypatch: pytest.MonkeyPatc
     assert [path for path in suite.root.rglob("*") if path.name.endswith((".lock", ".next"))] == []
 
 
-def golden(suite: Suite, name: str) -> Path:
-    return suite.root / f"golden/tests/test_it/test_{name}.golden"
+def line(suite: Suite, name: str) -> bytes:
+    """What the shared file says of a golden."""
+    lines = suite.files("golden")["tests/test_it.goldens"].splitlines()
+    (found,) = [one for one in lines if one.startswith(f'["{name}"'.encode())]
+    return found
 
 
 def state(suite: Suite) -> dict[str, tuple[int, int]]:
@@ -74,7 +72,7 @@ def test_each_mode_writes_what_it_says(suite: Suite) -> None:
     suite.run("--ciwrap-update=new").assert_outcomes(passed=2)
     write(suite, 1.0001, 2.5, 3)  # within the bound, beyond it, new
     before = state(suite)
-    files = suite.files("golden")
+    a, b = line(suite, "test_a"), line(suite, "test_b")
 
     result = suite.run()
     result.assert_outcomes(passed=1, failed=2)
@@ -85,28 +83,27 @@ def test_each_mode_writes_what_it_says(suite: Suite) -> None:
     result = suite.run("--ciwrap-update=new")
     result.assert_outcomes(passed=2, failed=1)
     assert summary(result) == "ciwrap: 1 matched, 1 differ, 1 written"
-    assert "  created: golden/tests/test_it/test_c.golden" in result.outlines
+    assert "  created: golden/tests/test_it.goldens (test_c)" in result.outlines
     assert set(suite.waiting()) == {"tests/test_it.py::test_b"}
-    assert {name: state(suite)[name] for name in before} == before
+    assert (line(suite, "test_a"), line(suite, "test_b")) == (a, b)
 
     result = suite.run("--ciwrap-update=failed", WHY)
     result.assert_outcomes(passed=3)
     assert summary(result) == "ciwrap: 2 matched, 1 written"
-    assert "  replaced: golden/tests/test_it/test_b.golden" in result.outlines
+    assert "  replaced: golden/tests/test_it.goldens (test_b)" in result.outlines
     assert suite.waiting() == {}
     # What still passes is not rewritten, so that it does not creep along with the noise.
-    assert (
-        suite.files("golden")["tests/test_it/test_a.golden"] == files["tests/test_it/test_a.golden"]
-    )
+    assert line(suite, "test_a") == a
+    assert line(suite, "test_b") != b
 
     result = suite.run("--ciwrap-update=all", WHY)
     result.assert_outcomes(passed=3)
     assert summary(result) == "ciwrap: 2 matched, 1 written"
-    assert "  replaced: golden/tests/test_it/test_a.golden" in result.outlines
+    assert "  replaced: golden/tests/test_it.goldens (test_a)" in result.outlines
     assert suite.run().ret == 0
-    history = yaml.safe_load((golden(suite, "b").parent / "test_b.golden.yaml").read_text())
-    assert [entry["why"] for entry in history["accepted"]] == ["first golden", "as measured"]
-    assert history["accepted"][1]["largest_bound_share"] == pytest.approx(500)
+    history = suite.golden("test_b").manifest.accepted
+    assert [entry.why for entry in history] == ["first golden", "as measured"]
+    assert history[1].largest_bound_share == pytest.approx(500)
 
 
 def test_replacing_needs_a_reason(suite: Suite) -> None:
@@ -140,10 +137,10 @@ def test_variants(suite: Suite) -> None:
     write(suite, 1, 9)
     result = suite.run("--ciwrap-variant=arm64")
     result.assert_outcomes(passed=1, failed=1)
-    assert "golden/tests/test_it/test_b.golden" in result.stdout.str()
+    assert "golden/tests/test_it.goldens" in result.stdout.str()
     result = suite.run("--ciwrap-variant=arm64", "--ciwrap-update=failed", WHY)
     result.assert_outcomes(passed=2)
-    assert "  created: golden/tests/test_it/@arm64/test_b.golden" in result.outlines
+    assert "  created: golden/tests/test_it/@arm64.goldens (test_b)" in result.outlines
     document = suite.document("--ciwrap-variant=arm64", "--ciwrap-unused=fail")
     assert document["verdict"] == "match"
     assert [check.get("variant") for check in document["checks"]] == [None, "arm64"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
 import pytest
 from golden_pairs import value_of, variable, write
+from msgspec.structs import replace
 
 from ciwrap import _core
 from ciwrap.catalog.catalog import Catalog
@@ -17,7 +17,7 @@ from ciwrap.config.loading import load_text
 from ciwrap.errors import ArtifactError, CorruptFileError, PeriodError, UsageError
 from ciwrap.golden.lock import writer_lock
 from ciwrap.golden.places import Place
-from ciwrap.golden.store import GoldenStores
+from ciwrap.golden.stores import GoldenStores
 from ciwrap.model import ErrorBound, RunResult, VariableId, Verdict
 from ciwrap.report.document import document_text, to_document
 from ciwrap.review.accept_goldens import accept_outputs, accept_pending

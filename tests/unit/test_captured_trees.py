@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -10,6 +9,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 
 from ciwrap import _core
 from ciwrap.captures.bounds import BoundRow, Bounds, CaptureHeader

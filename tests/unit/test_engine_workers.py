@@ -5,12 +5,12 @@ from __future__ import annotations
 import signal
 import sys
 from concurrent.futures import Future
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from ciwrap.captures.side import Side, open_side
 from ciwrap.catalog.rules import Rules

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +10,13 @@ import numpy as np
 import pytest
 from golden_pairs import write
 from msgspec import structs
+from msgspec.structs import replace
 
 from ciwrap import _core
 from ciwrap.errors import UsageError
 from ciwrap.golden.manifest import VariableRow
 from ciwrap.golden.places import Place
-from ciwrap.golden.store import GoldenStores
+from ciwrap.golden.stores import GoldenStores
 from ciwrap.model import ErrorBound, VariableId, VariableResult, Verdict
 from ciwrap.review.capture_change import _status
 from ciwrap.review.golden_change import (

@@ -172,7 +172,7 @@ def test_a_torn_pair_is_looked_at_again(store: GoldenStore, monkeypatch: Any) ->
         store.manifest_path("a").write_bytes(new)
 
     monkeypatch.setattr("ciwrap.golden.store.time.sleep", finish_writing)
-    original = GoldenStore._manifest_bytes
+    original = GoldenStore.manifest_bytes
     texts: list[str] = []
 
     def changing_text(self: GoldenStore, check: str) -> bytes:
@@ -181,7 +181,7 @@ def test_a_torn_pair_is_looked_at_again(store: GoldenStore, monkeypatch: Any) ->
             store.manifest_path("a").write_bytes(new)
         return original(self, check)
 
-    monkeypatch.setattr(GoldenStore, "_manifest_bytes", changing_text)
+    monkeypatch.setattr(GoldenStore, "manifest_bytes", changing_text)
     assert store.read("a").variables[0].data == (SMALL + 1).tobytes()
     assert len(naps) == 1
 

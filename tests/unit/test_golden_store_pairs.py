@@ -20,10 +20,12 @@ from ciwrap.errors import (
 )
 from ciwrap.golden import files, lock, paths
 from ciwrap.golden.places import Place
-from ciwrap.golden.store import GoldenStore, GoldenStores
+from ciwrap.golden.stores import GoldenStores
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from ciwrap.golden.store import GoldenStore
 
 
 @pytest.fixture
@@ -111,7 +113,7 @@ def test_a_folder_that_cannot_be_locked_is_named(tmp_path: Path) -> None:
     assert caught.value.file == str(tmp_path / "a" / paths.LOCK_NAME)
     with pytest.raises(WriteFailedError) as caught, lock.writer_lock(tmp_path / "a" / "b"):
         pass
-    assert "cannot lock the golden folder" in str(caught.value)
+    assert "cannot lock the folder" in str(caught.value)
 
 
 def test_a_lock_file_that_was_removed_is_no_lock(tmp_path: Path) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import asdict, replace
 from result_fields import said
 
 from ciwrap.arrays.values import ArrayValues, Signature

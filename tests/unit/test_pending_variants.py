@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from golden_pairs import value_of, variable, write
+from msgspec.structs import replace
 
 from ciwrap import _core
 from ciwrap.errors import PendingConflictError, UsageError
 from ciwrap.golden.manifest import BinaryFile, Manifest, VariableRow
 from ciwrap.golden.places import Place
-from ciwrap.golden.store import GoldenStores
+from ciwrap.golden.stores import GoldenStores
 from ciwrap.model import RunResult, Verdict
 from ciwrap.report.document import document_text, to_document
 from ciwrap.review.accept_goldens import accept_pending

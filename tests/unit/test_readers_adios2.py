@@ -11,7 +11,7 @@ import pytest
 from optional_libraries import needs
 
 from ciwrap.errors import CiwrapError, CorruptFileError, UnsupportedFormatError
-from ciwrap.readers import apart
+from ciwrap.readers import child
 from ciwrap.readers.adios2 import Adios2Reader
 from ciwrap.readers.layout import find_outputs
 from ciwrap.testing import ReaderSuite
@@ -63,7 +63,7 @@ class TestAdios2(ReaderSuite):
     @pytest.fixture(autouse=True)
     def _impatience(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """ADIOS2 waits for data that a file promises and does not hold: not for long here."""
-        monkeypatch.setattr(apart, "IDLE_SECONDS", 0.12)
+        monkeypatch.setattr(child, "IDLE_SECONDS", 0.12)
 
     def test_garbage(self, tmp_path: Path) -> None:
         """Data have no checksum: garbage that is long enough is other data."""

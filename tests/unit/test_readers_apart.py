@@ -18,8 +18,8 @@ from ciwrap.errors import (
     UnsupportedDtypeError,
     VariableMissingError,
 )
-from ciwrap.readers import apart
-from ciwrap.readers.apart import SourceApart, bytes_below, look_first
+from ciwrap.readers import child
+from ciwrap.readers.apart import SourceApart, bytes_below
 from ciwrap.readers.entries import EntrySource, Listing
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def test_a_library_that_ends_the_process() -> None:
 
 
 def test_waiting_for_what_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart, "IDLE_SECONDS", 0.3)
+    monkeypatch.setattr(child, "IDLE_SECONDS", 0.3)
     with SourceApart(PATH, lambda: opened(lambda *_: time.sleep(60)), 0) as source:
         started = time.monotonic()
         with pytest.raises(CorruptFileError, match="waits for data that do not come"):
@@ -120,7 +120,7 @@ def test_waiting_for_what_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_turning_in_circles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart, "CPU_SECONDS", 0.3)
+    monkeypatch.setattr(child, "CPU_SECONDS", 0.3)
 
     def turn(*_: int) -> None:
         while True:
@@ -135,7 +135,7 @@ def test_turning_in_circles(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_slow_is_not_stuck(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Short rests between pieces of work, longer together than what counts as waiting."""
-    monkeypatch.setattr(apart, "IDLE_SECONDS", 0.5)
+    monkeypatch.setattr(child, "IDLE_SECONDS", 0.5)
     file = tmp_path / "x"
     file.write_bytes(bytes(1000))
 
@@ -166,7 +166,7 @@ def test_nothing_is_left_behind() -> None:
         started = time.monotonic()
         source.close()
         source.close()
-        assert time.monotonic() - started < apart._ENDING_SECONDS
+        assert time.monotonic() - started < child.ENDING_SECONDS
     assert len(children() - before) == 1
     del several, source
     gc.collect()
@@ -179,37 +179,3 @@ def test_bytes_below(tmp_path: Path) -> None:
     (tmp_path / "in/x").write_bytes(bytes(30))
     (tmp_path / "y").write_bytes(bytes(4))
     assert bytes_below(tmp_path, tmp_path / "y", tmp_path / "none") == 38
-
-
-def test_a_first_look_finds_what_ends_the_process(tmp_path: Path) -> None:
-    path = tmp_path / "x"
-    path.write_bytes(b"x")
-
-    def die(*_: int) -> None:
-        os.kill(os.getpid(), signal.SIGSEGV)
-
-    for _ in range(2):  # a file that failed is looked at again
-        with pytest.raises(CorruptFileError, match=r"crashes \(SIGSEGV"):
-            look_first(path, lambda: opened(die))
-
-
-def test_a_first_look_is_taken_once_and_leaves_errors_to_the_comparison(tmp_path: Path) -> None:
-    path, looks = tmp_path / "x", tmp_path / "looks"
-    path.write_bytes(b"x")
-
-    def refuse(*_: int) -> None:
-        raise CorruptFileError("is damaged", file=path)
-
-    def look() -> EntrySource:
-        with looks.open("a") as file:
-            file.write("look\n")
-        return opened(refuse)
-
-    for _ in range(2):
-        look_first(path, look)
-    assert looks.read_text() == "look\n"
-    path.write_bytes(b"longer")
-    look_first(path, look)
-    assert looks.read_text() == "look\nlook\n"
-    look_first(tmp_path / "gone", look)
-    assert looks.read_text() == "look\nlook\n"

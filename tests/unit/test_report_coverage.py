@@ -24,6 +24,7 @@ from ciwrap.model import (
     Verdict,
 )
 from ciwrap.report.annotations import render_annotations
+from ciwrap.report.console import make_console
 from ciwrap.report.document import from_document, to_document
 from ciwrap.report.failure import MOST_LINES, failure_lines
 from ciwrap.report.figures import histogram_of
@@ -31,7 +32,7 @@ from ciwrap.report.html import render_html
 from ciwrap.report.junit import render_junit
 from ciwrap.report.markdown import render_markdown
 from ciwrap.report.sarif import render_sarif
-from ciwrap.report.terminal import make_console, render
+from ciwrap.report.terminal import render
 
 SCHEMA = json.loads(
     (Path(__file__).parents[2] / "docs/reference/result.schema.json").read_text(encoding="utf-8")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from ciwrap.cli.json_documents import json_schema
 from ciwrap.cli.main import run as run_cli

@@ -233,10 +233,10 @@ def test_every_field_fits_the_schema_and_comes_back() -> None:
 
 def test_full_result_uses_every_field_of_the_model() -> None:
     check = full_result().checks[0]
-    for name in VariableResult.__dataclass_fields__:
+    for name in VariableResult.__struct_fields__:
         values = [getattr(variable, name) for variable in check.variables]
         assert any(value not in (None, ()) for value in values), name
-    for name in CheckResult.__dataclass_fields__:
+    for name in CheckResult.__struct_fields__:
         if name not in ("test_id", "variant", "history", "unlisted", "ensemble"):
             assert getattr(check, name) not in (None, (), {}), name
 

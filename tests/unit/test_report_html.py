@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from report_scenarios import HOSTILE, hostile, many
 
 from ciwrap.details import SUSPECT, Picture, cells_text

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import jsonschema
 import pytest
+from msgspec.structs import replace
 from report_scenarios import HOSTILE, hostile, many
 
 from ciwrap.details import ChunkMap

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ciwrap.model import (
     CheckResult,
@@ -21,7 +21,8 @@ from ciwrap.model import (
     VariableResult,
     Verdict,
 )
-from ciwrap.report.terminal import make_console, render
+from ciwrap.report.console import make_console
+from ciwrap.report.terminal import render
 from ciwrap.report.text import (
     bytes_text,
     percent_text,

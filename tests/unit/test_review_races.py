@@ -9,19 +9,19 @@ from __future__ import annotations
 import json
 import shutil
 import threading
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from dying_process import DyingProcess
 from golden_pairs import value_of, variable, write
+from msgspec.structs import replace
 
 from ciwrap import _core
 from ciwrap.errors import CiwrapError, PendingConflictError
 from ciwrap.golden.lock import writer_lock
 from ciwrap.golden.places import Place
-from ciwrap.golden.store import GoldenStores
+from ciwrap.golden.stores import GoldenStores
 from ciwrap.model import CheckResult, RunResult, VariableResult, Verdict
 from ciwrap.report.document import document_text, to_document
 from ciwrap.review.pending_change import PendingChange, accept, look_at

@@ -6,11 +6,11 @@ import os
 import sys
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ciwrap.config import CommandSettings
 from ciwrap.errors import UsageError

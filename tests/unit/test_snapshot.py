@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 from msgspec import structs
 from snapshots import OBJECTS, loaded, snapshot
 
+from ciwrap.cli.snapshot_files import kept_lock_files
 from ciwrap.errors import CorruptFileError, UsageError
 from ciwrap.snapshot.difference import compare_snapshots, compare_summaries, pair_objects
 from ciwrap.snapshot.elf import build_id_of
@@ -22,7 +24,7 @@ from ciwrap.snapshot.private import Cleaner
 from ciwrap.snapshot.program import ProgramWatcher, members_of
 from ciwrap.snapshot.restore import check_objects, not_restorable, recipes
 from ciwrap.snapshot.runs import (
-    copy_to_goldens,
+    environment_for_golden,
     environment_of_outputs,
     keep_snapshot,
     note_outputs,
@@ -198,26 +200,57 @@ def test_a_snapshot_is_named_by_what_it_holds(tmp_path: Path) -> None:
         load_snapshot(path)
 
 
+def test_what_a_killed_process_left_is_cleared_away(tmp_path: Path) -> None:
+    store = SnapshotStore(tmp_path)
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    left = tmp_path / f".{'0' * 32}.json.zst.{ended.pid}"
+    mine = tmp_path / f".{'1' * 32}.json.zst.{os.getppid()}"
+    for path in (left, mine):
+        path.write_text("half")
+    identity = store.save(snapshot())
+    assert not left.exists()
+    assert mine.exists(), "somebody is writing it"
+    other = store.save(snapshot(command="other"))
+    assert store.others({identity}) == [store.path_of(other)]
+    assert [path.name[:32] for path in store.remove_others({identity})] == [other]
+    assert store.contains(identity)
+    mine.unlink()
+    store.remove_others(())
+    assert not tmp_path.exists()
+    assert store.remove_others(()) == []
+
+
 def test_outputs_are_known_until_somebody_writes_them(tmp_path: Path) -> None:
     output = tmp_path / "x.npy"
     output.write_text("1")
     summary = keep_snapshot(SnapshotStore.of_project(tmp_path), snapshot())
     assert summary["snapshot"] == identity_of(snapshot())
-    assert environment_of_outputs(tmp_path, "mesh", [output]) is None
+    assert environment_of_outputs(tmp_path, [output]) is None
     note_outputs(tmp_path, summary, {"mesh": [output]})
-    assert environment_of_outputs(tmp_path, "mesh", [output]) == summary
-    assert environment_of_outputs(tmp_path, "other", [output]) is None
-    copy_to_goldens(tmp_path, tmp_path / "golden", summary)
-    assert SnapshotStore.of_goldens(tmp_path / "golden").load(summary["snapshot"]) == snapshot()
+    assert environment_of_outputs(tmp_path, [output]) == summary
+    assert environment_of_outputs(tmp_path, []) is None
+    # Files that were moved are the same ones.
+    moved = tmp_path / "run_3/x.npy"
+    moved.parent.mkdir()
+    output.rename(moved)
+    assert environment_of_outputs(tmp_path, [output]) is None
+    assert environment_of_outputs(tmp_path, [moved]) == summary
+    goldens = SnapshotStore.of_goldens(tmp_path / "golden")
+    assert environment_for_golden(tmp_path, [moved], goldens) == summary
+    assert goldens.load(summary["snapshot"]) == snapshot()
+    # Of other files nothing is known but where they are.
+    other = environment_for_golden(tmp_path, [goldens.folder], goldens)
+    assert goldens.load(other["snapshot"]).seen == "nothing"
     output.write_text("22")
-    assert environment_of_outputs(tmp_path, "mesh", [output]) is None
+    assert environment_of_outputs(tmp_path, [output]) is None
     # A run whose snapshot could not be kept takes back what an earlier one said.
     note_outputs(tmp_path, summary, {"mesh": [output]})
     note_outputs(tmp_path, {}, {"mesh": [output]})
-    assert environment_of_outputs(tmp_path, "mesh", [output]) is None
+    assert environment_of_outputs(tmp_path, [output]) is None
     notes = tmp_path / ".ciwrap/snapshots/outputs.json"
     notes.write_text("{")
-    assert environment_of_outputs(tmp_path, "mesh", [output]) is None
+    assert environment_of_outputs(tmp_path, [output]) is None
 
 
 def test_no_run_fails_for_want_of_a_snapshot(
@@ -266,6 +299,33 @@ def test_recipes_name_what_is_missing() -> None:
     assert "OMP_NUM_THREADS" in said
     assert "./build/sim" in said
     assert "changes that were not committed" in said
+
+
+def test_a_lock_file_that_pins_something_else_is_told_of() -> None:
+    locks = {
+        "uv.lock": '[[package]]\nname = "numpy"\nversion = "1.26.0"\n',
+        "requirements.lock": "numpy==2.1.0\nscipy==1.14.0\nnot-installed==1\n",
+    }
+    texts = recipes(snapshot(), lock_files=locks)
+    said = "what uv.lock says otherwise: numpy 1.26.0 (there was 2.1.0)"
+    assert texts["NOT-RESTORED.txt"].splitlines()[-1] == said
+    assert "requirements.lock" not in texts["NOT-RESTORED.txt"]
+    many = "".join(f"x{number}==1\n" for number in range(7))
+    packages = {f"x{number}": "2" for number in range(7)}
+    assert not_restorable(snapshot(packages=packages), {"requirements.lock": many})[-1].endswith(
+        "x4 1 (there was 2) and 2 more"
+    )
+
+
+def test_no_other_file_is_read_because_a_snapshot_says_so(tmp_path: Path) -> None:
+    """A snapshot may come from anywhere."""
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "uv.lock").write_text("mine")
+    (tmp_path / "other").write_text("mine")
+    digest = hashlib.sha256(b"mine").hexdigest()
+    found = snapshot(lock_files={"../other": digest, "uv.lock": digest, "poetry.lock": digest})
+    assert kept_lock_files(found, root) == {"uv.lock": "mine"}
 
 
 def test_verification_goes_object_by_object() -> None:

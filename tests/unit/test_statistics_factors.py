@@ -12,9 +12,9 @@ from ciwrap.statistics.factors import (
     cells_of,
     differing_shares,
     effects,
-    factors_that_change,
     power,
     spread_response,
+    what_factors_do,
 )
 
 
@@ -52,7 +52,8 @@ def test_exactly_the_factors_that_change_a_result_are_found(design: str) -> None
     for guilty in (set(one) for count in range(6) for one in combinations(range(5), count)):
         results = [tuple(cell[n] for n in sorted(guilty)) for cell in cells]
         classes = [results.index(one) for one in results]
-        found = factors_that_change(cells, classes)
+        told = what_factors_do(cells, classes)
+        found = {factor for factor, changes in told.items() if changes}
         if design == "fractional" and len(guilty) > 1:
             # Two that always change together may hide behind one another: never a false one.
             assert found <= guilty
@@ -62,11 +63,20 @@ def test_exactly_the_factors_that_change_a_result_are_found(design: str) -> None
 
 def test_runs_that_differ_by_themselves_blame_no_factor() -> None:
     cells = cells_of("full", 2) * 2
-    assert factors_that_change(cells, list(range(8))) == set()
+    assert what_factors_do(cells, list(range(8))) == {}
     shares = differing_shares(cells, list(range(8)))
     assert [(one.factor, one.pairs, one.share) for one in shares] == [
         (None, 4, 1.0), (0, 8, 1.0), (1, 8, 1.0),
     ]  # fmt: skip
+
+
+def test_nothing_is_said_of_a_factor_of_which_nothing_is_known() -> None:
+    """All runs with the second factor on have failed, say."""
+    cells = [cell for cell in cells_of("full", 2) * 2 if not cell[1]]
+    assert what_factors_do(cells, [cell[0] for cell in cells]) == {0: True}
+    assert what_factors_do(cells, [1] * len(cells)) == {0: False}
+    fraction = [cell for cell in cells_of("fractional", 5) * 2 if not cell[4]]
+    assert what_factors_do(fraction, [1] * len(fraction)) == dict.fromkeys(range(4), False)
 
 
 def test_a_factor_that_switches_noise_on_is_seen_in_its_spread() -> None:

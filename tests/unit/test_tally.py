@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from ciwrap.arrays.values import Signature
 from ciwrap.catalog.rules import Rules

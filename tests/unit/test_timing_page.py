@@ -65,6 +65,21 @@ def test_every_run_is_drawn_and_labels_differ() -> None:
     assert len(axis) == len(set(axis)) >= 3
 
 
+def test_sorted_times_rise_to_all_runs_at_the_longest() -> None:
+    b = tuple(1.5 * one for one in A)
+    drawn = charts(page(b))[2]
+    paths = [one.get("d") or "" for one in drawn.iter("path") if one.get("class") in ("lt", "cv")]
+    assert len(paths) == 2
+    ends = []
+    for path, seconds in zip(paths, (A, b), strict=True):
+        xs = [float(step.split("V")[0]) for step in path.split("H")[1:]]
+        assert xs == sorted(xs)
+        assert len(xs) == len(seconds)
+        ends.append(xs[-1])
+    labels = [one for one in drawn.iter("text") if one.text in ("A", "B")]
+    assert [float(one.get("x", "nan")) for one in labels] == pytest.approx(ends)
+
+
 def test_the_interval_is_drawn_where_there_is_one() -> None:
     with_it, without = (charts(page(b))[0] for b in (tuple(1.5 * one for one in A), (1.5, 1.6)))
     lines = [sum(one.get("class") == "iv" for one in each.iter()) for each in (with_it, without)]

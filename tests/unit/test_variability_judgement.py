@@ -73,6 +73,9 @@ def test_kurtosis_is_scipys() -> None:
     assert kurtosis_of([1.0, 2.0, 1.0, 2.0]) == pytest.approx(1.0)
     assert kurtosis_of([1.0, 2.0, 3.0]) is None
     assert kurtosis_of([2.0] * 9) is None
+    # Three times 0.1 is no three tenths, and no noise.
+    assert kurtosis_of([0.1] * 9) is None
+    assert kurtosis_of(1e-200 * values) == pytest.approx(kurtosis_of(values))
 
 
 def test_the_curve_is_that_of_the_square_root_law() -> None:
@@ -218,6 +221,15 @@ def test_too_little_is_refused() -> None:
         measured(grid(3, 3), np.ones(9))
     with pytest.raises(NotComparableError, match="nothing varies"):
         measured(grid(), np.zeros(30))
+    with pytest.raises(NotComparableError, match="differ, but by less than 1e-70, too little"):
+        measured(grid(), np.full(30, 1e-80))
+
+
+def test_equal_runs_are_no_noise_of_rounding() -> None:
+    """The mean of 0.1, 0.1 and 0.1 is another number than 0.1."""
+    assert np.full(3, 0.1).std() > 0
+    with pytest.raises(NotComparableError, match="nothing varies"):
+        prepare(NAMES, grid(), [np.full(3, 0.1)] * 30, [], where="t.csv", seed=1)
 
 
 def test_of_very_many_configurations_some_are_drawn() -> None:

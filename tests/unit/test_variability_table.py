@@ -23,6 +23,9 @@ GOOD = "threads,size,seconds\n" + "".join(
 )
 
 
+COMMAS = "write commas, or tabs in a .tsv file"
+
+
 def write(folder: Path, text: str, name: str = "t.csv") -> Path:
     path = folder / name
     path.write_text(text)
@@ -83,7 +86,10 @@ def test_columns_have_the_roles_they_are_given(tmp_path: Path) -> None:
         ),
         (
             "a,b\n1,2\n3\n",
-            "t.csv: line 3: has 1 cell, and there are 2 columns; fill in what is missing",
+            (
+                "t.csv: line 3: has 1 cell, and the first line names 2 columns; fill in what is"
+                " missing"
+            ),
         ),
         (
             "a,b\n1,2\neight,3\n",
@@ -94,6 +100,27 @@ def test_columns_have_the_roles_they_are_given(tmp_path: Path) -> None:
         ("a,b\n1,2\n1,nan\n", "t.csv: b: line 3: nan is no finite number; mend it"),
         ("a,b\n1,2\ninf,2\n", "t.csv: a: line 3: inf is no finite number; mend it"),
         ("a,b\n1,2\n1,1e999\n", "t.csv: b: line 3: 1e999 is no finite number; mend it"),
+        ("a;b\n1;2\n", f"t.csv: line 1: its cells are parted by semicolons; {COMMAS}"),
+        ("a\tb\n1\t2\n", f"t.csv: line 1: its cells are parted by tabs; {COMMAS}"),
+        ("a,b\n1,2\n1;2\n", f"t.csv: line 3: its cells are parted by semicolons; {COMMAS}"),
+        (
+            "a\n1\n1,2\n",
+            (
+                "t.csv: line 3: has 2 cells, and the first line names 1 column; quote cells that"
+                " hold a delimiter, or name all columns"
+            ),
+        ),
+        (
+            "a,seconds\n1,2\n1,-2\n",
+            "t.csv: seconds: line 3: -2 is negative, and no run takes less than no time; mend it",
+        ),
+        (
+            "a,b\n1,2\n1,2e300\n",
+            (
+                "t.csv: b: line 3: 2e300 is beyond 1e+70, too large to be squared twice; give the"
+                " column in another unit"
+            ),
+        ),
         (
             "1,2\n3,4\n",
             "t.csv: line 1, column 1: '1' names no column; let the first line name the columns",
@@ -121,7 +148,8 @@ def test_files_that_are_no_tables(tmp_path: Path) -> None:
     assert complaint(tmp_path / "gone.csv").startswith("gone.csv: does not exist")
     assert "is no table; give a .csv" in complaint(write(tmp_path, "a", "t.xlsx"))
     assert "is no UTF-8 text" in complaint(_bytes(tmp_path, b"a,b\n\xff,1\n"))
-    assert "NUL bytes" in complaint(_bytes(tmp_path, b"a,b\n\0,1\n"))
+    binary = complaint(_bytes(tmp_path, b"a,b\n\0,1\n"))
+    assert binary == "b.csv: is no text (it holds NUL bytes); save it as UTF-8 text"
     other = write(tmp_path, "threads,sizes,seconds\n1,2,3\n", "u.csv")
     with pytest.raises(CiwrapError, match="has the columns threads, sizes, seconds, and"):
         read_runs([write(tmp_path, GOOD), other], Roles())

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.details import Cause, Explanation
+from ciwrap.late import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from ciwrap.late import numpy as np
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,8 +18,7 @@ CLEAR = 8.0
 MOST_OF_THEM = 0.95
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(Struct, frozen=True, dict=True):
     """A variable that differs. golden, new: all of it, in its shape, as numbers of the machine's
     byte order. positions: of the differing elements, ascending, in C order.
     """

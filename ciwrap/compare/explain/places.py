@@ -5,10 +5,9 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.compare.explain.difference import MOST_OF_THEM
 from ciwrap.details import Cause, Explanation
+from ciwrap.late import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ciwrap.arrays.convert import widen_bfloat16
 from ciwrap.compare.explain.difference import CLEAR, whole_or_short
 from ciwrap.details import Cause, Explanation
+from ciwrap.late import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,5 +1,4 @@
-/* The half of ciwrap_record.f90 that is C: array descriptors of Fortran 2018 become ciwrap_array.
- */
+/* The half of ciwrap_record.f90 that is C: array descriptors of Fortran 2018 become ciwrap_array. */
 #include <ISO_Fortran_binding.h>
 #include <ciwrap/record.h>
 #include <string.h>
