@@ -1,7 +1,8 @@
 """What the pytest plugin costs: at the start of a session, for small checks, for a large array.
 
 Each case is a pytest run of its own, on a test file written for it; only the checking call is
-timed, and the whole run beside it.
+timed, and the whole run beside it. Baselines of many small checks are weighed and written beside
+those of pytest-regressions, syrupy and inline-snapshot, with processor time, in one run.
 """
 
 from __future__ import annotations
@@ -74,7 +75,33 @@ _LARGE = {
         "reference",
     ),
 }
+# As above; the call that a passing run makes. inline-snapshot keeps its numbers in the test itself.
+_MANY = {
+    "ciwrap": ("ciwrap", "ciwrap.check(x, atol=1e-6)", ("--ciwrap-update=new",)),
+    "pytest-regressions ndarrays_regression": (
+        "ndarrays_regression",
+        "ndarrays_regression.check({'x': x}, default_tolerance={'atol': 1e-6, 'rtol': 0})",
+        ("--force-regen",),
+    ),
+    "pytest-regressions num_regression": (
+        "num_regression",
+        "num_regression.check({'x': x}, default_tolerance={'atol': 1e-6, 'rtol': 0})",
+        ("--force-regen",),
+    ),
+    "syrupy (of the array's repr: blind)": (
+        "snapshot",
+        "assert snapshot == x",
+        ("--snapshot-update",),
+    ),
+    "inline-snapshot (of a list)": (
+        "",
+        "assert x.tolist() == snapshot()",
+        ("--inline-snapshot=create",),
+    ),
+}
 _NEEDS = {
+    "pytest-regressions num_regression": "pandas",
+    "inline-snapshot (of a list)": "inline_snapshot",
     "pytest-regressions ndarrays_regression": "pytest_regressions",
     "syrupy (of the array's repr: blind)": "syrupy",
     "pytest-arraydiff (text)": "pytest_arraydiff",
@@ -85,6 +112,7 @@ def run(*, check_count: int, element_count: int, repeats: int) -> dict[str, Any]
     return {
         "startup": _startup(max(3, repeats)),
         "small": {"check_count": check_count, "cases": _small(check_count)},
+        "many": {"check_count": check_count, "cases": many(check_count)},
         "large": {"element_count": element_count, "cases": _large(element_count, repeats)},
     }
 
@@ -145,6 +173,59 @@ def _small(check_count: int) -> dict[str, dict[str, float]]:
     return found
 
 
+def many(check_count: int, element_count: int = 50) -> dict[str, dict[str, Any]]:
+    """Bytes and files of the baselines of small checks; processor seconds to write and to check.
+
+    Of whole sessions, start-up included, since that is what people wait for.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for case, (fixture, call, first_run) in _MANY.items():
+        if case in _NEEDS and find_spec(_NEEDS[case]) is None:
+            continue
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / "pytest.ini").write_text("[pytest]\n")
+            is_inline = case.startswith("inline")
+            lines = ["import numpy as np", "import pytest"]
+            lines += ["from inline_snapshot import snapshot"] if is_inline else []
+            for number in range(check_count):
+                lines.append(f"def test_{number}({fixture or 'request'}):")
+                lines.append(
+                    f"    x = np.random.default_rng({number}).normal(size={element_count})"
+                )
+                lines.append(f"    {call}")
+            (folder / "test_it.py").write_text("\n".join(lines) + "\n")
+            before = _files(folder)
+            writing, _ = _cpu_seconds(folder, *first_run)
+            after = _files(folder)
+            checking, code = _cpu_seconds(folder)
+            found[case] = {
+                "passed": code == 0,
+                "files": len(after) - (0 if is_inline else len(before)),
+                "bytes": sum(after.values()) - sum(before.values()),
+                "write_cpu_seconds": writing,
+                "check_cpu_seconds": checking,
+            }
+    return found
+
+
+def _files(folder: Path) -> dict[Path, int]:
+    return {
+        path: path.stat().st_size
+        for path in folder.rglob("*")
+        if path.is_file() and not {"__pycache__", ".ciwrap", ".inline-snapshot"} & {*path.parts}
+    }
+
+
+def _cpu_seconds(folder: Path, *arguments: str) -> tuple[float, int]:
+    """Processor seconds of a run, and its exit code."""
+    before = os.times()
+    code = _pytest(folder, *arguments)[2]
+    after = os.times()
+    started = before.children_user + before.children_system
+    return after.children_user + after.children_system - started, code
+
+
 def _large(
     element_count: int, repeats: int, only: tuple[str, ...] = tuple(_LARGE)
 ) -> dict[str, dict[str, Any]]:
@@ -186,6 +267,23 @@ def table(result: dict[str, Any]) -> list[list[str]]:
                 f"{median:.2f} ms (95 %: {high:.2f} ms)",
                 f"{found['session_seconds']:.1f} s",
                 "",
+            ]
+        )
+    count = result["many"]["check_count"]
+    cases = result["many"]["cases"]
+    own = cases["ciwrap"]
+    for case, found in cases.items():
+        ratios = [
+            f"{found[key] / own[key]:.2f}"
+            for key in ("bytes", "write_cpu_seconds", "check_cpu_seconds")
+        ]
+        writing, checking = found["write_cpu_seconds"], found["check_cpu_seconds"]
+        rows.append(
+            [
+                f"{count} checks of 50 float64: {case}" + ("" if found["passed"] else " (FAILED)"),
+                f"write {writing:.1f} s, check {checking:.1f} s of CPU",
+                f"bytes, write, check / ciwrap: {', '.join(ratios)}",
+                f"{found['bytes'] / 1e3:,.0f} kB in {found['files']} files",
             ]
         )
     count = result["large"]["element_count"]

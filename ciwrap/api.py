@@ -136,7 +136,7 @@ class Golden(Struct, frozen=True):
     variables: in the order of iteration, rank and name.
     """
 
-    variables: tuple[GoldenVariable, ...]
+    variables: tuple[_core.GoldenVariable, ...]
 
     @property
     def names(self) -> list[str]:

@@ -19,7 +19,11 @@ def load_core() -> ModuleType:
     the machine (`python -m benchmarks --only busy-machine`). libgomp looks at the environment once,
     when it is loaded; so the setting is withdrawn again, and programs that are started later, such
     as a simulation, do not inherit it. A setting of the user's own holds.
+
+    With OMP_PLACES or OMP_PROC_BIND, libgomp also binds the thread that loads it to one core. Each
+    program that this thread starts would inherit that, so it is taken back.
     """
+    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
     is_ours = WAIT_POLICY not in os.environ
     if is_ours:
         os.environ[WAIT_POLICY] = "passive"
@@ -28,3 +32,5 @@ def load_core() -> ModuleType:
     finally:
         if is_ours:
             os.environ.pop(WAIT_POLICY, None)
+        if cores is not None and os.sched_getaffinity(0) != cores:
+            os.sched_setaffinity(0, cores)

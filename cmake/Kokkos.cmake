@@ -144,7 +144,8 @@ if(NOT Kokkos_FOUND)
     # Found anew below: those of a Kokkos taken by an earlier run may be gone.
     unset(Kokkos_COMPILE_LAUNCHER CACHE)
     unset(Kokkos_NVCC_WRAPPER CACHE)
-    find_package(Kokkos 4.5 CONFIG REQUIRED PATHS "${_ciwrap_kokkos}" NO_DEFAULT_PATH)
+    find_package(Kokkos 4.5 CONFIG REQUIRED PATHS "${_ciwrap_kokkos}" NO_DEFAULT_PATH
+        NO_CMAKE_FIND_ROOT_PATH)  # what was built for another machine lies on this one
     # Not remembered: the cached prefix changes with the options it was built with.
     unset(Kokkos_DIR CACHE)
 endif()

@@ -49,6 +49,8 @@ _SLOT_BYTES = _SLOT.size + 16
 MOST_INDEX_BYTES = 1 << 30
 # Parts that lie no further apart are fetched in one go.
 _NEAR_BYTES = 16 << 10
+# macOS has no such call.
+_HAS_ADVICE = hasattr(os, "posix_fadvise")
 
 
 class Section(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -125,7 +127,8 @@ class CaptureFile(Closing):
         try:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             # The head, and one or two sections: reading ahead would cost more than it gives.
-            os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+            if _HAS_ADVICE:
+                os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_RANDOM)
             self._size = os.fstat(self._descriptor).st_size
             slot = _newest(self._pread(0, HEAD_BYTES), path)
         except FileNotFoundError:
@@ -201,7 +204,7 @@ class CaptureFile(Closing):
 
     def _will_need(self, begin: int, end: int) -> None:
         with contextlib.suppress(OSError):
-            if end > begin:
+            if end > begin and _HAS_ADVICE:
                 os.posix_fadvise(self._descriptor, begin, end - begin, os.POSIX_FADV_WILLNEED)
 
     def section(self, section: Section) -> bytes:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 _MOST_COMMANDS = 10
 _CHOICES = (
-    "[a]ccept, [r]eject, [s]kip, [A]ccept all, [R]eject all, [d]etails, [b]ack, [?] help, [q]uit"
+    "[a]ccept, [r]eject, [s]kip, [g]roup, [A]ccept all, [R]eject all, [d]etails, [t]est, [o]pen,"
+    " [b]ack, [?] help, [q]uit"
 )
 _ACCEPTED, _REJECTED, _LEFT = "accepted", "rejected", "left for later"
 _DECIDED = (_ACCEPTED, _REJECTED)
@@ -28,8 +29,11 @@ _HELP = """\
   a  make the new numbers the golden; a replacement asks why
   r  throw the new numbers away; the golden stays
   s  decide later (Enter alone does so, too)
+  g  make the new numbers the goldens of this one and of all that change alike
   A, R  the same for this one and all that follow
   d  what the failed test said: elements, indices, sizes
+  t  the source of the test
+  o  open the page with its pictures in the browser
   b  back to the one before that was left for later
   q  end; what is not decided stays"""
 
@@ -58,7 +62,7 @@ def command(
 
     project = find_project(config_path, golden_dir)
     goldens = project.pending.select(patterns)
-    looked = [_look_or_fail(project, golden) for golden in goldens]
+    looked = _look_at_all(project, goldens)
     changes = [one.change for one in looked if not isinstance(one, CiwrapError)]
     session.emit_record(accept_document(changes, reason=None, dry_run=True))
     if not goldens:
@@ -74,6 +78,17 @@ def command(
             session.console.print(f"error: {one}")
     _tell_commands(session, goldens)
     return 0
+
+
+def _look_at_all(
+    project: Project, goldens: list[PendingGolden]
+) -> list[PendingChange | CiwrapError]:
+    from ciwrap.review.pending_change import told_if_stale
+    from ciwrap.review.stale import checkout_of
+
+    here = checkout_of(project)
+    looked = (_look_or_fail(project, golden) for golden in goldens)
+    return [one if isinstance(one, CiwrapError) else told_if_stale(one, here) for one in looked]
 
 
 def _look_or_fail(project: Project, golden: PendingGolden) -> PendingChange | CiwrapError:
@@ -99,6 +114,20 @@ def _tell_commands(session: Session, goldens: list[PendingGolden]) -> None:
     session.console.print("  ciwrap reject --all")
 
 
+def _groups_of(looked: list[PendingChange | CiwrapError]) -> list[list[int]]:
+    """For each, the numbers of all that change alike, its own with them."""
+    from ciwrap.review.alike import likeness
+
+    groups: dict[object, list[int]] = {}
+    keys: list[object] = [
+        number if isinstance(one, CiwrapError) else likeness(one.change)
+        for number, one in enumerate(looked)
+    ]
+    for number, key in enumerate(keys):
+        groups.setdefault(key, []).append(number)
+    return [groups[key] for key in keys]
+
+
 class _Interview:
     """Asks about one pending golden after the other."""
 
@@ -107,27 +136,32 @@ class _Interview:
         self._project = project
         self._reason: str | None = None
         self._for_all: str | None = None
+        self._in_group = False
 
     def ask_about_all(
         self, looked: list[PendingChange | CiwrapError], goldens: list[PendingGolden]
     ) -> None:
         became: list[str | None] = [None] * len(goldens)
+        groups = _groups_of(looked)
         at = 0
         while at < len(goldens):
             if became[at] in _DECIDED:
                 at += 1
                 continue
-            answer = self._ask_about(at, looked[at], goldens)
+            group = [one for one in groups[at] if became[one] not in _DECIDED]
+            answer = self._ask_about(at, looked[at], goldens, group)
             if answer == "q":
                 break
             if answer == "b":
                 at = self._before(became, at)
                 continue
-            try:
-                became[at] = self._carry_out(answer, looked[at], goldens[at])
-            except CiwrapError as error:
-                self._print(f"error: {error}")
-                became[at] = _LEFT
+            if answer == "g":
+                for one in group:
+                    became[one] = self._try("a", looked[one], goldens[one])
+                    self._in_group = True
+                self._in_group = False
+                continue
+            became[at] = self._try(answer, looked[at], goldens[at])
             at += 1
         counts = Counter(one or _LEFT for one in became)
         said = ", ".join(
@@ -135,19 +169,36 @@ class _Interview:
         )
         self._print(f"\n{said}")
 
+    def _try(self, answer: str, looked: PendingChange | CiwrapError, golden: PendingGolden) -> str:
+        """What became of the golden; left for later, if that cannot be done."""
+        try:
+            return self._carry_out(answer, looked, golden)
+        except CiwrapError as error:
+            self._print(f"error: {error}")
+            return _LEFT
+
     def _ask_about(
-        self, at: int, one: PendingChange | CiwrapError, goldens: list[PendingGolden]
+        self,
+        at: int,
+        one: PendingChange | CiwrapError,
+        goldens: list[PendingGolden],
+        group: list[int],
     ) -> str:
-        """What to do with one of them: a, r, s, b or q."""
+        """What to do with one of them: a, r, s, g, b or q."""
         self._print(f"\n--- {at + 1} of {len(goldens)} ---")
         if isinstance(one, CiwrapError):
             self._print(f"error: {one}")
         else:
             self._show(one)
+            self._tell_group([goldens[other].check for other in group if other != at])
         while not self._for_all:
             answer = self._ask(can_accept=not isinstance(one, CiwrapError))
             if answer == "d":
                 self._show_details(goldens[at])
+            elif answer == "t":
+                self._show_source(goldens[at])
+            elif answer == "o":
+                self._open_page(goldens[at])
             elif answer == "?":
                 self._print(_HELP)
             else:
@@ -174,6 +225,51 @@ class _Interview:
         for line in failure_lines(golden.check, check, ()):
             self._print(f"  {line}")
 
+    def _tell_group(self, others: list[str]) -> None:
+        from ciwrap.report.text import plural, safe_text
+
+        if not others:
+            return
+        verb = "changes" if len(others) == 1 else "change"
+        self._print(f"  {plural(len(others), 'other check')} {verb} alike ([g] accepts all):")
+        for name in others[:_MOST_COMMANDS]:
+            self._print(f"    {safe_text(name)}")
+        if len(others) > _MOST_COMMANDS:
+            self._print(f"    ... and {len(others) - _MOST_COMMANDS} more")
+
+    def _show_source(self, golden: PendingGolden) -> None:
+        from ciwrap.report.text import safe_text
+        from ciwrap.review.source import source_of
+
+        try:
+            lines = source_of(golden.place, self._project.root).splitlines()
+        except CiwrapError as error:
+            self._print(f"no source: {error}")
+            return
+        for line in lines:
+            self._print(f"  {safe_text(line)}")
+
+    def _open_page(self, golden: PendingGolden) -> None:
+        """Writes the result as a page with pictures, and asks the system's browser to show it."""
+        import webbrowser
+
+        from ciwrap.documents import DocumentError
+        from ciwrap.golden.work_folder import WORK_DIR
+        from ciwrap.report.document import from_document
+        from ciwrap.report.outputs import write_report
+
+        path = self._project.root / WORK_DIR / "review.html"
+        try:
+            write_report(path, from_document(self._project.pending.read_result(golden.place)))
+        except DocumentError:
+            self._print("no page: the run's own result is not there")
+            return
+        except CiwrapError as error:
+            self._print(f"no page: {error}")
+            return
+        is_open = webbrowser.open(path.resolve().as_uri())
+        self._print(f"  {'opened' if is_open else 'no browser was found; the page is'} {path}")
+
     def _print(self, text: str) -> None:
         self._session.console.print(text)
 
@@ -198,7 +294,7 @@ class _Interview:
             if answer in ("A", "R"):
                 self._for_all = answer.lower()
             answer = answer.lower()[:1]
-            if answer in ("r", "s", "q", "d", "b", "?") or (answer == "a" and can_accept):
+            if answer in (*"rsqdtob?",) or (answer in ("a", "g") and can_accept):
                 return answer
             self._for_all = None
             self._print("please answer with one of these letters")
@@ -225,7 +321,7 @@ class _Interview:
 
         if looked.change.status is not Status.REPLACED:
             return None
-        if self._for_all and self._reason:
+        if (self._for_all or self._in_group) and self._reason:
             return self._reason
         while True:
             reason: str = click.prompt("why are the new numbers right", default=self._reason)

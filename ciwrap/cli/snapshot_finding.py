@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import UsageError
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from ciwrap.config import Config
@@ -19,8 +20,6 @@ def watched(
     words: tuple[str, ...] | str, config: Config | None
 ) -> tuple[CommandOutcome, SeenProgram]:
     """Runs a command with the variables of the configuration, and looks at it meanwhile."""
-    from dataclasses import replace
-
     from ciwrap.config import CommandSettings
     from ciwrap.running.run_command import run_command
     from ciwrap.snapshot.program import ProgramWatcher
@@ -86,7 +85,7 @@ def _of_golden(check: str, store: SnapshotStore) -> Snapshot:
     if identity is None:
         raise UsageError(
             f"the golden of {check!r} has no snapshot",
-            remedy="it was accepted from outputs that no `ciwrap run` made",
+            remedy="accept it anew, with 'objects' of 'snapshot' on",
         )
     goldens = SnapshotStore.of_goldens(project.golden_dir)
     return goldens.load(identity) if goldens.contains(identity) else store.load(identity)

@@ -8,9 +8,10 @@ common, called by its check sum, and then the goldens in the order of their name
     {"environment": {...}}
     {"accepted": {"when": ..., "who": ..., "why": ..., "commit": ..., "environment": SUM}}
     {"form": {"variables": [{"name": ..., "dtype": ..., "shape": [...], "atol": ...}], ...}}
-    [NAME, FORM, [ACCEPTED, ...], DATA]
+    [NAME, FORM, ACCEPTED, DATA]
 
-DATA is the variables' own bytes in base64, after a `~` deflated where that is shorter. Trees and
+ACCEPTED is a list where a golden was replaced. DATA is the variables' own bytes in base64 (without
+padding), after a `~` deflated where that is shorter. Trees and
 roots are not kept, since they follow from the data and the bounds.
 """
 
@@ -203,7 +204,7 @@ def table_kind(body: bytes) -> str | None:
 def tables_of(body: bytes, tables: Mapping[str, bytes]) -> set[str]:
     """The sums of all common lines that a golden's line needs."""
     plain = _plain_golden(body)
-    found = {plain.form, *(one.by if isinstance(one, _Entry) else one for one in plain.log)}
+    found = {plain.form, *(one.by if isinstance(one, _Entry) else one for one in plain.entries)}
     if plain.more is not None:
         found.add(plain.more.environment)
     accepted = [one for one in found if table_kind(tables.get(one, b"")) == "accepted"]
@@ -213,9 +214,13 @@ def tables_of(body: bytes, tables: Mapping[str, bytes]) -> set[str]:
 class _Golden(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     name: str
     form: str
-    log: tuple[str | _Entry, ...]
+    log: str | tuple[str | _Entry, ...]
     data: str
     more: _More | None = None
+
+    @property
+    def entries(self) -> tuple[str | _Entry, ...]:
+        return (self.log,) if isinstance(self.log, str) else self.log
 
 
 def _plain_golden(body: bytes) -> _Golden:
@@ -248,7 +253,7 @@ def _decode(body: bytes, tables: Mapping[str, bytes], file_name: str) -> Shared:
     root = _core.golden_root(encoded).hex()
     log: list[Acceptance] = []
     environment = None if plain.more is None else plain.more.environment
-    for one in plain.log:
+    for one in plain.entries:
         entry = one if isinstance(one, _Entry) else _Entry(by=one, new_root=root)
         common: _Accepted = _table(tables, entry.by, "accepted", _Accepted)
         environment = common.environment
@@ -338,7 +343,8 @@ def encode(
         environment = common("environment", dict(manifest.environment))
         form = common("form", _plain(_form_of(variables, manifest)))
         log = [_log_entry(one, manifest, environment, common) for one in manifest.accepted]
-        body: list[Any] = [manifest.check, form, log, _pack(data)]
+        is_first = len(log) == 1 and isinstance(log[0], str)
+        body: list[Any] = [manifest.check, form, log[0] if is_first else log, _pack(data)]
         if manifest.pending is not None:
             packed = "" if result is None else _pack(result.encode())
             more = _More(environment=environment, pending=manifest.pending, result=packed)
@@ -409,13 +415,14 @@ def _fill_value(text: str) -> float | int:
 def _pack(data: bytes) -> str:
     deflated = zlib.compress(data, 9)
     is_shorter = len(deflated) < len(data)
-    packed = base64.b64encode(deflated if is_shorter else data).decode()
+    packed = base64.b64encode(deflated if is_shorter else data).decode().rstrip("=")
     return f"{_DEFLATED}{packed}" if is_shorter else packed
 
 
 def _unpack(text: str, most: int) -> bytes:
     try:
-        data = base64.b64decode(text.removeprefix(_DEFLATED), validate=True)
+        packed = text.removeprefix(_DEFLATED)
+        data = base64.b64decode(packed + "=" * (-len(packed) % 4), validate=True)
         if text.startswith(_DEFLATED):
             stream = zlib.decompressobj()
             data = stream.decompress(data, most + 1)

@@ -56,6 +56,7 @@ class Ending(Struct):
     coverage: Coverage | None = None  # None: nothing was held against a golden
     written: list[str] = field(default_factory=list)
     pending_count: int = 0
+    earlier_count: int = 0  # of these, left by an earlier run
     unused: list[str] = field(default_factory=list)
     unused_word: str = "unused"
     moved: list[str] = field(default_factory=list)
@@ -103,9 +104,9 @@ class Ending(Struct):
                 reporter.write_line("  to let them fail the run: ciwrap_unused = fail")
         if self.pending_count:
             verb = "waits" if self.pending_count == 1 else "wait"
-            reporter.write_line(
-                f"  {plural(self.pending_count, 'golden')} {verb} for review: ciwrap review"
-            )
+            earlier = f", {self.earlier_count} of an earlier run" if self.earlier_count else ""
+            count = plural(self.pending_count, "golden")
+            reporter.write_line(f"  {count} {verb} for review{earlier}: ciwrap review")
         for warning in self.warnings[:_MOST_NAMES]:
             reporter.write_line(f"  warning: {safe_text(warning)}", yellow=True)
         if len(self.warnings) > _MOST_NAMES:
@@ -129,6 +130,8 @@ def finish(session: pytest.Session, results: Results, collected: Collected) -> E
         _see_to_leftovers(ending, project, config.option.ciwrap_update)
         pending = project.pending.write_index(project.golden_dir_text)
         ending.pending_count = len(pending) if records else 0
+        left = {Place(*one["place"]).for_variant(None) for one in records if one["pending"]}
+        ending.earlier_count = sum(one.place.for_variant(None) not in left for one in pending)
         _judge_unused(session, project, results, collected, ending)
     except CiwrapError as error:
         ending.problems.append(str(error))

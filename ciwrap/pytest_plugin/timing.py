@@ -57,7 +57,7 @@ def compare_calls(
         a, b, pairs=settings.pairs, warm_up=settings.warm_up, seed=secrets.randbelow(1 << 32)
     )
     found = compare_pairs(first, second, margin=settings.margin, confidence=settings.confidence)
-    lines = [wording.headline(found), *wording.explanation(found)]
+    lines = [wording.headline(found), *wording.explanation(found, is_call=True)]
     if is_shared:
         lines.append("other tests may have run at the same time, in other processes")
     is_slower = found.verdict is TimingVerdict.CHANGED and found.change > 0

@@ -70,8 +70,9 @@ class Child:
         self._poll = select.poll()
         self._poll.register(self._answers, select.POLLIN)
         _open.add(self)
-        with contextlib.suppress(OSError):  # an unprivileged user may have no more room
-            fcntl.fcntl(self._answers, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        if hasattr(fcntl, "F_SETPIPE_SZ"):  # Linux
+            with contextlib.suppress(OSError):  # an unprivileged user may have no more room
+                fcntl.fcntl(self._answers, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
     def ask(self, question: bytes) -> None:
         # A child that has died is told by its answer, which does not come.

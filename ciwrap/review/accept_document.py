@@ -44,6 +44,7 @@ class AcceptedCheck(msgspec.Struct, frozen=True):
 
     largest_bound_share: of the old bounds, used up by the variable that moved most; None where the
     old evidence could not tell. old_problem: why the golden that is replaced could not be read.
+    stale: why it may be of other code than what lies here.
     """
 
     name: str
@@ -56,6 +57,7 @@ class AcceptedCheck(msgspec.Struct, frozen=True):
     largest_bound_share: Number | None
     old_problem: str | None
     variables: tuple[AcceptedVariable, ...]
+    stale: str | None = None
 
 
 class AcceptDocument(msgspec.Struct, frozen=True):
@@ -88,6 +90,7 @@ def _check(change: GoldenChange) -> AcceptedCheck:
         largest_bound_share=change.largest_bound_share,
         old_problem=change.old.problem,
         variables=tuple(_variable(one) for one in change.changes),
+        stale=change.stale,
     )
 
 

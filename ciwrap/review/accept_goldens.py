@@ -12,7 +12,7 @@ from ciwrap.progress import NO_PROGRESS
 from ciwrap.review.capture_change import capture_change
 from ciwrap.review.golden_change import GoldenChange, demand_reason
 from ciwrap.review.pending_artifact import ALLOWED_WORDS, refuse_less
-from ciwrap.review.pending_change import accept, look_at
+from ciwrap.review.pending_change import accept, look_at_all
 from ciwrap.review.write_change import origin_of, write_change
 from ciwrap.snapshot.store import SnapshotStore
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
@@ -77,7 +77,7 @@ def accept_pending(
         for _, store in shared_stores(project.golden_dir):
             # Accepted already, by a run that was killed.
             store.put_in_place()
-    looked = [look_at(project, golden, variant) for golden in project.pending.select(patterns)]
+    looked = look_at_all(project, project.pending.select(patterns), variant)
     refuse_less(looked, allowed)
     if looked and not dry_run:
         demand_reason([one.change for one in looked], reason)

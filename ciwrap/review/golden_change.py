@@ -176,7 +176,8 @@ class GoldenChange(Struct, frozen=True):
     """A golden that could be written, and what that changes. Nothing is written yet.
 
     check: what people call it. name: its name in its folder. path: of its binary. labels: of its
-    variables, where they have any. ignored: what of the outputs is left out, as patterns.
+    variables, where they have any. ignored: what of the outputs is left out, as patterns. stale:
+    why it may be of other code than what lies here.
     """
 
     check: str
@@ -190,6 +191,7 @@ class GoldenChange(Struct, frozen=True):
     old: OldGolden
     labels: Mapping[VariableId, Labels] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
+    stale: str | None = None
 
     @property
     def needs_writing(self) -> bool:

@@ -13,12 +13,15 @@ from ciwrap.readers.base import as_elements
 from ciwrap.report.document import from_document
 from ciwrap.repository import git_user
 from ciwrap.review.golden_change import GoldenChange, OldGolden, Status
+from ciwrap.review.stale import Checkout, checkout_of, why_stale
 from ciwrap.review.write_change import Origin, write_change
 from ciwrap.snapshot.runs import carry_snapshot
 from ciwrap.snapshot.store import SnapshotStore
 from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ciwrap import _core
     from ciwrap.golden.manifest import PendingOrigin
     from ciwrap.golden.places import Place
@@ -56,6 +59,22 @@ def look_at(project: Project, golden: PendingGolden, variant: str | None = None)
     looked = PendingChange(golden, stored, place, golden.origin, change)
     _refuse_stale(looked, change)
     return looked if variant is None else _for_variant(project, looked, variant)
+
+
+def look_at_all(
+    project: Project, goldens: Sequence[PendingGolden], variant: str | None = None
+) -> list[PendingChange]:
+    """As `look_at`; also says which of them may be of other code than what lies here."""
+    looked = [look_at(project, golden, variant) for golden in goldens]
+    if not looked or not project.is_own:
+        return looked  # the commit of somebody else's run is held against what is here
+    here = checkout_of(project)
+    return [told_if_stale(one, here) for one in looked]
+
+
+def told_if_stale(looked: PendingChange, here: Checkout) -> PendingChange:
+    change = replace(looked.change, stale=why_stale(looked.pending.origin, here))
+    return replace(looked, change=change)
 
 
 def accept(project: Project, looked: PendingChange, reason: str | None) -> None:

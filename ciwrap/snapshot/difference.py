@@ -65,12 +65,14 @@ def compare_snapshots(reference: Snapshot, new: Snapshot) -> tuple[EnvironmentDi
     """What differs between two snapshots, object by object; the likeliest to change numbers first.
 
     Objects are compared where both sides were looked at: those of no program against those of one
-    say nothing.
+    say nothing. So it is with packages and the version of Python, which are a program's own, or
+    those that ciwrap runs with.
     """
     found: list[EnvironmentDifference] = []
+    are_alike = (reference.seen == "program") is (new.seen == "program")
     if "nothing" not in (reference.seen, new.seen):
         found += _objects(reference.objects, new.objects)
-    if reference.packages and new.packages:
+    if are_alike and reference.packages and new.packages:
         found += _mapping("package", reference.packages, new.packages)
     for name in dict.fromkeys((*reference.variables, *new.variables)):
         before, after = reference.variables.get(name), new.variables.get(name)
@@ -80,7 +82,7 @@ def compare_snapshots(reference: Snapshot, new: Snapshot) -> tuple[EnvironmentDi
         after = new.machine.get(key)
         if after is not None and before != after:
             found.append(_difference(kind_of_fact(key), key, before, after))
-    for key in ("python", "mpi", "cuda"):
+    for key in ("python", "mpi", "cuda") if are_alike else ("mpi", "cuda"):
         pair = reference.versions.get(key), new.versions.get(key)
         if None not in pair and pair[0] != pair[1] and not _is_part(*pair):
             found.append(_difference(kind_of_fact(key), key, *pair))

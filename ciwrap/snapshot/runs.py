@@ -19,14 +19,6 @@ from ciwrap.errors import (
 )
 from ciwrap.golden.files import read_regular
 from ciwrap.golden.paths import staged
-from ciwrap.snapshot.describe import summary_of
-from ciwrap.snapshot.difference import compare_snapshots, compare_summaries
-from ciwrap.snapshot.store import SnapshotStore
-from ciwrap.snapshot.take import (
-    snapshot_of_machine,
-    snapshot_of_process,
-    snapshot_of_program,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -35,6 +27,7 @@ if TYPE_CHECKING:
     from ciwrap.model import EnvironmentDifference
     from ciwrap.snapshot.program import ProgramWatcher
     from ciwrap.snapshot.records import Snapshot
+    from ciwrap.snapshot.store import SnapshotStore
 
 FORMAT_VERSION = 1
 NOTES_NAME = "outputs.json"
@@ -81,6 +74,7 @@ def environment_of_program(root: Path, watcher: ProgramWatcher, command: str) ->
     `.ciwrap`. root: the project's folder.
     """
     from ciwrap.snapshot.store import SnapshotStore
+    from ciwrap.snapshot.take import snapshot_of_program
 
     found = snapshot_of_program(root, watcher.seen, command=command)
     return keep_snapshot(SnapshotStore.of_project(root), found, is_newest=True)
@@ -91,6 +85,7 @@ def environment_of_process(root: Path, golden_dir: Path | None = None) -> dict[s
     else in the project's `.ciwrap`.
     """
     from ciwrap.snapshot.store import SnapshotStore
+    from ciwrap.snapshot.take import snapshot_of_process
 
     store = (
         SnapshotStore.of_project(root)
@@ -133,7 +128,11 @@ def environment_of_outputs(root: Path, files: Iterable[Path]) -> dict[str, str] 
     was written since.
     """
     found = snapshot_of_outputs(root, files)
-    return None if found is None else summary_of(found[1], found[0])
+    if found is None:
+        return None
+    from ciwrap.snapshot.describe import summary_of
+
+    return summary_of(found[1], found[0])
 
 
 def snapshot_of_outputs(root: Path, files: Iterable[Path]) -> tuple[str, Snapshot] | None:
@@ -141,6 +140,8 @@ def snapshot_of_outputs(root: Path, files: Iterable[Path]) -> tuple[str, Snapsho
 
     Files that were moved, as `repeat --keep` does, are known by what they look like.
     """
+    from ciwrap.snapshot.store import SnapshotStore
+
     there = list(files)
     notes = _read_notes(root) if there else {}
     stamp = stamp_of(there) if notes else ""
@@ -159,6 +160,8 @@ def environment_for_golden(
 
     Of outputs that no known run made it is what is here: the machine, and no program.
     """
+    from ciwrap.snapshot.take import snapshot_of_machine
+
     known = snapshot_of_outputs(root, files)
     return keep_snapshot(store, snapshot_of_machine(root) if known is None else known[1])
 
@@ -180,6 +183,7 @@ def environment_differences(
     """What differs between two environments: object by object where both snapshots are in one of
     the stores and can be read, else as far as their summaries tell.
     """
+    from ciwrap.snapshot.difference import compare_snapshots, compare_summaries
 
     there = list(stores)
     before, after = (_load(one.get("snapshot"), there) for one in (reference, new))

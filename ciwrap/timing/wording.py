@@ -28,8 +28,10 @@ def headline(found: PairedComparison) -> str:
     return "inconclusive: these pairs do not tell whether B takes longer than A"
 
 
-def explanation(found: PairedComparison) -> list[str]:
-    """How sure the verdict is, and what would make it surer."""
+def explanation(found: PairedComparison, *, is_call: bool = False) -> list[str]:
+    """How sure the verdict is, and what would make it surer. is_call: whether more pairs are asked
+    for by an argument, `pairs=20`, and not by an option.
+    """
     sure = (
         f"with {percent_text(found.confidence)} confidence, from {text.plural(found.pairs, 'pair')}"
     )
@@ -45,20 +47,20 @@ def explanation(found: PairedComparison) -> list[str]:
             f" {percent_text(found.margin)} do not count"
         )
     if found.verdict is TimingVerdict.INCONCLUSIVE:
-        lines.append(_what_would_help(found))
+        lines.append(_what_would_help(found, "pairs=" if is_call else "--pairs "))
     return lines
 
 
-def _what_would_help(found: PairedComparison) -> str:
+def _what_would_help(found: PairedComparison, option: str) -> str:
     if found.more_pairs is None:
         if (found.smallest_detectable or 0.0) > found.margin:
             return (
                 "the times vary too much for more pairs to settle it: a quieter machine, longer"
-                " runs or a wider --margin would"
+                " runs or a wider margin would"
             )
         return "the change is about as large as the margin, so more pairs will hardly settle it"
     more = text.plural(found.more_pairs, "more pair")
-    return f"about {more} would settle it (--pairs {found.pairs + found.more_pairs})"
+    return f"about {more} would settle it ({option}{found.pairs + found.more_pairs})"
 
 
 def table_of(document: TimingDocument) -> list[tuple[str, str, str]]:

@@ -120,17 +120,22 @@ void PieceComparer::update_device(const ComparedSide& golden, const ComparedSide
     // Host memory is at hand for what the device leaves to the host.
     const bool is_on_host = golden.array == nullptr && value.array == nullptr;
     std::size_t turn = 0;
-    if (element_count > 0)
-        begin(turn, 0);
-    for (std::uint64_t done = 0; done < element_count; done += step, turn ^= 1) {
-        if (done + step < element_count)
-            begin(turn ^ 1, done + step);
-        device.wait(turn);
-        const std::uint64_t count = std::min(step, element_count - done);
-        const Wave wave(device, turn, type_, count);
-        compare_piece(is_on_host ? at(golden.bytes, done * element_bytes) : nullptr,
-                      is_on_host ? at(value.bytes, done * element_bytes) : nullptr,
-                      first_element + done, count, &wave);
+    try {
+        if (element_count > 0)
+            begin(turn, 0);
+        for (std::uint64_t done = 0; done < element_count; done += step, turn ^= 1) {
+            if (done + step < element_count)
+                begin(turn ^ 1, done + step);
+            device.wait(turn);
+            const std::uint64_t count = std::min(step, element_count - done);
+            const Wave wave(device, turn, type_, count);
+            compare_piece(is_on_host ? at(golden.bytes, done * element_bytes) : nullptr,
+                          is_on_host ? at(value.bytes, done * element_bytes) : nullptr,
+                          first_element + done, count, &wave);
+        }
+    } catch (...) {
+        device.settle();  // the caller's arrays may go as soon as the caller has the error
+        throw;
     }
 }
 

@@ -70,7 +70,7 @@ void copy_to_host(Backend backend, const DeviceArray& array, std::uint64_t first
         device::Lanes<Space> lanes;
         device::Lane<Space>& lane = lanes[0];
         if (array.stream != 0)
-            Traits::order_after(lane.on, array.stream);
+            Traits::wait_for_stream(array.stream);
         constexpr std::uint64_t most_bytes = std::uint64_t{16} << 20;
         const std::uint64_t step = std::max<std::uint64_t>(1, most_bytes / array.item_bytes);
         for (std::uint64_t done = 0; done < count; done += step) {
@@ -82,7 +82,7 @@ void copy_to_host(Backend backend, const DeviceArray& array, std::uint64_t first
                 device::in_order(lane.on, array, array.item_bytes, first + done, now, room);
             Traits::copy(lane.on, to + done * array.item_bytes, from, now * array.item_bytes);
         }
-        lane.on.fence("ciwrap::copy_to_host");
+        Traits::wait(lane.on);
     });
 }
 

@@ -22,19 +22,14 @@ class KokkosComparer final : public DeviceComparer {
     using Lane = device::Lane<Space>;
 
   public:
-    ~KokkosComparer() override {
-        if (Kokkos::is_finalized())
-            return;
-        for (std::size_t i = 0; i < device::lane_count; ++i)
-            lanes_[i].on.fence("ciwrap::given_up");
-    }
+    ~KokkosComparer() override { lanes_.settle(); }
 
     void accept(const DeviceArray& array) override {
         require_here(std::is_same_v<Space, Kokkos::Serial> ? Backend::portable : Backend::cuda,
                      array);
         [[maybe_unused]] const typename Traits::Guard guard;
-        for (std::size_t i = 0; i < device::lane_count && array.stream != 0; ++i)
-            Traits::order_after(lanes_[i].on, array.stream);
+        if (array.stream != 0)
+            Traits::wait_for_stream(array.stream);
     }
 
     void begin(std::size_t turn, const CompareRegion& golden, const CompareRegion& value,
@@ -43,7 +38,7 @@ class KokkosComparer final : public DeviceComparer {
         const level_kokkos::FloatingPointMode ieee;  // where the device is the host
         Lane& lane = lanes_[turn];
         Turn& now = turns_[turn];
-        lane.on.fence("ciwrap::compare_again");
+        Traits::wait(lane.on);
         const bool is_shared = golden.array == nullptr && value.array == nullptr &&
                                golden.host == value.host && golden.byte_count == value.byte_count;
         now.units.assign(units.begin(), units.end());
@@ -102,7 +97,7 @@ class KokkosComparer final : public DeviceComparer {
         [[maybe_unused]] const typename Traits::Guard guard;
         Lane& lane = lanes_[turn];
         Turn& now = turns_[turn];
-        lane.on.fence("ciwrap::compare_floats");
+        Traits::wait(lane.on);
         if (now.has_bits)
             return;
         bool any = false;
@@ -111,10 +106,12 @@ class KokkosComparer final : public DeviceComparer {
         if (any) {
             Traits::copy(lane.on, now.results + now.differs_at, lane.output.data() + now.differs_at,
                          now.output_bytes - now.differs_at);
-            lane.on.fence("ciwrap::compare_bits");
+            Traits::wait(lane.on);
         }
         now.has_bits = any;
     }
+
+    void settle() noexcept override { lanes_.settle(); }
 
     void tally(std::size_t turn, std::size_t unit, FloatTally& tally) const override {
         const Turn& now = turns_[turn];
@@ -145,7 +142,7 @@ class KokkosComparer final : public DeviceComparer {
         [[maybe_unused]] const typename Traits::Guard guard;
         const Turn& now = turns_[turn];
         Traits::copy(lanes_[turn].on, to, (is_golden ? now.golden : now.value) + offset, bytes);
-        lanes_[turn].on.fence("ciwrap::fetch");
+        Traits::wait(lanes_[turn].on);
     }
 
   private:
@@ -180,7 +177,7 @@ class KokkosComparer final : public DeviceComparer {
                                     region.byte_count / region.array->item_bytes, room);
         }
         const std::uint8_t* from = region.host;
-        if (region.byte_count > 0 && !Traits::is_pinned(from)) {
+        if (region.byte_count > 0 && !Traits::is_pinned(from, region.byte_count)) {
             std::memcpy(staged, from, region.byte_count);
             from = staged;
         }
@@ -198,7 +195,9 @@ static_assert(DeviceComparer::turn_count == device::lane_count);
 
 std::unique_ptr<DeviceComparer> make_device_comparer(Backend backend) {
     return device::with_space(backend, [](auto in) -> std::unique_ptr<DeviceComparer> {
-        return std::make_unique<KokkosComparer<typename decltype(in)::Space>>();
+        using Space = typename decltype(in)::Space;
+        [[maybe_unused]] const typename device::Traits<Space>::Guard guard;
+        return std::make_unique<KokkosComparer<Space>>();
     });
 }
 

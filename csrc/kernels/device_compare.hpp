@@ -52,6 +52,9 @@ class DeviceComparer {
 
     virtual void wait(std::size_t turn) = 0;
 
+    // Until nothing is under way on any region; what was begun is lost.
+    virtual void settle() noexcept = 0;
+
     // After wait(turn); safe from several threads.
     virtual void tally(std::size_t turn, std::size_t unit, FloatTally& tally) const = 0;
 

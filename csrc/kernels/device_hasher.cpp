@@ -38,48 +38,63 @@ class KokkosHasher final : public DeviceHasher {
     using Lane = device::Lane<Space>;
 
   public:
-    ~KokkosHasher() override {
-        if (Kokkos::is_finalized())
-            return;
-        for (std::size_t i = 0; i < device::lane_count; ++i)
-            lanes_[i].on.fence("ciwrap::given_up");
-    }
+    ~KokkosHasher() override { lanes_.settle(); }
 
     void hash(const ChunkBatch& batch, std::uint64_t chunk_count,
               std::uint64_t* histogram) override {
         [[maybe_unused]] const typename Traits::Guard guard;
         // Memory that the device can copy from by itself is not copied to such memory first.
-        const bool is_pinned = batch.scalar_count > 0 && Traits::is_pinned(batch.data);
-        pieces(batch, chunk_count, host_piece_bytes, [&](std::uint64_t, const Piece& piece) {
-            begin(piece, histogram, nullptr, 0, is_pinned);
+        const bool is_pinned =
+            batch.scalar_count > 0 &&
+            Traits::is_pinned(batch.data, static_cast<std::size_t>(batch.scalar_count *
+                                                                   batch.plan->scalar_bytes));
+        settled_if_it_throws([&] {
+            pieces(batch, chunk_count, host_piece_bytes, [&](std::uint64_t, const Piece& piece) {
+                begin(piece, histogram, nullptr, 0, is_pinned);
+            });
+            if (is_pinned)
+                drain_all();
         });
-        if (is_pinned)
-            drain_all();
     }
 
     void hash_resident(const DeviceArray& array, std::uint64_t first_scalar,
                        const ChunkBatch& batch, std::uint64_t chunk_count,
                        std::uint64_t* histogram) override {
         [[maybe_unused]] const typename Traits::Guard guard;
-        pieces(batch, chunk_count, resident_piece_bytes,
-               [&](std::uint64_t first, const Piece& piece) {
-                   begin(piece, histogram, &array, first_scalar + first, false);
-               });
+        settled_if_it_throws([&] {
+            pieces(batch, chunk_count, resident_piece_bytes,
+                   [&](std::uint64_t first, const Piece& piece) {
+                       begin(piece, histogram, &array, first_scalar + first, false);
+                   });
+        });
     }
 
     void accept(const DeviceArray& array) override {
         require_here(backend(), array);
         [[maybe_unused]] const typename Traits::Guard guard;
-        for (std::size_t i = 0; i < device::lane_count && array.stream != 0; ++i)
-            Traits::order_after(lanes_[i].on, array.stream);
+        if (array.stream != 0)
+            Traits::wait_for_stream(array.stream);
     }
 
     void finish() override {
         [[maybe_unused]] const typename Traits::Guard guard;
-        drain_all();
+        settled_if_it_throws([&] { drain_all(); });
     }
 
   private:
+    // The caller's array may go as soon as the caller has the error.
+    template <class Work>
+    void settled_if_it_throws(Work&& work) {
+        try {
+            work();
+        } catch (...) {
+            lanes_.settle();
+            for (UnderWay& under_way : under_way_)
+                under_way.any = false;
+            throw;
+        }
+    }
+
     static constexpr std::uint64_t host_piece_bytes = std::uint64_t{8} << 20;
     static constexpr std::uint64_t resident_piece_bytes = std::uint64_t{64} << 20;
 
@@ -217,7 +232,7 @@ class KokkosHasher final : public DeviceHasher {
         if (!under_way.any)
             return;
         under_way.any = false;
-        lane.on.fence("ciwrap::hash_leaves");
+        Traits::wait(lane.on);
         const std::uint8_t* from = lane.staged_output.data();
         const ChunkBatch& batch = under_way.piece.batch;
         std::memcpy(batch.leaves, from + under_way.leaves,
@@ -250,7 +265,9 @@ class KokkosHasher final : public DeviceHasher {
 
 std::unique_ptr<DeviceHasher> make_device_hasher(Backend backend) {
     return device::with_space(backend, [](auto in) -> std::unique_ptr<DeviceHasher> {
-        return std::make_unique<KokkosHasher<typename decltype(in)::Space>>();
+        using Space = typename decltype(in)::Space;
+        [[maybe_unused]] const typename device::Traits<Space>::Guard guard;
+        return std::make_unique<KokkosHasher<Space>>();
     });
 }
 

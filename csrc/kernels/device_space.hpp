@@ -33,8 +33,12 @@ struct Traits<Kokkos::Serial> {
     static void clear(const Kokkos::Serial&, void* memory, std::size_t bytes) {
         std::memset(memory, 0, bytes);
     }
-    static void order_after(const Kokkos::Serial&, std::uintptr_t) {}
-    static bool is_pinned(const void*) { return false; }
+    static void wait(const Kokkos::Serial&) {}
+    static void wait_for_stream(std::uintptr_t) {}
+    static std::vector<Kokkos::Serial> spaces(std::size_t count) {
+        return std::vector<Kokkos::Serial>(count);
+    }
+    static bool is_pinned(const void*, std::size_t) { return false; }
     static void require_here(const DeviceArray&) {}
     static bool lock(void*, std::size_t) { return false; }
     static void unlock(void*) {}
@@ -80,23 +84,39 @@ struct Traits<Kokkos::Cuda> {
     static void clear(const Kokkos::Cuda& on, void* memory, std::size_t bytes) {
         require(cudaMemsetAsync(memory, 0, bytes, on.cuda_stream()), "clearing memory");
     }
-    // Work given to `on` from now on waits for what the other stream has been given so far.
-    static void order_after(const Kokkos::Cuda& on, std::uintptr_t stream) {
-        cudaEvent_t event = nullptr;
-        require(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
-        cudaError_t status = cudaEventRecord(event, reinterpret_cast<cudaStream_t>(stream));
-        if (status == cudaSuccess)
-            status = cudaStreamWaitEvent(on.cuda_stream(), event, 0);
-        (void)cudaEventDestroy(event);
-        require(status, "waiting for the stream that makes the array");
+    // Not Kokkos' fence, which ends the process where the device tells of a fault: that may be a
+    // fault of somebody else's kernel, long before ours.
+    static void wait(const Kokkos::Cuda& on) {
+        require(cudaStreamSynchronize(on.cuda_stream()), "waiting for the device");
     }
-    static bool is_pinned(const void* memory) {
-        cudaPointerAttributes found{};
-        if (cudaPointerGetAttributes(&found, memory) != cudaSuccess) {
-            (void)cudaGetLastError();
-            return false;
+    // Waits for what makes an array, too: a fault in it has to be met here, where it can be told,
+    // and not by Kokkos when it starts a kernel.
+    static void wait_for_stream(std::uintptr_t stream) {
+        require(cudaStreamSynchronize(reinterpret_cast<cudaStream_t>(stream)),
+                "waiting for the stream that makes the array");
+    }
+    // Streams of their own, which the legacy stream of other libraries does not wait for.
+    static std::vector<Kokkos::Cuda> spaces(std::size_t count) {
+        std::vector<Kokkos::Cuda> made;
+        for (std::size_t i = 0; i < count; ++i) {
+            cudaStream_t stream = nullptr;
+            require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
+            made.emplace_back(stream, Kokkos::Impl::ManageStream::yes);
         }
-        return found.type == cudaMemoryTypeHost;
+        return made;
+    }
+    // All of it: a range of which a part alone is locked cannot be copied from in one go.
+    static bool is_pinned(const void* memory, std::size_t bytes) {
+        const auto is_locked = [](const void* at) {
+            cudaPointerAttributes found{};
+            if (cudaPointerGetAttributes(&found, at) != cudaSuccess) {
+                (void)cudaGetLastError();
+                return false;
+            }
+            return found.type == cudaMemoryTypeHost;
+        };
+        return bytes > 0 && is_locked(memory) &&
+               is_locked(static_cast<const std::uint8_t*>(memory) + bytes - 1);
     }
     static void require_here(const DeviceArray& array) {
         cudaPointerAttributes found{};
@@ -220,6 +240,20 @@ class Lanes {
 
     Lane<Space>& operator[](std::size_t index) { return *lanes_[index]; }
 
+    // Until nothing is under way any more on whatever memory the lanes were given. Says nothing of
+    // faults: who gives up has one to tell already, or no use for what was computed.
+    void settle() noexcept {
+        if (Kokkos::is_finalized())
+            return;
+        try {
+            [[maybe_unused]] const typename Traits<Space>::Guard guard;
+            for (const auto& lane : lanes_)
+                Traits<Space>::wait(lane->on);
+        } catch (const Error&) {
+            return;  // the device does not answer, so nothing is under way
+        }
+    }
+
   private:
     using Set = std::vector<std::unique_ptr<Lane<Space>>>;
     struct Store {
@@ -250,10 +284,8 @@ class Lanes {
                 return set;
             }
         }
-        using namespace Kokkos;                // where partition_space is, from one version on,
-        using namespace Kokkos::Experimental;  // and was before
         Set set;
-        for (Space& space : partition_space(Space(), std::vector<int>(lane_count, 1)))
+        for (Space& space : Traits<Space>::spaces(lane_count))
             set.push_back(std::make_unique<Lane<Space>>(std::move(space)));
         return set;
     }

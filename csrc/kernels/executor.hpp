@@ -1,9 +1,11 @@
 // Where and how wide host work runs. Kokkos stays behind this header.
 //
 // Kokkos is initialised on first use, unless the host program has done so already, and finalised at
-// exit if it was us. In a child made by fork() the parent's thread pool does not exist: work runs
-// serially there. When several threads of the program ask for the OpenMP backend at once, one gets
-// it and the others run serially meanwhile, since the pool has one user at a time.
+// exit if it was us. In a build with CUDA that is the first use of a device: host work does without
+// Kokkos there, so that it neither needs nor touches a GPU, and nothing is finalised at exit. In a
+// child made by fork() the parent's thread pool does not exist: work runs serially there. When
+// several threads of the program ask for the OpenMP backend at once, one gets it and the others run
+// serially meanwhile, since the pool has one user at a time.
 #pragma once
 
 #include <cstdint>

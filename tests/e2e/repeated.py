@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
 import re
 import shutil
 import sys
@@ -31,20 +32,25 @@ noise = np.random.default_rng(run)
 x = np.linspace(1.0, 2.0, 500)
 """
 # What a program does with these is seen by nobody who runs it in advance.
-_LIVE = re.compile(r"\b(os|time|pathlib|argv|import|open|print)\b")
-_MOST_RUNS = 24
+_LIVE = re.compile(r"\b(os|time|argv|import|open|print)\b|\.\./")
+_MOST_RUNS = 32
 _REPLAY = """\
 import os, sys
 run = int(open("count").read()) + 1 if os.path.exists("count") else 1
 with open("count", "w") as file:
     file.write(str(run))
-here = os.path.join({recorded!r}, str(run), "out")
+here = os.path.join({recorded!r}, str(run))
 if not os.path.isdir(here):
     sys.exit("only {most} runs were recorded")
-for name in sorted(os.listdir(here)):
-    if name != "exit":
-        with open(os.path.join(here, name), "rb") as recorded, open("out/" + name, "wb") as file:
-            file.write(recorded.read())
+for folder, _, names in os.walk(here + "/out"):
+    there = os.path.relpath(folder, here)
+    if there != "out":
+        os.mkdir(there)
+    for name in names:
+        with open(f"{{folder}}/{{name}}", "rb") as file:
+            data = file.read()
+        with open(f"{{there}}/{{name}}", "wb") as file:
+            file.write(data)
 if os.path.exists(here + "/exit"):
     with open(here + "/exit") as file:
         sys.exit(eval(file.read()))
@@ -59,14 +65,16 @@ def with_program(
     check: str = "outputs: out",
     run: str = "",
     more: str = "",
+    in_advance: bool = True,
 ) -> None:
     """A project with that program; `run` counts its runs from 1, `noise` is seeded by it, `x` is an
-    array. The outputs of before are gone.
+    array. The outputs of before are gone. in_advance: what it computes depends on nothing else.
     """
     for path in (project.folder / "out").iterdir():
         path.unlink()
     code = textwrap.dedent(code)
-    program = _HEAD + code if _LIVE.search(code) else _recorded(project, code)
+    is_live = _LIVE.search(code) or not in_advance
+    program = _HEAD + code if is_live else _recorded(project, code)
     (project.folder / "program.py").write_text(program)
     words = command.format(python=json.dumps(sys.executable), run="{run}", seed="{seed}")
     (project.folder / "ciwrap.yaml").write_text(
@@ -83,13 +91,13 @@ def _recorded(project: Project, code: str) -> str:
         folder = root / str(run)
         (folder / "out").mkdir(parents=True)
         noise, x = np.random.default_rng(run), np.linspace(1.0, 2.0, 500)
-        names = {"np": np, "run": run, "noise": noise, "x": x, "sys": sys}
+        names = {"np": np, "run": run, "noise": noise, "x": x, "sys": sys, "pathlib": pathlib}
         before = os.getcwd()  # noqa: PTH109
         os.chdir(folder)
         try:
             exec(compiled, names)
         except SystemExit as end:
-            (folder / "out/exit").write_text(repr(end.code))
+            (folder / "exit").write_text(repr(end.code))
         finally:
             os.chdir(before)
     return _REPLAY.format(recorded=str(root), most=_MOST_RUNS)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -248,7 +250,8 @@ def test_the_gpu_script_says_what_is_missing(
     """A copy of it in an empty folder, on a machine without a toolkit."""
     script = tmp_path / "tools" / "gpu-check"
     script.parent.mkdir()
-    shutil.copy(ROOT / "tools" / "gpu-check", script)
+    for name in ("gpu-check", "gpu_steps.py"):
+        shutil.copy(ROOT / "tools" / name, script.parent)
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
     done = subprocess.run(
@@ -324,3 +327,28 @@ def test_the_real_table_is_what_its_program_writes(tmp_path: Path) -> None:
     of = [{line.rpartition(",")[0] for line in lines[1:]} for lines in (made, committed)]
     assert of[0] == of[1]
     assert (len(made), len(committed)) == (1 + 80 * 2, 1 + 80 * 30)
+
+
+def test_what_snapshots_cost_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parts of `python -m benchmarks.snapshots`, on files of a megabyte."""
+    monkeypatch.syspath_prepend(str(ROOT))
+    snapshots = importlib.import_module("benchmarks.snapshots")
+    files = {}
+    for number in range(3):
+        path = tmp_path / f"{number}.so"
+        path.write_bytes(f"{number} of an object ".encode() * 20_000)
+        files[f"objects/{path.name}"] = path
+    sizes = {}
+    for how in ("", "z", "zst"):
+        create, restore, sizes[how] = snapshots.one_archive(files, tmp_path, how, 1)
+        assert create >= 0
+        assert restore >= 0
+    raw = sum(path.stat().st_size for path in files.values())
+    assert sizes[""] >= raw > 20 * sizes["z"] > 0
+    assert raw > 20 * sizes["zst"] > 0
+    said = snapshots.costs(lambda: sum(range(1000)), repeats=4)
+    assert re.fullmatch(
+        r"median \d+ ms \(\d+ to \d+\) of processor time \(the first \d+ ms\),"
+        r" median \d+ ms \(\d+ to \d+\) by the clock",
+        said,
+    )

@@ -115,7 +115,7 @@ def test_noise_of_half_the_bound_raises_no_alarm(
     code, text = ciwrap(*against("a", "stop"), "-o", "b", "--", *words)
     assert code == ExitCode.MATCH, text
     assert last_step(text) == 199
-    assert "compared 400 variables" in text
+    assert "compared 1 variable in 400 arrays" in text
     assert "of the bound used" in text
 
 

@@ -40,7 +40,7 @@ def changing(outcome: Outcome) -> dict[str, set[str]]:
     reason="OpenBLAS has these kernels on x86-64 only, and two threads on two cores only",
 )
 def test_exactly_the_right_factors_are_found(project: Project) -> None:
-    with_program(project, NUMERICS)
+    with_program(project, NUMERICS, in_advance=False)
     outcome = project.run(
         "repeat",
         *("--vary", "OPENBLAS_NUM_THREADS=1,2"),
@@ -167,7 +167,7 @@ def test_nothing_is_said_of_a_factor_whose_runs_all_failed(project: Project) -> 
     outcome = project.run("repeat", "-n", "4", "--vary", "FAST=0,1")
     assert outcome.code == 3
     assert "x: not known, since no runs that were compared can tell" in outcome.out
-    assert outcome.document["factors"][0]["changes"] is None
+    assert "changes" not in outcome.document["factors"][0]
 
 
 @pytest.mark.parametrize(

@@ -142,12 +142,12 @@ def test_a_damaged_pending_golden_is_not_accepted(changed: Suite, damage: str) -
     assert changed.files("golden") == before
 
 
-def interview(suite: Suite, answers: list[tuple[str, str]]) -> str:
+def interview(suite: Suite, answers: list[tuple[str, str]], **env: str) -> str:
     child = pexpect.spawn(
         sys.executable,
         ["-m", "ciwrap", "review"],
         cwd=str(suite.root),
-        env=suite.environment(TERM="dumb"),
+        env=suite.environment(TERM="dumb", **env),
         encoding="utf-8",
         timeout=60,
         dimensions=(40, 200),
@@ -232,6 +232,51 @@ def test_review_decides_nothing_that_it_has_not_shown(changed: Suite, answer: st
     done = changed.cli("accept", "tests/test_it.py::test_b", "-m", "As measured: 3.5")
     assert done.returncode == 0, done.stderr
     changed.run().assert_outcomes(passed=1, failed=1)
+
+
+MANY = """
+    @pytest.mark.parametrize("n", range(4))
+    def test_p(n, ciwrap):
+        ciwrap.check(np.full(5, float(n)) * (1.0 if n == 3 else FACTOR) + SHIFT, atol=1e-3)
+"""
+
+
+def test_review_accepts_those_that_change_alike_together(suite: Suite) -> None:
+    suite.write(MANY.replace("FACTOR", "1.0").replace("SHIFT", "0.0"))
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=4)
+    suite.write(MANY.replace("FACTOR", "1.0").replace("SHIFT", "(0.5 if n < 3 else 70.0)"))
+    suite.run().assert_outcomes(failed=4)
+    said = interview(
+        suite,
+        [
+            ("[q]uit:", "s"),
+            ("[q]uit:", "g"),
+            ("why are the new numbers right", "Shifted"),
+            ("[q]uit:", "q"),
+        ],
+    )
+    first = said.partition("--- 1 of 4 ---")[2].partition("--- 2 of 4 ---")[0]
+    assert "2 other checks change alike ([g] accepts all):" in first
+    assert "test_p[3]" not in first
+    assert "3 accepted, 1 left for later" in said
+    assert list(suite.waiting()) == ["tests/test_it.py::test_p[3]"]
+    assert suite.golden("test_p[1]").manifest.accepted[-1].why == "Shifted"
+    suite.run().assert_outcomes(passed=3, failed=1)
+
+
+def test_review_shows_the_test_and_opens_its_page(changed: Suite) -> None:
+    opened = changed.root / "opened"
+    said = interview(
+        changed,
+        [("[q]uit:", "t"), ("[q]uit:", "o"), ("[q]uit:", "q")],
+        BROWSER=f"sh -c 'echo $0 > {opened}' %s",
+    )
+    assert "def test_a(ciwrap" in said
+    assert "opened .ciwrap/review.html" in said
+    page = changed.root / ".ciwrap/review.html"
+    assert opened.read_text().strip() == page.resolve().as_uri()
+    assert "test_it.py::test_a" in page.read_text()
+    assert len(changed.waiting()) == 2
 
 
 def test_review_accepts_all_with_one_reason(changed: Suite) -> None:

@@ -140,6 +140,17 @@ def test_every_crash_leaves_a_whole_state(tmp_path: Path, monkeypatch: pytest.Mo
     assert seen == {-1, 0, 1, 2, 3}
 
 
+def test_a_system_that_takes_no_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As macOS, whose `os` has no such call."""
+    path = tmp_path / "a.tree"
+    (section,) = write(path, b"root", b"x" * 1000)
+    monkeypatch.delattr(os, "posix_fadvise")
+    monkeypatch.setattr(container, "_HAS_ADVICE", False)
+    with CaptureFile(path) as capture:
+        capture.prefetch([(section.offset, section.byte_count)])
+        assert capture.section(section) == b"x" * 1000
+
+
 def test_what_no_commit_followed_is_cut_off(tmp_path: Path) -> None:
     path = tmp_path / "a.tree"
     write(path, b"one", b"x")

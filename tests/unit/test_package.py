@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -67,6 +68,27 @@ def test_threads_of_the_core_sleep_unless_the_user_has_chosen(
         assert policies == [(chosen or "passive").upper()]
 
 
+@pytest.mark.parametrize("chosen", [{"OMP_PLACES": "cores"}, {"OMP_PROC_BIND": "close"}])
+def test_programs_do_not_inherit_the_core_that_libgomp_binds_us_to(chosen: dict[str, str]) -> None:
+    """As `ciwrap run` starts them, once the core is loaded; it would be one core of all."""
+    if not hasattr(os, "sched_getaffinity"):
+        pytest.skip("this system does not tell on which cores a process may run")
+    child = "import os; print(sorted(os.sched_getaffinity(0)))"
+    code = (
+        "import subprocess, sys; from ciwrap import _core;"
+        f" subprocess.run([sys.executable, '-c', {child!r}], check=True)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **chosen},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout == f"{sorted(os.sched_getaffinity(0))}\n"
+
+
 def test_the_core_is_loaded_in_one_place() -> None:
     """`from ciwrap import _core` goes through it; what this looks for would not."""
     direct = re.compile(r"^(import|from) ciwrap\._core|import_module\(.ciwrap\._core", re.MULTILINE)
@@ -92,3 +114,22 @@ def test_the_whole_api_is_offered() -> None:
 def test_unknown_names_are_attribute_errors() -> None:
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = ciwrap.no_such_name
+
+
+def test_windows_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    """When CMake configures, before anybody looks for a compiler."""
+    cmake = shutil.which("cmake")
+    if cmake is None:
+        pytest.skip("CMake is not installed")
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(
+        [cmake, "-S", root, "-B", tmp_path, "-DCMAKE_HOST_WIN32=ON"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    words = " ".join(done.stderr.split())
+    assert done.returncode != 0
+    assert "does not run on Windows" in words
+    assert "WSL 2" in words
+    assert "compiler" not in done.stdout

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from ciwrap.config import CommandSettings
 from ciwrap.errors import UsageError
+from ciwrap.running.cores import halves_of_cores
 from ciwrap.running.run_command import ending_of, run_command
 
 
@@ -127,3 +128,27 @@ def test_a_kernel_that_cannot_tell_of_ends(tmp_path: Path, monkeypatch: pytest.M
     assert run_command(settings).exit_code == 0
     outcome = run_command(replace(settings, timeout_seconds=0.05))
     assert (outcome.exit_code, outcome.timed_out) == (None, True)
+
+
+@pytest.mark.parametrize(("count", "half"), [(2, 1), (3, 1), (5, 2), (8, 4)])
+def test_halves_of_cores_are_apart_and_equally_large(count: int, half: int) -> None:
+    first, second = halves_of_cores(range(count))
+    assert len(first) == len(second) == half
+    assert not first & second
+    assert first | second <= set(range(count))
+
+
+def test_threads_of_one_core_stay_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on many machines: of four cores with two threads each, 0 and 4 are one."""
+    for cpu in range(8):
+        folder = tmp_path / f"cpu{cpu}" / "topology"
+        folder.mkdir(parents=True)
+        (folder / "physical_package_id").write_text("0\n")
+        (folder / "core_id").write_text(f"{cpu % 4}\n")
+    monkeypatch.setattr("ciwrap.running.cores._TOPOLOGY", tmp_path)
+    assert halves_of_cores(range(8)) == ({0, 4, 1, 5}, {2, 6, 3, 7})
+
+
+def test_one_core_has_no_halves() -> None:
+    with pytest.raises(UsageError, match="there is only one core"):
+        halves_of_cores([3])

@@ -21,7 +21,7 @@ from ciwrap.snapshot.elf import build_id_of
 from ciwrap.snapshot.kinds import KINDS, kind_of_fact, kind_of_library, kind_of_variable
 from ciwrap.snapshot.lock_files import lock_files_in, pins_of
 from ciwrap.snapshot.private import Cleaner
-from ciwrap.snapshot.program import ProgramWatcher, members_of
+from ciwrap.snapshot.program import ProgramWatcher, SeenProgram, _Process, members_of
 from ciwrap.snapshot.restore import check_objects, not_restorable, recipes
 from ciwrap.snapshot.runs import (
     environment_for_golden,
@@ -87,6 +87,20 @@ def test_objects_of_no_program_are_no_difference() -> None:
     fewer = snapshot(objects=OBJECTS[1:])
     assert names(snapshot(), fewer) == ["libm.so.6"]
     assert compare_snapshots(snapshot(), fewer)[0].run == "not loaded"
+
+
+def test_packages_of_ciwrap_are_not_those_of_a_program() -> None:
+    """A program may have a Python of its own."""
+    here = snapshot(
+        seen="nothing",
+        objects=(),
+        packages={"numpy": "1.0"},
+        versions={"python": "CPython 3.13.1", "ciwrap": "0.1.0"},
+    )
+    assert names(snapshot(), here) == []
+    assert names(here, structs.replace(here, packages={"numpy": "2.0"})) == ["numpy"]
+    process = structs.replace(here, seen="process", objects=OBJECTS)
+    assert names(process, structs.replace(here, packages={"numpy": "2.0"})) == ["numpy"]
 
 
 def test_a_renamed_library_is_paired_with_what_it_replaces() -> None:
@@ -452,3 +466,9 @@ def test_watching_ends_with_the_command() -> None:
     with watcher.watch(os.getpid()):
         time.sleep(0.2)
     assert watcher.seen.files
+
+
+def test_what_was_seen_shows_no_secrets() -> None:
+    for seen in (SeenProgram(secrets={"hunter2"}), _Process(secrets=frozenset({"hunter2"}))):
+        assert seen.secrets == {"hunter2"}
+        assert "hunter2" not in repr(seen)

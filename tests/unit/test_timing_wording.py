@@ -51,6 +51,8 @@ def test_not_enough_to_tell(more: int | None, words: str) -> None:
     found = comparison("inconclusive", lower=0.03, upper=0.062, more_pairs=more)
     assert headline(found).startswith("inconclusive: ")
     assert words in explanation(found)[-1]
+    # A test has arguments, and no options.
+    assert words.replace("--pairs ", "pairs=") in explanation(found, is_call=True)[-1]
 
 
 def test_times_that_vary_too_much_are_not_blamed_on_the_margin() -> None:

@@ -1,0 +1,32 @@
+"""Which changes look alike, so that one decision may be meant for all of them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ciwrap.review.accept_document import change_word
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from ciwrap.review.golden_change import GoldenChange, VariableChange
+
+
+def likeness(change: GoldenChange) -> Hashable:
+    """Equal for changes that look alike: to the same variables, of the same kinds, with the same
+    bounds, and moved by the same power of ten of them.
+    """
+    variables = tuple(_variable(one) for one in change.changes)
+    return change.status, change.old.problem is None, variables
+
+
+def _variable(change: VariableChange) -> Hashable:
+    bounds = tuple(None if row is None else row.bound for row in (change.old, change.new))
+    return change.identity, change_word(change), bounds, _magnitude(change.used_share)
+
+
+def _magnitude(share: float | None) -> float | None:
+    if share is None or not share > 0 or math.isinf(share):
+        return share
+    return math.floor(math.log10(share))
