@@ -31,6 +31,7 @@ from benchmarks import (
     golden_writing,
     measure,
     pytest_plugin,
+    recording,
     repeat_size,
     repeated_runs,
     solving,
@@ -191,6 +192,16 @@ def _sections(options: argparse.Namespace) -> dict[str, Section]:
                 rounds=1 if quick else 10,
             ),
             variability_maps.table,
+        ),
+        "recording": Section(
+            "A solver in C that records its 8 MiB array every 20 steps, and without",
+            lambda: recording.run(
+                size=256 if quick else 1024,
+                steps=40 if quick else 400,
+                every=20,
+                repeats=2 if quick else 10,
+            ),
+            recording.table,
         ),
         "tree-building": Section(
             f"Building the tree of {size >> 20} MiB in memory",

@@ -125,7 +125,7 @@ class Variables:
         for one of which there is neither a tree nor data.
         """
         captured = self.captured.get(identity)
-        if captured is not None and captured.plain is not None:
+        if captured is not None and captured.any_tree is not None:
             return
         if not self.has_data and captured is not None:
             raise NotComparableError(
@@ -201,9 +201,10 @@ def fitting(
     captured: CapturedVariable | None, settings: VariableSettings, identity: VariableId
 ) -> CapturedVariable | None:
     """The captured variable if its trees were made with the bound that is now asked for."""
-    if captured is None or captured.plain is None:
+    tree = None if captured is None else captured.any_tree
+    if captured is None or tree is None:
         return None
-    if not _is_made_with(captured.plain.parameters, settings, identity):
+    if not _is_made_with(tree.parameters, settings, identity):
         return None
     fine = captured.fine
     if fine is not None and not _is_made_with(fine.parameters, settings, identity):

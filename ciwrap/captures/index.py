@@ -42,6 +42,11 @@ class MadeWith(msgspec.Struct, frozen=True, array_like=True, gc=False):
     equal_nan: bool
     fill_values: tuple[float, ...]
 
+    @property
+    def parameters(self) -> _core.TreeParameters:
+        """Raises UsageError for a row that cannot have been written by us."""
+        return _parameters(self)
+
     @classmethod
     def of(cls, p: _core.TreeParameters) -> MadeWith:
         return cls(
@@ -108,7 +113,7 @@ class StoredTree(msgspec.Struct, frozen=True, array_like=True, gc=False):
     @property
     def parameters(self) -> _core.TreeParameters:
         """Raises UsageError for a row that cannot have been written by us."""
-        return _parameters(self.made_with)
+        return self.made_with.parameters
 
     @property
     def identity(self) -> FineIdentity | None:
@@ -142,6 +147,11 @@ class CapturedVariable(Shaped, msgspec.Struct, frozen=True, array_like=True, gc=
     # Where the bytes lie as they are: one of the checkpoint's files, and the first byte.
     region: tuple[str, Whole] | None = None
     labels: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def any_tree(self) -> StoredTree | None:
+        """A tree of its own, if it has one: what was asked for is told by either."""
+        return self.plain or self.fine
 
     @property
     def digests(self) -> tuple[bytes | None, bytes | None]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ciwrap import _core
 from ciwrap.captures.index import MadeWith
@@ -17,7 +17,7 @@ from ciwrap.errors import CorruptCaptureError, UnreadableFileError, UnsupportedF
 from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
     from typing import BinaryIO
 
@@ -25,9 +25,10 @@ MAGIC = b"\x89CWREC\r\n"
 VERSION = 1
 _HEAD = struct.Struct("<8sIIQQ16x16s")
 _RECORD = struct.Struct("<IIQqIIQQ")
-_RECORD_MAGIC = 0x52575243
+RECORD_MAGIC = 0x52575243
 _CHECKSUM_BYTES = 16
-ATTEMPT, POINT, VARIABLE, TREE, COMPLETE, HOLE, ERROR, END = range(1, 9)
+ATTEMPT, POINT, VARIABLE, TREE, COMPLETE, HOLE, ERROR, END, COMPARED, SAMPLE = range(1, 11)
+PLAIN, FINE, RELATIVE = range(3)
 _MOST_DIMENSIONS = 15
 
 
@@ -39,12 +40,44 @@ class RecordedVariable(Struct, frozen=True):
 
 
 class RecordedTree(Struct, frozen=True):
-    """A variable at a checkpoint: its plain tree, root first, or the reason that there is none."""
+    """One tree: its digests, root first, and residues behind them if it is a fine one.
+
+    offset: where they begin in the journal. against: the fine tree that it was made against.
+    max_share: how much of the bound values had moved from there, over chunks that match.
+    """
+
+    body: bytes
+    offset: int
+    against: bytes | None = None
+    max_share: float | None = None
+
+
+class Compared(Struct, frozen=True):
+    """How a variable was held against a reference while the program ran.
+
+    reason: why it was not. max_share: of the bound, over chunks that match; None where equality was
+    asked for, or no chunk matches.
+    """
+
+    reason: str | None
+    chunks: int
+    suspect_chunks: int
+    max_share: float | None
+
+
+class RecordedState(Struct):
+    """A variable at a checkpoint: its trees by kind, or the reason that there are none.
+
+    samples: of chunks that do not match the reference, where their elements lie in the journal, and
+    how many bytes they are.
+    """
 
     variable: RecordedVariable
     shape: tuple[int, ...] = ()
-    digests: bytes = b""
+    trees: dict[int, RecordedTree] = field(default_factory=dict)
     reason: str | None = None
+    compared: Compared | None = None
+    samples: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
 class RecordedCheckpoint(Struct, frozen=True):
@@ -53,7 +86,7 @@ class RecordedCheckpoint(Struct, frozen=True):
     iteration: int
     point: str
     attempt: int
-    trees: tuple[RecordedTree, ...]
+    states: tuple[RecordedState, ...]
 
 
 class JournalReader(Struct):
@@ -78,7 +111,7 @@ class JournalReader(Struct):
         """Reads who wrote the journal. Raises as `checkpoints` does."""
         try:
             with self.path.open("rb") as file:
-                self._read_head(file)
+                self.read_head_of(file)
         except OSError as error:
             raise UnreadableFileError(error.strerror or str(error), file=self.path) from error
 
@@ -88,14 +121,10 @@ class JournalReader(Struct):
         Raises UnreadableFileError, UnsupportedFormatError for another version, and
         CorruptCaptureError for a record that is all there and is not what its checksum promises.
         """
-        try:
-            with self.path.open("rb") as file:
-                self._read_head(file)
-                yield from _Attempts(self).checkpoints(file)
-        except OSError as error:
-            raise UnreadableFileError(error.strerror or str(error), file=self.path) from error
+        yield from JournalFollower(self).new_checkpoints()
 
-    def _read_head(self, file: BinaryIO) -> None:
+    def read_head_of(self, file: BinaryIO) -> None:
+        """The same of the journal, which is open at its beginning."""
         raw = file.read(_HEAD.size)
         if len(raw) < _HEAD.size or not raw.startswith(MAGIC):
             raise self.damaged("it does not begin as a journal")
@@ -116,6 +145,64 @@ class JournalReader(Struct):
         )
 
 
+class JournalFollower:
+    """A journal that grows: each call reads on where the last one ended."""
+
+    def __init__(self, journal: JournalReader) -> None:
+        self.journal = journal
+        self._attempts = _Attempts(journal)
+        self._offset = 0
+        self._count = 0  # whole records before there
+
+    def new_checkpoints(self) -> Iterator[RecordedCheckpoint]:
+        """Checkpoints that are complete now, and were not before. Raises as `checkpoints` does."""
+        try:
+            with self.journal.path.open("rb") as file:
+                if self._offset == 0:
+                    self.journal.read_head_of(file)
+                else:
+                    file.seek(self._offset)
+                yield from self._attempts.checkpoints(self._records(file))
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise UnreadableFileError(why, file=self.journal.path) from error
+
+    def _records(self, file: BinaryIO) -> Iterator[_Record]:
+        """Every whole record from here on."""
+        journal = self.journal
+        # As long as it is now: a program may write faster than this reads.
+        size = os.fstat(file.fileno()).st_size
+        self._offset = file.tell()
+        while len(head := file.read(_RECORD.size)) == _RECORD.size:
+            magic, kind, length, iteration, point, variable, unused, number = _RECORD.unpack(head)
+            if magic != RECORD_MAGIC or number != self._count or unused:
+                raise journal.damaged(f"record {self._count}")
+            padded = -(-length // 8) * 8
+            offset = file.tell()
+            if padded + _CHECKSUM_BYTES > size - offset:
+                return  # still being written, or its writer died
+            body = file.read(padded + _CHECKSUM_BYTES)
+            if len(body) < padded + _CHECKSUM_BYTES:
+                return
+            payload, checksum = body[:padded], body[padded:]
+            if _core.xxh3_128(head + payload) != checksum:
+                raise journal.damaged(f"record {self._count}")
+            self._count += 1
+            self._offset = file.tell()
+            yield _Record(kind, iteration, point, variable, payload[:length], offset)
+
+
+class _Record(NamedTuple):
+    """offset: where the payload begins."""
+
+    kind: int
+    iteration: int
+    point: int
+    variable: int
+    payload: bytes
+    offset: int
+
+
 class _Attempts(Struct):
     """What the records read so far say, of the attempt that they belong to."""
 
@@ -123,15 +210,16 @@ class _Attempts(Struct):
     attempt: int = 0
     points: dict[int, str] = field(default_factory=lambda: {0: ""})
     variables: dict[int, RecordedVariable] = field(default_factory=dict)
-    waiting: list[RecordedTree] = field(default_factory=list)
+    waiting: dict[int, RecordedState] = field(default_factory=dict)  # by number of the variable
+    waiting_records: int = 0
     place: tuple[int, int] | None = None  # iteration and point of what waits
 
-    def checkpoints(self, file: BinaryIO) -> Iterator[RecordedCheckpoint]:
-        for kind, iteration, point, variable, payload in _records(self.journal, file):
-            fields = _Fields(self.journal, payload)
+    def checkpoints(self, records: Iterable[_Record]) -> Iterator[RecordedCheckpoint]:
+        for kind, iteration, point, variable, payload, offset in records:
+            fields = _Fields(self.journal, payload, offset)
             if kind != ATTEMPT and self.attempt == 0:
                 raise self.journal.damaged("a record before the first attempt")
-            if kind in (TREE, HOLE, COMPLETE):
+            if kind in (TREE, HOLE, COMPLETE, COMPARED, SAMPLE):
                 self._belongs_to((iteration, point))
             if kind == ATTEMPT:
                 self._begin(fields)
@@ -139,10 +227,8 @@ class _Attempts(Struct):
                 self.points[point] = fields.text()
             elif kind == VARIABLE:
                 self.variables[variable] = RecordedVariable(fields.text(), fields.made_with())
-            elif kind == TREE:
-                self.waiting.append(self._tree(self._known(variable), fields))
-            elif kind == HOLE:
-                self.waiting.append(RecordedTree(self._known(variable), reason=fields.text()))
+            elif kind in (TREE, HOLE, COMPARED, SAMPLE):
+                self._take(kind, self._state(variable), fields)
             elif kind == COMPLETE:
                 yield self._complete(iteration, point, fields)
             elif kind == ERROR:
@@ -157,7 +243,7 @@ class _Attempts(Struct):
     def _belongs_to(self, place: tuple[int, int]) -> None:
         if place[0] < 0 or place[1] not in self.points:
             raise self.journal.damaged("a checkpoint's place")
-        if self.waiting and place != self.place:
+        if self.waiting_records and place != self.place:
             raise self.journal.damaged("two checkpoints at once")
         self.place = place
 
@@ -169,59 +255,67 @@ class _Attempts(Struct):
         journal.is_closed = False
         self.attempt += 1
         self.points = {0: ""}
-        self.variables, self.waiting, self.place = {}, [], None
+        self.variables, self.waiting, self.place = {}, {}, None
+        self.waiting_records = 0
 
-    def _known(self, number: int) -> RecordedVariable:
-        try:
-            return self.variables[number]
-        except KeyError:
-            raise self.journal.damaged(f"variable {number} has no name") from None
+    def _state(self, number: int) -> RecordedState:
+        """What waits of a variable."""
+        if number not in self.variables:
+            raise self.journal.damaged(f"variable {number} has no name")
+        self.waiting_records += 1
+        return self.waiting.setdefault(number, RecordedState(self.variables[number]))
 
-    def _tree(self, variable: RecordedVariable, fields: _Fields) -> RecordedTree:
-        if fields.u32() != 0:
-            raise self.journal.damaged("a tree of an unknown kind")
-        dimensions = fields.u32()
+    def _take(self, kind: int, state: RecordedState, fields: _Fields) -> None:
+        if kind == TREE:
+            self._take_tree(state, fields)
+        elif kind == HOLE:
+            state.reason = fields.text()
+        elif kind == COMPARED:
+            reason, chunks, suspects = fields.text(), fields.u64(), fields.u64()
+            state.compared = Compared(reason or None, chunks, suspects, fields.share())
+        else:
+            leaf = fields.u64()
+            offset = fields.offset
+            state.samples[leaf] = (offset, len(fields.rest()))
+
+    def _take_tree(self, state: RecordedState, fields: _Fields) -> None:
+        kind, dimensions = fields.u32(), fields.u32()
+        if kind not in (PLAIN, FINE, RELATIVE) or kind in state.trees:
+            raise self.journal.damaged("a tree of an unknown kind, or one twice")
         if dimensions > _MOST_DIMENSIONS:
             raise self.journal.damaged("a shape")
         shape = tuple(fields.u64() for _ in range(dimensions))
-        return RecordedTree(variable, shape, fields.rest())
+        if state.trees and shape != state.shape:
+            raise self.journal.damaged("two shapes of one variable")
+        state.shape = shape
+        against, share = (fields.take(16), fields.share()) if kind == RELATIVE else (None, None)
+        offset = fields.offset
+        state.trees[kind] = RecordedTree(fields.rest(), offset, against, share)
 
     def _complete(self, iteration: int, point: int, fields: _Fields) -> RecordedCheckpoint:
-        if fields.u32() != len(self.waiting):
+        if fields.u32() != self.waiting_records:
             raise self.journal.damaged("a checkpoint that is not whole")
-        trees, self.waiting = tuple(self.waiting), []
-        return RecordedCheckpoint(iteration, self.points[point], self.attempt, trees)
-
-
-def _records(journal: JournalReader, file: BinaryIO) -> Iterator[tuple[int, int, int, int, bytes]]:
-    """Type, iteration, point, variable and payload of every whole record."""
-    count = 0
-    # As long as it is now: a program may write faster than this reads.
-    size = os.fstat(file.fileno()).st_size
-    while len(head := file.read(_RECORD.size)) == _RECORD.size:
-        magic, kind, length, iteration, point, variable, unused, number = _RECORD.unpack(head)
-        if magic != _RECORD_MAGIC or number != count or unused:
-            raise journal.damaged(f"record {count}")
-        padded = -(-length // 8) * 8
-        if padded + _CHECKSUM_BYTES > size - file.tell():
-            return  # still being written, or its writer died
-        body = file.read(padded + _CHECKSUM_BYTES)
-        if len(body) < padded + _CHECKSUM_BYTES:
-            return
-        payload, checksum = body[:padded], body[padded:]
-        if _core.xxh3_128(head + payload) != checksum:
-            raise journal.damaged(f"record {count}")
-        yield kind, iteration, point, variable, payload[:length]
-        count += 1
+        states, self.waiting = tuple(self.waiting.values()), {}
+        self.waiting_records = 0
+        return RecordedCheckpoint(iteration, self.points[point], self.attempt, states)
 
 
 class _Fields:
-    """A payload, taken apart from its beginning on. Raises CorruptCaptureError."""
+    """A payload, taken apart from its beginning on. Raises CorruptCaptureError.
 
-    def __init__(self, journal: JournalReader, payload: bytes) -> None:
+    begin: where it begins in the journal.
+    """
+
+    def __init__(self, journal: JournalReader, payload: bytes, begin: int) -> None:
         self._journal = journal
         self._payload = payload
+        self._begin = begin
         self._at = 0
+
+    @property
+    def offset(self) -> int:
+        """Where what is left begins in the journal."""
+        return self._begin + self._at
 
     def take(self, count: int) -> bytes:
         found = self._payload[self._at : self._at + count]
@@ -246,6 +340,13 @@ class _Fields:
     def f64(self) -> float:
         value: float = struct.unpack("<d", self.take(8))[0]
         return value
+
+    def share(self) -> float | None:
+        """A share of a bound; a negative one is none."""
+        found = self.f64()
+        if not found <= 1:
+            raise self._journal.damaged("a share of a bound")
+        return found if found >= 0 else None
 
     def text(self) -> str:
         raw = self.take(self.u32())

@@ -1,10 +1,11 @@
-"""A recorded run: the journals of its processes, as one capture, which is made in memory.
+"""A recorded run: the journals of its processes, as one capture, whose index is made in memory.
 
 A recorded run has no data. What holds for a capture whose run is gone (a fingerprint) holds for it.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from datetime import datetime, timezone
 from pathlib import Path
@@ -12,30 +13,41 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ciwrap import _core
 from ciwrap.captures.bounds import NONE_GIVEN, Bounds, CaptureHeader
-from ciwrap.captures.container import CaptureFile, CaptureWriter
+from ciwrap.captures.container import CaptureFile, CaptureWriter, Section
 from ciwrap.captures.index import (
     CapturedCheckpoint,
     CapturedVariable,
     CaptureIndex,
     Directory,
+    FineIdentity,
     StoredTree,
 )
 from ciwrap.captures.index_codec import encode_checkpoint, encode_index
-from ciwrap.captures.journal import JournalReader
-from ciwrap.errors import NotComparableError, OutputMissingError, WriteFailedError
+from ciwrap.captures.journal import FINE, PLAIN, RELATIVE, JournalReader
+from ciwrap.errors import (
+    CiwrapError,
+    CorruptCaptureError,
+    NotComparableError,
+    OutputMissingError,
+    UnreadableFileError,
+    WriteFailedError,
+)
 from ciwrap.model import ErrorBound, VariableId, VariableSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ciwrap.captures.index import CheckpointKey
-    from ciwrap.captures.journal import RecordedCheckpoint, RecordedTree
-    from ciwrap.errors import CiwrapError
+    from ciwrap.captures.journal import RecordedCheckpoint, RecordedState, RecordedTree
 
 RUN_FILE = "run.json"
 _JOURNALS = "[0-9][0-9][0-9]*/rank-*.cwr"
 _MOST_TOLD = 5
+# Trees stay in their journals: of an offset of the capture, what is above these bits is the number
+# of the journal, from 1, and what is below is the offset there.
+_JOURNAL_BITS = 40
 
 
 class RunFile(msgspec.Struct, frozen=True):
@@ -81,14 +93,18 @@ class RecordedCapture(CaptureFile):
 
     notes: what is to be told of it. faults: what the program could not record, and journals that
     are missing: the run is not all there then. open_journals: of processes that have not ended
-    them. Raises the errors of `JournalReader`, OutputMissingError without a journal, and
-    CorruptCaptureError for journals of several runs.
+    them. first_suspect: what first did not match what the run was held against while it ran, by
+    iteration, order in it and rank. Raises the errors of `JournalReader`, OutputMissingError
+    without a journal, and CorruptCaptureError for journals of several runs.
     """
 
     def __init__(self, run: Path) -> None:
         self.notes: tuple[str, ...] = ()
         self.faults: tuple[CiwrapError, ...] = ()
         self.open_journals = 0
+        self.first_suspect: VariableId | None = None
+        self._samples: dict[VariableId, dict[int, tuple[int, int]]] = {}
+        self._journals = journal_paths(run)
         memory = os.memfd_create("ciwrap-recording", os.MFD_CLOEXEC)
         held = Path(f"/proc/self/fd/{memory}")
         try:
@@ -99,7 +115,7 @@ class RecordedCapture(CaptureFile):
         self.path = run
 
     def _merge(self, run: Path, target: Path) -> None:
-        readers = [JournalReader(path) for path in journal_paths(run)]
+        readers = [JournalReader(path) for path in self._journals]
         if not readers:
             raise OutputMissingError(
                 "holds no journal: nothing was recorded",
@@ -111,15 +127,44 @@ class RecordedCapture(CaptureFile):
         missing = _missing_ranks(run, readers)
         merge = _Merge(run)
         with CaptureWriter(target) as writer:
-            for reader in readers:
-                merge.take(writer, reader)
+            for number, reader in enumerate(readers, 1):
+                merge.take(writer, reader, number << _JOURNAL_BITS)
             writer.commit(encode_index(merge.index(readers)))
+        self.first_suspect, self._samples = merge.first_suspect, merge.samples
         self.faults = (*missing, *_told(readers))
         self.open_journals = sum(not one.is_closed for one in readers)
         if self.open_journals:
             count = f"{self.open_journals} of {len(readers)} processes"
             why = "they still run, or were killed; compared is what they have recorded so far"
             self.notes = (f"{run}: {count} have not closed their journals: {why}",)
+
+    def read(self, offset: int, count: int) -> bytes:
+        """As in any capture; what lies in a journal is read there."""
+        number = offset >> _JOURNAL_BITS
+        if number == 0:
+            return super().read(offset, count)
+        path = self._journals[number - 1]
+        try:
+            with path.open("rb") as file:
+                file.seek(offset & ((1 << _JOURNAL_BITS) - 1))
+                data = file.read(count)
+        except OSError as error:
+            raise UnreadableFileError(error.strerror or str(error), file=path) from error
+        if len(data) != count:
+            raise CorruptCaptureError("is truncated", file=path, remedy="record the run again")
+        self.bytes_read += count
+        return data
+
+    def samples_of(self, identity: VariableId) -> dict[int, bytes]:
+        """Elements that were kept of chunks that did not match, by chunk."""
+        return {
+            leaf: self.read(offset, count)
+            for leaf, (offset, count) in self._samples.get(identity, {}).items()
+        }
+
+    def prefetch(self, parts: Iterable[tuple[int, int]]) -> None:
+        """As in any capture; journals are read as they are asked for."""
+        super().prefetch(part for part in parts if part[0] >> _JOURNAL_BITS == 0)
 
 
 def _missing_ranks(run: Path, readers: Sequence[JournalReader]) -> list[CiwrapError]:
@@ -162,15 +207,24 @@ class _Merge:
         self._directories: dict[CheckpointKey, Directory] = {}
         self._bounds = Bounds(NONE_GIVEN)
         self._chunk_bytes = 0
+        self._first: tuple[int, int, int] | None = None  # iteration, order of points, rank
+        self.first_suspect: VariableId | None = None
+        self.samples: dict[VariableId, dict[int, tuple[int, int]]] = {}
 
-    def take(self, writer: CaptureWriter, reader: JournalReader) -> None:
-        """Adds what one process recorded."""
+    def take(self, writer: CaptureWriter, reader: JournalReader, base: int) -> None:
+        """Adds what one process recorded. base: the offset at which the capture has its journal."""
         places: dict[int, dict[str, CapturedVariable]] = {}
-        for checkpoint in reader.checkpoints():
+        for order, checkpoint in enumerate(reader.checkpoints()):
             found = places.setdefault(checkpoint.iteration, {})
-            for tree in checkpoint.trees:
-                one = self._captured(writer, reader, checkpoint, tree)
-                _keep(found, one, checkpoint.attempt)
+            for state in checkpoint.states:
+                one = self._captured(reader, checkpoint, state, base)
+                identity = _keep(found, one, checkpoint.attempt)
+                if state.compared is not None and state.compared.suspect_chunks:
+                    self._note_suspect((checkpoint.iteration, order, reader.rank), one.identity)
+                if identity is not None and state.samples:
+                    self.samples[identity] = {
+                        leaf: (base + at, count) for leaf, (at, count) in state.samples.items()
+                    }
         for iteration, variables in places.items():
             key = (iteration, reader.rank)
             captured = CapturedCheckpoint(key, (), tuple(variables.values()))
@@ -179,22 +233,33 @@ class _Merge:
 
     def _captured(
         self,
-        writer: CaptureWriter,
         reader: JournalReader,
         checkpoint: RecordedCheckpoint,
-        tree: RecordedTree,
+        state: RecordedState,
+        base: int,
     ) -> CapturedVariable:
-        variable = tree.variable
+        variable = state.variable
         name = f"{variable.name}@{checkpoint.point}" if checkpoint.point else variable.name
         identity = VariableId(name, checkpoint.iteration, reader.rank)
-        plain = None
-        if tree.reason is None:
-            if len(tree.digests) < 16:
-                raise reader.damaged("a tree without a root")
-            plain = StoredTree(variable.made_with, tree.digests[:16], writer.append(tree.digests))
-            self._note(identity, variable.made_with.dtype, plain)
+        found: dict[int, StoredTree] = {}
+        if state.reason is None:
+            if PLAIN not in state.trees and FINE not in state.trees:
+                raise reader.damaged("a variable without a tree of its own")
+            try:
+                found = {
+                    kind: _stored(state, kind, tree, base) for kind, tree in state.trees.items()
+                }
+            except (CiwrapError, ValueError) as error:
+                raise reader.damaged(f"the trees of {name}: {error}") from error
+            self._note(identity, variable.made_with.dtype, found.get(PLAIN) or found[FINE])
         return CapturedVariable(
-            identity, variable.made_with.dtype, tree.shape, plain, reason=tree.reason
+            identity,
+            variable.made_with.dtype,
+            state.shape,
+            found.get(PLAIN),
+            found.get(FINE),
+            found.get(RELATIVE),
+            reason=state.reason,
         )
 
     def _note(self, identity: VariableId, dtype: str, tree: StoredTree) -> None:
@@ -206,6 +271,10 @@ class _Merge:
             fill_values=made.fill_values,
         )
         self._bounds.note(settings, identity, dtype)
+
+    def _note_suspect(self, place: tuple[int, int, int], identity: VariableId) -> None:
+        if self._first is None or place < self._first:
+            self._first, self.first_suspect = place, identity
 
     def index(self, readers: Sequence[JournalReader]) -> CaptureIndex:
         """The index of everything that was taken."""
@@ -224,20 +293,53 @@ class _Merge:
         return CaptureIndex(header, self._directories)
 
 
-def _keep(found: dict[str, CapturedVariable], one: CapturedVariable, attempt: int) -> None:
-    """Keeps a variable; of an iteration that was recorded twice, the second one if it differs."""
+def _stored(state: RecordedState, kind: int, tree: RecordedTree, base: int) -> StoredTree:
+    """A tree as a capture has it, lying in its journal.
+
+    Raises CiwrapError for parameters that are none, and ValueError for a tree of another size.
+    """
+    made = state.variable.made_with
+    if kind == PLAIN:
+        made = msgspec.structs.replace(made, residue_levels=1)
+    first = Section(base + tree.offset, 16, b"\0" * 16)
+    counted = StoredTree(made, tree.body[:16], first)
+    scalars = counted.parameters.scalars_per_element * math.prod(state.shape)
+    node_bytes = 16 * sum(counted.counts(scalars))
+    digests, residues = tree.body[:node_bytes], tree.body[node_bytes:]
+    if len(digests) != node_bytes or (residues and kind != FINE):
+        raise ValueError("it is of another size")
+    at = base + tree.offset
+    return StoredTree(
+        made,
+        digests[:16],
+        Section(at, node_bytes, _core.xxh3_128(digests)),
+        Section(at + node_bytes, len(residues), _core.xxh3_128(residues)) if kind == FINE else None,
+        None if tree.against is None else FineIdentity(tree.against),
+        tree.max_share,
+    )
+
+
+def _keep(
+    found: dict[str, CapturedVariable], one: CapturedVariable, attempt: int
+) -> VariableId | None:
+    """Keeps a variable; of an iteration that was recorded twice, the second one if it differs.
+
+    Returns what it is called, or None if it was not kept.
+    """
     name = one.identity.name
     known = found.get(name)
     if known is None:
         found[name] = one
-        return
-    if known.digests == one.digests and known.signature == one.signature and one.plain is not None:
-        return
+        return one.identity
+    is_same = known.digests == one.digests and known.signature == one.signature
+    if is_same and one.any_tree is not None:
+        return None
     other = f"{name} (attempt {attempt})"
     while other in found:
         other += "'"
     identity = VariableId(other, one.identity.iteration, one.identity.rank)
     found[other] = msgspec.structs.replace(one, identity=identity)
+    return identity
 
 
 def open_capture(path: Path) -> CaptureFile:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from ciwrap.cli.options import json_detail_option, json_option, report_option, verbose_option
 from ciwrap.errors import NotComparableError, UsageError
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
-    from ciwrap.config import Check
-    from ciwrap.model import SettingsLayer
+    from collections.abc import Iterator, Mapping
+
+    from ciwrap.cli.rules import RuleOptions
+    from ciwrap.cli.session import Session
+    from ciwrap.model import CheckResult, CommandOutcome, Message, SettingsLayer, VariableId
+    from ciwrap.online.reference import Reference
 
 _BOUNDS_FILE = "bounds.txt"
+_REFERENCE_FOLDER = ".reference"
+_POLICIES = ("report", "callback", "stop", "abort")
 
 
 @click.command(name="record", short_help="Run a program that records its arrays as it goes.")
@@ -23,6 +32,37 @@ _BOUNDS_FILE = "bounds.txt"
 @click.option("--config", "config_path", metavar="PATH", help="The ciwrap.yaml of that check.")
 @click.option("--atol", type=float, help="Absolute error bound of all variables.")
 @click.option("--rtol", type=float, help="Relative error bound of all variables.")
+@click.option("--residues", is_flag=True, help="Let other runs be held against this one.")
+@click.option(
+    "--against",
+    metavar="RUN",
+    type=click.Path(),
+    help="Hold the run against this golden, capture or recorded run while it runs.",
+)
+@click.option(
+    "--on-divergence",
+    type=click.Choice(_POLICIES),
+    default="report",
+    help="What follows when it does not match: report it in the end, call the program back, have"
+    " the program stop, or abort it (`report`).",
+)
+@click.option(
+    "--patience",
+    type=click.IntRange(0),
+    default=1,
+    metavar="N",
+    help="Stop or abort N checkpoints after the first that does not match (1).",
+)
+@click.option(
+    "--wait",
+    type=click.FloatRange(0),
+    default=60.0,
+    metavar="SECONDS",
+    help="Wait so long for a checkpoint of a run that is still recorded itself (60).",
+)
+@click.option(
+    "--common", is_flag=True, help="Leave out the iterations that only the longer run reaches."
+)
 @click.option("--again", is_flag=True, help="The run goes on: a restart of the same program.")
 @click.option(
     "--folder-of",
@@ -30,24 +70,32 @@ _BOUNDS_FILE = "bounds.txt"
     type=click.Choice(("c", "fortran")),
     help="Print the folder of ciwrap/record.h, or of ciwrap_record.f90, and end.",
 )
+@json_option
+@json_detail_option
+@report_option
+@verbose_option
 @click.argument("words", nargs=-1, metavar="-- COMMAND...")
+@click.pass_obj
 def command(
+    session: Session,
+    /,
     output: str,
     check_name: str | None,
     config_path: str | None,
     atol: float | None,
     rtol: float | None,
-    again: bool,
     language: str | None,
     words: tuple[str, ...],
+    **more: Any,
 ) -> int:
     """Run COMMAND and have it record its arrays, if it has ciwrap/record.h or ciwrap.Recorder.
 
     What was recorded (digests, no data) is compared with another run's by `ciwrap compare`, also
-    while the program runs. Bounds of ciwrap.yaml, or of the options, come before those in the
-    program. The program's output goes to stderr.
+    while the program runs, or by --against as it is recorded. Bounds of ciwrap.yaml, or of the
+    options, come before those in the program. The program's output goes to stderr.
 
-    Exit codes: 0 recorded, 2 usage, 3 the program failed or not all could be recorded.
+    Exit codes: 0 recorded, and it matches what it was held against; 1 it differs; 2 usage; 3 the
+    program failed, or not all could be recorded or compared.
     """
     from ciwrap.native.library import fortran_folder, include_folder
 
@@ -56,61 +104,27 @@ def command(
         return 0
     if not words:
         raise click.UsageError("there is no command to run")
-    return _record(Path(output), _table(check_name, config_path, atol, rtol), words, again=again)
+    asked = _Asked(Path(output), words, _chosen(check_name, config_path, _layer(atol, rtol)), more)
+    with _reference(asked) as reference:
+        outcome = _run(asked, reference)
+        if reference is None:
+            return _tell_recorded(asked.folder, outcome)
+        return _tell_compared(session, asked, reference, outcome)
 
 
-def _record(
-    folder: Path, bounds: tuple[str | None, str | None], words: tuple[str, ...], *, again: bool
-) -> int:
-    from ciwrap.captures.recording import RunFile, journal_paths, write_run_file
-    from ciwrap.config.settings import CommandSettings
-    from ciwrap.native.library import library_path
-    from ciwrap.running.run_command import failure_of, run_command
+class _Asked(Struct, frozen=True):
+    """What the command line says. options: those that are but passed on."""
 
-    library = library_path()
-    table, whose = bounds
-    if journal_paths(folder) and not again:
-        raise UsageError(
-            "holds a recorded run already",
-            file=folder,
-            remedy="give another folder with -o, or --again if this is a restart of that run",
-        )
-    write_run_file(folder, RunFile(command=words, bounds_from=whose))
-    env = {
-        "CIWRAP_RECORD": os.path.abspath(folder),  # noqa: PTH100 - resolve() would follow links
-        "CIWRAP_RECORD_LIBRARY": str(library),
-        "CIWRAP_RECORD_BOUNDS": "",
-    }
-    if table is not None:
-        bounds_path = folder / _BOUNDS_FILE
-        bounds_path.write_text(table)
-        env["CIWRAP_RECORD_BOUNDS"] = str(bounds_path.absolute())
-    outcome = run_command(CommandSettings(words, Path.cwd(), env=env))
-    _tell(folder)
-    if outcome.exit_code != 0:
-        raise failure_of(outcome)
-    return 0
+    folder: Path
+    words: tuple[str, ...]
+    chosen: RuleOptions
+    options: Mapping[str, Any]
 
 
-def _table(
-    check_name: str | None, config_path: str | None, atol: float | None, rtol: float | None
-) -> tuple[str | None, str | None]:
-    """The table of bounds for the program, and who asked for them; None if nobody did."""
-    from ciwrap.native.bounds_table import bounds_table
+def _chosen(check_name: str | None, config_path: str | None, layer: SettingsLayer) -> RuleOptions:
+    from ciwrap.cli.rules import RuleOptions
 
-    check, layer = _check(check_name, config_path), _layer(atol, rtol)
-    table = bounds_table(check, layer)
-    return table, None if table is None else "given" if check is None else f"check {check.name}"
-
-
-def _check(name: str | None, config_path: str | None) -> Check | None:
-    if name is None:
-        if config_path is not None:
-            raise UsageError("--config says nothing without --check", remedy="name a check of it")
-        return None
-    from ciwrap.cli.load_project import load_project
-
-    return load_project(config_path, None, (name,)).checks[0]
+    return RuleOptions(layer, check_name, config_path, None, (), (), (), (), (), ())
 
 
 def _layer(atol: float | None, rtol: float | None) -> SettingsLayer:
@@ -120,26 +134,167 @@ def _layer(atol: float | None, rtol: float | None) -> SettingsLayer:
     return SettingsLayer.of({name: value for name, value in said.items() if value is not None})
 
 
-def _tell(folder: Path) -> None:
-    """Says what was recorded. Raises the first error of the recording."""
-    from ciwrap.captures.index_codec import read_index
+@contextlib.contextmanager
+def _reference(asked: _Asked) -> Iterator[Reference | None]:
+    """Raises UsageError for options that say nothing, and NotComparableError for what nothing can
+    be held against.
+    """
+    against = asked.options["against"]
+    if against is None:
+        if asked.options["on_divergence"] != "report":
+            raise UsageError(
+                "--on-divergence says nothing without --against", remedy="give --against RUN"
+            )
+        yield None
+        return
+    from ciwrap.online.reference import prepared
+
+    if Path(against).resolve() == asked.folder.resolve():
+        raise UsageError(
+            "a run cannot be held against itself",
+            file=asked.folder,
+            remedy="give another folder with -o",
+        )
+    with prepared(Path(against), asked.folder / _REFERENCE_FOLDER) as reference:
+        yield reference
+
+
+def _run(asked: _Asked, reference: Reference | None) -> CommandOutcome:
+    from ciwrap.captures.recording import RunFile, journal_paths, write_run_file
+    from ciwrap.config.settings import CommandSettings
+    from ciwrap.native.bounds_table import bounds_table
+    from ciwrap.native.library import library_path
+    from ciwrap.running.run_command import run_command
+
+    library = library_path()
+    folder, chosen = asked.folder, asked.chosen
+    table = bounds_table(chosen.check, chosen.layer, residues=asked.options["residues"])
+    if journal_paths(folder) and not asked.options["again"]:
+        raise UsageError(
+            "holds a recorded run already",
+            file=folder,
+            remedy="give another folder with -o, or --again if this is a restart of that run",
+        )
+    write_run_file(folder, RunFile(command=asked.words, bounds_from=_bounds_from(chosen)))
+    env = {
+        "CIWRAP_RECORD": _absolute(folder),
+        "CIWRAP_RECORD_LIBRARY": str(library),
+        "CIWRAP_RECORD_BOUNDS": "",
+        "CIWRAP_RECORD_AGAINST": "" if reference is None else _absolute(reference.journals),
+        "CIWRAP_RECORD_ON_DIVERGENCE": asked.options["on_divergence"],
+        "CIWRAP_RECORD_PATIENCE": str(asked.options["patience"]),
+        "CIWRAP_RECORD_WAIT": str(asked.options["wait"]),
+    }
+    if table is not None:
+        bounds_path = folder / _BOUNDS_FILE
+        bounds_path.write_text(table)
+        env["CIWRAP_RECORD_BOUNDS"] = _absolute(bounds_path)
+    return run_command(CommandSettings(asked.words, Path.cwd(), env=env))
+
+
+def _absolute(path: Path) -> str:
+    return os.path.abspath(path)  # noqa: PTH100 - resolve() would follow links
+
+
+def _bounds_from(chosen: RuleOptions) -> str | None:
+    """Who asked for bounds; None if nobody did."""
+    if chosen.check is not None:
+        return f"check {chosen.check.name}"
+    return "given" if chosen.layer.said else None
+
+
+def _tell_recorded(folder: Path, outcome: CommandOutcome) -> int:
+    """Says what was recorded. Raises the first error of the recording, and of the program."""
     from ciwrap.captures.recording import RecordedCapture
+    from ciwrap.running.run_command import failure_of
 
     with RecordedCapture(folder) as capture:
-        keys = read_index(capture).checkpoints
-        ranks = len({rank for _, rank in keys})
-        iterations = len({iteration for iteration, _ in keys})
-        click.echo(
-            f"recorded {iterations} {'iteration' if iterations == 1 else 'iterations'}"
-            f" of {ranks} {'process' if ranks == 1 else 'processes'} in {folder}"
-        )
+        click.echo(_recorded_text(capture, folder))
         for fault in capture.faults[1:]:
             click.echo(f"error: {fault}", err=True)
         if capture.faults:
             raise capture.faults[0]
         if capture.open_journals:
-            raise NotComparableError(
-                "not all was recorded: a process was killed, or could not write to the end",
-                file=folder,
-                remedy="see what the program said on stderr",
-            )
+            raise _not_ended(folder)
+    if outcome.exit_code != 0:
+        raise failure_of(outcome)
+    return 0
+
+
+def _recorded_text(capture: Any, folder: Path) -> str:
+    from ciwrap.captures.index_codec import read_index
+
+    keys = read_index(capture).checkpoints
+    ranks = len({rank for _, rank in keys})
+    iterations = len({iteration for iteration, _ in keys})
+    return (
+        f"recorded {iterations} {'iteration' if iterations == 1 else 'iterations'}"
+        f" of {ranks} {'process' if ranks == 1 else 'processes'} in {folder}"
+    )
+
+
+def _not_ended(folder: Path) -> NotComparableError:
+    return NotComparableError(
+        "not all was recorded: a process was killed, or could not write to the end",
+        file=folder,
+        remedy="see what the program said on stderr",
+    )
+
+
+def _tell_compared(
+    session: Session, asked: _Asked, reference: Reference, outcome: CommandOutcome
+) -> int:
+    """Says what was recorded and what it comes to against the reference.
+
+    Raises the error of a program that failed though all that it recorded matches.
+    """
+    from ciwrap.captures.recording import RecordedCapture
+    from ciwrap.model import RunResult
+    from ciwrap.online.judge import judge_recorded
+    from ciwrap.running.run_command import failure_of
+
+    with RecordedCapture(asked.folder) as capture:
+        click.echo(_recorded_text(capture, asked.folder), err=True)
+        is_ended = asked.options["on_divergence"] in ("stop", "abort")
+        first, open_journals = capture.first_suspect, capture.open_journals
+    result = judge_recorded(
+        reference,
+        asked.folder,
+        asked.chosen.make_rules(),
+        is_common=asked.options["common"] or reference.is_growing,
+        ended_in=first.iteration if is_ended and first is not None else None,
+        resources=session.resources,
+    )
+    run = RunResult(
+        result.verdict,
+        (result,),
+        kind=session.kind,
+        messages=tuple(_first_words(result, first)),
+        seconds=outcome.seconds,
+    )
+    code = session.emit(run, Path.cwd())
+    if result.verdict.is_good and is_ended and first is not None:
+        raise NotComparableError(
+            f"the run was ended in iteration {first.iteration}, and what it had recorded is within"
+            " its bounds after all",
+            file=asked.folder,
+            remedy="run it with --on-divergence report",
+        )
+    if result.verdict.is_good and outcome.exit_code != 0:
+        raise failure_of(outcome)
+    if result.verdict.is_good and open_journals:
+        raise _not_ended(asked.folder)
+    return code
+
+
+def _first_words(result: CheckResult, first: VariableId | None) -> Iterator[Message]:
+    """What first did not match, in the order in which points were recorded, and which element."""
+    from ciwrap.model import Message, MessageLevel
+    from ciwrap.report.wording import moved_words
+
+    if first is None:
+        return
+    found = next((one for one in result.variables if one.id == first), None)
+    moved = None if found is None else next(iter(found.moved_elements), None)
+    where = "" if moved is None else f": {moved_words(moved)}"
+    yield Message(MessageLevel.NOTE, f"the first that did not match while it ran: {first}{where}")

@@ -18,6 +18,7 @@ from ciwrap.compare.findings import (
     with_roots,
 )
 from ciwrap.compare.question import Question
+from ciwrap.compare.sampled import solved_by_samples
 from ciwrap.errors import CiwrapError, CorruptCaptureError, ParameterMismatchError
 from ciwrap.model import Verdict
 from ciwrap.structs import Struct, replace
@@ -58,8 +59,8 @@ def _refuse_fingerprint(pair: Pair, held: Variables) -> None:
     """Raises ParameterMismatchError: the side has trees alone, and they were made otherwise."""
     captured = held.captured.get(pair.result.id)
     assert captured is not None
-    assert captured.plain is not None  # else it would have been refused before
-    made_with = captured.plain.parameters
+    assert captured.any_tree is not None  # else it would have been refused before
+    made_with = captured.any_tree.parameters
     asked = tree_parameters(
         made_with.dtype, pair.settings, chunk_bytes=made_with.chunk_bytes, arity=made_with.arity
     )
@@ -226,6 +227,8 @@ class ByTrees:
         result = judged_by_digests(pair.result, parameters, pair.result.shape or (), suspects)
         if result.verdict is Verdict.NOT_COMPARABLE and self._by_residues(pair):
             return
+        if result.verdict is Verdict.SUSPECT:
+            result = solved_by_samples(result, pair.ours, pair.theirs, suspects)
         self._outcome.results.append(result)
 
     def _by_residues(self, pair: Pair) -> bool:

@@ -46,5 +46,32 @@ def leave_out_uncommon(outcome: Outcome) -> list[str]:
     return [text]
 
 
+def leave_out_after(outcome: Outcome, ended_in: int) -> list[str]:
+    """Counts as ignored what the new run lacks since it was ended in an iteration, and says so.
+
+    Of its processes one may have come less far than the one that diverged.
+    """
+    last: dict[int | None, int] = {}
+    for one in (*outcome.results, *outcome.extra):
+        if one.iteration is not None:
+            last[one.rank] = max(last.get(one.rank, -1), one.iteration)
+
+    def is_after(one: VariableResult) -> bool:
+        reached = min(ended_in - 1, last.get(one.rank, -1))
+        return one.iteration is not None and one.iteration > reached
+
+    gone = [one.id for one in outcome.missing if is_after(one)]
+    outcome.missing = [one for one in outcome.missing if not is_after(one)]
+    outcome.ignored += gone
+    outcome.left_out += gone
+    if not gone:
+        return []
+    text = (
+        f"the second run was ended since it diverged in iteration {ended_in}; left out:"
+        f" {grouped_plural(len(gone), 'variable')} that it did not come to"
+    )
+    return [text]
+
+
 def _iterations(results: Iterable[VariableResult]) -> set[int]:
     return {one.iteration for one in results if one.iteration is not None}

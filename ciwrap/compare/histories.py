@@ -106,6 +106,10 @@ def compare_histories(
         from ciwrap.compare.common import leave_out_uncommon
 
         outcome.notes += leave_out_uncommon(outcome)
+    if options.ended_in is not None:
+        from ciwrap.compare.common import leave_out_after
+
+        outcome.notes += leave_out_after(outcome, options.ended_in)
     if options.detail_bytes > 0:
         outcome.results = fewer_details(outcome.results)
     can_go_on = spread.journal_path is not None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import UsageError
-from ciwrap.model import SETTINGS
+from ciwrap.model import SETTINGS, VariableSettings
 from ciwrap.model.variable_settings import OnTrees
 
 if TYPE_CHECKING:
@@ -18,15 +18,22 @@ if TYPE_CHECKING:
     from ciwrap.config import Check
     from ciwrap.model import SettingsLayer
 
-HEAD = "ciwrap-bounds 1"
+HEAD = "ciwrap-bounds 2"
 
 
-def bounds_table(check: Check | None, layer: SettingsLayer) -> str | None:
+def bounds_table(
+    check: Check | None, layer: SettingsLayer, *, residues: bool = False
+) -> str | None:
     """The table for a check's variables, with `layer` over all of it; None if it would say nothing.
+
+    residues: whether trees have residues, of so many levels as the settings say.
 
     Raises UsageError for what trees that are made while a program runs cannot do.
     """
-    lines = [_line("*", "*", layer) for layer in (() if check is None else check.layers)]
+    lines = [f"*\t*\t-\t-\t-\t-\t{VariableSettings().residue_levels}"] if residues else []
+    lines += [
+        _line("*", "*", one, residues=residues) for one in (() if check is None else check.layers)
+    ]
     if check is not None:
         for rule in sorted(check.rules, key=lambda one: one.is_exact):
             if " / " in rule.pattern:
@@ -35,17 +42,18 @@ def bounds_table(check: Check | None, layer: SettingsLayer) -> str | None:
                     file=check.config_path,
                     remedy="record with a check whose bounds are the same for all of them",
                 )
-            lines.append(_line("=" if rule.is_exact else "*", rule.pattern, rule.settings))
-    lines.append(_line("*", "*", layer))
-    said = [line for line in lines if not line.endswith("\t-\t-\t-\t-")]
+            kind = "=" if rule.is_exact else "*"
+            lines.append(_line(kind, rule.pattern, rule.settings, residues=residues))
+    lines.append(_line("*", "*", layer, residues=residues))
+    said = [line for line in lines if not line.endswith("\t-" * 5)]
     return "\n".join((HEAD, *said, "")) if said else None
 
 
-def _line(kind: str, pattern: str, layer: SettingsLayer) -> str:
+def _line(kind: str, pattern: str, layer: SettingsLayer, *, residues: bool) -> str:
     if "\t" in pattern or "\n" in pattern:
         raise UsageError(f"the pattern {pattern!r} holds a tab or a line break")
     _refuse_beyond_trees(pattern, layer)
-    return "\t".join((kind, pattern, *_fields(layer)))
+    return "\t".join((kind, pattern, *_fields(layer, residues=residues)))
 
 
 def _refuse_beyond_trees(pattern: str, layer: SettingsLayer) -> None:
@@ -58,7 +66,7 @@ def _refuse_beyond_trees(pattern: str, layer: SettingsLayer) -> None:
             )
 
 
-def _fields(layer: SettingsLayer) -> Iterator[str]:
+def _fields(layer: SettingsLayer, *, residues: bool) -> Iterator[str]:
     said = layer.said
     bound = said.get("bound")
     yield "-" if bound is None else f"{bound.atol!r} {bound.rtol!r} {bound.ulps}"
@@ -66,3 +74,4 @@ def _fields(layer: SettingsLayer) -> Iterator[str]:
     yield "-" if "chunk_bytes" not in said else str(said["chunk_bytes"])
     fills = said.get("fill_values")
     yield ",".join(repr(float(one)) for one in fills) if fills else "-"
+    yield str(said["residue_levels"]) if residues and "residue_levels" in said else "-"

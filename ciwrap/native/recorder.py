@@ -5,12 +5,13 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ciwrap.errors import NotAvailableError, UsageError
 from ciwrap.native.library import library_path
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
 _DIMENSIONS = 15
@@ -35,7 +36,19 @@ class _Array(ctypes.Structure):
     )
 
 
+class _Divergence(ctypes.Structure):
+    _fields_ = (
+        ("size", ctypes.c_size_t),
+        ("iteration", ctypes.c_int64),
+        ("point", ctypes.c_char_p),
+        ("variable", ctypes.c_char_p),
+        ("suspect_chunks", ctypes.c_uint64),
+        ("chunks", ctypes.c_uint64),
+    )
+
+
 _RUN, _ID = ctypes.c_void_p, ctypes.c_int64
+_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(_Divergence))
 _ARRAY = ctypes.POINTER(_Array)
 
 
@@ -54,6 +67,8 @@ class _Table(ctypes.Structure):
         ("errors", ctypes.CFUNCTYPE(_ID, _RUN)),
         ("close", ctypes.CFUNCTYPE(_ID, _RUN)),
         ("find", ctypes.CFUNCTYPE(_ID, _RUN, ctypes.c_char_p)),
+        ("should_stop", ctypes.CFUNCTYPE(ctypes.c_int, _RUN)),
+        ("on_divergence", ctypes.CFUNCTYPE(None, _RUN, _CALLBACK, ctypes.c_void_p)),
     )
 
 
@@ -72,6 +87,19 @@ def _load() -> _Table | None:
         return None
     found: _Table = table.contents
     return found
+
+
+class Divergence(NamedTuple):
+    """A checkpoint of this process that does not match what it is held against.
+
+    variable: the first one that does not; suspect_chunks: of its chunks, how many do not match.
+    """
+
+    iteration: int
+    point: str
+    variable: str
+    suspect_chunks: int
+    chunks: int
 
 
 class Recorder:
@@ -95,6 +123,8 @@ class Recorder:
         self._run = None
         if self._table is not None:
             self._run = self._table.open(name.encode(), rank, ranks)
+        self._comm = comm
+        self._callback: Any = None  # has to live as long as the library may call it
         self._ids: dict[str, int] = {}
         self._bounds: dict[str, tuple[float, float]] = {}
 
@@ -129,6 +159,32 @@ class Recorder:
             self._table.remove(self._run, self._ids[name])
         self._table.checkpoint(self._run, iteration, point.encode(), 0)
         del held
+
+    def should_stop(self) -> bool:
+        """Whether the program is to end, since it does not match what it is held against.
+
+        Under `ciwrap record --against RUN --on-divergence stop`. With a communicator the answer is
+        the same in all processes, and all of them have to ask.
+        """
+        mine = self._table is not None and self._run is not None
+        mine = mine and bool(self._table.should_stop(self._run))  # type: ignore[union-attr]
+        return mine if self._comm is None else bool(self._comm.allreduce(int(mine)))
+
+    def on_divergence(self, callback: Callable[[Divergence], None]) -> None:
+        """Calls a function at every checkpoint that does not match what the run is held against.
+
+        Under `ciwrap record --against RUN --on-divergence callback`, before `record` returns.
+        """
+        if self._table is None or self._run is None:
+            return
+
+        def told(_: int | None, pointer: Any) -> None:
+            found = pointer.contents
+            texts = (found.point.decode(), found.variable.decode())
+            callback(Divergence(found.iteration, *texts, found.suspect_chunks, found.chunks))
+
+        self._callback = _CALLBACK(told)
+        self._table.on_divergence(self._run, self._callback, None)
 
     @property
     def errors(self) -> int:

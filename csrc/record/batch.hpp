@@ -9,18 +9,50 @@
 #include <vector>
 
 #include "record/array_view.hpp"
+#include "record/reference.hpp"
 #include "tree/tree_parts.hpp"
 
 namespace ciwrap::record {
 
-// A variable at a checkpoint.
+// How a variable was compared with the reference. max_share: how much of its bound the values
+// moved, over chunks that match; negative where nobody can tell.
+struct Compared {
+    std::uint64_t leaf_count = 0;
+    std::vector<std::uint64_t> suspects;
+    double max_share = -1;
+};
+
+// The elements of a chunk, in index order.
+struct Sample {
+    std::uint64_t leaf;
+    std::vector<std::byte> elements;
+};
+
+// A variable at a checkpoint: its plain tree, and one with residues if it has residue levels, which
+// is made relative to the reference's if there is one.
 struct Recorded {
-    Recorded(std::uint32_t id, const ArrayView& array, const TreeParameters& parameters)
-        : variable(id), view(array), parts(parameters, array.scalar_count(), nullptr) {}
+    // reference: what it is compared with, or null. Throws Error(invalid_argument) if it is of
+    // other parameters or another shape.
+    Recorded(std::uint32_t id, const std::string& name, const ArrayView& array,
+             const TreeParameters& parameters,
+             std::shared_ptr<const ReferenceTree> reference = nullptr);
+
+    bool is_relative() const { return fine && fine->drift.has_value(); }
+    std::vector<TreeParts*> trees();
+    // Once it has been hashed, if it has a reference.
+    void compare();
+    // Keeps elements of suspect chunks, up to so many bytes.
+    void keep_samples(std::uint64_t most_bytes);
 
     std::uint32_t variable;
+    std::string name;
     ArrayView view;
-    TreeParts parts;
+    std::shared_ptr<const ReferenceTree> reference;
+    TreeParts plain;
+    std::unique_ptr<TreeParts> fine;
+    Compared compared;
+    std::vector<Sample> samples;
+    std::string not_compared;  // why, if there is a reference run and it was not
 };
 
 struct Batch {

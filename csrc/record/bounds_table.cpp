@@ -50,9 +50,9 @@ bool BoundsTable::Row::matches(const std::string& name) const {
 
 BoundsTable::Row BoundsTable::parse(const std::string& line) {
     const std::vector<std::string> fields = split(line, '\t');
-    if (fields.size() != 6)
-        throw Error(ErrorCode::corrupt_file, "a line has not 6 fields");
-    Row row{fields[0] == "=", fields[1], {}, {}, {}, {}};
+    if (fields.size() != 7)
+        throw Error(ErrorCode::corrupt_file, "a line has not 7 fields");
+    Row row{fields[0] == "=", fields[1], {}, {}, {}, {}, {}};
     if (fields[2] != "-") {
         const std::vector<std::string> parts = split(fields[2], ' ');
         if (parts.size() != 3)
@@ -69,6 +69,8 @@ BoundsTable::Row BoundsTable::parse(const std::string& line) {
         for (const std::string& text : split(fields[5], ','))
             row.fill_values->push_back(number<double>(text));
     }
+    if (fields[6] != "-")
+        row.residue_levels = number<std::uint32_t>(fields[6]);
     return row;
 }
 
@@ -77,7 +79,7 @@ BoundsTable::BoundsTable(const std::string& path) {
     std::string line;
     if (!file || !std::getline(file, line))
         throw Error(ErrorCode::io, path + ": cannot be read");
-    if (line != "ciwrap-bounds 1")
+    if (line != "ciwrap-bounds 2")
         throw Error(ErrorCode::corrupt_file, path + ": is no table of bounds");
     try {
         while (std::getline(file, line))
@@ -87,13 +89,8 @@ BoundsTable::BoundsTable(const std::string& path) {
     }
 }
 
-TreeParameters BoundsTable::parameters_for(const std::string& name, const std::string& dtype,
-                                           double atol, double rtol) const {
-    StatedParameters stated;
-    stated.dtype = dtype;
-    stated.atol = atol < 0 ? 0 : atol;
-    stated.rtol = rtol < 0 ? 0 : rtol;
-    std::vector<double> fills;
+TreeParameters BoundsTable::parameters_for(const std::string& name, StatedParameters stated) const {
+    std::optional<std::vector<double>> fills;
     for (const Row& row : rows_) {
         if (!row.matches(name))
             continue;
@@ -104,11 +101,16 @@ TreeParameters BoundsTable::parameters_for(const std::string& name, const std::s
         }
         stated.equal_nan = row.equal_nan.value_or(stated.equal_nan);
         stated.chunk_bytes = row.chunk_bytes.value_or(stated.chunk_bytes);
-        fills = row.fill_values.value_or(fills);
+        stated.residue_levels = row.residue_levels.value_or(stated.residue_levels);
+        if (row.fill_values)
+            fills = row.fill_values;
     }
-    const ScalarType type = DataType::parse(dtype).scalar;
-    for (const double value : fills)
-        stated.fill_bits.push_back(fill_bits(dtype, type, value));
+    if (fills) {
+        const ScalarType type = DataType::parse(stated.dtype).scalar;
+        stated.fill_bits.clear();
+        for (const double value : *fills)
+            stated.fill_bits.push_back(fill_bits(stated.dtype, type, value));
+    }
     return TreeParameters(stated);
 }
 

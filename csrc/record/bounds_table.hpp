@@ -11,20 +11,19 @@
 
 namespace ciwrap::record {
 
-// One line for each rule: tab-separated `kind pattern bound equal_nan chunk_bytes fill_values`.
-// kind:
-// `=` for a name, `*` for a shell pattern. bound: `atol rtol ulps`. fill_values: joined by commas.
-// `-` says nothing. Of the lines that match a name the later one counts, field by field.
+// One line for each rule: tab-separated `kind pattern bound equal_nan chunk_bytes fill_values
+// residue_levels`. kind: `=` for a name, `*` for a shell pattern. bound: `atol rtol ulps`.
+// fill_values: joined by commas. `-` says nothing. Of the lines that match a name the later one
+// counts, field by field.
 class BoundsTable {
   public:
     BoundsTable() = default;
     // Reads a table. Throws Error(io, corrupt_file) naming the file.
     explicit BoundsTable(const std::string& path);
 
-    // The parameters for a variable. atol, rtol: those in the program, which count where no line
-    // says a bound; negative: none. Throws Error(invalid_argument).
-    TreeParameters parameters_for(const std::string& name, const std::string& dtype, double atol,
-                                  double rtol) const;
+    // The parameters for a variable. stated: what counts where no line says otherwise. Throws
+    // Error(invalid_argument).
+    TreeParameters parameters_for(const std::string& name, StatedParameters stated) const;
 
   private:
     struct Bound {
@@ -39,6 +38,7 @@ class BoundsTable {
         std::optional<bool> equal_nan;
         std::optional<std::uint64_t> chunk_bytes;
         std::optional<std::vector<double>> fill_values;
+        std::optional<std::uint32_t> residue_levels;
 
         bool matches(const std::string& name) const;
     };

@@ -7,20 +7,15 @@
 
 #include <bit>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "base/xxh3.hpp"
 #include "ciwrap/error.hpp"
+#include "record/record_scan.hpp"
 
 namespace ciwrap::record {
 namespace {
-
-constexpr unsigned char file_magic[8] = {0x89, 'C', 'W', 'R', 'E', 'C', '\r', '\n'};
-constexpr std::uint32_t file_version = 1;
-constexpr std::uint32_t record_magic = 0x52575243;  // "CRWR"
-constexpr std::size_t head_bytes = 64;
-constexpr std::size_t record_head_bytes = 48;
-constexpr std::size_t checksum_bytes = 16;
 
 template <class Number>
 void put(std::vector<std::byte>& to, Number value) {
@@ -28,13 +23,6 @@ void put(std::vector<std::byte>& to, Number value) {
     const auto bits = static_cast<Unsigned>(value);
     for (std::size_t i = 0; i < sizeof(Number); ++i)
         to.push_back(static_cast<std::byte>(bits >> (8 * i) & 0xff));
-}
-
-std::uint64_t get(const std::byte* from, std::size_t bytes) {
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < bytes; ++i)
-        value |= std::to_integer<std::uint64_t>(from[i]) << (8 * i);
-    return value;
 }
 
 void put_checksum(std::vector<std::byte>& to, std::size_t from) {
@@ -46,37 +34,6 @@ void put_checksum(std::vector<std::byte>& to, std::size_t from) {
 [[noreturn]] void fail(const std::string& path, const char* what) {
     const int reason = errno;
     throw Error(ErrorCode::io, path + ": " + what + ": " + std::strerror(reason));
-}
-
-std::vector<std::byte> make_head(std::uint64_t rank, std::uint64_t ranks) {
-    std::vector<std::byte> head;
-    for (const unsigned char c : file_magic)
-        head.push_back(std::byte{c});
-    put(head, file_version);
-    put(head, std::uint32_t{0});
-    put(head, rank);
-    put(head, ranks);
-    head.resize(head_bytes - checksum_bytes);
-    put_checksum(head, 0);
-    return head;
-}
-
-// False at the end of the file.
-bool read_all(const std::string& path, int descriptor, std::byte* to, std::size_t count,
-              std::uint64_t offset) {
-    while (count > 0) {
-        const ssize_t got = pread(descriptor, to, count, static_cast<off_t>(offset));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            fail(path, "cannot be read");
-        if (got == 0)
-            return false;
-        to += got;
-        offset += static_cast<std::uint64_t>(got);
-        count -= static_cast<std::size_t>(got);
-    }
-    return true;
 }
 
 void write_all(const std::string& path, int descriptor, std::span<const std::byte> data,
@@ -115,6 +72,12 @@ Payload& Payload::bytes(std::span<const std::byte> value) {
     return *this;
 }
 
+std::string journal_name(int rank) {
+    char name[64];
+    std::snprintf(name, sizeof name, "/%03d/rank-%06d.cwr", rank / 1000, rank);
+    return name;
+}
+
 Journal::Journal(std::string path, std::uint64_t rank, std::uint64_t ranks)
     : path_(std::move(path)) {
     descriptor_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
@@ -149,44 +112,22 @@ void Journal::begin(std::uint64_t rank, std::uint64_t ranks) {
         end_ = head_bytes;
         return;
     }
-    std::vector<std::byte> found(head_bytes);
-    read_all(path_, descriptor_, found.data(), head_bytes, 0);
-    if (found != head) {
+    if (!begins_with(path_, descriptor_, head)) {
         throw Error(ErrorCode::corrupt_file,
                     path_ + ": is no journal of rank " + std::to_string(rank) + " of " +
                         std::to_string(ranks) + "; record into another folder");
     }
-    find_end();
+    RecordScan scan(path_, descriptor_);
+    while (const auto place = scan.peek()) {
+        if (!scan.read(*place))
+            break;
+        scan.pass(*place);
+    }
+    end_ = scan.end();
+    written_ = scan.count();
     // What a program that was killed left half written.
     if (ftruncate(descriptor_, static_cast<off_t>(end_)) != 0)
         fail(path_, "cannot be written");
-}
-
-void Journal::find_end() {
-    end_ = head_bytes;
-    std::vector<std::byte> record(record_head_bytes);
-    struct stat status {};
-    if (fstat(descriptor_, &status) != 0)
-        fail(path_, "cannot be read");
-    const auto size = static_cast<std::uint64_t>(status.st_size);
-    while (size - end_ >= record_head_bytes + checksum_bytes) {
-        read_all(path_, descriptor_, record.data(), record_head_bytes, end_);
-        const std::uint64_t length = get(record.data() + 8, 8);
-        const bool is_next =
-            get(record.data(), 4) == record_magic && get(record.data() + 40, 8) == written_;
-        if (!is_next || length > size - end_ - record_head_bytes - checksum_bytes)
-            return;
-        const std::uint64_t padded = (length + 7) / 8 * 8;
-        record.resize(record_head_bytes + padded + checksum_bytes);
-        if (!read_all(path_, descriptor_, record.data(), record.size(), end_))
-            return;
-        const Digest digest = xxh3_128(std::span(record).first(record_head_bytes + padded));
-        if (std::memcmp(record.data() + record_head_bytes + padded, digest.bytes.data(),
-                        checksum_bytes) != 0)
-            return;
-        end_ += record.size();
-        ++written_;
-    }
 }
 
 void Journal::add(const RecordKey& key, std::span<const std::byte> payload) {

@@ -13,12 +13,17 @@ enum class RecordType : std::uint32_t {
     attempt = 1,   // a program began, or began again
     point = 2,     // the name of a point
     variable = 3,  // name, dtype and parameters of a variable
-    tree = 4,      // a variable at a checkpoint
+    tree = 4,      // a tree of a variable at a checkpoint
     complete = 5,  // the checkpoint before it counts
     hole = 6,      // what is not there, and why
     error = 7,     // what went wrong
     end = 8,       // the program closed the journal
+    compared = 9,  // how a variable was compared with the reference, or why it was not
+    sample = 10,   // the elements of a chunk that does not match the reference's
 };
+
+// What the payload of a tree record begins with.
+enum class TreeKind : std::uint32_t { plain = 0, fine = 1, relative = 2 };
 
 // Bytes of a payload, little-endian.
 class Payload {
@@ -40,6 +45,10 @@ struct RecordKey {
     std::uint32_t point = 0;
     std::uint32_t variable = 0;
 };
+
+// Where the journal of a rank lies in the folder of a run: "/000/rank-000007.cwr". In folders of
+// 1000 ranks each, as file systems like it.
+std::string journal_name(int rank);
 
 // Appends whole records, several at once. One writer to a file. Not thread safe.
 class Journal {
@@ -67,7 +76,6 @@ class Journal {
 
   private:
     void begin(std::uint64_t rank, std::uint64_t ranks);
-    void find_end();
 
     std::string path_;
     int descriptor_ = -1;

@@ -22,7 +22,9 @@ namespace {
 struct Run : ciwrap_run {
     Run(const ciwrap_table* functions, const char* folder, const char* name, int rank, int ranks,
         const char* bounds)
-        : ciwrap_run{functions}, recorder(folder, name, rank, ranks, bounds) {}
+        : ciwrap_run{functions},
+          recorder(folder, name, rank, ranks, bounds,
+                   ciwrap::record::OnlineOptions::from_environment()) {}
     Recorder recorder;
 };
 
@@ -138,6 +140,15 @@ const ciwrap_table* table() {
         close_run,
         [](ciwrap_run* run, const char* name) {
             return guarded(run, [&](Recorder& one) { return one.find_name(name); });
+        },
+        [](ciwrap_run* run) {
+            return guarded(run, [](Recorder& one) { return one.should_stop() ? 1 : 0; });
+        },
+        [](ciwrap_run* run, ciwrap_callback callback, void* data) {
+            (void)guarded(run, [&](Recorder& one) {
+                one.on_divergence(callback, data);
+                return 0;
+            });
         },
     };
     return &functions;

@@ -3,9 +3,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 
@@ -27,14 +29,11 @@ void make_folder(const std::string& path) {
     }
 }
 
-// Folders of 1000 ranks each, as file systems like it.
 std::string journal_path(const std::string& folder, int rank) {
-    char name[64];
+    const std::string path = folder + journal_name(rank);
     make_folder(folder);
-    std::snprintf(name, sizeof name, "/%03d", rank / 1000);
-    make_folder(folder + name);
-    std::snprintf(name, sizeof name, "/%03d/rank-%06d.cwr", rank / 1000, rank);
-    return folder + name;
+    make_folder(path.substr(0, path.rfind('/')));
+    return path;
 }
 
 Payload variable_payload(const std::string& name, const TreeParameters& p) {
@@ -50,7 +49,7 @@ Payload variable_payload(const std::string& name, const TreeParameters& p) {
 }  // namespace
 
 Recorder::Recorder(const std::string& folder, const std::string& name, int rank, int ranks,
-                   const std::string& bounds_path)
+                   const std::string& bounds_path, const OnlineOptions& online)
     : pid_(getpid()) {
     if (rank < 0 || ranks < 1 || rank >= ranks) {
         throw Error(ErrorCode::invalid_argument,
@@ -68,6 +67,14 @@ Recorder::Recorder(const std::string& folder, const std::string& name, int rank,
     journal->commit();
     writer_ = std::make_unique<Writer>(std::move(journal),
                                        [this](const std::string& what) { tell(what); });
+    if (online.against.empty())
+        return;
+    try {
+        online_ = std::make_unique<Online>(online, rank, ranks);
+    } catch (const Error& error) {
+        // It is recorded all the same: compared it can be later.
+        (void)fail(std::string("nothing is compared: ") + error.what());
+    }
 }
 
 Recorder::~Recorder() = default;
@@ -95,13 +102,27 @@ Recorder::Variable* Recorder::find(std::int64_t id) {
     return &variables_[static_cast<std::size_t>(id)];
 }
 
+// What the table asks for; else the reference's, so that the two can be compared; else what the
+// program says.
+TreeParameters Recorder::parameters_for(const Variable& variable, const ciwrap_array& array) {
+    StatedParameters stated;
+    stated.dtype = variable.view.dtype();
+    stated.atol = std::max(array.atol, 0.0);
+    stated.rtol = std::max(array.rtol, 0.0);
+    if (online_) {
+        const auto theirs = online_->reference().parameters_of(variable.name);
+        if (theirs && theirs->dtype == stated.dtype)
+            stated = *theirs;
+    }
+    return bounds_.parameters_for(variable.name, std::move(stated));
+}
+
 // A variable that cannot be recorded stays, and leaves a hole in every checkpoint.
 int Recorder::set(Variable& variable, const ciwrap_array& array) {
     variable.is_active = true;
     try {
         variable.view = ArrayView(array);
-        auto parameters = std::make_unique<TreeParameters>(
-            bounds_.parameters_for(variable.name, variable.view.dtype(), array.atol, array.rtol));
+        auto parameters = std::make_unique<TreeParameters>(parameters_for(variable, array));
         variable.fault.clear();
         if (variable.parameters && *variable.parameters == *parameters)
             return 0;
@@ -176,6 +197,26 @@ std::uint32_t Recorder::point_number(const std::string& point) {
     return found->second;
 }
 
+// Held against the reference if that has the same of it.
+std::unique_ptr<Recorded> Recorder::recorded(const Variable& one, std::int64_t iteration,
+                                             const std::string& point) {
+    std::string why;
+    if (online_) {
+        try {
+            auto reference = online_->reference().find(iteration, point, one.name, why);
+            if (reference) {
+                return std::make_unique<Recorded>(one.number, one.name, one.view, *one.parameters,
+                                                  std::move(reference));
+            }
+        } catch (const Error& error) {
+            why = error.what();
+        }
+    }
+    auto alone = std::make_unique<Recorded>(one.number, one.name, one.view, *one.parameters);
+    alone->not_compared = why;
+    return alone;
+}
+
 int Recorder::prepare(std::int64_t iteration, const std::string& point) {
     const std::lock_guard lock(mutex_);
     if (batch_)
@@ -186,6 +227,7 @@ int Recorder::prepare(std::int64_t iteration, const std::string& point) {
     auto batch = std::make_unique<Batch>();
     batch->iteration = iteration;
     batch->point = point_number(point);
+    batch_point_ = point;
     for (const Variable& one : variables_) {
         if (!one.is_active)
             continue;
@@ -195,8 +237,7 @@ int Recorder::prepare(std::int64_t iteration, const std::string& point) {
             (void)fail(one.name + ": has no data");
             batch->holes.emplace_back(one.number, "has no data");
         } else {
-            batch->variables.push_back(
-                std::make_unique<Recorded>(one.number, one.view, *one.parameters));
+            batch->variables.push_back(recorded(one, iteration, point));
         }
     }
     batch->cut();
@@ -215,6 +256,19 @@ int Recorder::work() {
 }
 
 int Recorder::complete() {
+    const int result = hand_over();
+    // Without the lock: a program that is called back may call us. One that is ended has no ending
+    // of its own, so what waits is written now.
+    if (result == 0 && online_ && online_->tell()) {
+        (void)close();
+        std::fprintf(stderr,
+                     "ciwrap: the program is ended, since it does not match the reference\n");
+        std::_Exit(1);
+    }
+    return result;
+}
+
+int Recorder::hand_over() {
     const std::lock_guard lock(mutex_);
     if (!batch_)
         return fail("a checkpoint is completed that nobody prepared");
@@ -222,6 +276,8 @@ int Recorder::complete() {
     working_.store(nullptr);
     while (workers_.load() != 0)
         std::this_thread::yield();
+    if (online_)
+        online_->judge(*batch_, batch_point_);
     ++checkpoints_;
     data_bytes_ += batch_->data_bytes();
     writer_->put(std::move(batch_));
@@ -236,6 +292,12 @@ int Recorder::checkpoint(std::int64_t iteration, const std::string& point, int f
     }
     const int failed = prepare(iteration, point);
     return failed != 0 ? failed : complete();
+}
+
+void Recorder::on_divergence(ciwrap_callback callback, void* data) {
+    const std::lock_guard lock(mutex_);
+    if (online_)
+        online_->call_back(callback, data);
 }
 
 std::int64_t Recorder::close() {

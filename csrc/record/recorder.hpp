@@ -12,6 +12,7 @@
 #include "record/array_view.hpp"
 #include "record/batch.hpp"
 #include "record/bounds_table.hpp"
+#include "record/online.hpp"
 #include "record/writer.hpp"
 
 namespace ciwrap::record {
@@ -21,7 +22,7 @@ class Recorder {
   public:
     // Throws Error if the journal cannot be opened or the table of bounds not be read.
     Recorder(const std::string& folder, const std::string& name, int rank, int ranks,
-             const std::string& bounds_path);
+             const std::string& bounds_path, const OnlineOptions& online = {});
     ~Recorder();
 
     std::int64_t add(const ciwrap_array& array);
@@ -34,6 +35,10 @@ class Recorder {
     int work();
     int complete();
     int checkpoint(std::int64_t iteration, const std::string& point, int flags);
+    // callback: of policy `callback`; is called in `complete`, by the thread that calls that.
+    void on_divergence(ciwrap_callback callback, void* data);
+    // Whether the program is to end, since it does not match the reference.
+    bool should_stop() const { return online_ && online_->should_stop(); }
     std::int64_t errors() const { return errors_.load(); }
     void count_error() { errors_.fetch_add(1); }
     // Ends the journal; the number of errors.
@@ -56,6 +61,10 @@ class Recorder {
     };
 
     int set(Variable& variable, const ciwrap_array& array);
+    TreeParameters parameters_for(const Variable& variable, const ciwrap_array& array);
+    std::unique_ptr<Recorded> recorded(const Variable& one, std::int64_t iteration,
+                                       const std::string& point);
+    int hand_over();
     Variable* find(std::int64_t id);
     std::uint32_t point_number(const std::string& point);
     int fail(const std::string& what);
@@ -68,7 +77,9 @@ class Recorder {
     std::vector<Variable> variables_;
     std::map<std::string, std::uint32_t> points_{{"", 0}};
     std::uint32_t next_number_ = 0;
-    std::unique_ptr<Batch> batch_;          // from prepare to complete
+    std::unique_ptr<Online> online_;  // null: nothing is compared
+    std::unique_ptr<Batch> batch_;    // from prepare to complete
+    std::string batch_point_;
     std::atomic<Batch*> working_{nullptr};  // the same, for `work`
     std::atomic<int> workers_{0};
     std::atomic<std::int64_t> errors_{0};

@@ -34,21 +34,57 @@ std::thread start_quietly(std::function<void()> body) {
     return thread;
 }
 
-Payload tree_payload(const Recorded& one) {
-    const MerkleTree& tree = one.parts.tree;
+void hash_upper_levels(TreeParts& parts) {
+    for (std::size_t level = parts.shape.level_count() - 1; level-- > 0;)
+        hash_level(parts.shape, level, parts.tree.digests, 0, parts.shape.count(level));
+}
+
+Payload tree_payload(const Recorded& one, const TreeParts& parts) {
+    const MerkleTree& tree = parts.tree;
+    TreeKind kind = TreeKind::plain;
+    if (&parts == one.fine.get())
+        kind = one.is_relative() ? TreeKind::relative : TreeKind::fine;
     Payload payload;
-    payload.u32(0).u32(static_cast<std::uint32_t>(one.view.shape().size()));
+    payload.u32(static_cast<std::uint32_t>(kind));
+    payload.u32(static_cast<std::uint32_t>(one.view.shape().size()));
     for (const std::uint64_t extent : one.view.shape())
         payload.u64(extent);
+    if (kind == TreeKind::relative) {
+        payload.bytes(std::as_bytes(std::span(one.reference->identity.bytes)));
+        payload.f64(one.compared.max_share);
+    }
     payload.bytes(std::as_bytes(std::span(tree.digests)));
+    if (kind == TreeKind::fine)
+        payload.bytes(std::as_bytes(std::span(tree.residues)));
     return payload;
 }
 
-Payload count_payload(const Batch& batch) {
+Payload compared_payload(const Recorded& one) {
     Payload payload;
-    payload.u32(static_cast<std::uint32_t>(batch.variables.size() + batch.holes.size()));
+    payload.text(one.not_compared).u64(one.compared.leaf_count);
+    payload.u64(one.compared.suspects.size()).f64(one.compared.max_share);
     return payload;
 }
+
+// How many records a checkpoint has: what it says of itself, so that none is missed.
+class CheckpointRecords {
+  public:
+    CheckpointRecords(Journal& journal, const Batch& batch) : journal_(journal), batch_(batch) {}
+
+    void add(RecordType type, std::uint32_t variable, const Payload& payload) {
+        journal_.add({type, batch_.iteration, batch_.point, variable}, payload.span());
+        ++count_;
+    }
+    void complete() {
+        journal_.add({RecordType::complete, batch_.iteration, batch_.point},
+                     Payload().u32(count_).span());
+    }
+
+  private:
+    Journal& journal_;
+    const Batch& batch_;
+    std::uint32_t count_ = 0;
+};
 
 }  // namespace
 
@@ -150,23 +186,27 @@ void Writer::lose(Job& job, const std::string& why) {
     for (const auto& [variable, own] : batch.holes)
         lost_.emplace_back(RecordKey{RecordType::hole, batch.iteration, batch.point, variable},
                            Payload().text(own));
-    lost_.emplace_back(RecordKey{RecordType::complete, batch.iteration, batch.point},
-                       count_payload(batch));
+    lost_.emplace_back(
+        RecordKey{RecordType::complete, batch.iteration, batch.point},
+        Payload().u32(static_cast<std::uint32_t>(batch.variables.size() + batch.holes.size())));
 }
 
 void Writer::write_batch(Batch& batch) {
+    CheckpointRecords records(*journal_, batch);
     for (const auto& one : batch.variables) {
-        for (std::size_t level = one->parts.shape.level_count() - 1; level-- > 0;)
-            hash_level(one->parts.shape, level, one->parts.tree.digests, 0,
-                       one->parts.shape.count(level));
-        journal_->add({RecordType::tree, batch.iteration, batch.point, one->variable},
-                      tree_payload(*one).span());
+        for (TreeParts* const parts : one->trees()) {
+            hash_upper_levels(*parts);
+            records.add(RecordType::tree, one->variable, tree_payload(*one, *parts));
+        }
+        if (one->reference || !one->not_compared.empty())
+            records.add(RecordType::compared, one->variable, compared_payload(*one));
+        for (const Sample& sample : one->samples)
+            records.add(RecordType::sample, one->variable,
+                        Payload().u64(sample.leaf).bytes(sample.elements));
     }
     for (const auto& [variable, why] : batch.holes)
-        journal_->add({RecordType::hole, batch.iteration, batch.point, variable},
-                      Payload().text(why).span());
-    journal_->add({RecordType::complete, batch.iteration, batch.point},
-                  count_payload(batch).span());
+        records.add(RecordType::hole, variable, Payload().text(why));
+    records.complete();
 }
 
 void Writer::sync_now_and_then() {

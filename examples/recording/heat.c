@@ -55,6 +55,8 @@ int main(int argc, char** argv) {
         if (n == wrong_step && rank == ranks - 1)
             now[ROWS / 2][NX / 2] += 1e-3;
         ciwrap_checkpoint(run, n, CIWRAP_IN_PLACE);
+        if (ciwrap_agree(run, MPI_COMM_WORLD))
+            break; /* ciwrap record --against before --on-divergence stop */
     }
     MPI_Finalize();
     return ciwrap_close(run) ? 1 : 0;

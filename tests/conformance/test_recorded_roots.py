@@ -10,6 +10,8 @@ import pytest
 from recorded_runs import build, captured, need_library, python, recording, roots, start
 
 from ciwrap import _core
+from ciwrap.captures.index import read_tree
+from ciwrap.captures.recording import RecordedCapture
 from ciwrap.native.library import fortran_folder, include_folder
 
 if TYPE_CHECKING:
@@ -151,6 +153,50 @@ def test_python(tmp_path: Path) -> None:
     done = python(PYTHON_SOURCE, recording(tmp_path / "run"))
     assert done.returncode == 0, done.stderr
     assert roots(tmp_path / "run") == core_roots()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "atol", "rtol"),
+    [("<f8", 1e-6, 0.0), ("<f4", 1e-3, 1e-4), ("<f8", 0.0, 1e-7), ("<c16", 1e-6, 0.0)],
+)
+def test_residues(tmp_path: Path, dtype: str, atol: float, rtol: float) -> None:
+    """A journal has the residues that the core makes of the same array, slices and all."""
+    need_library()
+    table = tmp_path / "bounds.txt"
+    table.write_text("ciwrap-bounds 2\n*\t*\t-\t-\t2048\t-\t15\n")
+    text = f"""
+import numpy as np, ciwrap
+x = np.random.default_rng(5).normal(size=(40, 90, 2)).astype("{dtype}")
+with ciwrap.Recorder() as r:
+    r.bound("x", atol={atol}, rtol={rtol})
+    r.record(3, x=x[1:-1, ::2], n=np.arange(9))
+    assert r.errors == 0
+"""
+    run = tmp_path / "run"
+    assert python(text, recording(run, CIWRAP_RECORD_BOUNDS=str(table))).returncode == 0
+    array = np.random.default_rng(5).normal(size=(40, 90, 2)).astype(dtype)[1:-1, ::2]
+    with RecordedCapture(run) as capture:
+        found = {name.split()[-1]: one for name, one in captured(run).items()}
+        assert found["n"].fine is None  # compared exactly: nothing to round
+        x = found["x"]
+        assert x.plain is not None
+        assert x.fine is not None
+        stored = {
+            levels: read_tree(capture, x, one) for levels, one in ((1, x.plain), (15, x.fine))
+        }
+    for levels, tree in stored.items():
+        parameters = _core.TreeParameters(
+            dtype, atol=atol, rtol=rtol, residue_levels=levels, chunk_bytes=2048
+        )
+        builder = _core.TreeBuilder(parameters, array.size * parameters.scalars_per_element)
+        builder.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+        expected = builder.finish()
+        assert tree.parameters == parameters
+        assert tree.root == expected.root
+        assert tree.digests.tobytes() == expected.digests.tobytes()
+        assert (tree.residues is None) == (levels == 1)
+        if tree.residues is not None and expected.residues is not None:
+            assert tree.residues.tobytes() == expected.residues.tobytes()
 
 
 def test_library_exports_one_symbol_and_needs_the_c_library_alone() -> None:

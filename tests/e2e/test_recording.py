@@ -87,6 +87,39 @@ def test_a_bound_lets_nothing_pass_that_is_beyond_it(program: list[str]) -> None
     assert "atol=1e-6" in text
 
 
+WITH_DATA = """
+import sys, numpy as np, ciwrap
+from pathlib import Path
+with ciwrap.Recorder() as r:
+    r.bound("x", atol=1e-3)
+    x = np.random.default_rng(1).normal(size=5000)
+    for n in range(4):
+        x = x * 1.1
+        r.record(n, x=x)
+        folder = Path(sys.argv[1]) / f"iter_{n}" / "rank_0"
+        folder.mkdir(parents=True)
+        np.save(folder / "x.npy", x + float(sys.argv[2]))
+"""
+
+
+def test_residues_tell_noise_from_a_defect_where_one_side_has_data(program: list[str]) -> None:
+    """Recorded with residues, a run is a golden for data anywhere; without, it leaves doubts."""
+    del program
+    Path("data.py").write_text(WITH_DATA)
+    words = (sys.executable, "data.py")
+    plain = ("record", "-o", "plain", "--", *words, "same", "0")
+    assert ciwrap(*plain)[0] == 0
+    fine = ("record", "--residues", "-o", "fine", "--", *words, "noisy", "0.0006")
+    assert ciwrap(*fine)[0] == 0
+    assert ciwrap("record", "-o", "c", "--", *words, "wrong", "0.0011")[0] == 0
+    assert ciwrap("compare", "plain", "noisy")[0] == ExitCode.NOT_COMPARABLE
+    for sides in (("fine", "noisy"), ("noisy", "fine")):
+        code, text = ciwrap("compare", *sides)
+        assert code == ExitCode.MATCH, text
+        assert "at most 62.5 % of the bound used" in text
+    assert ciwrap("compare", "fine", "wrong")[0] == ExitCode.DIFFER
+
+
 def test_bounds_come_from_the_configuration(program: list[str]) -> None:
     Path("ciwrap.yaml").write_text(
         "checks:\n  walk:\n    outputs: none/*.npy\n    atol: 0.25\n    variables:\n"

@@ -31,10 +31,10 @@ Digest root_of(const ciwrap_array& array) {
     StatedParameters stated;
     stated.dtype = view.dtype();
     Batch batch;
-    batch.variables.push_back(std::make_unique<Recorded>(0, view, TreeParameters(stated)));
+    batch.variables.push_back(std::make_unique<Recorded>(0, "x", view, TreeParameters(stated)));
     batch.cut();
     batch.work();
-    TreeParts& parts = batch.variables[0]->parts;
+    TreeParts& parts = batch.variables[0]->plain;
     for (std::size_t level = parts.shape.level_count() - 1; level-- > 0;)
         hash_level(parts.shape, level, parts.tree.digests, 0, parts.shape.count(level));
     return parts.tree.root();

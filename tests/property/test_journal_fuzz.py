@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded_runs import captured, need_library, python, recording
 
-from ciwrap.captures.journal import JournalReader
+from ciwrap.captures.journal import JournalFollower, JournalReader
 from ciwrap.captures.recording import journal_paths
 from ciwrap.errors import NotComparableError
 
@@ -93,6 +93,24 @@ def test_spliced(data: st.DataObject) -> None:
 def test_anything(data: bytes) -> None:
     assert not read(data)
     assert not read(whole()[0][:64] + data)
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_read_on_as_it_grows(data: st.DataObject) -> None:
+    """However much is there at each look, every checkpoint is told once, and in order."""
+    journal, _ = whole()
+    lengths = sorted(data.draw(st.lists(st.integers(64, len(journal)), max_size=12)))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rank-000000.cwr"
+        follower = JournalFollower(JournalReader(path))
+        found = []
+        for length in (*lengths, len(journal)):
+            path.write_bytes(journal[:length])
+            found += [*follower.new_checkpoints()]
+        assert found == [*JournalReader(path).checkpoints()]
+        assert len(found) == 8
+        assert follower.journal.is_closed
 
 
 def test_records_end_where_files_do(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ module ciwrap_record
         procedure :: add
         procedure :: point
         procedure :: checkpoint
+        procedure :: should_stop
         procedure :: close => close_run
     end type
 
@@ -41,6 +42,11 @@ module ciwrap_record
             integer(c_int64_t), value :: iteration
             character(kind=c_char), intent(in) :: point(*)
         end subroutine
+        function c_should_stop(run) bind(C, name="ciwrap_fortran_should_stop") result(answer)
+            import :: c_ptr, c_int
+            type(c_ptr), value :: run
+            integer(c_int) :: answer
+        end function
         function c_close(run) bind(C, name="ciwrap_fortran_close") result(errors)
             import :: c_ptr, c_int64_t
             type(c_ptr), value :: run
@@ -101,6 +107,14 @@ contains
         if (.not. c_associated(self%run)) return
         call c_checkpoint(self%run, int(iteration, c_int64_t), trim(name) // c_null_char)
     end subroutine
+
+    ! Whether this process is to end, since it does not match what it is held against. With MPI,
+    ! take the logical or of all processes (MPI_Allreduce with MPI_LOR).
+    logical function should_stop(self)
+        class(ciwrap_recorder), intent(in) :: self
+        should_stop = .false.
+        if (c_associated(self%run)) should_stop = c_should_stop(self%run) /= 0
+    end function
 
     ! Ends the journal; errors: how many things could not be recorded.
     subroutine close_run(self, errors)

@@ -7,6 +7,7 @@ ciwrap_run* ciwrap_fortran_open(const char* name, int rank, int ranks);
 void ciwrap_fortran_add(ciwrap_run* run, const char* name, const CFI_cdesc_t* array, double atol,
                         double rtol);
 void ciwrap_fortran_checkpoint(ciwrap_run* run, int64_t iteration, const char* point);
+int ciwrap_fortran_should_stop(ciwrap_run* run);
 int64_t ciwrap_fortran_close(ciwrap_run* run);
 
 ciwrap_run* ciwrap_fortran_open(const char* name, int rank, int ranks) {
@@ -57,6 +58,10 @@ void ciwrap_fortran_add(ciwrap_run* run, const char* name, const CFI_cdesc_t* ar
 
 void ciwrap_fortran_checkpoint(ciwrap_run* run, int64_t iteration, const char* point) {
     ciwrap_point(run, iteration, point);
+}
+
+int ciwrap_fortran_should_stop(ciwrap_run* run) {
+    return ciwrap_should_stop(run);
 }
 
 int64_t ciwrap_fortran_close(ciwrap_run* run) {

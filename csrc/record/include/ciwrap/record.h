@@ -1,9 +1,9 @@
-/* Recording the arrays of a running program, so that `ciwrap compare` can say which variable of which
- * iteration differs from another run's.
+/* Recording the arrays of a running program, so that `ciwrap compare` can say which variable of
+ * which iteration differs from another run's.
  *
- * Copy this one file into your program. It needs no ciwrap to build, to link or to run: it looks for
- * the library when CIWRAP_RECORD is set, which `ciwrap record -- COMMAND` does, and every call is a
- * branch when it is not. C99, or C++98 and later. How to: docs/how-to/record-a-program.md. */
+ * Copy this one file into your program. It needs no ciwrap to build, to link or to run: it looks
+ * for the library when CIWRAP_RECORD is set, which `ciwrap record -- COMMAND` does, and every call
+ * is a branch when it is not. C99, or C++98 and later. How to: docs/how-to/record-a-program.md. */
 #ifndef CIWRAP_RECORD_H
 #define CIWRAP_RECORD_H
 
@@ -45,6 +45,17 @@ typedef struct ciwrap_array {
 
 struct ciwrap_run;
 
+/* Where this process first left what it is held against, at a checkpoint. */
+typedef struct ciwrap_divergence {
+    size_t size;
+    int64_t iteration;
+    const char* point;    /* "" for none */
+    const char* variable; /* the first one added that does not match */
+    uint64_t suspect_chunks;
+    uint64_t chunks;
+} ciwrap_divergence;
+typedef void (*ciwrap_callback)(void* data, const ciwrap_divergence* divergence);
+
 /* What the library offers. Only ever appended to. */
 typedef struct ciwrap_table {
     size_t size;
@@ -60,6 +71,8 @@ typedef struct ciwrap_table {
     int64_t (*errors)(struct ciwrap_run* run);
     int64_t (*close)(struct ciwrap_run* run);
     int64_t (*find)(struct ciwrap_run* run, const char* name);
+    int (*should_stop)(struct ciwrap_run* run);
+    void (*on_divergence)(struct ciwrap_run* run, ciwrap_callback callback, void* data);
 } ciwrap_table;
 
 /* A process's part of a recorded run; NULL when recording is off. */
@@ -146,6 +159,19 @@ static inline int ciwrap_complete(ciwrap_run* run) {
     return run ? run->table->complete(run) : 0;
 }
 
+/* 1 once this process is to end, under `ciwrap record --against RUN --on-divergence stop`, since it
+ * does not match that run; else 0. Processes of one program: ciwrap_agree. */
+static inline int ciwrap_should_stop(ciwrap_run* run) {
+    return run ? run->table->should_stop(run) : 0;
+}
+
+/* Under `--on-divergence callback`: the function is called at every checkpoint that does not match,
+ * before the call that records it returns. */
+static inline void ciwrap_on_divergence(ciwrap_run* run, ciwrap_callback callback, void* data) {
+    if (run)
+        run->table->on_divergence(run, callback, data);
+}
+
 /* Errors so far; the first was told on stderr. */
 static inline int64_t ciwrap_errors(ciwrap_run* run) {
     return run ? run->table->errors(run) : 0;
@@ -158,11 +184,33 @@ static inline int64_t ciwrap_close(ciwrap_run* run) {
 
 /* With <mpi.h> included before. The library itself knows no MPI, so one serves every MPI. */
 #ifdef MPI_VERSION
+
+/* Collective: recording is on in all processes or in none. */
 static inline ciwrap_run* ciwrap_open_mpi(const char* name, MPI_Comm comm) {
-    int rank = 0, ranks = 1;
+    int rank = 0, ranks = 1, is_on, are_on = 0;
+    ciwrap_run* run;
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &ranks);
-    return ciwrap_open(name, rank, ranks);
+    run = ciwrap_open(name, rank, ranks);
+    is_on = run != NULL;
+    MPI_Allreduce(&is_on, &are_on, 1, MPI_INT, MPI_SUM, comm);
+    if (run && are_on < ranks) {
+        fprintf(stderr, "ciwrap: nothing is recorded: %d of %d processes cannot\n", ranks - are_on,
+                ranks);
+        run->table->close(run);
+        run = NULL;
+    }
+    return run;
+}
+
+/* 1 in all processes once ciwrap_should_stop is 1 in one of them. Collective while recording is on;
+ * a branch when it is off. */
+static inline int ciwrap_agree(ciwrap_run* run, MPI_Comm comm) {
+    int mine = ciwrap_should_stop(run), any = 0;
+    if (!run)
+        return 0;
+    MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, comm);
+    return any;
 }
 #endif
 

@@ -130,6 +130,20 @@ class Recorder {
         ciwrap_complete(run_);
     }
 
+    // Whether the program is to end, since it does not match what it is held against (see
+    // ciwrap_should_stop). With MPI `agree` is the same in all processes.
+    bool should_stop() const {
+        return ciwrap_should_stop(run_) != 0;
+    }
+#ifdef MPI_VERSION
+    bool agree(MPI_Comm comm) const {
+        return ciwrap_agree(run_, comm) != 0;
+    }
+#endif
+    void on_divergence(ciwrap_callback callback, void* data = nullptr) {
+        ciwrap_on_divergence(run_, callback, data);
+    }
+
     std::int64_t errors() const {
         return ciwrap_errors(run_);
     }

@@ -1,0 +1,1 @@
+"""Comparing a run with another one while it still runs."""

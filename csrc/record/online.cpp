@@ -1,0 +1,120 @@
+#include "record/online.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "ciwrap/error.hpp"
+#include "record/journal.hpp"
+
+namespace ciwrap::record {
+namespace {
+
+// Of a variable at a checkpoint, and of all: the first chunks that do not match tell most.
+constexpr std::uint64_t most_sample_bytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t most_bytes_of_all = std::uint64_t{32} << 20;
+
+std::string variable_of(const char* name) {
+    const char* const text = std::getenv(name);
+    return text == nullptr ? "" : text;
+}
+
+double number_of(const char* name, double otherwise) {
+    const std::string text = variable_of(name);
+    if (text.empty())
+        return otherwise;
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    if (*end != '\0' || !(value >= 0) || value > 1e15)
+        throw Error(ErrorCode::invalid_argument, std::string(name) + " is no number: " + text);
+    return value;
+}
+
+OnDivergence policy_of(const std::string& text) {
+    if (text.empty() || text == "report")
+        return OnDivergence::report;
+    if (text == "callback")
+        return OnDivergence::callback;
+    if (text == "stop")
+        return OnDivergence::stop;
+    if (text == "abort")
+        return OnDivergence::abort;
+    throw Error(ErrorCode::invalid_argument,
+                "CIWRAP_RECORD_ON_DIVERGENCE is none of report, callback, stop, abort: " + text);
+}
+
+}  // namespace
+
+OnlineOptions OnlineOptions::from_environment() {
+    OnlineOptions found;
+    found.against = variable_of("CIWRAP_RECORD_AGAINST");
+    found.on_divergence = policy_of(variable_of("CIWRAP_RECORD_ON_DIVERGENCE"));
+    found.patience = static_cast<std::int64_t>(number_of("CIWRAP_RECORD_PATIENCE", 1));
+    found.wait_seconds = number_of("CIWRAP_RECORD_WAIT", found.wait_seconds);
+    return found;
+}
+
+Online::Online(const OnlineOptions& options, int rank, int ranks)
+    : options_(options),
+      rank_(rank),
+      reference_(options.against + journal_name(rank), static_cast<std::uint64_t>(rank),
+                 static_cast<std::uint64_t>(ranks), options.wait_seconds) {}
+
+void Online::call_back(ciwrap_callback callback, void* data) {
+    callback_ = callback;
+    callback_data_ = data;
+}
+
+void Online::judge(Batch& batch, const std::string& point) {
+    news_.reset();
+    const Recorded* first = nullptr;
+    for (const auto& one : batch.variables) {
+        if (!one->reference)
+            continue;
+        one->compare();
+        if (one->compared.suspects.empty())
+            continue;
+        if (first == nullptr)
+            first = one.get();
+        one->keep_samples(std::min(most_sample_bytes, most_bytes_of_all - sampled_bytes_));
+        for (const Sample& sample : one->samples)
+            sampled_bytes_ += sample.elements.size();
+    }
+    if (first != nullptr) {
+        news_ = News{batch.iteration, point, first->name, first->compared.leaf_count,
+                     first->compared.suspects.size()};
+    }
+    if (!has_diverged_ && first == nullptr)
+        return;
+    if (has_diverged_)
+        ++checkpoints_since_;
+    else
+        begin_telling(batch, *first, point);
+    const bool is_over = checkpoints_since_ >= options_.patience;
+    if (is_over && (options_.on_divergence == OnDivergence::stop ||
+                    options_.on_divergence == OnDivergence::abort))
+        should_stop_.store(true);
+}
+
+void Online::begin_telling(const Batch& batch, const Recorded& one, const std::string& point) {
+    has_diverged_ = true;
+    std::fprintf(stderr,
+                 "ciwrap: rank %d: %s%s%s does not match the reference in iteration %lld (%llu of "
+                 "%llu chunks)\n",
+                 rank_, one.name.c_str(), point.empty() ? "" : "@", point.c_str(),
+                 static_cast<long long>(batch.iteration),
+                 static_cast<unsigned long long>(one.compared.suspects.size()),
+                 static_cast<unsigned long long>(one.compared.leaf_count));
+}
+
+bool Online::tell() {
+    if (news_ && callback_ != nullptr && options_.on_divergence == OnDivergence::callback) {
+        const News news = *std::exchange(news_, std::nullopt);
+        const ciwrap_divergence told{sizeof told,           news.iteration,     news.point.c_str(),
+                                     news.variable.c_str(), news.suspect_count, news.leaf_count};
+        callback_(callback_data_, &told);
+    }
+    return options_.on_divergence == OnDivergence::abort && should_stop();
+}
+
+}  // namespace ciwrap::record

@@ -1,0 +1,67 @@
+// Comparison with a reference while the program runs: what does not match, and what follows.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "record/batch.hpp"
+#include "record/reference.hpp"
+
+namespace ciwrap::record {
+
+enum class OnDivergence : std::uint8_t { report, callback, stop, abort };
+
+// against: the folder of a recorded run; empty: none. patience: how many checkpoints the program
+// goes on for after the first one that does not match.
+struct OnlineOptions {
+    std::string against;
+    OnDivergence on_divergence = OnDivergence::report;
+    std::int64_t patience = 1;
+    double wait_seconds = 60;
+
+    // CIWRAP_RECORD_AGAINST, _ON_DIVERGENCE, _PATIENCE, _WAIT. Throws Error(invalid_argument).
+    static OnlineOptions from_environment();
+};
+
+// Not thread safe, but for `should_stop`.
+class Online {
+  public:
+    // Throws as `Reference` does.
+    Online(const OnlineOptions& options, int rank, int ranks);
+
+    Reference& reference() { return reference_; }
+    void call_back(ciwrap_callback callback, void* data);
+    // Compares a checkpoint that has been hashed, whose data are still there.
+    void judge(Batch& batch, const std::string& point);
+    // Tells the program, if there is something to tell; whether it is to be ended at once. Outside
+    // of any lock: the program may call us.
+    bool tell();
+    bool should_stop() const { return should_stop_.load(); }
+
+  private:
+    void begin_telling(const Batch& batch, const Recorded& one, const std::string& point);
+
+    OnlineOptions options_;
+    int rank_;
+    Reference reference_;
+    ciwrap_callback callback_ = nullptr;
+    void* callback_data_ = nullptr;
+    bool has_diverged_ = false;
+    std::int64_t checkpoints_since_ = 0;
+    std::uint64_t sampled_bytes_ = 0;
+    std::atomic<bool> should_stop_{false};
+    // Of the checkpoint judged last, until it is told.
+    struct News {
+        std::int64_t iteration;
+        std::string point;
+        std::string variable;
+        std::uint64_t leaf_count;
+        std::uint64_t suspect_count;
+    };
+    std::optional<News> news_;
+};
+
+}  // namespace ciwrap::record

@@ -1,0 +1,123 @@
+#include "record/record_scan.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/xxh3.hpp"
+#include "ciwrap/error.hpp"
+
+namespace ciwrap::record {
+namespace {
+
+constexpr unsigned char file_magic[8] = {0x89, 'C', 'W', 'R', 'E', 'C', '\r', '\n'};
+constexpr std::uint32_t file_version = 1;
+
+[[noreturn]] void fail(const std::string& path) {
+    const int reason = errno;
+    throw Error(ErrorCode::io, path + ": cannot be read: " + std::strerror(reason));
+}
+
+void put_number(std::byte* to, std::uint64_t value, std::size_t bytes) {
+    for (std::size_t i = 0; i < bytes; ++i)
+        to[i] = static_cast<std::byte>(value >> (8 * i) & 0xff);
+}
+
+// False at the end of the file.
+bool read_all(const std::string& path, int descriptor, std::span<std::byte> to,
+              std::uint64_t offset) {
+    while (!to.empty()) {
+        const ssize_t got = pread(descriptor, to.data(), to.size(), static_cast<off_t>(offset));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            fail(path);
+        if (got == 0)
+            return false;
+        to = to.subspan(static_cast<std::size_t>(got));
+        offset += static_cast<std::uint64_t>(got);
+    }
+    return true;
+}
+
+std::uint64_t padded(std::uint64_t bytes) {
+    return (bytes + 7) / 8 * 8;
+}
+
+bool is_checksum(std::span<const std::byte> of, std::span<const std::byte> found) {
+    const Digest digest = xxh3_128(of);
+    return std::memcmp(found.data(), digest.bytes.data(), checksum_bytes) == 0;
+}
+
+}  // namespace
+
+std::uint64_t get_number(const std::byte* from, std::size_t bytes) {
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < bytes; ++i)
+        value |= std::to_integer<std::uint64_t>(from[i]) << (8 * i);
+    return value;
+}
+
+std::vector<std::byte> make_head(std::uint64_t rank, std::uint64_t ranks) {
+    std::vector<std::byte> head(head_bytes);
+    std::memcpy(head.data(), file_magic, sizeof file_magic);
+    put_number(head.data() + 8, file_version, 4);
+    put_number(head.data() + 16, rank, 8);
+    put_number(head.data() + 24, ranks, 8);
+    const Digest digest = xxh3_128(std::span(head).first(head_bytes - checksum_bytes));
+    std::memcpy(head.data() + head_bytes - checksum_bytes, digest.bytes.data(), checksum_bytes);
+    return head;
+}
+
+bool begins_with(const std::string& path, int descriptor, std::span<const std::byte> head) {
+    std::vector<std::byte> found(head.size());
+    return read_all(path, descriptor, found, 0) &&
+           std::memcmp(found.data(), head.data(), head.size()) == 0;
+}
+
+std::optional<RecordPlace> RecordScan::peek() {
+    if (size_ < end_ + record_head_bytes + checksum_bytes) {
+        struct stat status {};
+        if (fstat(descriptor_, &status) != 0)
+            fail(path_);
+        size_ = static_cast<std::uint64_t>(status.st_size);
+        if (size_ < end_ + record_head_bytes + checksum_bytes)
+            return std::nullopt;
+    }
+    std::byte head[record_head_bytes];
+    if (!read_all(path_, descriptor_, head, end_))
+        return std::nullopt;
+    const std::uint64_t length = get_number(head + 8, 8);
+    const bool is_next = get_number(head, 4) == record_magic && get_number(head + 40, 8) == count_;
+    const std::uint64_t room = size_ - end_ - record_head_bytes - checksum_bytes;
+    if (!is_next || length > room || padded(length) > room) {
+        size_ = 0;  // is looked at again: more may have been written
+        return std::nullopt;
+    }
+    const RecordKey key{static_cast<RecordType>(get_number(head + 4, 4)),
+                        static_cast<std::int64_t>(get_number(head + 16, 8)),
+                        static_cast<std::uint32_t>(get_number(head + 24, 4)),
+                        static_cast<std::uint32_t>(get_number(head + 28, 4))};
+    return RecordPlace{key, end_, length};
+}
+
+std::optional<std::vector<std::byte>> RecordScan::read(const RecordPlace& place) const {
+    const std::uint64_t covered = record_head_bytes + padded(place.payload_bytes);
+    std::vector<std::byte> record(covered + checksum_bytes);
+    if (!read_all(path_, descriptor_, record, place.offset))
+        return std::nullopt;
+    if (!is_checksum(std::span(record).first(covered), std::span(record).subspan(covered)))
+        return std::nullopt;
+    record.resize(record_head_bytes + place.payload_bytes);
+    record.erase(record.begin(), record.begin() + record_head_bytes);
+    return record;
+}
+
+void RecordScan::pass(const RecordPlace& place) {
+    end_ = place.offset + record_head_bytes + padded(place.payload_bytes) + checksum_bytes;
+    ++count_;
+}
+
+}  // namespace ciwrap::record

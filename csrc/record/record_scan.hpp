@@ -1,0 +1,56 @@
+// Reading the records of a journal one after the other, also while it grows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "record/journal.hpp"
+
+namespace ciwrap::record {
+
+inline constexpr std::uint32_t record_magic = 0x52575243;  // "CRWR"
+inline constexpr std::size_t head_bytes = 64;
+inline constexpr std::size_t record_head_bytes = 48;
+inline constexpr std::size_t checksum_bytes = 16;
+
+// The first bytes of the journal of a rank.
+std::vector<std::byte> make_head(std::uint64_t rank, std::uint64_t ranks);
+// Whether a file begins with these bytes. Throws Error(io).
+bool begins_with(const std::string& path, int descriptor, std::span<const std::byte> head);
+std::uint64_t get_number(const std::byte* from, std::size_t bytes);
+
+// Where a record lies, as its head says.
+struct RecordPlace {
+    RecordKey key;
+    std::uint64_t offset;
+    std::uint64_t payload_bytes;
+};
+
+// Goes through a journal that somebody else holds open. Throws Error(io) where it cannot be read.
+class RecordScan {
+  public:
+    RecordScan(std::string path, int descriptor)
+        : path_(std::move(path)), descriptor_(descriptor) {}
+
+    // The next record, if all of it is in the file as it is now. Only its head was looked at.
+    std::optional<RecordPlace> peek();
+    // Its payload; nothing if the record is not what its checksum says.
+    std::optional<std::vector<std::byte>> read(const RecordPlace& place) const;
+    void pass(const RecordPlace& place);
+
+    std::uint64_t end() const { return end_; }  // behind the last record that was passed
+    std::uint64_t count() const { return count_; }
+
+  private:
+    std::string path_;
+    int descriptor_;
+    std::uint64_t size_ = 0;
+    std::uint64_t end_ = head_bytes;
+    std::uint64_t count_ = 0;
+};
+
+}  // namespace ciwrap::record

@@ -1,0 +1,271 @@
+#include "record/reference.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include "base/quantize_plan.hpp"
+#include "base/xxh3.hpp"
+#include "ciwrap/error.hpp"
+#include "record/payload_reader.hpp"
+
+namespace ciwrap::record {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto longest_nap = std::chrono::milliseconds(20);
+// A reference whose process has died is known by its lock, which is looked at after this.
+constexpr auto patience_with_writer = std::chrono::seconds(1);
+
+}  // namespace
+
+Digest identity_of(const MerkleTree& fine) {
+    static constexpr char what[] = "ciwrap fine tree";
+    const Digest residues = xxh3_128(std::as_bytes(std::span(fine.residues)));
+    std::vector<std::byte> named(sizeof what - 1 + 2 * sizeof(Digest));
+    std::memcpy(named.data(), what, sizeof what - 1);
+    std::memcpy(named.data() + sizeof what - 1, fine.root().bytes.data(), sizeof(Digest));
+    std::memcpy(named.data() + sizeof what - 1 + sizeof(Digest), residues.bytes.data(),
+                sizeof(Digest));
+    return xxh3_128(named);
+}
+
+Reference::Reference(const std::string& path, std::uint64_t rank, std::uint64_t ranks,
+                     double wait_seconds)
+    : path_(path), head_(make_head(rank, ranks)), wait_(wait_seconds) {
+    try_open();
+}
+
+Reference::~Reference() {
+    if (descriptor_ >= 0)
+        close(descriptor_);
+}
+
+void Reference::try_open() {
+    const int descriptor = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) {
+        if (errno == ENOENT)
+            return;  // its process may not have begun
+        const int reason = errno;
+        throw Error(ErrorCode::io, path_ + ": cannot be opened: " + std::strerror(reason));
+    }
+    const off_t size = lseek(descriptor, 0, SEEK_END);
+    if (size < static_cast<off_t>(head_bytes)) {
+        close(descriptor);
+        return;
+    }
+    if (!begins_with(path_, descriptor, head_)) {
+        close(descriptor);
+        throw Error(ErrorCode::corrupt_file,
+                    path_ +
+                        ": is no journal of this rank of so many; runs are compared that have "
+                        "as many processes");
+    }
+    descriptor_ = descriptor;
+    scan_ = std::make_unique<RecordScan>(path_, descriptor_);
+}
+
+// Takes in what has been written since. Of a reference that is damaged, what was read before
+// counts.
+void Reference::refresh() {
+    if (!fault_.empty())
+        return;
+    try {
+        if (!scan_)
+            try_open();
+        if (!scan_)
+            return;
+        while (const auto place = scan_->peek()) {
+            if (!take(*place))
+                return;
+            scan_->pass(*place);
+        }
+    } catch (const Error& error) {
+        fault_ = error.what();
+    }
+}
+
+// False for a record that is not whole yet. Of trees only the head is looked at: they are verified
+// when they are loaded, and count once their checkpoint is complete.
+bool Reference::take(const RecordPlace& place) {
+    const RecordKey& key = place.key;
+    if (key.type == RecordType::tree) {
+        take_tree(place);
+        return true;
+    }
+    const auto payload = scan_->read(place);
+    if (!payload)
+        return false;
+    PayloadReader reader(path_, *payload);
+    switch (key.type) {
+        case RecordType::attempt:
+            points_ = {{0, ""}};
+            variables_.clear();
+            waiting_.clear();
+            is_closed_ = false;
+            break;
+        case RecordType::point:
+            points_[key.point] = reader.text();
+            break;
+        case RecordType::variable: {
+            Variable variable{reader.text(), reader.parameters()};
+            parameters_.emplace(variable.name, variable.stated);
+            variables_[key.variable] = std::make_shared<const Variable>(std::move(variable));
+            break;
+        }
+        case RecordType::hole:
+            waiting_[key.variable];
+            break;
+        case RecordType::complete:
+            complete(key);
+            break;
+        case RecordType::end:
+            is_closed_ = true;
+            break;
+        default:
+            break;
+    }
+    return true;
+}
+
+void Reference::take_tree(const RecordPlace& place) {
+    std::byte kind[4] = {};
+    if (pread(descriptor_, kind, sizeof kind,
+              static_cast<off_t>(place.offset + record_head_bytes)) != sizeof kind)
+        return;
+    Place& known = waiting_[place.key.variable];
+    switch (static_cast<TreeKind>(get_number(kind, sizeof kind))) {
+        case TreeKind::fine:
+            known.fine = place;
+            break;
+        case TreeKind::plain:
+            known.plain = place;
+            break;
+        case TreeKind::relative:
+            break;  // one of its own residues is needed
+    }
+}
+
+void Reference::complete(const RecordKey& key) {
+    const auto point = points_.find(key.point);
+    for (auto& [number, place] : waiting_) {
+        const auto variable = variables_.find(number);
+        if (point == points_.end() || variable == variables_.end())
+            continue;
+        place.variable = variable->second;
+        places_.emplace(Key{key.iteration, point->second, place.variable->name}, std::move(place));
+    }
+    waiting_.clear();
+    last_iteration_ = std::max(last_iteration_, key.iteration);
+}
+
+bool Reference::may_still_come(std::int64_t iteration) const {
+    return !is_closed_ && !has_given_up_ && fault_.empty() && last_iteration_ <= iteration;
+}
+
+// A program that records holds a lock. Where there are no locks, nobody can tell.
+bool Reference::is_being_written() const {
+    if (descriptor_ < 0)
+        return true;
+    if (flock(descriptor_, LOCK_SH | LOCK_NB) != 0)
+        return true;
+    flock(descriptor_, LOCK_UN);
+    return false;
+}
+
+template <class Have>
+void Reference::wait_until(std::int64_t iteration, Have have) {
+    refresh();
+    const auto began = Clock::now();
+    auto nap = std::chrono::milliseconds(1);
+    while (!have() && may_still_come(iteration)) {
+        const auto waited = Clock::now() - began;
+        if (waited >= wait_ || (waited >= patience_with_writer && !is_being_written())) {
+            refresh();
+            has_given_up_ = true;  // it is taken as it is from now on
+            return;
+        }
+        std::this_thread::sleep_for(nap);
+        nap = std::min<std::chrono::milliseconds>(2 * nap, longest_nap);
+        refresh();
+    }
+}
+
+std::optional<StatedParameters> Reference::parameters_of(const std::string& name) {
+    wait_until(-1, [&] { return parameters_.contains(name); });
+    const auto found = parameters_.find(name);
+    if (found == parameters_.end())
+        return std::nullopt;
+    return found->second;
+}
+
+std::shared_ptr<const ReferenceTree> Reference::find(std::int64_t iteration,
+                                                     const std::string& point,
+                                                     const std::string& name, std::string& why) {
+    const Key key{iteration, point, name};
+    wait_until(iteration, [&] { return places_.contains(key); });
+    const auto found = places_.find(key);
+    if (found == places_.end()) {
+        why = fault_.empty() ? "the reference does not have it" : fault_;
+        return nullptr;
+    }
+    return load(found->second, why);
+}
+
+std::shared_ptr<const ReferenceTree> Reference::load(const Place& place, std::string& why) const {
+    const auto& record = place.fine ? place.fine : place.plain;
+    if (!record) {
+        why = "the reference has no tree of it";
+        return nullptr;
+    }
+    StatedParameters stated = place.variable->stated;
+    if (!place.fine)
+        stated.residue_levels = 1;
+    auto found = std::make_shared<ReferenceTree>();
+    found->tree.parameters = TreeParameters(stated);
+    const QuantizePlan plan = make_plan(found->tree.parameters);
+    if (!place.fine && plan.kind != CodeKind::exact) {
+        why = "the reference was recorded without residues";
+        return nullptr;
+    }
+    const auto payload = scan_->read(*record);
+    if (!payload) {
+        why = "the reference is damaged there";
+        return nullptr;
+    }
+    PayloadReader reader(path_, *payload);
+    (void)reader.u32();  // its kind
+    found->shape = reader.shape();
+    found->tree.scalar_count = found->tree.parameters.data_type().scalars_per_element;
+    for (const std::uint64_t extent : found->shape) {
+        if (extent != 0 && found->tree.scalar_count > (std::uint64_t{1} << 56) / extent) {
+            why = "the reference is damaged there";
+            return nullptr;
+        }
+        found->tree.scalar_count *= extent;
+    }
+    const std::uint64_t nodes = found->tree.shape().node_count();
+    const std::uint64_t residue_bytes = plan.total_residue_bytes(found->tree.scalar_count);
+    const auto rest = reader.rest();
+    if (rest.size() / sizeof(Digest) < nodes ||
+        rest.size() - nodes * sizeof(Digest) != (place.fine ? residue_bytes : 0)) {
+        why = "the reference is damaged there";
+        return nullptr;
+    }
+    found->tree.digests.resize(nodes);
+    std::memcpy(found->tree.digests.data(), rest.data(), nodes * sizeof(Digest));
+    if (place.fine) {
+        found->tree.residues.resize(residue_bytes);
+        if (residue_bytes > 0)
+            std::memcpy(found->tree.residues.data(), rest.data() + nodes * sizeof(Digest),
+                        residue_bytes);
+        found->identity = identity_of(found->tree);
+    }
+    return found;
+}
+
+}  // namespace ciwrap::record

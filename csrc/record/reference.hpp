@@ -1,0 +1,89 @@
+// The run that this one is held against while it runs: the journal of its process of the same rank,
+// which may still grow.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "ciwrap/merkle_tree.hpp"
+#include "record/record_scan.hpp"
+
+namespace ciwrap::record {
+
+// A variable of the reference at a checkpoint. identity: what tells a tree with residues from all
+// others, residues and all.
+struct ReferenceTree {
+    MerkleTree tree;
+    std::vector<std::uint64_t> shape;
+    Digest identity;
+};
+
+// What tells a tree with residues from all others (docs/reference/recording-format.md).
+Digest identity_of(const MerkleTree& fine);
+
+// Not thread safe.
+class Reference {
+  public:
+    // wait_seconds: for a checkpoint that a reference which still runs has not come to. Throws
+    // Error(io, corrupt_file) for a journal that is there and is not that of this rank.
+    Reference(const std::string& path, std::uint64_t rank, std::uint64_t ranks,
+              double wait_seconds);
+    ~Reference();
+    Reference(const Reference&) = delete;
+    Reference& operator=(const Reference&) = delete;
+
+    // What a variable's trees were made with; nothing if the reference has no such variable.
+    std::optional<StatedParameters> parameters_of(const std::string& name);
+    // The variable's tree with residues, or the plain one if it was compared exactly. Null, with
+    // the reason in `why`, if there is none. Waits for it where it may still come.
+    std::shared_ptr<const ReferenceTree> find(std::int64_t iteration, const std::string& point,
+                                              const std::string& name, std::string& why);
+
+  private:
+    using Key = std::tuple<std::int64_t, std::string, std::string>;  // iteration, point, name
+    struct Variable {
+        std::string name;
+        StatedParameters stated;
+    };
+    // A variable of a checkpoint: of an iteration that was recorded twice, that of the first time.
+    struct Place {
+        std::shared_ptr<const Variable> variable;
+        std::optional<RecordPlace> fine;
+        std::optional<RecordPlace> plain;
+    };
+
+    void try_open();
+    void refresh();
+    bool take(const RecordPlace& place);
+    void take_tree(const RecordPlace& place);
+    void complete(const RecordKey& key);
+    bool may_still_come(std::int64_t iteration) const;
+    bool is_being_written() const;
+    template <class Have>
+    void wait_until(std::int64_t iteration, Have have);
+    std::shared_ptr<const ReferenceTree> load(const Place& place, std::string& why) const;
+
+    std::string path_;
+    std::vector<std::byte> head_;
+    std::chrono::duration<double> wait_;
+    int descriptor_ = -1;
+    std::unique_ptr<RecordScan> scan_;
+    std::string fault_;  // why nothing more is read of it
+    bool is_closed_ = false;
+    bool has_given_up_ = false;
+    std::int64_t last_iteration_ = -1;  // of those that are complete
+    std::map<Key, Place> places_;
+    std::map<std::string, StatedParameters> parameters_;
+    // Of the attempt and of the checkpoint that are being read.
+    std::map<std::uint32_t, std::string> points_;
+    std::map<std::uint32_t, std::shared_ptr<const Variable>> variables_;
+    std::map<std::uint32_t, Place> waiting_;
+};
+
+}  // namespace ciwrap::record

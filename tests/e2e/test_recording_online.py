@@ -1,0 +1,353 @@
+"""Runs that are held against another one while they run: stopped, told, never a match in vain."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from online_programs import ENDLESS_SOURCE, MPI_SOURCE, PYTHON_TEXT
+from recorded_runs import build, need_library, recording
+
+from ciwrap.captures.journal import FINE, JournalReader
+from ciwrap.captures.recording import journal_paths
+from ciwrap.cli.main import run as run_cli
+from ciwrap.errors import ExitCode
+from ciwrap.native.library import include_folder
+
+if TYPE_CHECKING:
+    from ciwrap.captures.journal import RecordedCheckpoint
+
+LAST = re.compile(r"^last step (\d+)$", re.MULTILINE)
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    need_library()
+    monkeypatch.chdir(tmp_path)
+    Path("walk.py").write_text(PYTHON_TEXT)
+    return [sys.executable, "walk.py"]
+
+
+def ciwrap(*words: str) -> tuple[int, str]:
+    """The exit code, and all that was printed; what the program says is in it, too."""
+    done = subprocess.run(
+        [sys.executable, "-m", "ciwrap", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def quietly(*words: str) -> int:
+    with contextlib.redirect_stdout(io.StringIO()):
+        return run_cli(words)
+
+
+def last_step(text: str) -> int:
+    found = LAST.search(text)
+    assert found is not None, text
+    return int(found[1])
+
+
+def against(reference: str, policy: str, *more: str) -> list[str]:
+    return ["record", "--against", reference, "--on-divergence", policy, *more]
+
+
+def record(reference: list[str], output: str = "a", *more: str) -> None:
+    code, text = ciwrap("record", "--residues", "-o", output, *more, "--", *reference)
+    assert code == 0, text
+
+
+def test_a_planted_defect_stops_two_ranks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, long_mode: bool
+) -> None:
+    """Any step, rank and element: at most two checkpoints later, and it is named."""
+    need_library()
+    monkeypatch.chdir(tmp_path)
+    mpi, program = mpi_program(tmp_path)
+    whole = [*mpi, str(program), "25", "-1", "0", "0", "0", "0"]
+    record(whole, "a")
+    chance = random.Random(8)
+    for number in range(50 if long_mode else 3):
+        step, rank, place = chance.randrange(22), chance.randrange(2), chance.randrange(6000)
+        by = chance.choice((-1, 1)) * 1e-6 * chance.uniform(1.3, 9)
+        words = [*mpi, str(program), "25", *map(str, (step, rank, place, by, 0.5e-6))]
+        code, text = ciwrap(*against("a", "stop"), "-o", f"run{number}", "--", *words)
+        assert code == ExitCode.DIFFER, text
+        assert step <= last_step(text) <= step + 2
+        first = f"first divergence: iter {step} / rank {rank} / x"
+        assert first in text, text
+        index = f"[{place // 60}, {place % 60}] moved by"
+        assert index in text, text
+
+
+def mpi_program(folder: Path) -> tuple[list[str], Path]:
+    """How two processes are started, and the program."""
+    launcher = shutil.which("mpiexec")
+    if launcher is None:
+        pytest.skip("there is no mpiexec here")
+    Path("online.c").write_text(MPI_SOURCE)
+    program = build("mpicc", [f"-I{include_folder()}", "online.c"], folder / "online")
+    return [launcher, "-n", "2"], program
+
+
+def test_noise_of_half_the_bound_raises_no_alarm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need_library()
+    monkeypatch.chdir(tmp_path)
+    mpi, program = mpi_program(tmp_path)
+    record([*mpi, str(program), "200", "-1", "0", "0", "0", "0"])
+    words = [*mpi, str(program), "200", "-1", "0", "0", "0", "0.5e-6"]
+    code, text = ciwrap(*against("a", "stop"), "-o", "b", "--", *words)
+    assert code == ExitCode.MATCH, text
+    assert last_step(text) == 199
+    assert "compared 1 variable in 400 arrays" in text
+    assert "of the bound used" in text
+
+
+@pytest.mark.parametrize(
+    ("policy", "patience", "last", "code"),
+    [
+        ("report", "1", 19, ExitCode.DIFFER),
+        ("callback", "1", 19, ExitCode.DIFFER),
+        ("stop", "0", 7, ExitCode.DIFFER),
+        ("stop", "4", 9, ExitCode.DIFFER),
+        ("abort", "0", None, ExitCode.DIFFER),
+    ],
+)
+def test_policies(
+    program: list[str], policy: str, patience: str, last: int | None, code: ExitCode
+) -> None:
+    record(program)
+    words = [*program, "7", "1234", "0.0013", "0.0005"]
+    found, text = ciwrap(*against("a", policy, "--patience", patience), "-o", "b", "--", *words)
+    assert found == code, text
+    assert "first that did not match while it ran: iter 7 / rank 0 / x@half: [1234] moved" in text
+    assert text.count("ciwrap: rank 0: x@half does not match the reference in iteration 7") == 1
+    if last is None:
+        assert "last step" not in text
+        assert "the program is ended" in text
+    else:
+        assert last_step(text) == last
+    told = re.findall(r"^told (.*)$", text, re.MULTILINE)
+    expected = [f"{n} {point} x 1 8" for n in range(7, 20) for point in ("half", "")]
+    assert [" ".join(one.split()) for one in told] == (
+        [" ".join(one.split()) for one in expected] if policy == "callback" else []
+    )
+    # What was recorded stands by itself: the same verdict, whenever it is asked for. An aborted run
+    # lacks the rest of its last iteration.
+    later = ExitCode.NOT_COMPARABLE if policy == "abort" else code
+    assert quietly("compare", "--common", "a", "b") == later
+
+
+def test_a_run_that_ends_early_by_itself_is_no_match(program: list[str]) -> None:
+    record(program)
+    shorter = [*program, "-1", "0", "0", "0", "15"]
+    code, text = ciwrap("record", "--against", "a", "-o", "b", "--", *shorter)
+    assert code == ExitCode.NOT_COMPARABLE, text
+    assert "missing" in text
+    code, text = ciwrap("record", "--against", "a", "--common", "-o", "c", "--", *shorter)
+    assert code == ExitCode.MATCH, text
+
+
+def test_what_nothing_can_be_held_against_is_told_before_the_program_runs(
+    program: list[str],
+) -> None:
+    code, text = ciwrap("record", "-o", "plain", "--", *program)
+    assert code == 0
+    Path("empty").mkdir()
+    ran = [sys.executable, "-c", "open('ran', 'w')"]
+    for reference in ("nowhere", "empty", "walk.py", "plain"):
+        code, text = ciwrap("record", "--against", reference, "-o", "b", "--", *ran)
+        # Of the plain run the count is compared exactly, so something can be held against it.
+        if reference == "plain":
+            continue
+        assert code == ExitCode.NOT_COMPARABLE, text
+        assert reference in text
+        assert not Path("ran").exists()
+    assert ciwrap("record", "--on-divergence", "stop", "-o", "b", "--", *ran)[0] == ExitCode.USAGE
+    assert ciwrap("record", "--against", "plain", "-o", "plain", "--", *ran)[0] == ExitCode.USAGE
+
+
+def test_other_bounds_shapes_and_names_are_not_comparable(program: list[str]) -> None:
+    record(program)
+    code, text = ciwrap("record", "--against", "a", "--atol", "0.1", "-o", "b", "--", *program)
+    assert code == ExitCode.NOT_COMPARABLE, text
+    other = Path("walk.py").read_text().replace("size=4000", "size=4001")
+    Path("other.py").write_text(other)
+    code, text = ciwrap(*against("a", "stop"), "-o", "c", "--", sys.executable, "other.py")
+    assert code == ExitCode.NOT_COMPARABLE, text
+    assert "shape" in text
+    assert last_step(text) == 19
+
+
+def test_captures_and_goldens(program: list[str]) -> None:
+    """The same run as files: captured, and accepted with residues or with data."""
+    del program
+    text = PYTHON_TEXT.replace(
+        "        time.sleep", "        save(n, x=y, count=np.arange(10) * n)\n        time.sleep"
+    ).replace('        r.record(n, "half", x=y)\n', "")
+    save = (
+        "from pathlib import Path\ndef save(n, **arrays):\n"
+        "    folder = Path('data') / f'iter_{n}' / 'rank_0'\n"
+        "    folder.mkdir(parents=True, exist_ok=True)\n"
+        "    for name, array in arrays.items():\n        np.save(folder / f'{name}.npy', array)\n"
+    )
+    Path("saves.py").write_text(save + text)
+    words = [sys.executable, "saves.py"]
+    subprocess.run(words, check=True, timeout=60)
+    for evidence in ("residues", "data"):
+        Path("ciwrap.yaml").write_text(
+            f"golden_dir: by-{evidence}\nchecks:\n  walk:\n"
+            "    outputs: data/**/*.npy\n    layout: data/iter_{iteration}/rank_{rank}/{name}.npy\n"
+            f"    evidence: {evidence}\n    variables: {{x: {{atol: 0.001}}}}\n"
+        )
+        assert quietly("accept", "--reason", "new") == 0
+    assert quietly("capture", "--residues", "--atol", "0.001", "-o", "run.tree", "data") == 0
+    Path("data").rename("elsewhere")
+    references = ("run.tree", "by-residues/walk", "by-data/walk.golden")
+    for number, reference in enumerate(references):
+        same, right = [f"{name}{number}" for name in ("same", "wrong")]
+        code, said = ciwrap(
+            *against(reference, "stop"), "-o", same, "--", *words, "-1", "0", "0", "0.0005"
+        )
+        assert code == ExitCode.MATCH, said
+        wrong = [*words, "6", "77", "-0.0017", "0.0005"]
+        code, said = ciwrap(*against(reference, "stop"), "-o", right, "--", *wrong)
+        assert code == ExitCode.DIFFER, said
+        assert "iter 6 / rank 0 / x: [77] moved by" in said
+        assert last_step(said) <= 8
+        assert not (Path(right) / ".reference").exists()
+
+
+def start(words: list[str], output: str) -> subprocess.Popen[bytes]:
+    """A run that is recorded with residues by itself, and that goes on."""
+    Path("table.txt").write_text("ciwrap-bounds 2\n*\t*\t-\t-\t-\t-\t15\n")
+    env = recording(Path(output).absolute(), CIWRAP_RECORD_BOUNDS=str(Path("table.txt").absolute()))
+    process = subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL)
+    until = time.monotonic() + 30
+    while not journal_paths(Path(output)) and time.monotonic() < until:
+        time.sleep(0.005)
+    return process
+
+
+def test_two_runs_at_once(program: list[str]) -> None:
+    """The second one follows the first one's journal, and waits for what is not there yet."""
+    with start([*program, "-1", "0", "0", "0", "30", "0.03"], "a") as first:
+        words = [*program, "21", "5", "0.0014", "0.0004", "30"]
+        code, text = ciwrap(*against("a", "stop"), "-o", "b", "--", *words)
+        assert first.wait(60) == 0
+    assert code == ExitCode.DIFFER, text
+    assert 21 <= last_step(text) <= 22
+    assert "iter 21 / rank 0 / x@half: [5] moved by" in text
+
+
+def test_a_run_whose_reference_is_killed_goes_on(program: list[str]) -> None:
+    with start([*program, "-1", "0", "0", "0", "4000", "0.02"], "a") as first:
+        second = subprocess.Popen(
+            [sys.executable, "-m", "ciwrap", *against("a", "stop"), "-o", "b", "--", *program],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        time.sleep(1.2)
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        text, _ = second.communicate(timeout=60)
+    assert last_step(text) == 19
+    # As far as the reference went, all matches; it was still open when this run began.
+    assert second.returncode in (ExitCode.MATCH, ExitCode.NOT_COMPARABLE), text
+    if second.returncode == ExitCode.MATCH:
+        assert "have not closed their journals" in text
+
+
+def test_a_damaged_reference_never_makes_a_match(program: list[str]) -> None:
+    record(program)
+    (path,) = journal_paths(Path("a"))
+    whole = path.read_bytes()
+    chance = np.random.default_rng(5)
+    for number in range(4):
+        damaged = bytearray(whole)
+        damaged[int(chance.integers(3000, len(whole)))] ^= 0x10
+        path.write_bytes(damaged)
+        code, text = ciwrap("record", "--against", "a", "-o", f"b{number}", "--", *program)
+        assert code == ExitCode.NOT_COMPARABLE, text
+    path.write_bytes(whole)
+    assert ciwrap("record", "--against", "a", "-o", "c", "--", *program)[0] == ExitCode.MATCH
+
+
+def run_and_kill(
+    program: Path, run: Path, moments: tuple[float, float], **env: str
+) -> list[list[RecordedCheckpoint]]:
+    """What two processes had recorded that were killed so many seconds after they began to."""
+    processes = [
+        subprocess.Popen(
+            [program, str(rank), "2", env.get("NOISE", "0")], env=recording(run, **env)
+        )
+        for rank in (0, 1)
+    ]
+    until = time.monotonic() + 30
+    while len(journal_paths(run)) < 2 and time.monotonic() < until:
+        time.sleep(0.001)
+    begun = time.monotonic()
+    for process, moment in sorted(zip(processes, moments, strict=True), key=lambda one: one[1]):
+        time.sleep(max(0.0, begun + moment - time.monotonic()))
+        process.send_signal(signal.SIGKILL)
+    for process in processes:
+        process.wait()
+    found = []
+    for path in journal_paths(run):
+        reader = JournalReader(path)
+        # A process may have died before the head of its journal was written.
+        found.append([*reader.checkpoints()] if path.stat().st_size >= 64 else [])
+        assert not reader.is_closed
+    return found
+
+
+def test_kills_at_random_moments_lose_no_whole_checkpoint(tmp_path: Path, long_mode: bool) -> None:
+    """Any rank, at any moment, recorded alone with residues and against another run: what is read
+    is what was recorded, from the beginning on and without a gap.
+    """
+    need_library()
+    source = tmp_path / "endless.c"
+    source.write_text(ENDLESS_SOURCE)
+    program = build("cc", [f"-I{include_folder()}", source], tmp_path / "endless")
+    table = tmp_path / "table.txt"
+    table.write_text("ciwrap-bounds 2\n*\t*\t-\t-\t-\t-\t15\n")
+    alone = {"CIWRAP_RECORD_BOUNDS": str(table)}
+    reference = run_and_kill(program, tmp_path / "reference", (0.4, 0.4), **alone)
+    held = {"CIWRAP_RECORD_AGAINST": str(tmp_path / "reference"), "NOISE": "0.5e-6"}
+    chance = random.Random(21)
+    counts = []
+    for number in range(500 if long_mode else 20):
+        moments = chance.uniform(0, 0.15), chance.uniform(0, 0.15)
+        is_held = number % 2 == 1
+        run = tmp_path / f"run{number}"
+        journals = run_and_kill(program, run, moments, **(held if is_held else alone))
+        for rank, checkpoints in enumerate(journals):
+            assert [one.iteration for one in checkpoints] == list(range(len(checkpoints)))
+            counts.append(len(checkpoints))
+            for one, other in zip(checkpoints, reference[rank], strict=False):
+                if is_held:
+                    compared = one.states[0].compared
+                    assert compared is not None
+                    assert (compared.reason, compared.suspect_chunks) == (None, 0)
+                else:
+                    assert one.states[0].trees[FINE].body == other.states[0].trees[FINE].body
+        shutil.rmtree(run)
+    assert max(counts) > 20
+    assert min(counts) < max(counts) / 4

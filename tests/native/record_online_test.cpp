@@ -1,0 +1,192 @@
+#include "record/online.hpp"
+
+#include <random>
+#include <thread>
+
+#include "ciwrap/error.hpp"
+#include "record/recorder.hpp"
+#include "record_fixtures.hpp"
+
+namespace ciwrap::record {
+namespace {
+
+class OnlineTest : public RecordTest {
+  protected:
+    void SetUp() override {
+        RecordTest::SetUp();
+        table_ = (folder_ / "bounds.txt").string();
+        std::ofstream(table_) << "ciwrap-bounds 2\n*\t*\t1e-3 0 0\t-\t512\t-\t15\n";
+        std::mt19937 random(3);
+        std::normal_distribution<double> normal;
+        for (double& value : values_)
+            value = normal(random);
+    }
+
+    std::string named(const char* name) const { return (folder_ / name).string(); }
+
+    OnlineOptions against(const char* name, OnDivergence policy = OnDivergence::stop) const {
+        OnlineOptions options;
+        options.against = named(name);
+        options.on_divergence = policy;
+        options.patience = 0;
+        options.wait_seconds = 20;
+        return options;
+    }
+
+    // The values of an iteration; one of them moved by so many bounds.
+    std::vector<double> at(int iteration, double moved = 0, std::size_t place = 0) const {
+        std::vector<double> found = values_;
+        for (double& value : found)
+            value += 0.01 * iteration;
+        found[place] += 1e-3 * moved;
+        return found;
+    }
+
+    void record_reference(const char* name, int iterations) const {
+        Recorder recorder(named(name), "test", 0, 1, table_);
+        for (int n = 0; n < iterations; ++n) {
+            const std::vector<double> now = at(n);
+            if (n == 0)
+                recorder.add(doubles("x", now));
+            recorder.move(0, now.data());
+            recorder.checkpoint(n, "p", CIWRAP_IN_PLACE);
+        }
+        EXPECT_EQ(recorder.close(), 0);
+    }
+
+    std::string table_;
+    std::vector<double> values_ = std::vector<double>(3000);
+};
+
+TEST_F(OnlineTest, KnowsAtOnceWhatDoesNotMatch) {
+    record_reference("a", 6);
+    Recorder recorder(named("b"), "test", 0, 1, "", against("a"));
+    for (int n = 0; n < 6; ++n) {
+        const std::vector<double> now = at(n, n < 4 ? 0.8 : 1.2, 1717);
+        if (n == 0)
+            recorder.add(doubles("x", now));
+        recorder.move(0, now.data());
+        recorder.checkpoint(n, "p", CIWRAP_IN_PLACE);
+        EXPECT_EQ(recorder.should_stop(), n >= 4) << n;
+    }
+    EXPECT_EQ(recorder.close(), 0);
+}
+
+TEST_F(OnlineTest, ComparesWhoeverHashes) {
+    record_reference("a", 3);
+    Recorder recorder(named("b"), "test", 0, 1, "", against("a"));
+    const std::vector<double> right = at(0);
+    const std::vector<double> wrong = at(1, -1.5, 2999);
+    recorder.add(doubles("x", right));
+    for (int n = 0; n < 2; ++n) {
+        recorder.move(0, n == 0 ? right.data() : wrong.data());
+        ASSERT_EQ(recorder.prepare(n, "p"), 0);
+        std::thread one([&] { recorder.work(); });
+        std::thread two([&] { recorder.work(); });
+        one.join();
+        two.join();
+        ASSERT_EQ(recorder.complete(), 0);
+        EXPECT_EQ(recorder.should_stop(), n == 1);
+    }
+    EXPECT_EQ(recorder.close(), 0);
+}
+
+// Both in one process: the second one reads what the first one's thread writes.
+TEST_F(OnlineTest, FollowsAReferenceThatGrows) {
+    Recorder first(named("a"), "test", 0, 1, table_);
+    const std::vector<double> begin = at(0);
+    first.add(doubles("x", begin));
+    std::thread slow([&] {
+        for (int n = 0; n < 30; ++n) {
+            const std::vector<double> now = at(n);
+            first.move(0, now.data());
+            first.checkpoint(n, "p", CIWRAP_IN_PLACE);
+            std::this_thread::sleep_for(std::chrono::milliseconds(3));
+        }
+    });
+    Recorder second(named("b"), "test", 0, 1, "", against("a"));
+    second.add(doubles("x", begin));
+    for (int n = 0; n < 30; ++n) {
+        const std::vector<double> now = at(n, n == 29 ? 3.0 : 0.5, 42);
+        second.move(0, now.data());
+        second.checkpoint(n, "p", CIWRAP_IN_PLACE);
+        EXPECT_EQ(second.should_stop(), n == 29) << n;
+    }
+    slow.join();
+    EXPECT_EQ(first.close(), 0);
+    EXPECT_EQ(second.close(), 0);
+}
+
+TEST_F(OnlineTest, CallsBackAndMayBeCalled) {
+    record_reference("a", 4);
+    Recorder recorder(named("b"), "test", 0, 1, "", against("a", OnDivergence::callback));
+    const std::vector<double> wrong = at(0, 5, 1000);
+    recorder.add(doubles("x", wrong));
+    struct Told {
+        Recorder& recorder;
+        int count = 0;
+    } told{recorder};
+    recorder.on_divergence(
+        [](void* data, const ciwrap_divergence* found) {
+            auto& one = *static_cast<Told*>(data);
+            ++one.count;
+            EXPECT_EQ(found->iteration, 0);
+            EXPECT_STREQ(found->point, "p");
+            EXPECT_STREQ(found->variable, "x");
+            EXPECT_EQ(found->suspect_chunks, 1u);
+            EXPECT_EQ(found->chunks, 47u);
+            EXPECT_EQ(one.recorder.find_name("x"), 0);  // takes the lock
+        },
+        &told);
+    recorder.checkpoint(0, "p", CIWRAP_IN_PLACE);
+    EXPECT_EQ(told.count, 1);
+    EXPECT_FALSE(recorder.should_stop());
+    EXPECT_EQ(recorder.close(), 0);
+}
+
+TEST_F(OnlineTest, SaysWhyThereIsNothingToCompareWith) {
+    record_reference("a", 2);
+    Reference reference(named("a") + journal_name(0), 0, 1, 0);
+    std::string why;
+    EXPECT_NE(reference.find(1, "p", "x", why), nullptr);
+    EXPECT_EQ(reference.find(2, "p", "x", why), nullptr);
+    EXPECT_NE(why.find("does not have it"), std::string::npos);
+    EXPECT_EQ(reference.find(1, "q", "x", why), nullptr);
+    EXPECT_FALSE(reference.parameters_of("y").has_value());
+    EXPECT_TRUE(reference.parameters_of("x").has_value());
+    EXPECT_THROW(Reference(named("a") + journal_name(0), 0, 2, 0), Error);
+    Reference missing(named("nowhere") + journal_name(0), 0, 1, 0.05);
+    EXPECT_EQ(missing.find(0, "p", "x", why), nullptr);
+}
+
+// Damage anywhere: what is found is what was written, or nothing.
+TEST_F(OnlineTest, TakesNoDamageForTrees) {
+    record_reference("a", 3);
+    const std::string path = named("a") + journal_name(0);
+    const std::vector<char> whole = bytes_of(path);
+    std::string why;
+    Reference right(path, 0, 1, 0);
+    const Digest known = right.find(2, "p", "x", why)->identity;
+    std::mt19937 random(9);
+    for (int round = 0; round < 400; ++round) {
+        std::vector<char> damaged = whole;
+        for (unsigned i = 0; i <= random() % 3; ++i) {
+            const std::size_t place = 64 + random() % (whole.size() - 64);
+            damaged[place] = static_cast<char>(damaged[place] ^ (1 << random() % 8));
+        }
+        if (round % 3 == 0)
+            damaged.resize(random() % damaged.size());
+        std::ofstream(path, std::ios::binary | std::ios::trunc)
+            .write(damaged.data(), static_cast<std::streamsize>(damaged.size()));
+        try {
+            Reference reference(path, 0, 1, 0);
+            const auto found = reference.find(2, "p", "x", why);
+            EXPECT_TRUE(found == nullptr || found->identity == known) << round;
+        } catch (const Error&) {
+            EXPECT_LT(damaged.size(), whole.size()) << round;
+        }
+    }
+}
+
+}  // namespace
+}  // namespace ciwrap::record
