@@ -5,6 +5,7 @@ A recorded run has no data. What holds for a capture whose run is gone (a finger
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 from datetime import datetime, timezone
@@ -26,6 +27,7 @@ from ciwrap.captures.index import (
 )
 from ciwrap.captures.index_codec import encode_checkpoint, encode_index
 from ciwrap.captures.journal import FINE, PLAIN, RELATIVE, JournalReader
+from ciwrap.captures.kept_snapshot import GivenSnapshot, appended
 from ciwrap.errors import (
     CiwrapError,
     CorruptCaptureError,
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from ciwrap.captures.journal import RecordedCheckpoint, RecordedState, RecordedTree
 
 RUN_FILE = "run.json"
+SNAPSHOT_FILE = "snapshot.json"
+_MOST_SNAPSHOT_BYTES = 32 << 20
 _JOURNALS = "[0-9][0-9][0-9]*/rank-*.cwr"
 _MOST_TOLD = 5
 # Trees stay in their journals: of an offset of the capture, what is above these bits is the number
@@ -53,7 +57,8 @@ _JOURNAL_BITS = 40
 class RunFile(msgspec.Struct, frozen=True):
     """What `ciwrap record` says of a run, in `run.json`.
 
-    bounds_from: who asked for its bounds; None if nobody but the program itself.
+    command: without secrets. bounds_from: who asked for its bounds; None if nobody but the program
+    itself.
     """
 
     format: str = "ciwrap recorded run 1"
@@ -68,6 +73,24 @@ def write_run_file(run: Path, said: RunFile) -> None:
         (run / RUN_FILE).write_bytes(msgspec.json.encode(said) + b"\n")
     except OSError as error:
         raise WriteFailedError(error.strerror or str(error), file=run) from error
+
+
+def write_snapshot(run: Path, text: bytes) -> None:
+    """Puts the JSON of a snapshot into the run's folder. Raises WriteFailedError."""
+    try:
+        (run / SNAPSHOT_FILE).write_bytes(text)
+    except OSError as error:
+        raise WriteFailedError(error.strerror or str(error), file=run) from error
+
+
+def _snapshot_of(run: Path) -> GivenSnapshot | None:
+    """The snapshot in a run's folder, named as snapshots are; None without one."""
+    try:
+        with (run / SNAPSHOT_FILE).open("rb") as file:
+            text = file.read(_MOST_SNAPSHOT_BYTES)
+    except OSError:
+        return None
+    return GivenSnapshot(hashlib.sha256(text).hexdigest()[:32], text)
 
 
 def journal_paths(run: Path) -> list[Path]:
@@ -129,7 +152,10 @@ class RecordedCapture(CaptureFile):
         with CaptureWriter(target) as writer:
             for number, reader in enumerate(readers, 1):
                 merge.take(writer, reader, number << _JOURNAL_BITS)
-            writer.commit(encode_index(merge.index(readers)))
+            index = merge.index(readers)
+            kept = appended(writer, _snapshot_of(run), None)
+            index.header = msgspec.structs.replace(index.header, snapshot=kept)
+            writer.commit(encode_index(index))
         self.first_suspect, self._samples = merge.first_suspect, merge.samples
         self.faults = (*missing, *_told(readers))
         self.open_journals = sum(not one.is_closed for one in readers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -160,11 +161,20 @@ def _reference(asked: _Asked) -> Iterator[Reference | None]:
 
 
 def _run(asked: _Asked, reference: Reference | None) -> CommandOutcome:
-    from ciwrap.captures.recording import RunFile, journal_paths, write_run_file
+    from ciwrap.captures.recording import (
+        RunFile,
+        journal_paths,
+        write_run_file,
+        write_snapshot,
+    )
     from ciwrap.config.settings import CommandSettings
+    from ciwrap.hidden import hide_secrets, secrets_of
     from ciwrap.native.bounds_table import bounds_table
     from ciwrap.native.library import library_path
     from ciwrap.running.run_command import run_command
+    from ciwrap.snapshot.program import ProgramWatcher
+    from ciwrap.snapshot.store import encoded
+    from ciwrap.snapshot.take import snapshot_of_program
 
     library = library_path()
     folder, chosen = asked.folder, asked.chosen
@@ -175,7 +185,9 @@ def _run(asked: _Asked, reference: Reference | None) -> CommandOutcome:
             file=folder,
             remedy="give another folder with -o, or --again if this is a restart of that run",
         )
-    write_run_file(folder, RunFile(command=asked.words, bounds_from=_bounds_from(chosen)))
+    shown = hide_secrets(shlex.join(asked.words), secrets_of(os.environ))
+    said = RunFile(command=tuple(shlex.split(shown)), bounds_from=_bounds_from(chosen))
+    write_run_file(folder, said)
     env = {
         "CIWRAP_RECORD": _absolute(folder),
         "CIWRAP_RECORD_LIBRARY": str(library),
@@ -189,7 +201,11 @@ def _run(asked: _Asked, reference: Reference | None) -> CommandOutcome:
         bounds_path = folder / _BOUNDS_FILE
         bounds_path.write_text(table)
         env["CIWRAP_RECORD_BOUNDS"] = _absolute(bounds_path)
-    return run_command(CommandSettings(asked.words, Path.cwd(), env=env))
+    watcher = ProgramWatcher()
+    outcome = run_command(CommandSettings(asked.words, Path.cwd(), env=env), watcher=watcher)
+    taken = snapshot_of_program(Path.cwd(), watcher.seen, command=outcome.command)
+    write_snapshot(folder, encoded(taken))
+    return outcome
 
 
 def _absolute(path: Path) -> str:

@@ -56,8 +56,10 @@ def solved_by_samples(
 
     result: suspect, by residues of the first side. Raises CorruptCaptureError.
     """
-    golden, new = ours.captured[result.id], theirs.captured[result.id]
-    if ours.side.capture is None or theirs.side.capture is None or golden.fine is None:
+    golden, new = ours.captured.get(result.id), theirs.captured.get(result.id)
+    if golden is None or new is None or golden.fine is None:
+        return result
+    if ours.side.capture is None or theirs.side.capture is None:
         return result
     samples = theirs.side.capture.samples_of(result.id)
     leaves = suspects.leaves[np.isin(suspects.leaves, list(samples))]
