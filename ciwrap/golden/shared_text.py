@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import hashlib
 import json
 import zlib
@@ -173,10 +174,11 @@ def golden_name(body: bytes) -> str | None:
     """The golden that a line is of; None for another line. Raises DocumentError."""
     if not body.startswith(b"["):
         return None
-    try:
-        name, _ = _DECODER.raw_decode(body.decode(), 1)
-    except ValueError:
-        name = None
+    name = None
+    # Only a text is looked at here: lists in lists without end would be the end of the reader.
+    if body.startswith(b'["'):
+        with contextlib.suppress(ValueError):
+            name, _ = _DECODER.raw_decode(body.decode(), 1)
     if not isinstance(name, str) or not name:
         raise DocumentError("has no name")
     return name
