@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ciwrap.errors import CorruptFileError, UnsupportedFormatError
 from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
+from ciwrap.readers.apart import SourceApart, bytes_below
 from ciwrap.readers.base import Reader, Source
 from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import InputFile
@@ -23,7 +24,7 @@ _MOST_DEPTH = 32
 
 class MatReader(Reader):
     """Variables by name; fields of structures as `s.field`, cells as `c.0`, texts row by row.
-    Version 5 is held in memory.
+    Version 5 is held in memory, by a process of its own: SciPy crashes on some damage.
     """
 
     name: ClassVar[str] = "mat"
@@ -52,15 +53,19 @@ class MatReader(Reader):
                 remedy="save it with '-v7' or '-v7.3'",
             )
         matlab = library("scipy.io", "scipy", file=path)
-        listing = Listing(path)
-        with guarded(path):
-            values = matlab.loadmat(str(path), verify_compressed_data_integrity=True)
-            for called, value in values.items():
-                if not called.startswith("__"):
-                    _add(listing, called, value, 0)
-        if not listing.entries:
-            raise CorruptFileError("holds no variables", file=path)
-        return EntrySource(path, listing.entries)
+        return SourceApart(path, lambda: _open(path, matlab), bytes_below(path))
+
+
+def _open(path: Path, matlab: Any) -> EntrySource:
+    listing = Listing(path)
+    with guarded(path):
+        values = matlab.loadmat(str(path), verify_compressed_data_integrity=True)
+        for called, value in values.items():
+            if not called.startswith("__"):
+                _add(listing, called, value, 0)
+    if not listing.entries:
+        raise CorruptFileError("holds no variables", file=path)
+    return EntrySource(path, listing.entries)
 
 
 def _add(listing: Listing, called: str, value: Any, depth: int) -> None:
