@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ciwrap.action.artifact import read_meta, results_below
@@ -12,6 +11,7 @@ from ciwrap.errors import CiwrapError, UsageError
 from ciwrap.model import Message, MessageLevel, RunResult, Verdict
 from ciwrap.report.merge import merge_results
 from ciwrap.report.text import plural
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

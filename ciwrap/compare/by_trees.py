@@ -18,7 +18,6 @@ from ciwrap.compare.findings import (
     with_roots,
 )
 from ciwrap.compare.question import Question
-from ciwrap.compare.sampled import solved_by_samples
 from ciwrap.errors import CiwrapError, CorruptCaptureError, ParameterMismatchError
 from ciwrap.model import Verdict
 from ciwrap.structs import Struct, replace
@@ -228,6 +227,8 @@ class ByTrees:
         if result.verdict is Verdict.NOT_COMPARABLE and self._by_residues(pair):
             return
         if result.verdict is Verdict.SUSPECT:
+            from ciwrap.compare.sampled import solved_by_samples
+
             result = solved_by_samples(result, pair.ours, pair.theirs, suspects)
         self._outcome.results.append(result)
 

@@ -215,11 +215,18 @@ def test_the_plugin_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     large = pytest_plugin._large(1000, 1, only=("ciwrap",))
     assert large["ciwrap"]["passed"]
     assert 0 < large["ciwrap"]["baseline_bytes"] < 20_000
+    many = pytest_plugin.many(5)
+    assert many["ciwrap"]["passed"]
     small = {"check_count": 5, "cases": cases}
     rows = pytest_plugin.table(
-        {"startup": {}, "small": small, "large": {"element_count": 1000, "cases": large}}
+        {
+            "startup": {},
+            "small": small,
+            "many": {"check_count": 5, "cases": many},
+            "large": {"element_count": 1000, "cases": large},
+        }
     )
-    assert len(rows) == 4
+    assert len(rows) == 4 + len(many)
 
 
 def test_the_benchmark_of_a_device_runs(tmp_path: Path) -> None:

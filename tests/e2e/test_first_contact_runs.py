@@ -252,10 +252,14 @@ def test_a_line_for_each_variable_the_first_to_diverge_first(
     assert shown[0] == "DIFFER  3 of 4 variables, at 15 of 20 iterations"
     assert shown[1].strip() == "bound: none given, compared exactly"
     assert shown[2].strip() == "first divergence: iter 5 / u [0]: 0.0 and 1.0, compared exactly"
-    assert shown[3].strip() == "not matching in iteration 5 either: v"
+    assert shown[3].strip() == "in each of them B = A + (1)"
+    assert (
+        shown[4].strip() == "all would match with atol=1.1; if so much does not matter: atol: 1.1"
+    )
+    assert shown[5].strip() == "not matching in iteration 5 either: v"
     lines = [line.split()[1] for line in shown if line.startswith("    DIFFER")]
     assert lines == ["u:", "v:", "late:"]
-    assert "u: from iteration 5 on; there 60 of 60 elements differ" in shown[4]
+    assert "u: from iteration 5 on; there 60 of 60 elements differ" in shown[6]
     assert not any("golden" in line for line in shown)
     ciwrap(tmp_path, "compare", *pair, "-v")
     assert "A 0.0, B 1.0" in capsys.readouterr().out

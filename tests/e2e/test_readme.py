@@ -32,6 +32,8 @@ def as_pattern(line: str) -> str:
     # How many chunks are suspect, and where, changes with the noise as well, and so does whether
     # and where any drift is seen.
     line = re.sub(r"(chunks suspect:|in elements|tree\],) .*", r"\1 ...", line)
+    # So does which of the marks `.` and `~` an iteration has.
+    line = re.sub(r"^(      \w+ +)[.~#!]+$", r"\1 ...", line)
     parts = [re.escape(part) for part in re.split(NUMBER, line)]
     return NUMBER.join(parts).replace(r"\ \.\.\.", ".*") + r"\n"
 

@@ -180,8 +180,8 @@ def test_a_bomb_under_a_test(tmp_path: Path) -> None:
         )
 
     assert run("--ciwrap-update=new", "--ciwrap-update-in-ci").returncode == 0
-    path = tmp_path / "golden/test_a/test_a.golden.yaml"
+    path = tmp_path / "golden/test_a.goldens"
     path.write_text(f"{path.read_text()}{NESTING}\n")
     done = run()
     assert done.returncode == 1, done
-    assert "test_a.golden.yaml: it " in done.stdout
+    assert "test_a.goldens: line " in done.stdout

@@ -32,9 +32,10 @@ def words_of(bad: set[tuple[int, int]]) -> str:
 def ranks_in(text: str) -> set[int]:
     if f"all {RANKS} ranks" in text:
         return set(range(RANKS))
-    found = re.search(r"ranks? ([\d, ]+)", text)
+    found = re.search(r"ranks? (\d+(?: to \d+)?(?:, \d+(?: to \d+)?)*)", text)
     assert found is not None, text
-    return {int(one) for one in found[1].split(", ") if one.strip()}
+    ends = [[int(end) for end in part.split(" to ")] for part in found[1].split(", ")]
+    return {rank for part in ends for rank in range(part[0], part[-1] + 1)}
 
 
 def map_of(text: str) -> set[tuple[int, int]] | None:
