@@ -132,6 +132,8 @@ def _joined(first: VariableResult, second: VariableResult) -> VariableResult:
         mean_rel_difference=_sum(first.mean_rel_difference, other=second.mean_rel_difference),
         max_bound_share=max(shares, default=None),
         max_drift_share=max(shares, default=None),
+        drift_share_from=max(shares, default=None),
+        drift_share_to=max(shares, default=None),
         bound_share_histogram=_histogram(first, second),
         nan_mismatch_count=(first.nan_mismatch_count or 0) + (second.nan_mismatch_count or 0),
         inf_mismatch_count=(first.inf_mismatch_count or 0) + (second.inf_mismatch_count or 0),

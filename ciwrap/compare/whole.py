@@ -27,6 +27,8 @@ _LARGEST = (
     ("max_rel_difference", "max_rel_index"),
     ("max_bound_share", None),
     ("max_drift_share", None),
+    ("drift_share_from", None),
+    ("drift_share_to", None),
 )
 
 
