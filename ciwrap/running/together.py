@@ -23,8 +23,9 @@ def together(jobs: Sequence[Callable[[threading.Event | None], _T]]) -> list[_T]
         return [jobs[0](None)]
     stop = threading.Event()
     with ThreadPoolExecutor(max(1, len(jobs))) as pool:
-        futures = [pool.submit(job, stop) for job in jobs]
+        # From the first job on: Ctrl-C may come while the others are being started.
         try:
+            futures = [pool.submit(job, stop) for job in jobs]
             return [future.result() for future in futures]
         except BaseException:
             stop.set()
