@@ -28,7 +28,7 @@ class Closing(ABC):
     """A context manager that closes itself, whatever ends the block."""
 
     @abstractmethod
-    def close(self) -> None:
+    def close(self) -> object:
         """Gives up what is held; harmless when repeated."""
 
     def __enter__(self: _Self) -> _Self:

@@ -62,7 +62,7 @@ class RunFile(msgspec.Struct, frozen=True):
     """
 
     format: str = "ciwrap recorded run 1"
-    command: tuple[str, ...] = ()
+    command: str = ""
     bounds_from: str | None = None
 
 

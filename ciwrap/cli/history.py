@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ciwrap.cli.options import common_option
 from ciwrap.errors import UsageError
 from ciwrap.structs import Struct, replace
 
@@ -94,11 +95,7 @@ def history_options(function: _F) -> _F:
             help="Who compares: process, mpi, dask, or package.module:function, which returns a"
             " concurrent.futures.Executor; default: this process.",
         ),
-        click.option(
-            "--common",
-            is_flag=True,
-            help="Leave out the iterations that only the longer run reaches.",
-        ),
+        common_option,
         click.option(
             "--offset",
             type=int,

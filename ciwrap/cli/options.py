@@ -67,6 +67,9 @@ markdown_option = click.option(
     callback=_keep,
     help="Write a job summary to FILE ('-' for stdout).",
 )
+common_option = click.option(
+    "--common", is_flag=True, help="Leave out the iterations that only the longer run reaches."
+)
 verbose_option = click.option(
     "-v",
     "--verbose",

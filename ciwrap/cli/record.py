@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ciwrap.cli.options import json_detail_option, json_option, report_option, verbose_option
+from ciwrap.cli.options import (
+    common_option,
+    json_detail_option,
+    json_option,
+    report_option,
+    verbose_option,
+)
 from ciwrap.errors import NotComparableError, UsageError
 from ciwrap.structs import Struct
 
@@ -61,9 +66,7 @@ _POLICIES = ("report", "callback", "stop", "abort")
     metavar="SECONDS",
     help="Wait so long for a checkpoint of a run that is still recorded itself (60).",
 )
-@click.option(
-    "--common", is_flag=True, help="Leave out the iterations that only the longer run reaches."
-)
+@common_option
 @click.option("--again", is_flag=True, help="The run goes on: a restart of the same program.")
 @click.option(
     "--folder-of",
@@ -168,7 +171,6 @@ def _run(asked: _Asked, reference: Reference | None) -> CommandOutcome:
         write_snapshot,
     )
     from ciwrap.config.settings import CommandSettings
-    from ciwrap.hidden import hide_secrets, secrets_of
     from ciwrap.native.bounds_table import bounds_table
     from ciwrap.native.library import library_path
     from ciwrap.running.run_command import run_command
@@ -185,9 +187,8 @@ def _run(asked: _Asked, reference: Reference | None) -> CommandOutcome:
             file=folder,
             remedy="give another folder with -o, or --again if this is a restart of that run",
         )
-    shown = hide_secrets(shlex.join(asked.words), secrets_of(os.environ))
-    said = RunFile(command=tuple(shlex.split(shown)), bounds_from=_bounds_from(chosen))
-    write_run_file(folder, said)
+    shown = CommandSettings(asked.words, Path.cwd()).text
+    write_run_file(folder, RunFile(command=shown, bounds_from=_bounds_from(chosen)))
     env = {
         "CIWRAP_RECORD": _absolute(folder),
         "CIWRAP_RECORD_LIBRARY": str(library),

@@ -172,9 +172,19 @@ def effect_of(
             bias=float(np.mean(moved)),
             least=float(one.min()),
             greatest=float(one.max()),
-            golden_sum=math.fsum(one) if one.size < 1 << 16 else float(np.sum(one)),
-            new_sum=math.fsum(other) if one.size < 1 << 16 else float(np.sum(other)),
+            golden_sum=_sum(one),
+            new_sum=_sum(other),
             size_sum=float(np.sum(np.abs(one))),
         )
     sums = (found.rms, found.bias, found.golden_sum, found.new_sum, found.size_sum)
     return found if all(map(math.isfinite, sums)) else None
+
+
+def _sum(values: NDArray[np.float64]) -> float:
+    """To the last digit where there are few; inf past the largest number."""
+    if values.size >= 1 << 16:
+        return float(np.sum(values))
+    try:
+        return math.fsum(values)
+    except OverflowError:
+        return math.inf

@@ -22,6 +22,7 @@ from ciwrap.model.rules import (
     EvidencePolicy,
     VariableId,
     number_text,
+    two_digits_above,
 )
 from ciwrap.model.strictness import STRICT_KEYS, Strictness, StrictVariables
 from ciwrap.model.variable_result import (
@@ -61,6 +62,7 @@ __all__ = [
     "VariableId",
     "VariableSettings",
     "number_text",
+    "two_digits_above",
     # what is found
     "CheckResult",
     "ChunkRange",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from enum import Enum
 from functools import total_ordering
@@ -15,6 +16,19 @@ def number_text(value: float) -> str:
     """The shortest decimal that reads back as the same double: `1e-6`, `0`, `0.25`, `inf`."""
     text = repr(float(value))
     return re.sub(r"e(-?)\+?0*(?=\d)", r"e\1", text).removesuffix(".0")
+
+
+def two_digits_above(value: float) -> float:
+    """A number of two digits above a positive one, which may be rounded itself; inf where no double
+    is above it.
+    """
+    from decimal import ROUND_CEILING, Decimal
+
+    above = math.nextafter(value, math.inf)
+    if math.isinf(above):
+        return above
+    exact = Decimal(above)
+    return float(exact.quantize(Decimal((0, (1,), exact.adjusted() - 1)), ROUND_CEILING))
 
 
 class ErrorBound(Struct, frozen=True):

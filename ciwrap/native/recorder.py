@@ -7,12 +7,12 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ciwrap.closing import Closing
 from ciwrap.errors import NotAvailableError, UsageError
 from ciwrap.native.library import library_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
 _DIMENSIONS = 15
 _VERSION = 1
@@ -102,7 +102,7 @@ class Divergence(NamedTuple):
     chunks: int
 
 
-class Recorder:
+class Recorder(Closing):
     """This process's part of a recorded run, where CIWRAP_RECORD names a folder; else nothing.
 
     `ciwrap record -- COMMAND` sets that variable. name: of the program. comm: an mpi4py
@@ -199,17 +199,6 @@ class Recorder:
             return 0
         run, self._run = self._run, None
         return int(self._table.close(run))
-
-    def __enter__(self) -> Recorder:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _described(name: str, array: Any, bound: tuple[float, float]) -> tuple[_Array, Any]:

@@ -6,11 +6,10 @@ import math
 import re
 import shlex
 from collections import Counter
-from decimal import ROUND_CEILING, Decimal
 from typing import TYPE_CHECKING
 
 from ciwrap.details import Cause
-from ciwrap.model import Evidence, Verdict, number_text
+from ciwrap.model import Evidence, Verdict, number_text, two_digits_above
 from ciwrap.report.text import (
     index_text,
     percent_text,
@@ -208,10 +207,5 @@ def _bound_lines(variable: VariableResult) -> list[str]:
         return []
     # A result does not say how its bound's parts were combined.
     more = f" and rtol={number_text(bound.rtol)}, added up," if bound.rtol else " alone"
-    return [f"    atol={number_text(_two_digits_up(float(largest)))}{more} would have passed"]
-
-
-def _two_digits_up(value: float) -> float:
-    """A number of two digits above a positive one, which may be rounded itself."""
-    above = Decimal(math.nextafter(value, math.inf))
-    return float(above.quantize(Decimal((0, (1,), above.adjusted() - 1)), ROUND_CEILING))
+    atol = two_digits_above(float(largest))
+    return [f"    atol={number_text(atol)}{more} would have passed"] if math.isfinite(atol) else []

@@ -78,6 +78,10 @@ def test_a_run_keeps_a_snapshot_and_no_secret(
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     words = ["env", "X=tk-4711-secret", *program, "-1", "0", "0.0", "--password", "hunter2hunter2"]
     assert record("b", *words) == 0
+    # The value of an option in a script, in quotes of its own.
+    script = "true --token 'abc def ghi'; OMP_NUM_THREADS=3 exec " + " ".join(program)
+    assert record("c", "sh", "-c", script) == 0
+    assert b"abc def ghi" not in Path("c/run.json").read_bytes()
     held = b"".join(path.read_bytes() for path in Path().rglob("*") if path.is_file())
     assert b"OMP_NUM_THREADS" in held
     for secret in (b"tk-4711-secret", b"hunter2hunter2"):

@@ -201,6 +201,19 @@ def test_the_rows_of_one_thread_are_found(
     assert said is None or said.cause is not Cause.STRIPE
 
 
+@pytest.mark.parametrize(
+    ("golden", "new"),
+    [(0.0, 5e-324), (1.0, 1.0 + 2**-52), (0.0, 1.5e308), (0.0, 1.7976931348623157e308)],
+)
+def test_a_bound_is_told_of_the_least_and_the_largest_numbers(golden: float, new: float) -> None:
+    sides = np.full(4, golden), np.full(4, new)
+    result = api.compare_arrays(*sides)
+    assert result.differing_count == 4
+    for said in (e for e in result.explanations if e.cause is Cause.WIDER_BOUND):
+        assert math.isfinite(said.values[0])
+        assert api.compare_arrays(*sides, atol=said.values[0]).differing_count == 0
+
+
 def other_difference(seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Two arrays that differ in a way of which none of the hypotheses is true."""
     random = np.random.default_rng(seed)

@@ -113,7 +113,7 @@ MAY_IMPORT = {
         *("interrupts", "repository"),
         *("demo", "snapshot", "native", "online", "_core"),
     },
-    "native": {"errors", "model", "config"},
+    "native": {"closing", "errors", "model", "config"},
     "online": {
         *TOOLS,
         *("model", "captures", "golden", "catalog", "compare", "report", "trees", "statistics"),

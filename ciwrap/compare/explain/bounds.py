@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ciwrap.details import Cause, Explanation
 from ciwrap.late import numpy as np
+from ciwrap.model import two_digits_above
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,9 +39,9 @@ def by_bound(difference: Difference) -> list[Explanation]:
         is_far = bool(np.any(moved > _FAR_BEYOND * (parameters.atol + open_)))
         every = np.abs(difference.golden[np.isfinite(difference.golden)])
         largest = float(every.max()) if every.size else 0.0
-    if not (0 < needed < math.inf):
+    atol = two_digits_above(needed) if needed > 0 else math.inf
+    if not math.isfinite(atol):
         return []
-    atol = _rounded_up(needed)
     is_near = float(np.max(np.abs(golden))) <= _NEAR * largest and needed <= _SMALL * largest
     if is_far and not is_near and parameters.kind != "exact":
         return []
@@ -69,10 +70,3 @@ def _least(golden: NDArray[Any]) -> NDArray[np.float64]:
     if golden.dtype.kind == "c":
         size = np.minimum(size, np.abs(golden.imag))
     return size
-
-
-def _rounded_up(value: float) -> float:
-    """Two digits, and never less than the value."""
-    step = 10.0 ** (math.floor(math.log10(value)) - 1)
-    rounded = float(f"{math.ceil(value / step) * step:.2g}")
-    return rounded if rounded > value else float(f"{rounded + step:.2g}")

@@ -154,7 +154,8 @@ def _fill_value(
         finite = values[np.isfinite(values)]
         if not finite.size:
             continue
-        value = float(np.median(finite))
+        # One of the numbers: the mean of the two in the middle may be past the largest there is.
+        value = float(np.partition(finite, finite.size // 2)[finite.size // 2])
         held = values == value
         rest = np.abs(every[every != value])
         is_beyond = not rest.size or abs(value) > 2 * float(rest.max())
