@@ -29,6 +29,7 @@ from ciwrap.compare.question import Question
 from ciwrap.errors import CiwrapError, NotComparableError, StillWrittenError
 from ciwrap.late import numpy as np
 from ciwrap.model import Verdict
+from ciwrap.model.brief import BriefResults
 from ciwrap.structs import replace
 from ciwrap.trees.build import tree_parameters
 
@@ -77,7 +78,15 @@ class Comparer:
         work = replace(self._work, data_bytes_read=0, engine=None)
         before = self._golden.capture_bytes_read + self._new.capture_bytes_read
         with ByData(work, outcome, self._options.memory_bytes, self._differences) as data:
-            run = _Run(work, self._rules, outcome, data, self._differences, part)
+            run = _Run(
+                work,
+                self._rules,
+                outcome,
+                data,
+                self._differences,
+                part,
+                is_brief=self._options.is_brief and part is None,
+            )
             windows = list(_windows(keys))
             try:
                 for position, window in enumerate(windows):
@@ -99,6 +108,7 @@ class Comparer:
                 run.keys_of,
                 self._rules,
                 self._options.detail_bytes,
+                only=run.whole_ones,
             )
         run.refuse_changes()
         after = self._golden.capture_bytes_read + self._new.capture_bytes_read
@@ -118,6 +128,8 @@ class _Run:
         data: ByData,
         differences: DifferenceList | None,
         part: Part | None,
+        *,
+        is_brief: bool,
     ) -> None:
         self._part = part
         self._is_first = part is None or part.is_first
@@ -130,6 +142,7 @@ class _Run:
         self._looks: list[Look] = []
         self._paired: set[CheckpointKey] = set()  # all whose variables are known
         self.keys_of: dict[VariableId, CheckpointKey] = {}
+        self._brief = BriefResults(outcome.results) if is_brief else None
 
     def checkpoints(self, keys: Sequence[CheckpointKey], golden: Side, new: Side) -> None:
         """Compares a window's checkpoints, or begins to; notes the variables of both sides."""
@@ -153,6 +166,16 @@ class _Run:
                     self._trees.finish(self._fail)
                     opened.pop_all().close()
             self._trees.descend(self._fail)
+        self._shorten()
+
+    @property
+    def whole_ones(self) -> set[VariableId] | None:
+        """As `BriefResults` has them."""
+        return None if self._brief is None else self._brief.whole_ones
+
+    def _shorten(self) -> None:
+        if self._brief is not None:
+            self._brief.catch_up()
 
     def _opened(self, side: Side, key: CheckpointKey, opened: ExitStack) -> Variables:
         found = Variables(side, key)
@@ -166,6 +189,7 @@ class _Run:
         """Waits for all that is still open."""
         self._trees.finish(self._fail)
         self._data.finish()
+        self._shorten()
 
     def give_up(self, keys: Iterable[CheckpointKey], why: str) -> None:
         """Keeps what has been found, and calls all else not compared."""
