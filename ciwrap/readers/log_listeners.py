@@ -13,6 +13,7 @@ from ciwrap.readers.log_series import Series, Steps
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -218,16 +219,23 @@ class ValueFinder(Listening):
         if self._skip > 0:
             self._skip -= 1
             return
-        until = self.rule.lines.until
+        words = list(WORD.finditer(line.data))
         if self._left is not None:
             self._left -= 1
             self.follows = self._left > 0
-        elif (not line.data.strip()) if until is None else until.match(line.data) is not None:
+        elif _is_end(self.rule.lines, line, words):
             self.follows = False
             return
         (series,) = self.series.values()
-        for word in WORD.finditer(line.data):
+        for word in words:
             series.add(line, word.start(), word.end(), is_absolute=self.rule.is_absolute)
+
+
+def _is_end(rule: LinesRule, line: Line, words: list[re.Match[bytes]]) -> bool:
+    """Whether a line no longer belongs to what stands after a match."""
+    if rule.until_words:
+        return bool(words) and not looks_like_number(words[0][0])
+    return not words if rule.until is None else rule.until.match(line.data) is not None
 
 
 def is_data(field: Field, value: str) -> bool:
