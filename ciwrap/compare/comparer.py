@@ -77,16 +77,11 @@ class Comparer:
         outcome = Outcome()
         work = replace(self._work, data_bytes_read=0, engine=None)
         before = self._golden.capture_bytes_read + self._new.capture_bytes_read
-        with ByData(work, outcome, self._options.memory_bytes, self._differences) as data:
-            run = _Run(
-                work,
-                self._rules,
-                outcome,
-                data,
-                self._differences,
-                part,
-                is_brief=self._options.is_brief and part is None,
-            )
+        is_brief = self._options.is_brief and part is None
+        brief = BriefResults(outcome.results) if is_brief else None
+        shorten = brief.catch_up if brief is not None else _nothing
+        with ByData(work, outcome, self._options.memory_bytes, self._differences, shorten) as data:
+            run = _Run(work, self._rules, outcome, data, self._differences, part)
             windows = list(_windows(keys))
             try:
                 for position, window in enumerate(windows):
@@ -94,7 +89,9 @@ class Comparer:
                     for side in (self._golden, self._new):
                         side.prefetch([*window, *coming] if position == 0 else coming)
                     run.checkpoints(window, self._golden, self._new)
+                    shorten()
                 run.finish()
+                shorten()
             except EndedEarlyError as end:
                 outcome.ended_by = str(end)
                 run.give_up((key for window in windows for key in window), outcome.ended_by)
@@ -108,7 +105,7 @@ class Comparer:
                 run.keys_of,
                 self._rules,
                 self._options.detail_bytes,
-                only=run.whole_ones,
+                only=None if brief is None else brief.whole_ones,
             )
         run.refuse_changes()
         after = self._golden.capture_bytes_read + self._new.capture_bytes_read
@@ -128,8 +125,6 @@ class _Run:
         data: ByData,
         differences: DifferenceList | None,
         part: Part | None,
-        *,
-        is_brief: bool,
     ) -> None:
         self._part = part
         self._is_first = part is None or part.is_first
@@ -142,7 +137,6 @@ class _Run:
         self._looks: list[Look] = []
         self._paired: set[CheckpointKey] = set()  # all whose variables are known
         self.keys_of: dict[VariableId, CheckpointKey] = {}
-        self._brief = BriefResults(outcome.results) if is_brief else None
 
     def checkpoints(self, keys: Sequence[CheckpointKey], golden: Side, new: Side) -> None:
         """Compares a window's checkpoints, or begins to; notes the variables of both sides."""
@@ -166,16 +160,6 @@ class _Run:
                     self._trees.finish(self._fail)
                     opened.pop_all().close()
             self._trees.descend(self._fail)
-        self._shorten()
-
-    @property
-    def whole_ones(self) -> set[VariableId] | None:
-        """As `BriefResults` has them."""
-        return None if self._brief is None else self._brief.whole_ones
-
-    def _shorten(self) -> None:
-        if self._brief is not None:
-            self._brief.catch_up()
 
     def _opened(self, side: Side, key: CheckpointKey, opened: ExitStack) -> Variables:
         found = Variables(side, key)
@@ -189,7 +173,6 @@ class _Run:
         """Waits for all that is still open."""
         self._trees.finish(self._fail)
         self._data.finish()
-        self._shorten()
 
     def give_up(self, keys: Iterable[CheckpointKey], why: str) -> None:
         """Keeps what has been found, and calls all else not compared."""
@@ -320,6 +303,10 @@ class _Run:
                 parameters = tree_parameters(golden.dtype, settings, variable=identity.text)
             ids = None if orders[0] is None else orders[0].ids
             self._differences.add_values(identity, parameters, golden, new, circle, ids)
+
+
+def _nothing() -> None:
+    pass
 
 
 def _is_cut(part: Part, pair: Pair) -> bool:
