@@ -21,6 +21,7 @@ from ciwrap.logs.numbers import (
     STARS,
     WHITE,
     WHOLE,
+    WHOLE_ALONE,
     WORD,
 )
 from ciwrap.model.forms import FormError, cut
@@ -103,6 +104,20 @@ class _Segment:
             at = begin[0] + 1
         raise TooManyAttemptsError
 
+    def over_lines(self) -> re.Pattern[bytes] | None:
+        """As `Template.over_lines`."""
+        if self.lead is None or not self.steps or self._is_last:
+            return None
+        pattern = b""
+        for number, step in enumerate(self.steps, 1):
+            field = _field_over_lines(step)
+            if field is None:
+                return None
+            # What a group has taken it never gives back, as in `_follow`.
+            pattern += b"(?=(%s))\\%d" % (field, number)
+            pattern += b"" if step.after is None else step.after.pattern
+        return re.compile(b"%s(?:%s)?[^\n]*" % (self.lead.pattern, pattern))
+
     def _begin(self, line: bytes, at: int, *, is_anchored: bool) -> tuple[int, int] | None:
         """Where the segment may begin, and where its first field then does."""
         pattern = self.lead
@@ -138,6 +153,15 @@ class _Segment:
                     return None
                 at = after.end()
         return None if self._is_last and line[at:].strip() else at
+
+
+def _field_over_lines(step: _Step) -> bytes | None:
+    """What a field takes; None where that depends on what follows it."""
+    if step.field.kind == "text":
+        return None if step.is_glued else rb"[^ \t\r\f\v\n]+"
+    if step.field.kind == "int":
+        return WHOLE_ALONE if step.number is NUMBER else None
+    return step.number.pattern
 
 
 def _text_end(step: _Step, line: bytes, at: int) -> int | None:
@@ -197,6 +221,18 @@ class Template:
             _segment(part, is_last=number == last) for number, part in enumerate(parts, 1)
         ]
         self._starts_free = not pieces or pieces[0] is None
+
+    def over_lines(self) -> re.Pattern[bytes] | None:
+        """An expression that finds, in many lines at once, the first place of each line where the
+        template may begin, and takes the rest of that line; None for a template that is too
+        involved.
+
+        Its groups are the fields as `match` has them. They are absent where only `match` can tell
+        whether the line fits, or why not.
+        """
+        if len(self._segments) != 1 or self._is_anchored:
+            return None
+        return self._segments[0].over_lines()
 
     def match(self, line: bytes) -> Match:
         """The fields of a line without its line break, in order; () if there are none.

@@ -9,6 +9,7 @@ from ciwrap.logs.numbers import WHOLE, WORD
 from ciwrap.logs.rules import STEP, STEP_SUFFIX
 from ciwrap.logs.template import Field, Found, Problem, Template, TooManyAttemptsError
 from ciwrap.model.forms import cut
+from ciwrap.readers.log_many import ManyLines, rows_of
 from ciwrap.readers.log_series import Series, Steps
 from ciwrap.structs import Struct
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from ciwrap.logs.rules import LinesRule, SectionRule, TableRule, ValueRule
     from ciwrap.logs.template import Match
-    from ciwrap.readers.log_lines import Line
+    from ciwrap.readers.log_lines import Block, Line
     from ciwrap.readers.log_regex import Regex
 
 MOST_COLUMNS = 10_000
@@ -48,6 +49,12 @@ class Listening:
                 file=self._path,
                 remedy="begin it with rarer words, or with ^",
             ) from None
+
+    def take_block(self, block: Block) -> bool:  # noqa: ARG002
+        return False
+
+    def follow_many(self, block: Block, begin: int, end: int) -> int:  # noqa: ARG002
+        return begin
 
     def hear(self, line: Line) -> None:
         if self.matched(line) is not None:
@@ -154,6 +161,14 @@ class ValueFinder(Listening):
             )
             label = f"{name}{STEP_SUFFIX}" if is_labelled else None
             self.series[one.name] = Series(name, one.kind, steps=label)
+        # What neither other lines nor words of its own line decide.
+        is_alone = steps is None and section is None and rule.column is None and rule.lines is None
+        self._many: ManyLines | None = None
+        if is_alone and isinstance(pattern, Template):
+            self._many = ManyLines(pattern, self.series, is_absolute=rule.is_absolute)
+
+    def take_block(self, block: Block) -> bool:
+        return self._many is not None and self._many.take(block)
 
     def hear(self, line: Line) -> None:
         if self._section is not None and not self._section.is_open:
@@ -294,6 +309,16 @@ class TableFinder(Listening):
             self.follows = False
         elif is_row:
             self._take_row(line, words)
+
+    def follow_many(self, block: Block, begin: int, end: int) -> int:
+        end_literal = None if self._end is None else self._end.literal
+        if end_literal is None:
+            return begin
+        at = block.data.find(end_literal, begin, end)
+        end = end if at < 0 else block.data.rfind(b"\n", begin, at) + 1
+        columns = [self.series[one] for one in self._columns]
+        label = None if self.rule.iteration is None else self._columns.index(self.rule.iteration)
+        return end if end > begin and rows_of(block, begin, end, columns, label) else begin
 
     def _take_row(self, line: Line, words: list[Any]) -> None:
         if len(words) != len(self._columns):
