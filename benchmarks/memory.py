@@ -38,7 +38,8 @@ def main() -> int:
     rows = [
         *(_files(gib / 64 if quick else gib) for gib in (1, 2, 4)),
         _datasets(40 if quick else 4000),
-        *_history(*((4, 3) if quick else (200, 64))),
+        *_history(*((4, 3) if quick else (200, 64)), differs_everywhere=False),
+        *_history(*((4, 3) if quick else (200, 64)), differs_everywhere=True),
     ]
     return max(row.exit_code > 1 for row in rows)
 
@@ -81,8 +82,10 @@ def _datasets(count: int) -> Row:
         return _measured(f"{count:,} datasets of 200 values in one HDF5 file", Path(name))
 
 
-def _history(iterations: int, ranks: int) -> list[Row]:
-    """Runs of seven variables; three of them differ on one rank in eight from the middle on."""
+def _history(iterations: int, ranks: int, *, differs_everywhere: bool) -> list[Row]:
+    """Runs of seven variables; all differ, or three of them on one rank in eight from the middle
+    on.
+    """
     names = "rho u v w p e t"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -95,11 +98,15 @@ def _history(iterations: int, ranks: int) -> list[Row]:
                     np.savez(
                         path,
                         **{
-                            one: np.arange(16.0) + (moved and at < 3 and rank % 8 == 0)
+                            one: np.arange(16.0)
+                            + (run == "b" if differs_everywhere else moved and at < 3)
+                            * (differs_everywhere or rank % 8 == 0)
+                            * (at + 1)
                             for at, one in enumerate(names.split())
                         },
                     )
-        work = f"{iterations} iterations x {ranks} ranks x 7 variables"
+        which = "all differ" if differs_everywhere else "few differ"
+        work = f"{iterations} iterations x {ranks} ranks x 7 variables, {which}"
         layout = "--layout=iter_{iteration:d}/rank_{rank:d}.npz"
         return [
             _measured(f"{work}, {words}", folder, layout, *more)
@@ -107,7 +114,11 @@ def _history(iterations: int, ranks: int) -> list[Row]:
                 ("no JSON", ()),
                 *(
                     (f"--json-detail {detail}", ("--json=o.json", f"--json-detail={detail}"))
-                    for detail in ("summary", "differing", "all")
+                    for detail in (
+                        "summary",
+                        "differing",
+                        *(() if differs_everywhere else ("all",)),
+                    )
                 ),
             )
         ]

@@ -42,12 +42,14 @@ def differing_lines(check: CheckResult) -> Iterator[tuple[str, Text]]:
 
 def _words(group: list[VariableResult], bad: list[VariableResult]) -> str:
     where = where_text([one for one in group if one.verdict is not Verdict.NOT_COMPARABLE])
-    parts = [where or bad[0].id.text, *_how_much(bad)]
+    where = where or _place(bad[0])
+    parts = [where] if where else []
     counts = [one.differing_count for one in bad]
     if None not in counts:
         total = sum(one.compared_elements for one in bad)
-        parts.insert(1, f"there {sum(filter(None, counts)):,} of {total:,} elements differ")
-    return "; ".join(parts)
+        there = "there " if where else ""
+        parts.append(f"{there}{sum(filter(None, counts)):,} of {total:,} elements differ")
+    return "; ".join([*parts, *_how_much(bad)])
 
 
 def _how_much(bad: list[VariableResult]) -> Iterator[str]:
@@ -55,16 +57,24 @@ def _how_much(bad: list[VariableResult]) -> Iterator[str]:
     shares = [one for one in bad if one.max_bound_share is not None and not variable_is_exact(one)]
     if shares:
         worst = max(shares, key=lambda one: one.max_bound_share or 0.0)
-        yield f"up to {beyond_text(worst.max_bound_share or 0.0)} ({_place(worst)})"
+        yield f"up to {beyond_text(worst.max_bound_share or 0.0)}{_in_brackets(worst)}"
         return
     sized = [one for one in bad if one.max_abs_difference]
     if sized:
         worst = max(sized, key=lambda one: one.max_abs_difference or 0.0)
         yield (
             f"largest |difference| {short_number(worst.max_abs_difference or 0.0)}"
-            f" ({_place(worst)})"
+            f"{_in_brackets(worst)}"
         )
 
 
 def _place(variable: VariableResult) -> str:
+    """`iter 3 / rank 1`; nothing for a variable that is there once."""
+    if variable.iteration is None and variable.rank is None:
+        return ""
     return safe_name(variable.id.text).removesuffix(f" / {safe_name(variable.name)}")
+
+
+def _in_brackets(variable: VariableResult) -> str:
+    place = _place(variable)
+    return f" ({place})" if place else ""
