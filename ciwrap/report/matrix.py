@@ -84,7 +84,7 @@ def _worst_words(group: Group) -> str:
     if group.verdict is Verdict.NOT_COMPARABLE:
         return ""
     if group.verdict is Verdict.MATCH:
-        mover = max(group.results, key=sortable_share)
+        mover = max(group.results, key=sortable_share) if group.is_history else group.worst
         used = mover.used_interval
         if used is None or variable_is_exact(mover):
             return "equal" if variable_is_exact(mover) else ""
