@@ -9,6 +9,7 @@ from ciwrap.details import Cause
 from ciwrap.model import Divergence, DivergenceKind, MessageLevel, Verdict
 from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.causes import cause_words
+from ciwrap.report.digest_words import suspect_place
 from ciwrap.report.text import (
     capital,
     grouped_number,
@@ -27,7 +28,6 @@ from ciwrap.report.wording import (
     elements_words,
     headline,
     match_title,
-    range_text,
     sides_of,
     total_words,
     used_share,
@@ -100,10 +100,12 @@ def _largest(run: RunResult) -> tuple[CheckResult, Divergence] | None:
     return min(found, key=lambda pair: _smallness(pair[1].variable), default=None)
 
 
-def _smallness(variable: VariableResult) -> tuple[int, float, tuple[int, int, str]]:
+def _smallness(variable: VariableResult) -> tuple[int, float, float, tuple[int, int, str]]:
     share = variable.max_bound_share or 0.0
+    # Of what is compared exactly every difference is infinitely many times its bound.
+    size = variable.max_abs_difference or 0.0
     severity = variable.verdict.severity
-    return -severity, -share if share == share else 0.0, variable.id.sort_key
+    return -severity, -share if share == share else 0.0, -size, variable.id.sort_key
 
 
 def lead(run: RunResult) -> list[str]:
@@ -171,8 +173,13 @@ def _opening(check: CheckResult, divergence: Divergence, *, is_alone: bool, is_s
     if is_alone:
         return _ALONE.get(divergence.kind, "Not compared")
     if not check.is_history:
-        is_known = divergence.kind is DivergenceKind.DIFFER
-        return "Largest difference" if is_known else "First suspect"
+        if divergence.kind is not DivergenceKind.DIFFER:
+            return "First suspect"
+        share = divergence.variable.max_bound_share
+        # What is no number is at no distance, and on residues nobody knows how far.
+        has_size = share is not None and math.isfinite(share)
+        has_size |= variable_is_exact(divergence.variable) and not lost_count(divergence.variable)
+        return "Largest difference" if has_size else "Worst"
     if is_second:
         return "First numeric divergence"
     if divergence.kind.is_alarm:
@@ -232,17 +239,9 @@ def check_title(check: CheckResult) -> str:
 def difference_sentence(variable: VariableResult, sides: tuple[str, str] = GOLDEN_AND_NEW) -> str:
     """How many elements, where, what they have in common, how far beyond the bound."""
     if variable.differing_count is None:
-        sentence = headline(variable)
-        if variable.suspect_ranges and variable.suspect_chunks != variable.chunk_count:
-            shape = variable.golden_shape or variable.shape or ()
-            first = range_text(variable.suspect_ranges[0], shape)
-            if variable.suspect_range_count == 1:
-                sentence += f"; they are {first}"
-            else:
-                sentence += (
-                    f"; they are in {variable.suspect_range_count} places, the first is {first}"
-                )
-        return sentence
+        place = suspect_place(variable)
+        is_told = not place or variable.suspect_chunks == variable.chunk_count
+        return headline(variable) if is_told else f"{headline(variable)}; {place}"
     parts = [count_words(variable)]
     is_all = variable.differing_count == variable.compared_elements
     where = "" if is_all else box_words(variable)
@@ -348,6 +347,16 @@ def box_text(box: IndexBox, shape: Sequence[int]) -> str:
         else:
             parts.append(f"{first}:{last + 1}")
     return f"[{', '.join(parts)}]"
+
+
+def lost_count(variable: VariableResult) -> int:
+    """Elements that are NaN, infinite or missing on one side only."""
+    counts = (
+        variable.nan_mismatch_count,
+        variable.inf_mismatch_count,
+        variable.missing_mismatch_count,
+    )
+    return sum(count or 0 for count in counts)
 
 
 def cut(text: str) -> str:

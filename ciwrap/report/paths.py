@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 import re
-from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -90,10 +89,17 @@ def _rewritten(item: Any, shorten: Callable[..., str]) -> Any:
     return replace(item, **changes) if changes else item
 
 
-@cache
-def _plan(kind: type[Struct]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+_Plan = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+_plans: dict[Any, _Plan] = {}
+
+
+def _plan(kind: Any) -> _Plan:
     """The fields of a record that are paths, that are texts, and that are records themselves."""
-    names = kind.__struct_fields__
-    found = (_PATH_FIELDS, _TEXT_FIELDS, _NESTED_FIELDS)
-    paths, texts, nested = (tuple(name for name in names if name in some) for some in found)
-    return paths, texts, nested
+    known = _plans.get(kind)
+    if known is None:
+        found = (_PATH_FIELDS, _TEXT_FIELDS, _NESTED_FIELDS)
+        paths, texts, nested = (
+            tuple(name for name in kind.__struct_fields__ if name in some) for some in found
+        )
+        known = _plans[kind] = paths, texts, nested
+    return known
