@@ -229,8 +229,6 @@ def _part(
 
 
 def _causes(result: VariableResult, sides: tuple[str, str]) -> Iterator[CauseView]:
-    if not result.verdict.is_alarm:
-        return
     for one in result.explanations[:MOST_EXPLANATIONS]:
         remedy = safe_name(one.remedy or "")
         # The sentence above has told it.

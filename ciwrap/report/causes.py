@@ -28,6 +28,7 @@ _NAMES = {
     Cause.OTHER_ORDER: "other order of rows",
     Cause.OTHER_ITERATION: "other iteration",
     Cause.ONE_RANK: "one rank",
+    Cause.ACROSS_RANKS: "cut among the ranks in another way",
     Cause.STRIPE: "one thread's rows",
     Cause.BOUNDARY: "at the faces",
     Cause.NEAR_ZERO: "next to zero",
@@ -50,6 +51,8 @@ def cause_words(one: Explanation, sides: tuple[str, str]) -> str:
     if one.cause is Cause.ONE_RANK:
         rank, count = one.values
         return f"of {count:.0f} ranks only rank {rank:.0f} differs"
+    if one.cause is Cause.ACROSS_RANKS:
+        return _across_ranks_words(one, *sides)
     whole = one.held_count >= one.differing_count
     share = "in each of them" if whole else f"in {one.held_count:,} of {one.differing_count:,}"
     return f"{share} {_said(one, *sides)}"
@@ -62,9 +65,22 @@ def remedy_words(one: Explanation) -> str:
         Cause.OTHER_ORDER: "if the order of rows means nothing; ID: the variable that names them",
         Cause.LESS_PRECISE: "if the shorter type is meant",
         Cause.FILL_VALUE: "if it stands for a missing value",
+        Cause.ACROSS_RANKS: "beside align_by: ID, where ID is the variable that names the rows",
         Cause.NEAR_ZERO: "so that values next to zero have a bound as well",
         Cause.WIDER_BOUND: "if so much does not matter",
     }.get(one.cause, "")
+
+
+def _across_ranks_words(one: Explanation, golden: str, new: str) -> str:
+    """`the 4 ranks of new hold the rows of the 2 of golden, dealt out in another way`."""
+    what = "rows" if one.words == "rows" else "array"
+    ours, theirs = one.values
+    ranks = f"the {theirs:.0f} ranks of {new} hold the {what} of the {ours:.0f} of {golden}"
+    if ours == theirs:
+        ranks = f"together, the {ours:.0f} ranks of {new} and {golden} hold the same {what}"
+    whole = one.held_count >= one.differing_count
+    but = "" if whole else f" ({one.held_count:,} of {one.differing_count:,} elements)"
+    return f"{ranks}, dealt out in another way{but}"
 
 
 _WHOLE = (Cause.OTHER_ITERATION, Cause.STRIPE, Cause.SHIFTED, Cause.BOUNDARY)
@@ -102,6 +118,7 @@ def _said(one: Explanation, golden: str, new: str) -> str:
         Cause.OTHER_ORDER: f"{new} has the rows of {golden} in another order",
         Cause.OTHER_ITERATION: f"{new} is {golden} of iteration {value}",
         Cause.ONE_RANK: "",
+        Cause.ACROSS_RANKS: "",
         Cause.STRIPE: f"the place is in the rows of axis {axes} that thread {value} of"
         f" {one.values[-1] if one.values else 0:.0f} would be dealt",
         Cause.BOUNDARY: f"the place is within {value} of the faces along axis {axes}",

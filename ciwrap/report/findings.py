@@ -127,9 +127,10 @@ def _lead(run: RunResult, without: Divergence | None) -> Iterator[str]:
     told = leading(run)
     for number, (check, divergence) in enumerate(told):
         variable = divergence.variable
-        words = cut(headline(variable))
         if divergence.kind.is_alarm:
             words = difference_sentence(variable, sides_of(check))
+        else:
+            words = _with_cause(check, variable)
         if divergence != without:
             yield f"{lead_place(run, check, divergence)}: {words}."
         if number == 0 and check.is_history:
@@ -190,15 +191,15 @@ def _opening(check: CheckResult, divergence: Divergence, *, is_alone: bool, is_s
 def _uncompared(run: RunResult) -> Iterator[str]:
     """Why the whole is not comparable: of the first variable, else of the first error."""
     bad = [
-        variable
+        (check, variable)
         for check in run.checks
         for variable in check.variables
         if variable.verdict is Verdict.NOT_COMPARABLE
     ]
     if bad:
-        first = min(bad, key=lambda one: one.id.sort_key)
+        check, first = min(bad, key=lambda pair: pair[1].id.sort_key)
         more = f" (the first of {len(bad)})" if len(bad) > 1 else ""
-        yield f"Not compared{more}: {place(first)}: {cut(headline(first))}."
+        yield f"Not compared{more}: {place(first)}: {_with_cause(check, first)}."
         return
     errors = [
         message.text
@@ -207,6 +208,13 @@ def _uncompared(run: RunResult) -> Iterator[str]:
         if message.level is MessageLevel.ERROR
     ]
     yield f"{cut(safe_text(errors[0]))}." if errors else "Nothing was compared."
+
+
+def _with_cause(check: CheckResult, variable: VariableResult) -> str:
+    """Why a variable was not compared, and before it what is known of its numbers."""
+    words = cut(headline(variable))
+    causes = [cause_words(one, sides_of(check)) for one in variable.explanations[:1]]
+    return "; ".join([*causes, words])
 
 
 def match_sentence(run: RunResult) -> str:

@@ -120,9 +120,9 @@ def _count_words(group: Group) -> str:
 def _pattern(group: Group, first: VariableResult) -> str:
     if group.verdict is Verdict.MATCH:
         return ""
-    if group.verdict is Verdict.NOT_COMPARABLE:
-        return headline(first)
     names = [name for one in first.explanations if (name := cause_name(one))]
+    if group.verdict is Verdict.NOT_COMPARABLE:
+        return "; ".join([*names[:1], headline(first)])
     new = first.new_values
     if new is not None and first.differing_count is None and lost_words(new):
         names = [f"{lost_words(new)} among the new numbers"]

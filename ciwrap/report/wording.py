@@ -231,7 +231,7 @@ def detail_lines(
     if variable.text is not None:
         return text_lines(variable, most_places, sides)
     if not variable.verdict.is_alarm:
-        return []
+        return list(cause_lines(variable, sides))
     # The cause first: it is what a reader looks for.
     lines = list(cause_lines(variable, sides))
     if variable.first_differences:
