@@ -51,6 +51,7 @@ class Cause(str, Enum):
     ALL_NAN = "all_nan"  # new = NaN
     FILL_VALUE = "fill_value"  # one side holds one value, which lies beyond all others
     LESS_PRECISE = "less_precise"  # one side is the other, rounded to a shorter type
+    BIT_FLIPPED = "bit_flipped"  # one and the same bit of each number is another
     BYTE_ORDER = "byte_order"  # the bytes of each number stand in the other order
     PERIODIC_IMAGE = "periodic_image"  # new = golden + a whole number of periods
     SHIFTED = "shifted"  # new = golden, moved along an axis
@@ -72,12 +73,13 @@ class Cause(str, Enum):
 class Explanation(Struct, frozen=True):
     """What differing elements have in common, and on how many of them that was seen to hold.
 
-    values: the offset, the factor, the period of each component, the rows that it is moved by, the
-    fill value, the layers at the faces, the iteration, the rank and how many there are, the ranks
-    of both sides, the thread and how many, or the atol that would have passed. axes: what is moved
-    or exchanged. on_golden: whether it is the golden side that holds the fill value or is rounded.
-    words: what the factor or the type is called, or what the ranks hold: rows, array. remedy: a
-    line for ciwrap.yaml.
+    values: the offset, the factor (of complex numbers its two parts), the bit, the period of each
+    component, the rows that it is moved by, the fill value, the layers at the faces, the iteration,
+    the rank and how many there are, the ranks of both sides, the thread and how many, or the atol
+    that would have passed. axes: what is moved or exchanged. on_golden: whether it is the golden
+    side that holds the fill value or is rounded. words: what the factor or the type is called, the
+    part of the number that the bit is in, or what the ranks hold: rows, array. remedy: a line for
+    ciwrap.yaml.
     """
 
     cause: Cause

@@ -20,6 +20,7 @@ _NAMES = {
     Cause.ALL_NAN: "NaN",
     Cause.FILL_VALUE: "fill value",
     Cause.LESS_PRECISE: "less precise",
+    Cause.BIT_FLIPPED: "one bit flipped",
     Cause.BYTE_ORDER: "byte order",
     Cause.PERIODIC_IMAGE: "periodic image",
     Cause.SHIFTED: "shifted",
@@ -40,7 +41,7 @@ def cause_name(one: Explanation) -> str:
     """`sign flipped`, `factor 1000`; nothing for what is no cause."""
     name = _NAMES[one.cause]
     if one.values and one.cause in (Cause.CONSTANT_FACTOR, Cause.CONSTANT_OFFSET):
-        return f"{name.removeprefix('constant ')} {short_number(one.values[0])}"
+        return f"{name.removeprefix('constant ')} {_value_words(one)}"
     return name
 
 
@@ -55,6 +56,8 @@ def cause_words(one: Explanation, sides: tuple[str, str]) -> str:
         return _across_ranks_words(one, *sides)
     whole = one.held_count >= one.differing_count
     share = "in each of them" if whole else f"in {one.held_count:,} of {one.differing_count:,}"
+    if one.differing_count == 1:
+        share = "in it"
     return f"{share} {_said(one, *sides)}"
 
 
@@ -83,7 +86,7 @@ def _across_ranks_words(one: Explanation, golden: str, new: str) -> str:
     return f"{ranks}, dealt out in another way{but}"
 
 
-_WHOLE = (Cause.OTHER_ITERATION, Cause.STRIPE, Cause.SHIFTED, Cause.BOUNDARY)
+_WHOLE = (Cause.BIT_FLIPPED, Cause.OTHER_ITERATION, Cause.STRIPE, Cause.SHIFTED, Cause.BOUNDARY)
 
 
 def _value_words(one: Explanation) -> str:
@@ -91,6 +94,9 @@ def _value_words(one: Explanation) -> str:
     if not one.values:
         return ""
     value = one.values[0]
+    if one.cause is Cause.CONSTANT_FACTOR and len(one.values) == 2:
+        imaginary = short_number(abs(one.values[1]))
+        return f"({short_number(value)} {'-' if one.values[1] < 0 else '+'} {imaginary}i)"
     if one.cause in _WHOLE:
         return f"{value:.0f}"
     return number_text(value) if one.cause is Cause.FILL_VALUE else short_number(value)
@@ -100,15 +106,17 @@ def _said(one: Explanation, golden: str, new: str) -> str:
     value = _value_words(one)
     side, other = (golden, new) if one.on_golden else (new, golden)
     axes = " and ".join(map(str, one.axes))
-    called = f" ({safe_name(one.words)})" if one.words else ""
+    called = safe_name(one.words or "")
+    named = f" ({called})" if called else ""
     return {
         Cause.SIGN_FLIPPED: f"the sign is flipped: {new} = -{golden}",
         Cause.CONSTANT_OFFSET: f"{new} = {golden} + ({value})",
-        Cause.CONSTANT_FACTOR: f"{new} = {golden} x {value}{called}",
+        Cause.CONSTANT_FACTOR: f"{new} = {golden} x {value}{named}",
         Cause.ALL_ZERO: f"{new} is 0",
         Cause.ALL_NAN: f"{new} is NaN",
         Cause.FILL_VALUE: f"{side} is {value}, beyond all other values, perhaps a fill value",
-        Cause.LESS_PRECISE: f"{side} is {other} rounded to {safe_name(one.words or '')}",
+        Cause.LESS_PRECISE: f"{side} is {other} rounded to {called}",
+        Cause.BIT_FLIPPED: f"one bit is flipped: bit {value}, of the {called}",
         Cause.BYTE_ORDER: f"{new} has the bytes of {golden} in the other order",
         Cause.PERIODIC_IMAGE: f"{new} is {golden} moved by whole periods of"
         f" {', '.join(short_number(period) for period in one.values if period)}",

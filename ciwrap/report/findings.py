@@ -313,7 +313,8 @@ def box_words(variable: VariableResult) -> str:
     """
     box, shape = variable.differing_box, variable.shape
     if variable.differing_count == 1 and variable.first_index is not None:
-        return f"at {index_text(variable.first_index)}" if variable.first_index else ""
+        at = f"at {index_text(variable.first_index)}" if variable.first_index else ""
+        return f"{at}, in the interior" if _is_inside(variable.first_index, shape) else at
     if box is None or not shape or len(shape) != len(box.first_index):
         if variable.first_index:
             return f"first at {index_text(variable.first_index)}"
@@ -334,6 +335,12 @@ def box_words(variable: VariableResult) -> str:
     if fixed and len(free) == 1:
         return f"all in the line {text}"
     return f"all within {text}"
+
+
+def _is_inside(index: Sequence[int], shape: Sequence[int] | None) -> bool:
+    """Whether an element of a field lies at none of its faces."""
+    pairs = list(zip(index, shape or (), strict=False))
+    return bool(pairs) and all(0 < at < extent - 1 for at, extent in pairs if extent > 1)
 
 
 def _share_of(box: IndexBox, shape: Sequence[int]) -> float:

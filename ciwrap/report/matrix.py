@@ -123,6 +123,8 @@ def _pattern(group: Group, first: VariableResult) -> str:
     names = [name for one in first.explanations if (name := cause_name(one))]
     if group.verdict is Verdict.NOT_COMPARABLE:
         return "; ".join([*names[:1], headline(first)])
+    if not names and first.differing_count == 1 and (first.element_count or 0) > 1:
+        names = ["one element"]
     new = first.new_values
     if new is not None and first.differing_count is None and lost_words(new):
         names = [f"{lost_words(new)} among the new numbers"]

@@ -63,9 +63,7 @@ def test_slabs_of_another_height_are_found(noise: float) -> None:
     random = np.random.default_rng(4)
     whole = random.normal(size=(50, 6))
     near = whole + noise * random.uniform(-1, 1, whole.shape)
-    found = other_decomposition(
-        np.array_split(whole, 5), np.array_split(near, 3), ErrorBound(2e-9)
-    )
+    found = other_decomposition(np.array_split(whole, 5), np.array_split(near, 3), ErrorBound(2e-9))
     assert found is not None
     assert (found.cause, found.held_count) == (Cause.ACROSS_RANKS, whole.size)
 
