@@ -32,16 +32,15 @@ from ciwrap.report.sections import (
     messages_of,
 )
 from ciwrap.report.text import capital, safe_name
-from ciwrap.report.view import groups_of
+from ciwrap.report.view import MOST_CARDS, bundles_of, groups_of
 from ciwrap.report.views import palettes_text
-from ciwrap.report.wording import accept_command, headline
+from ciwrap.report.wording import accept_command
 from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from ciwrap.model import RunResult
     from ciwrap.report.view import Group
 
-MOST_CARDS = 60
 MOST_MATCHING_CARDS = 4
 # So many cards are open at once; a click opens any other.
 MOST_OPEN_CARDS = 3
@@ -223,7 +222,7 @@ def _cards(groups: list[Group], *, with_check: bool) -> tuple[Markup, dict[int, 
     parts: list[str] = []
     card_of_group: dict[int, int] = {}
     size = 0
-    for number, places in enumerate(_bundles(groups, bad or shown), 1):
+    for number, places in enumerate(bundles_of(groups, bad or shown), 1):
         others = [safe_name(groups[at].name, 80) for at in places[1:]]
         card = card_of(
             number,
@@ -247,15 +246,3 @@ def _cards(groups: list[Group], *, with_check: bool) -> tuple[Markup, dict[int, 
             " the table above lists them; the JSON result has everything."
         )
     return Markup("").join(Markup(text) for text in parts), card_of_group, words
-
-
-def _bundles(groups: list[Group], places: list[int]) -> list[list[int]]:
-    """Places of groups, those together that were not compared for the same reason."""
-    found: dict[object, list[int]] = {}
-    for at in places:
-        group = groups[at]
-        key: object = at
-        if group.verdict is Verdict.NOT_COMPARABLE and not group.differing:
-            key = headline(group.first)
-        found.setdefault(key, []).append(at)
-    return list(found.values())

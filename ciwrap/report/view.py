@@ -20,7 +20,7 @@ from ciwrap.report.iteration_charts import (
     timeline,
 )
 from ciwrap.report.where import where_text
-from ciwrap.report.wording import used_share, variable_is_exact
+from ciwrap.report.wording import headline, used_share, variable_is_exact
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from ciwrap.model import CheckResult, RunResult, VariableResult
 
+# Cards that a page has at most.
+MOST_CARDS = 60
 _MOST_TIMELINE_COLUMNS = 100
 _MOST_TIMELINE_ROWS = 16
 _MOST_POINTS = 150
@@ -115,6 +117,25 @@ def groups_of(run: RunResult) -> list[Group]:
         found.remove(group)
         found.insert(0, group)
     return found
+
+
+def bundles_of(groups: Sequence[Group], places: Iterable[int]) -> list[list[int]]:
+    """Places of groups, those together that were not compared for the same reason: a card each."""
+    found: dict[object, list[int]] = {}
+    for at in places:
+        group = groups[at]
+        key: object = at
+        if group.verdict is Verdict.NOT_COMPARABLE and not group.differing:
+            key = headline(group.first)
+        found.setdefault(key, []).append(at)
+    return list(found.values())
+
+
+def card_numbers(groups: Sequence[Group]) -> dict[int, int]:
+    """The number of the card of each group that does not match, by the group's place."""
+    bad = [at for at, group in enumerate(groups) if group.verdict is not Verdict.MATCH]
+    bundles = bundles_of(groups, bad)[:MOST_CARDS]
+    return {at: number for number, places in enumerate(bundles, 1) for at in places}
 
 
 def where_words(group: Group) -> str:
