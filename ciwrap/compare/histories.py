@@ -103,6 +103,13 @@ def compare_histories(
         progress.end()
     if options.is_explained and outcome.ended_by is None:
         explain_first(outcome, resources, (golden, new), rules)
+        if any(one.verdict is not Verdict.MATCH for one in outcome.results):
+            from ciwrap.compare.across_ranks import explain_ranks, parts_of_side
+
+            explain_ranks(
+                outcome.results,
+                lambda first: (parts_of_side(golden, first), parts_of_side(new, first)),
+            )
     if options.is_common:
         from ciwrap.compare.common import leave_out_uncommon
 

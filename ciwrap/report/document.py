@@ -8,7 +8,6 @@ Numbers that JSON lacks are the strings "nan", "inf" and "-inf".
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import os
 import stat
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 SCHEMA_VERSION = 1
-_CHUNKS_AT_ONCE = 1 << 16
 # A variable takes some 1300 bytes and 70 values, so this is room for 100,000 of them.
 MOST_BYTES = 128 << 20
 MOST_VALUES = 8_000_000
@@ -255,12 +253,9 @@ def load_document(path: Path) -> Any:
 
 def document_text(document: Mapping[str, Any]) -> str:
     """Strict JSON (no NaN), readable, ending in a line break."""
-    chunks = json.JSONEncoder(indent=1, ensure_ascii=True, allow_nan=False).iterencode(document)
-    pieces = []
-    # json.dumps would hold each number and bracket as a string of its own.
-    while some := "".join(itertools.islice(chunks, _CHUNKS_AT_ONCE)):
-        pieces.append(some)
-    return "".join([*pieces, "\n"])
+    # With an indent json itself takes ten times as long.
+    compact = json.dumps(document, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return msgspec.json.format(compact, indent=1) + "\n"
 
 
 def write_document(document: Mapping[str, Any], target: str) -> None:
