@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING
 
 from ciwrap.errors import CommandFailedError, UsageError, one_line
 from ciwrap.model import CommandOutcome
+from ciwrap.running.cores import own_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -202,7 +203,7 @@ def _on_cores(cores: frozenset[int] | None) -> Iterator[None]:
     if cores is None:
         yield
         return
-    before = os.sched_getaffinity(0)  # of this thread
+    before = own_cores()  # of this thread
     try:
         os.sched_setaffinity(0, cores)
     except (OSError, ValueError) as error:
