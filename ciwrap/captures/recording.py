@@ -9,7 +9,6 @@ import contextlib
 import hashlib
 import math
 import os
-import tempfile
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -123,6 +122,8 @@ def _scratch() -> Iterator[Path]:
         finally:
             os.close(memory)
     else:
+        import tempfile
+
         with tempfile.TemporaryDirectory(prefix="ciwrap-recording-") as folder:
             yield Path(folder) / "capture"
 
