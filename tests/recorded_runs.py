@@ -39,6 +39,15 @@ def build(compiler: str, arguments: Sequence[str | Path], target: Path) -> Path:
     return target
 
 
+def find_kokkos() -> Path | None:
+    """The CMake package of the Kokkos that ciwrap was built with, if it is still there."""
+    cache = Path(os.environ.get("CIWRAP_CACHE_DIR") or Path.home() / ".cache" / "ciwrap")
+    for found in sorted(cache.glob("kokkos-*/lib*/cmake/Kokkos/KokkosConfigCommon.cmake")):
+        if "CUDA" not in found.read_text():  # which nvcc alone compiles
+            return found.parent
+    return None
+
+
 def recording(folder: Path | None, **more: str) -> dict[str, str]:
     """The variables under which a program records into a folder."""
     own = {} if folder is None else {"CIWRAP_RECORD": str(folder)}

@@ -68,12 +68,6 @@ _POLICIES = ("report", "callback", "stop", "abort")
 )
 @common_option
 @click.option("--again", is_flag=True, help="The run goes on: a restart of the same program.")
-@click.option(
-    "--folder-of",
-    "language",
-    type=click.Choice(("c", "fortran")),
-    help="Print the folder of ciwrap/record.h, or of ciwrap_record.f90, and end.",
-)
 @json_option
 @json_detail_option
 @report_option
@@ -88,7 +82,6 @@ def command(
     config_path: str | None,
     atol: float | None,
     rtol: float | None,
-    language: str | None,
     words: tuple[str, ...],
     **more: Any,
 ) -> int:
@@ -101,11 +94,6 @@ def command(
     Exit codes: 0 recorded, and it matches what it was held against; 1 it differs; 2 usage; 3 the
     program failed, or not all could be recorded or compared.
     """
-    from ciwrap.native.library import fortran_folder, include_folder
-
-    if language is not None:
-        click.echo(include_folder() if language == "c" else fortran_folder())
-        return 0
     if not words:
         raise click.UsageError("there is no command to run")
     asked = _Asked(Path(output), words, _chosen(check_name, config_path, _layer(atol, rtol)), more)

@@ -24,11 +24,30 @@ def library_path() -> Path:
 
 def include_folder() -> Path:
     """The folder that a compiler is given with -I: it holds ciwrap/record.h."""
-    own = Path(__file__).parent / "include"
-    return own if own.is_dir() else _SOURCE / "include"
+    return _folder("include")
 
 
 def fortran_folder() -> Path:
     """The folder of ciwrap_record.f90 and its half in C."""
-    own = include_folder() / "fortran"
-    return own if own.is_dir() else _SOURCE / "fortran"
+    return _folder("fortran")
+
+
+def cmake_folder() -> Path:
+    """What `find_package(ciwrap-record)` is given as ciwrap-record_DIR."""
+    return _folder("cmake")
+
+
+def pkg_config_folder() -> Path:
+    """What PKG_CONFIG_PATH has to hold for `pkg-config ciwrap-record`."""
+    return _folder("pkgconfig")
+
+
+def _folder(name: str) -> Path:
+    """Raises NotAvailableError for an installation that left it out."""
+    folders = (Path(__file__).parent / name, _SOURCE / name)
+    found = next((one for one in folders if one.is_dir()), None)
+    if found is None:
+        raise NotAvailableError(
+            "was not installed with ciwrap", file=folders[0], remedy="install a wheel of ciwrap"
+        )
+    return found

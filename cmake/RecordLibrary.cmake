@@ -1,0 +1,39 @@
+# What programs load while they run: no Kokkos, OpenMP, zlib or zstd, and one symbol.
+set(_ciwrap_record_table "${PROJECT_SOURCE_DIR}/csrc/record/record_table.cpp")
+ciwrap_add_library(ciwrap_record_parts record "${_ciwrap_record_table}")
+target_link_libraries(ciwrap_record_parts PUBLIC ciwrap_tree Threads::Threads)
+add_library(ciwrap_record SHARED "${_ciwrap_record_table}")
+ciwrap_configure_target(ciwrap_record)
+target_link_libraries(ciwrap_record PRIVATE ciwrap_record_parts)
+set(_ciwrap_record_map "${PROJECT_SOURCE_DIR}/csrc/record/exports.map")
+target_link_options(ciwrap_record PRIVATE -Wl,--exclude-libs,ALL -Wl,--gc-sections
+    "-Wl,--version-script=${_ciwrap_record_map}")
+if(NOT CIWRAP_SANITIZE)
+    target_link_options(ciwrap_record PRIVATE -static-libstdc++ -static-libgcc)
+endif()
+set_target_properties(ciwrap_record PROPERTIES LINK_DEPENDS "${_ciwrap_record_map}")
+
+# ciwrap_install_record(<component> <library> <headers> <fortran> <cmake> <pkgconfig> <file>): the
+# folders for the library and for what programs are built with; the file for pkg-config.
+function(ciwrap_install_record component library headers fortran cmake pkgconfig pc_file)
+    set(from "${PROJECT_SOURCE_DIR}/csrc/record")
+    install(TARGETS ciwrap_record LIBRARY DESTINATION ${library} COMPONENT ${component})
+    install(DIRECTORY "${from}/include/" DESTINATION ${headers} COMPONENT ${component})
+    install(DIRECTORY "${from}/fortran/" DESTINATION ${fortran} COMPONENT ${component})
+    install(DIRECTORY "${from}/cmake/" DESTINATION ${cmake} COMPONENT ${component})
+    install(FILES "${pc_file}" DESTINATION ${pkgconfig} COMPONENT ${component})
+endfunction()
+
+# A wheel has the folders of the source tree, so paths in them are the same in both. Below a prefix
+# (`cmake --install BUILD --component record --prefix PREFIX`) everything is where others look.
+set(_ciwrap_pc "${PROJECT_SOURCE_DIR}/csrc/record/pkgconfig/ciwrap-record.pc")
+file(READ "${_ciwrap_pc}" _ciwrap_pc_text)
+string(REPLACE "\${pcfiledir}/.." "\${pcfiledir}/../.." _ciwrap_pc_text "${_ciwrap_pc_text}")
+string(REPLACE "\${prefix}/fortran" "\${prefix}/share/ciwrap/fortran"
+    _ciwrap_pc_text "${_ciwrap_pc_text}")
+set(_ciwrap_prefix_pc "${PROJECT_BINARY_DIR}/record/ciwrap-record.pc")
+file(WRITE "${_ciwrap_prefix_pc}" "${_ciwrap_pc_text}")
+ciwrap_install_record(python ciwrap/native ciwrap/native/include ciwrap/native/fortran
+    ciwrap/native/cmake ciwrap/native/pkgconfig "${_ciwrap_pc}")
+ciwrap_install_record(record lib include share/ciwrap/fortran lib/cmake/ciwrap-record
+    lib/pkgconfig "${_ciwrap_prefix_pc}")
