@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ciwrap.model import CheckResult, CommandOutcome, Message, SettingsLayer, VariableId
     from ciwrap.online.reference import Reference
 
-_BOUNDS_FILE = "bounds.txt"
 _REFERENCE_FOLDER = ".reference"
 _POLICIES = ("report", "callback", "stop", "abort")
 
@@ -68,6 +67,7 @@ _POLICIES = ("report", "callback", "stop", "abort")
 )
 @common_option
 @click.option("--again", is_flag=True, help="The run goes on: a restart of the same program.")
+@click.option("--replace", is_flag=True, help="Delete the recorded run that the folder holds.")
 @json_option
 @json_detail_option
 @report_option
@@ -131,6 +131,8 @@ def _reference(asked: _Asked) -> Iterator[Reference | None]:
     """Raises UsageError for options that say nothing, and NotComparableError for what nothing can
     be held against.
     """
+    if asked.options["again"] and asked.options["replace"]:
+        raise UsageError("--again goes on with a run, and --replace deletes it", remedy="give one")
     against = asked.options["against"]
     if against is None:
         if asked.options["on_divergence"] != "report":
@@ -152,12 +154,8 @@ def _reference(asked: _Asked) -> Iterator[Reference | None]:
 
 
 def _run(asked: _Asked, reference: Reference | None) -> CommandOutcome:
-    from ciwrap.captures.recording import (
-        RunFile,
-        journal_paths,
-        write_run_file,
-        write_snapshot,
-    )
+    from ciwrap.captures.journals import BOUNDS_FILE, journal_paths, remove_run
+    from ciwrap.captures.recording import RunFile, write_run_file, write_snapshot
     from ciwrap.config.settings import CommandSettings
     from ciwrap.native.bounds_table import bounds_table
     from ciwrap.native.library import library_path
@@ -169,11 +167,14 @@ def _run(asked: _Asked, reference: Reference | None) -> CommandOutcome:
     library = library_path()
     folder, chosen = asked.folder, asked.chosen
     table = bounds_table(chosen.check, chosen.layer, residues=asked.options["residues"])
+    if asked.options["replace"]:
+        remove_run(folder)
     if journal_paths(folder) and not asked.options["again"]:
         raise UsageError(
             "holds a recorded run already",
             file=folder,
-            remedy="give another folder with -o, or --again if this is a restart of that run",
+            remedy="give another folder with -o, --replace to delete that run, or --again if this"
+            " is a restart of it",
         )
     shown = CommandSettings(asked.words, Path.cwd()).text
     write_run_file(folder, RunFile(command=shown, bounds_from=_bounds_from(chosen)))
@@ -187,7 +188,7 @@ def _run(asked: _Asked, reference: Reference | None) -> CommandOutcome:
         "CIWRAP_RECORD_WAIT": str(asked.options["wait"]),
     }
     if table is not None:
-        bounds_path = folder / _BOUNDS_FILE
+        bounds_path = folder / BOUNDS_FILE
         bounds_path.write_text(table)
         env["CIWRAP_RECORD_BOUNDS"] = _absolute(bounds_path)
     watcher = ProgramWatcher()
