@@ -58,8 +58,10 @@ def configure(evidence: str, outputs: str = "run") -> None:
 
 
 def ciwrap(*words: str) -> tuple[int, str]:
+    """The exit code, and what was printed: by a command that starts a program, to stdout alone."""
     told = io.StringIO()
-    with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
+    errors = sys.__stderr__ if words[0] in ("record", "run") else told
+    with contextlib.redirect_stdout(told), contextlib.redirect_stderr(errors or told):
         code = run_cli(words)
     return code, told.getvalue()
 

@@ -109,6 +109,9 @@ def test_a_bound_lets_nothing_pass_that_is_beyond_it(program: list[str]) -> None
     code, text = ciwrap("compare", "a", "b")
     assert code == ExitCode.NOT_COMPARABLE, text  # without data nobody can tell how far
     assert "atol=1e-6" in text
+    assert "record the one with --residues, and the other with --against it" in " ".join(
+        text.split()
+    )
 
 
 WITH_DATA = """
