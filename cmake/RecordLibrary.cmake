@@ -13,11 +13,22 @@ if(NOT CIWRAP_SANITIZE)
 endif()
 set_target_properties(ciwrap_record PROPERTIES LINK_DEPENDS "${_ciwrap_record_map}")
 
+# What Kokkos loads as a tool: plain C, which loads the library above when it is asked to record.
+add_library(ciwrap_kokkos SHARED "${PROJECT_SOURCE_DIR}/csrc/record/kokkos/ciwrap_kokkos.c")
+set_target_properties(ciwrap_kokkos PROPERTIES C_STANDARD 99 POSITION_INDEPENDENT_CODE ON)
+target_include_directories(ciwrap_kokkos PRIVATE "${PROJECT_SOURCE_DIR}/csrc/record/include")
+target_compile_options(ciwrap_kokkos PRIVATE -Wall -Wextra -Wpedantic
+    $<$<BOOL:${CIWRAP_WARNINGS_AS_ERRORS}>:-Werror>)
+target_link_libraries(ciwrap_kokkos PRIVATE ${CMAKE_DL_LIBS} Threads::Threads)
+set(_ciwrap_kokkos_map "${PROJECT_SOURCE_DIR}/csrc/record/kokkos/exports.map")
+target_link_options(ciwrap_kokkos PRIVATE "-Wl,--version-script=${_ciwrap_kokkos_map}")
+set_target_properties(ciwrap_kokkos PROPERTIES LINK_DEPENDS "${_ciwrap_kokkos_map}")
+
 # ciwrap_install_record(<component> <library> <headers> <fortran> <cmake> <pkgconfig> <file>): the
 # folders for the library and for what programs are built with; the file for pkg-config.
 function(ciwrap_install_record component library headers fortran cmake pkgconfig pc_file)
     set(from "${PROJECT_SOURCE_DIR}/csrc/record")
-    install(TARGETS ciwrap_record LIBRARY DESTINATION ${library} COMPONENT ${component})
+    install(TARGETS ciwrap_record ciwrap_kokkos LIBRARY DESTINATION ${library} COMPONENT ${component})
     install(DIRECTORY "${from}/include/" DESTINATION ${headers} COMPONENT ${component})
     install(DIRECTORY "${from}/fortran/" DESTINATION ${fortran} COMPONENT ${component})
     install(DIRECTORY "${from}/cmake/" DESTINATION ${cmake} COMPONENT ${component})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -45,6 +46,16 @@ def find_kokkos() -> Path | None:
     for found in sorted(cache.glob("kokkos-*/lib*/cmake/Kokkos/KokkosConfigCommon.cmake")):
         if "CUDA" not in found.read_text():  # which nvcc alone compiles
             return found.parent
+    return None
+
+
+def find_kokkos_with_tools() -> Path | None:
+    """The CMake package of a Kokkos that loads tools: a distribution's, or CIWRAP_KOKKOS_TOOLS."""
+    asked = os.environ.get("CIWRAP_KOKKOS_TOOLS")
+    for folder in [Path(asked)] if asked else sorted(Path("/usr/lib").glob("*/cmake/Kokkos")):
+        common = folder / "KokkosConfigCommon.cmake"
+        if common.is_file() and re.search(r"Kokkos_TPLS [^)]*LIBDL", common.read_text()):
+            return folder
     return None
 
 

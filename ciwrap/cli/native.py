@@ -19,6 +19,7 @@ import click
 @click.option(
     "--library", "wanted", flag_value="library", help="The library that programs load to record."
 )
+@click.option("--kokkos", "wanted", flag_value="kokkos", help="The library for KOKKOS_TOOLS_LIBS.")
 def command(wanted: str | None) -> int:
     """Print where the files lie that programs which record are built with: one path for one option,
     all of them for none.
@@ -35,6 +36,7 @@ def command(wanted: str | None) -> int:
         "cmake": library.cmake_folder,
         "pkg-config": library.pkg_config_folder,
         "library": library.library_path,
+        "kokkos": library.kokkos_path,
     }
     if wanted is not None:
         click.echo(places[wanted]())

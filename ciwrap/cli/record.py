@@ -68,6 +68,15 @@ _POLICIES = ("report", "callback", "stop", "abort")
 @common_option
 @click.option("--again", is_flag=True, help="The run goes on: a restart of the same program.")
 @click.option("--replace", is_flag=True, help="Delete the recorded run that the folder holds.")
+@click.option(
+    "--view",
+    "views",
+    multiple=True,
+    metavar="LABEL=TYPE",
+    help="Record the Kokkos Views of this label (`v*=f8`, `v=f8[60,80]`) of a program without"
+    " ciwrap/record.h; may be repeated.",
+)
+@click.option("--step", metavar="NAME", help="Record them at the end of this region or kernel.")
 @json_option
 @json_detail_option
 @report_option
@@ -85,7 +94,8 @@ def command(
     words: tuple[str, ...],
     **more: Any,
 ) -> int:
-    """Run COMMAND and have it record its arrays, if it has ciwrap/record.h or ciwrap.Recorder.
+    """Run COMMAND and have it record its arrays, if it has ciwrap/record.h or ciwrap.Recorder, or
+    Kokkos Views that --view names.
 
     What was recorded (digests, no data) is compared with another run's by `ciwrap compare`, also
     while the program runs, or by --against as it is recorded. Bounds of ciwrap.yaml, or of the
@@ -158,6 +168,7 @@ def _run(asked: _Asked, reference: Reference | None) -> CommandOutcome:
     from ciwrap.captures.recording import RunFile, write_run_file, write_snapshot
     from ciwrap.config.settings import CommandSettings
     from ciwrap.native.bounds_table import bounds_table
+    from ciwrap.native.kokkos_views import kokkos_environment
     from ciwrap.native.library import library_path
     from ciwrap.running.run_command import run_command
     from ciwrap.snapshot.program import ProgramWatcher
@@ -186,6 +197,7 @@ def _run(asked: _Asked, reference: Reference | None) -> CommandOutcome:
         "CIWRAP_RECORD_ON_DIVERGENCE": asked.options["on_divergence"],
         "CIWRAP_RECORD_PATIENCE": str(asked.options["patience"]),
         "CIWRAP_RECORD_WAIT": str(asked.options["wait"]),
+        **kokkos_environment(asked.options["views"], asked.options["step"]),
     }
     if table is not None:
         bounds_path = folder / BOUNDS_FILE

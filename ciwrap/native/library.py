@@ -8,16 +8,27 @@ from ciwrap.errors import NotAvailableError
 
 _SOURCE = Path(__file__).parents[2] / "csrc" / "record"
 LIBRARY_NAME = "libciwrap_record.so"
+_KOKKOS_NAME = "libciwrap_kokkos.so"
 
 
 def library_path() -> Path:
     """The recording library. Raises NotAvailableError."""
-    path = Path(__file__).parent / LIBRARY_NAME
+    return _library(LIBRARY_NAME)
+
+
+def kokkos_path() -> Path:
+    """What KOKKOS_TOOLS_LIBS has to name. Raises NotAvailableError."""
+    return _library(_KOKKOS_NAME)
+
+
+def _library(name: str) -> Path:
+    path = Path(__file__).parent / name
     if not path.is_file():
+        target = name.removeprefix("lib").partition(".")[0]
         raise NotAvailableError(
             "was not built with this installation of ciwrap",
             file=path,
-            remedy="build the target ciwrap_record (CONTRIBUTING.md), or install a wheel",
+            remedy=f"build the target {target} (CONTRIBUTING.md), or install a wheel",
         )
     return path
 
