@@ -110,7 +110,7 @@ def command(
     with _reference(asked) as reference:
         outcome = _run(asked, reference)
         if reference is None:
-            return _tell_recorded(asked.folder, outcome)
+            return _tell_recorded(asked, outcome)
         return _tell_compared(session, asked, reference, outcome)
 
 
@@ -221,13 +221,15 @@ def _bounds_from(chosen: RuleOptions) -> str | None:
     return "given" if chosen.layer.said else None
 
 
-def _tell_recorded(folder: Path, outcome: CommandOutcome) -> int:
+def _tell_recorded(asked: _Asked, outcome: CommandOutcome) -> int:
     """Says what was recorded. Raises the first error of the recording, and of the program."""
     from ciwrap.captures.recording import RecordedCapture
     from ciwrap.running.run_command import failure_of
 
+    folder = asked.folder
     with RecordedCapture(folder) as capture:
         click.echo(_recorded_text(capture, folder))
+        _refuse_nothing(asked, capture)
         for fault in capture.faults[1:]:
             click.echo(f"error: {fault}", err=True)
         if capture.faults:
@@ -237,6 +239,34 @@ def _tell_recorded(folder: Path, outcome: CommandOutcome) -> int:
     if outcome.exit_code != 0:
         raise failure_of(outcome)
     return 0
+
+
+def _refuse_nothing(asked: _Asked, capture: Any) -> None:
+    """Raises NotComparableError if no array was recorded, or none of a label that was asked for."""
+    from fnmatch import fnmatchcase
+
+    from ciwrap.captures.index_codec import read_checkpoint, read_index
+
+    names = {
+        one.identity.name
+        for directory in read_index(capture).checkpoints.values()
+        for one in read_checkpoint(capture, directory).variables
+    }
+    for text in asked.options["views"]:
+        label = text.partition("=")[0]
+        if not any(fnmatchcase(name, label) for name in names):
+            raise NotComparableError(
+                f"no View was recorded whose label is {label!r}",
+                file=asked.folder,
+                remedy="see which labels the program gives, and that --step is one of its regions"
+                " or kernels",
+            )
+    if not names:
+        raise NotComparableError(
+            "holds no array: none was recorded",
+            file=asked.folder,
+            remedy="add arrays before the first checkpoint (docs/how-to/record-a-program.md)",
+        )
 
 
 def _recorded_text(capture: Any, folder: Path) -> str:
@@ -273,6 +303,7 @@ def _tell_compared(
 
     with RecordedCapture(asked.folder) as capture:
         click.echo(_recorded_text(capture, asked.folder), err=True)
+        _refuse_nothing(asked, capture)
         is_ended = asked.options["on_divergence"] in ("stop", "abort")
         first, open_journals = capture.first_suspect, capture.open_journals
     result = judge_recorded(
