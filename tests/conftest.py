@@ -29,6 +29,11 @@ for interrupt, handler in ((signal.SIGINT, signal.default_int_handler),
     if signal.getsignal(interrupt) is signal.SIG_IGN:
         signal.signal(interrupt, handler)
 
+# Threads that multiply small matrices wait for each other, spinning: the same tests take up to ten
+# times as long, above all beside other tests. Processes that are started from here inherit it, the
+# workers of pytest-xdist among them.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 LONG = os.environ.get("CIWRAP_LONG") == "1"
 
 _common = {

@@ -19,6 +19,7 @@ from ciwrap.compare.units import plan_units
 from ciwrap.compare.work import Work
 from ciwrap.errors import NotComparableError, UsageError
 from ciwrap.model import Message, MessageLevel, Verdict
+from ciwrap.model.brief import with_brief_ones
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.structs import replace
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
@@ -115,6 +116,8 @@ def compare_histories(
         from ciwrap.compare.common import leave_out_after
 
         outcome.notes += leave_out_after(outcome, options.ended_in)
+    if options.is_brief:
+        outcome.results = with_brief_ones(outcome.results)
     if options.detail_bytes > 0:
         outcome.results = fewer_details(outcome.results)
     can_go_on = spread.journal_path is not None
