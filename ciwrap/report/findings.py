@@ -325,11 +325,11 @@ def box_words(variable: VariableResult) -> str:
         for axis, (first, last) in enumerate(zip(box.first_index, box.last_index, strict=True))
         if first == last and shape[axis] > 1
     ]
-    faces = [one for one in variable.explanations if one.cause is Cause.BOUNDARY]
-    if faces:
-        return f"at the faces along axis {' and '.join(map(str, faces[0].axes))}"
     text = box_text(box, shape)
     is_nearly_all = _share_of(box, shape) >= _NEARLY_ALL
+    faces = [one for one in variable.explanations if one.cause is Cause.BOUNDARY]
+    if faces and is_nearly_all:
+        return f"at the faces along axis {' and '.join(map(str, faces[0].axes))}"
     # A few elements span a box, and are not spread over it.
     if is_nearly_all and (variable.differing_count or 0) < _FEW and variable.first_index:
         return f"first at {index_text(variable.first_index)}"
