@@ -181,7 +181,11 @@ def _plane_figures(
         image = drawn(picture.signed, SIGNED_PALETTE, f"{result.name}: {name}")
         ends = [(0.0, -limit), (0.5, 0.0), (1.0, limit)]
         bar = colour_bar(SIGNED_PALETTE, [(at, short_number(v)) for at, v in ends], "difference")
-        yield Figure(name, image + bar, "; ".join(note for note in (plane, worst) if note))
+        largest = result.max_abs_difference or 0.0
+        # The scale leaves out the largest fiftieth; of the parts of complex numbers none is known.
+        off = f"up to {short_number(largest)}, off the scale" if largest > limit else ""
+        notes = (plane, worst, "" if picture.part else off)
+        yield Figure(name, image + bar, "; ".join(note for note in notes if note))
     name = "|difference| / bound"
     image = drawn(picture.classes, SHARE_PALETTE, f"{result.name}: {name}")
     yield Figure(name, image, "; ".join(note for note in (plane, worst) if note))
