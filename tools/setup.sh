@@ -121,7 +121,7 @@ build_tools() {
     if [ -f "$stamp" ]; then return; fi
     cmake_is_usable || tools+=(cmake)
     command -v ninja >/dev/null || tools+=(ninja)
-    "$venv/bin/python" -m pip install --quiet "${tools[@]}"
+    "$venv/bin/python" -m pip install --quiet --no-compile "${tools[@]}"
     touch "$stamp"
 }
 
@@ -132,7 +132,7 @@ private_venv() {
     stamp=$(stamp_of "$extras")
     if [ -f "$stamp" ]; then return; fi
     "$venv/bin/python" tools/list-dependencies "$extras" >"$venv/requirements.txt"
-    "$venv/bin/python" -m pip install --quiet --requirement "$venv/requirements.txt"
+    "$venv/bin/python" -m pip install --quiet --no-compile --requirement "$venv/requirements.txt"
     touch "$stamp"
 }
 

@@ -5,6 +5,7 @@ A recorded run has no data. What holds for a capture whose run is gone (a finger
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 import os
@@ -39,7 +40,7 @@ from ciwrap.errors import (
 from ciwrap.model import ErrorBound, VariableId, VariableSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ciwrap.captures.index import CheckpointKey
     from ciwrap.captures.journal import RecordedCheckpoint, RecordedState, RecordedTree
@@ -111,6 +112,22 @@ def _bounds_from(path: Path) -> str | None:
         return None
 
 
+@contextlib.contextmanager
+def _scratch() -> Iterator[Path]:
+    """The name of a file that is gone once nobody has it open: in memory where the system can."""
+    if hasattr(os, "memfd_create"):
+        memory = os.memfd_create("ciwrap-recording", os.MFD_CLOEXEC)
+        try:
+            yield Path(f"/proc/self/fd/{memory}")
+        finally:
+            os.close(memory)
+    else:
+        import tempfile
+
+        with tempfile.TemporaryDirectory(prefix="ciwrap-recording-") as folder:
+            yield Path(folder) / "capture"
+
+
 class RecordedCapture(CaptureFile):
     """The capture that a recorded run's journals make, as they are now.
 
@@ -128,13 +145,9 @@ class RecordedCapture(CaptureFile):
         self.first_suspect: VariableId | None = None
         self._samples: dict[VariableId, dict[int, tuple[int, int]]] = {}
         self._journals = journal_paths(run)
-        memory = os.memfd_create("ciwrap-recording", os.MFD_CLOEXEC)
-        held = Path(f"/proc/self/fd/{memory}")
-        try:
+        with _scratch() as held:
             self._merge(run, held)
             super().__init__(held)
-        finally:
-            os.close(memory)
         self.path = run
 
     def _merge(self, run: Path, target: Path) -> None:

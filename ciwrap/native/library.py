@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from ciwrap.errors import NotAvailableError
 
 _SOURCE = Path(__file__).parents[2] / "csrc" / "record"
-LIBRARY_NAME = "libciwrap_record.so"
+LIBRARY_NAME = f"libciwrap_record.{'dylib' if sys.platform == 'darwin' else 'so'}"
 
 
 def library_path() -> Path:
