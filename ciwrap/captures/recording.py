@@ -81,7 +81,7 @@ def write_snapshot(run: Path, text: bytes) -> None:
         raise WriteFailedError(error.strerror or str(error), file=run) from error
 
 
-def _snapshot_of(run: Path) -> GivenSnapshot | None:
+def snapshot_of_run(run: Path) -> GivenSnapshot | None:
     """The snapshot in a run's folder, named as snapshots are; None without one."""
     try:
         with (run / SNAPSHOT_FILE).open("rb") as file:
@@ -137,7 +137,7 @@ class RecordedCapture(CaptureFile):
             for number, reader in enumerate(readers, 1):
                 merge.take(writer, reader, number << _JOURNAL_BITS)
             index = merge.index(readers)
-            kept = appended(writer, _snapshot_of(run), None)
+            kept = appended(writer, snapshot_of_run(run), None)
             index.header = msgspec.structs.replace(index.header, snapshot=kept)
             writer.commit(encode_index(index))
         self.first_suspect, self._samples = merge.first_suspect, merge.samples

@@ -240,3 +240,26 @@ def test_a_run_is_recorded_and_checked_in_one_go(folder: Path) -> None:
     Path("ciwrap.yaml").write_text(text.replace(f"{NEVER} 0 0.0005", "2 0.01 0.0005"))
     code, told = ciwrap("run")
     assert code != ExitCode.MATCH, told
+
+
+def test_a_recorded_run_is_packed_into_a_capture(folder: Path) -> None:
+    assert record("--residues")[0] == 0
+    code, text = ciwrap("capture", "--merge", "run")
+    assert code == 0, text
+    assert "packed 6 checkpoints into run.tree" in text
+    assert ciwrap("capture", "--merge", "run")[0] == ExitCode.USAGE
+    assert ciwrap("compare", "run", "run.tree")[0] == ExitCode.MATCH
+    shown = [ciwrap("show", one)[1].partition("variable")[2] for one in ("run", "run.tree")]
+    assert shown[0] == shown[1] != ""
+    # It serves as the run does: others are held against it, and it is refuted by what differs.
+    for step, by, expected in ((NEVER, 0, ExitCode.MATCH), ("4", 0.002, ExitCode.DIFFER)):
+        code, text = record("--against", "run.tree", step=step, by=by, noise=0.0005)
+        assert code == expected, text
+        assert ciwrap("compare", "run.tree", "run")[0] == expected
+    # What a capture could not tell of stays in its journals.
+    journal = Path("run/000/rank-000000.cwr")
+    journal.write_bytes(journal.read_bytes()[:-200])
+    code, text = ciwrap("capture", "--merge", "run", "-o", "other.tree")
+    assert code == ExitCode.NOT_COMPARABLE, text
+    assert not Path("other.tree").exists()
+    assert ciwrap("capture", "--merge", "golden")[0] == ExitCode.USAGE
