@@ -188,6 +188,17 @@ def test_what_cannot_be_a_golden_is_refused(folder: Path) -> None:
     assert result()[0] == ExitCode.NOT_COMPARABLE
 
 
+def test_a_restart_that_did_otherwise_is_no_golden(folder: Path) -> None:
+    assert record()[0] == 0
+    words = ("record", "--check", "walk", "-o", "run", "--again", "--", sys.executable, "walk.py")
+    assert ciwrap(*words, NEVER, "0", "0")[0] == 0
+    assert ciwrap("accept", "--dry-run")[0] == 0
+    assert ciwrap(*words, "2", "0.5", "0")[0] == 0
+    code, text = ciwrap("accept")
+    assert code == ExitCode.NOT_COMPARABLE, text
+    assert "was recorded twice, and not the same" in text
+
+
 def test_other_bounds_and_other_variables_are_not_comparable(folder: Path) -> None:
     accepted("auto", "--residues")
     text = Path("ciwrap.yaml").read_text()
