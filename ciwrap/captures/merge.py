@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -11,7 +12,7 @@ from ciwrap.captures.index import CapturedCheckpoint, CaptureIndex, Directory, S
 from ciwrap.captures.index_codec import encode_checkpoint, encode_index, read_checkpoint, read_index
 from ciwrap.captures.kept_snapshot import appended
 from ciwrap.captures.recording import RecordedCapture, snapshot_of_run
-from ciwrap.errors import StillWrittenError, UsageError
+from ciwrap.errors import StillWrittenError, UsageError, WriteFailedError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +41,10 @@ def merge_recording(run: Path, target: Path) -> int:
                 remedy="compare the folder as it is",
             )
         index = read_index(capture)
-        with CaptureWriter(target) as writer:
+        work = target.with_name(target.name + ".new")
+        with contextlib.suppress(FileNotFoundError):
+            work.unlink()
+        with CaptureWriter(work) as writer:
             directories: dict[CheckpointKey, Directory] = {}
             for key, directory in index.checkpoints.items():
                 held = read_checkpoint(capture, directory)
@@ -51,6 +55,10 @@ def merge_recording(run: Path, target: Path) -> int:
             kept = appended(writer, snapshot_of_run(run), None)
             header = replace(index.header, snapshot=kept)
             writer.commit(encode_index(CaptureIndex(header, directories)))
+    try:
+        work.replace(target)
+    except OSError as error:
+        raise WriteFailedError(error.strerror or str(error), file=target) from error
     return len(directories)
 
 

@@ -255,8 +255,10 @@ def test_a_run_is_recorded_and_checked_in_one_go(folder: Path) -> None:
 
 def test_a_recorded_run_is_packed_into_a_capture(folder: Path) -> None:
     assert record("--residues")[0] == 0
+    Path("run.tree.new").write_bytes(b"what a killed one left")
     code, text = ciwrap("capture", "--merge", "run")
     assert code == 0, text
+    assert not Path("run.tree.new").exists()
     assert "packed 6 checkpoints into run.tree" in text
     assert ciwrap("capture", "--merge", "run")[0] == ExitCode.USAGE
     assert ciwrap("compare", "run", "run.tree")[0] == ExitCode.MATCH
