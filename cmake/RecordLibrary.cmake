@@ -5,13 +5,15 @@ target_link_libraries(ciwrap_record_parts PUBLIC ciwrap_tree Threads::Threads)
 add_library(ciwrap_record SHARED "${_ciwrap_record_table}")
 ciwrap_configure_target(ciwrap_record)
 target_link_libraries(ciwrap_record PRIVATE ciwrap_record_parts)
-set(_ciwrap_record_map "${PROJECT_SOURCE_DIR}/csrc/record/exports.map")
-target_link_options(ciwrap_record PRIVATE -Wl,--exclude-libs,ALL -Wl,--gc-sections
-    "-Wl,--version-script=${_ciwrap_record_map}")
-if(NOT CIWRAP_SANITIZE)
-    target_link_options(ciwrap_record PRIVATE -static-libstdc++ -static-libgcc)
+ciwrap_link_alone(ciwrap_record)
+if(NOT APPLE)  # where the C++ library is the system's, and ciwrap_link_alone is enough
+    set(_ciwrap_record_map "${PROJECT_SOURCE_DIR}/csrc/record/exports.map")
+    target_link_options(ciwrap_record PRIVATE "-Wl,--version-script=${_ciwrap_record_map}")
+    set_target_properties(ciwrap_record PROPERTIES LINK_DEPENDS "${_ciwrap_record_map}")
+    if(NOT CIWRAP_SANITIZE)
+        target_link_options(ciwrap_record PRIVATE -static-libstdc++ -static-libgcc)
+    endif()
 endif()
-set_target_properties(ciwrap_record PROPERTIES LINK_DEPENDS "${_ciwrap_record_map}")
 
 # What Kokkos loads as a tool: plain C, which loads the library above when it is asked to record.
 add_library(ciwrap_kokkos SHARED "${PROJECT_SOURCE_DIR}/csrc/record/kokkos/ciwrap_kokkos.c")
@@ -20,9 +22,11 @@ target_include_directories(ciwrap_kokkos PRIVATE "${PROJECT_SOURCE_DIR}/csrc/rec
 target_compile_options(ciwrap_kokkos PRIVATE -Wall -Wextra -Wpedantic
     $<$<BOOL:${CIWRAP_WARNINGS_AS_ERRORS}>:-Werror>)
 target_link_libraries(ciwrap_kokkos PRIVATE ${CMAKE_DL_LIBS} Threads::Threads)
-set(_ciwrap_kokkos_map "${PROJECT_SOURCE_DIR}/csrc/record/kokkos/exports.map")
-target_link_options(ciwrap_kokkos PRIVATE "-Wl,--version-script=${_ciwrap_kokkos_map}")
-set_target_properties(ciwrap_kokkos PROPERTIES LINK_DEPENDS "${_ciwrap_kokkos_map}")
+if(NOT APPLE)
+    set(_ciwrap_kokkos_map "${PROJECT_SOURCE_DIR}/csrc/record/kokkos/exports.map")
+    target_link_options(ciwrap_kokkos PRIVATE "-Wl,--version-script=${_ciwrap_kokkos_map}")
+    set_target_properties(ciwrap_kokkos PROPERTIES LINK_DEPENDS "${_ciwrap_kokkos_map}")
+endif()
 
 # ciwrap_install_record(<component> <library> <headers> <fortran> <cmake> <pkgconfig> <file>): the
 # folders for the library and for what programs are built with; the file for pkg-config.

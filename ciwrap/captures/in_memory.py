@@ -13,9 +13,15 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def file_in_memory() -> Iterator[Path]:
-    """An empty file that has no place on a disk; it lasts as long as somebody has it open."""
-    memory = os.memfd_create("ciwrap-capture", os.MFD_CLOEXEC)
-    try:
-        yield Path(f"/proc/self/fd/{memory}")
-    finally:
-        os.close(memory)
+    """The name of a file that is gone once nobody has it open: in memory where the system can."""
+    if hasattr(os, "memfd_create"):
+        memory = os.memfd_create("ciwrap-capture", os.MFD_CLOEXEC)
+        try:
+            yield Path(f"/proc/self/fd/{memory}")
+        finally:
+            os.close(memory)
+    else:
+        import tempfile
+
+        with tempfile.TemporaryDirectory(prefix="ciwrap-capture-") as folder:
+            yield Path(folder) / "capture"

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from ciwrap.captures.index import key_order
-from ciwrap.compare.across_ranks import explain_ranks, parts_of_side
 from ciwrap.compare.bounds_used import rules_between, with_bound_notes
 from ciwrap.compare.outcome import HistoryOptions
 from ciwrap.compare.over_checkpoints import explain_first
@@ -106,10 +105,13 @@ def compare_histories(
         progress.end()
     if options.is_explained and outcome.ended_by is None:
         explain_first(outcome, resources, (golden, new), rules)
-        explain_ranks(
-            outcome.results,
-            lambda first: (parts_of_side(golden, first), parts_of_side(new, first)),
-        )
+        if any(one.verdict is not Verdict.MATCH for one in outcome.results):
+            from ciwrap.compare.across_ranks import explain_ranks, parts_of_side
+
+            explain_ranks(
+                outcome.results,
+                lambda first: (parts_of_side(golden, first), parts_of_side(new, first)),
+            )
     if options.is_common:
         from ciwrap.compare.common import leave_out_uncommon
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from ciwrap.errors import NotAvailableError
 
 _SOURCE = Path(__file__).parents[2] / "csrc" / "record"
-LIBRARY_NAME = "libciwrap_record.so"
-_KOKKOS_NAME = "libciwrap_kokkos.so"
+_SUFFIX = "dylib" if sys.platform == "darwin" else "so"
+LIBRARY_NAME = f"libciwrap_record.{_SUFFIX}"
+_KOKKOS_NAME = f"libciwrap_kokkos.{_SUFFIX}"
 
 
 def library_path() -> Path:
