@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from ciwrap.errors import CiwrapError
     from ciwrap.model import VariableId
 
 MAGIC = b"\x89CWCAP\r\n"
@@ -115,10 +116,16 @@ def was_completed(path: Path) -> bool:
 
 
 class CaptureFile(Closing):
-    """A capture open for reading. bytes_read counts what was asked of the file.
+    """A capture open for reading.
+
+    bytes_read counts what was asked of the file. notes: what is to be told of it; faults: what it
+    lacks of the run: of recorded runs alone.
 
     Raises OutputMissingError, UnreadableFileError, CorruptCaptureError, UnsupportedFormatError.
     """
+
+    notes: tuple[str, ...] = ()
+    faults: tuple[CiwrapError, ...] = ()
 
     def __init__(self, path: Path) -> None:
         self.path = path

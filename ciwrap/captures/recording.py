@@ -29,6 +29,7 @@ from ciwrap.captures.index import (
 from ciwrap.captures.index_codec import encode_checkpoint, encode_index
 from ciwrap.captures.journal import FINE, PLAIN, RELATIVE, JournalReader
 from ciwrap.captures.kept_snapshot import GivenSnapshot, appended
+from ciwrap.captures.open_capture import journal_paths
 from ciwrap.errors import (
     CiwrapError,
     CorruptCaptureError,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
 RUN_FILE = "run.json"
 SNAPSHOT_FILE = "snapshot.json"
 _MOST_SNAPSHOT_BYTES = 32 << 20
-_JOURNALS = "[0-9][0-9][0-9]*/rank-*.cwr"
 _MOST_TOLD = 5
 # Trees stay in their journals: of an offset of the capture, what is above these bits is the number
 # of the journal, from 1, and what is below is the offset there.
@@ -94,16 +94,6 @@ def _snapshot_of(run: Path) -> GivenSnapshot | None:
     return GivenSnapshot(hashlib.sha256(text).hexdigest()[:32], text)
 
 
-def journal_paths(run: Path) -> list[Path]:
-    """The journals of a recorded run, by rank."""
-    return sorted(run.glob(_JOURNALS))
-
-
-def is_recording(path: Path) -> bool:
-    """Whether a folder is a recorded run."""
-    return path.is_dir() and next(path.glob(_JOURNALS), None) is not None
-
-
 def _bounds_from(path: Path) -> str | None:
     """Who asked for the bounds of a run, as far as its run file says it."""
     try:
@@ -139,8 +129,6 @@ class RecordedCapture(CaptureFile):
     """
 
     def __init__(self, run: Path) -> None:
-        self.notes: tuple[str, ...] = ()
-        self.faults: tuple[CiwrapError, ...] = ()
         self.open_journals = 0
         self.first_suspect: VariableId | None = None
         self._samples: dict[VariableId, dict[int, tuple[int, int]]] = {}
@@ -379,8 +367,3 @@ def _keep(
     identity = VariableId(other, one.identity.iteration, one.identity.rank)
     found[other] = msgspec.structs.replace(one, identity=identity)
     return identity
-
-
-def open_capture(path: Path) -> CaptureFile:
-    """A capture file, or the capture that a recorded run's journals make."""
-    return RecordedCapture(path) if path.is_dir() else CaptureFile(path)

@@ -164,12 +164,8 @@ def _reference(asked: _Asked) -> Iterator[Reference | None]:
 
 
 def _run(asked: _Asked, reference: Reference | None) -> CommandOutcome:
-    from ciwrap.captures.recording import (
-        RunFile,
-        journal_paths,
-        write_run_file,
-        write_snapshot,
-    )
+    from ciwrap.captures.open_capture import journal_paths
+    from ciwrap.captures.recording import RunFile, write_run_file, write_snapshot
     from ciwrap.config.settings import CommandSettings
     from ciwrap.native.bounds_table import bounds_table
     from ciwrap.native.library import library_path

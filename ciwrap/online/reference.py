@@ -18,7 +18,7 @@ from ciwrap.captures.index import MadeWith
 from ciwrap.captures.index_codec import read_checkpoint, read_index
 from ciwrap.captures.journal import FINE, PLAIN, JournalReader
 from ciwrap.captures.journal_writer import JournalWriter
-from ciwrap.captures.recording import is_recording, journal_paths, open_capture
+from ciwrap.captures.open_capture import is_recording, journal_paths, open_capture
 from ciwrap.errors import NotComparableError, OutputMissingError
 from ciwrap.golden.golden_file import read_golden_file
 from ciwrap.golden.paths import BINARY_SUFFIX, MANIFEST_SUFFIX

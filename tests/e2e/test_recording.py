@@ -15,7 +15,7 @@ import pytest
 from recorded_runs import LIBRARY, captured, need_library, python, recording, roots
 
 from ciwrap.captures.journal import JournalReader
-from ciwrap.captures.recording import journal_paths
+from ciwrap.captures.open_capture import journal_paths
 from ciwrap.cli.main import run as run_cli
 from ciwrap.errors import ExitCode
 

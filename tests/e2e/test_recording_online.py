@@ -20,7 +20,7 @@ from online_programs import ENDLESS_SOURCE, MPI_SOURCE, PYTHON_TEXT
 from recorded_runs import build, need_library, recording
 
 from ciwrap.captures.journal import FINE, JournalReader
-from ciwrap.captures.recording import journal_paths
+from ciwrap.captures.open_capture import journal_paths
 from ciwrap.cli.main import run as run_cli
 from ciwrap.errors import ExitCode
 from ciwrap.native.library import include_folder
