@@ -4,8 +4,8 @@
     python -m benchmarks.growth --quick     small ones, to see that it works
 
 Each case is a command on inputs of four sizes, each twice the one before: bytes, files, variables,
-differences, lines, or iterations. To these times, and to that for next to nothing, a + b * size^p is
-fitted. Processor time, the least of some repeats: load says little.
+differences, lines, or iterations. To these times, and to that for next to nothing, a + b * size^p
+is fitted. Processor time, the least of some repeats: load says little.
 """
 
 from __future__ import annotations

@@ -118,12 +118,14 @@ def was_completed(path: Path) -> bool:
 class CaptureFile(Closing):
     """A capture open for reading.
 
-    bytes_read counts what was asked of the file. notes: what is to be told of it; faults: what it
-    lacks of the run: of recorded runs alone.
+    bytes_read counts what was asked of the file. is_recording: whether it is made of a
+    recorded run's journals, which alone have notes, what is to be told of it, and faults, what it
+    lacks of the run.
 
     Raises OutputMissingError, UnreadableFileError, CorruptCaptureError, UnsupportedFormatError.
     """
 
+    is_recording = False
     notes: tuple[str, ...] = ()
     faults: tuple[CiwrapError, ...] = ()
 

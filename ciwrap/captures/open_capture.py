@@ -9,18 +9,6 @@ from ciwrap.captures.container import CaptureFile
 if TYPE_CHECKING:
     from pathlib import Path
 
-_JOURNALS = "[0-9][0-9][0-9]*/rank-*.cwr"
-
-
-def journal_paths(run: Path) -> list[Path]:
-    """The journals of a recorded run, by rank."""
-    return sorted(run.glob(_JOURNALS))
-
-
-def is_recording(path: Path) -> bool:
-    """Whether a folder is a recorded run."""
-    return path.is_dir() and next(path.glob(_JOURNALS), None) is not None
-
 
 def open_capture(path: Path) -> CaptureFile:
     """A capture file, or the capture that a recorded run's journals make."""

@@ -5,12 +5,9 @@ A recorded run has no data. What holds for a capture whose run is gone (a finger
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import math
-import os
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,6 +15,7 @@ import msgspec
 from ciwrap import _core
 from ciwrap.captures.bounds import NONE_GIVEN, Bounds, CaptureHeader
 from ciwrap.captures.container import CaptureFile, CaptureWriter, Section
+from ciwrap.captures.in_memory import file_in_memory
 from ciwrap.captures.index import (
     CapturedCheckpoint,
     CapturedVariable,
@@ -28,8 +26,8 @@ from ciwrap.captures.index import (
 )
 from ciwrap.captures.index_codec import encode_checkpoint, encode_index
 from ciwrap.captures.journal import FINE, PLAIN, RELATIVE, JournalReader
+from ciwrap.captures.journals import RUN_FILE, SNAPSHOT_FILE, journal_paths
 from ciwrap.captures.kept_snapshot import GivenSnapshot, appended
-from ciwrap.captures.open_capture import journal_paths
 from ciwrap.errors import (
     CiwrapError,
     CorruptCaptureError,
@@ -41,13 +39,12 @@ from ciwrap.errors import (
 from ciwrap.model import ErrorBound, VariableId, VariableSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from ciwrap.captures.index import CheckpointKey
     from ciwrap.captures.journal import RecordedCheckpoint, RecordedState, RecordedTree
 
-RUN_FILE = "run.json"
-SNAPSHOT_FILE = "snapshot.json"
 _MOST_SNAPSHOT_BYTES = 32 << 20
 _MOST_TOLD = 5
 # Trees stay in their journals: of an offset of the capture, what is above these bits is the number
@@ -102,22 +99,6 @@ def _bounds_from(path: Path) -> str | None:
         return None
 
 
-@contextlib.contextmanager
-def _scratch() -> Iterator[Path]:
-    """The name of a file that is gone once nobody has it open: in memory where the system can."""
-    if hasattr(os, "memfd_create"):
-        memory = os.memfd_create("ciwrap-recording", os.MFD_CLOEXEC)
-        try:
-            yield Path(f"/proc/self/fd/{memory}")
-        finally:
-            os.close(memory)
-    else:
-        import tempfile
-
-        with tempfile.TemporaryDirectory(prefix="ciwrap-recording-") as folder:
-            yield Path(folder) / "capture"
-
-
 class RecordedCapture(CaptureFile):
     """The capture that a recorded run's journals make, as they are now.
 
@@ -128,12 +109,14 @@ class RecordedCapture(CaptureFile):
     without a journal, and CorruptCaptureError for journals of several runs.
     """
 
+    is_recording = True
+
     def __init__(self, run: Path) -> None:
         self.open_journals = 0
         self.first_suspect: VariableId | None = None
         self._samples: dict[VariableId, dict[int, tuple[int, int]]] = {}
         self._journals = journal_paths(run)
-        with _scratch() as held:
+        with file_in_memory() as held:
             self._merge(run, held)
             super().__init__(held)
         self.path = run
