@@ -7,7 +7,12 @@
 #
 # 2 and 3 are built once, static and for the portable CPU baseline, into CIWRAP_CACHE_DIR.
 
-set(CIWRAP_BACKENDS "Serial;OpenMP" CACHE STRING
+if(APPLE)  # whose compiler has no OpenMP
+    set(_ciwrap_backends "Serial")
+else()
+    set(_ciwrap_backends "Serial;OpenMP")
+endif()
+set(CIWRAP_BACKENDS "${_ciwrap_backends}" CACHE STRING
     "Kokkos backends of a Kokkos that is built here: Serial, OpenMP, Threads, Cuda, Hip")
 set(CIWRAP_KOKKOS_FROM "auto" CACHE STRING "auto, installed, archive or sdist")
 set_property(CACHE CIWRAP_KOKKOS_FROM PROPERTY STRINGS auto installed archive sdist)

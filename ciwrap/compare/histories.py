@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from ciwrap.captures.index import key_order
-from ciwrap.compare.across_ranks import explain_ranks, parts_of_side
 from ciwrap.compare.bounds_used import rules_between, with_bound_notes
 from ciwrap.compare.outcome import HistoryOptions
 from ciwrap.compare.over_checkpoints import explain_first
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from ciwrap.catalog.rules import Rules
     from ciwrap.compare.differences import DifferenceList
     from ciwrap.compare.outcome import Outcome
+    from ciwrap.compare.tally import OneSided
     from ciwrap.errors import CiwrapError
     from ciwrap.model import CheckResult
     from ciwrap.progress import Progress
@@ -48,6 +48,7 @@ def compare_histories(
     *,
     golden_path: str,
     source_path: str,
+    one_sided: OneSided = RUNS,
     resources: Resources = DEFAULT_RESOURCES,
     progress: Progress = NO_PROGRESS,
     differences: DifferenceList | None = None,
@@ -59,7 +60,7 @@ def compare_histories(
 
     progress: an EndableProgress makes a partial result where a signal comes. differences: takes
     every differing element; raises WriteFailedError then. spread: who compares; default: this
-    process.
+    process. one_sided: how what one side alone has is spoken of.
     """
     options = HistoryOptions() if options is None else options
     spread = Spread() if spread is None else spread
@@ -104,10 +105,13 @@ def compare_histories(
         progress.end()
     if options.is_explained and outcome.ended_by is None:
         explain_first(outcome, resources, (golden, new), rules)
-        explain_ranks(
-            outcome.results,
-            lambda first: (parts_of_side(golden, first), parts_of_side(new, first)),
-        )
+        if any(one.verdict is not Verdict.MATCH for one in outcome.results):
+            from ciwrap.compare.across_ranks import explain_ranks, parts_of_side
+
+            explain_ranks(
+                outcome.results,
+                lambda first: (parts_of_side(golden, first), parts_of_side(new, first)),
+            )
     if options.is_common:
         from ciwrap.compare.common import leave_out_uncommon
 
@@ -121,7 +125,8 @@ def compare_histories(
     if options.detail_bytes > 0:
         outcome.results = fewer_details(outcome.results)
     can_go_on = spread.journal_path is not None
-    result = _finish(name, outcome, golden, new, rules, can_go_on=can_go_on)
+    sides = (golden, new)
+    result = _finish(name, outcome, sides, rules, one_sided, can_go_on=can_go_on)
     result = with_bound_notes(result, rules)
     return replace(
         result,
@@ -144,9 +149,16 @@ def _grouped_in_other_ways(golden: Side, new: Side) -> bool:
 
 
 def _finish(
-    name: str, outcome: Outcome, golden: Side, new: Side, rules: Rules, *, can_go_on: bool
+    name: str,
+    outcome: Outcome,
+    sides: tuple[Side, Side],
+    rules: Rules,
+    one_sided: OneSided,
+    *,
+    can_go_on: bool,
 ) -> CheckResult:
     """The check's result of all that was found."""
+    golden, new = sides
     messages = []
     for side in (golden, new):
         outcome.errors += [*side.found.unread, *side.faults]
@@ -167,7 +179,7 @@ def _finish(
             remedy="go on with --resume" if can_go_on else "compare again",
         )
         outcome.errors.insert(0, error)
-    check = check_result(name, outcome, rules, RUNS, messages=messages)
+    check = check_result(name, outcome, rules, one_sided, messages=messages)
     notes = [note for side in (golden, new) for note in (*side.found.notes, *side.notes)]
     if check.verdict is not Verdict.MATCH:
         from ciwrap.compare.hints import hints

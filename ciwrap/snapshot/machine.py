@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 from functools import cache
 from pathlib import Path
 
@@ -79,7 +80,10 @@ def _cpu_info() -> tuple[str, str, str, str]:
         facts.setdefault(key.strip(), value.strip())
     model = next(
         (facts[key] for key in ("model name", "Model", "cpu model") if facts.get(key)),
-        _arm_model(facts) or platform.processor() or platform.machine() or "unknown",
+        _arm_model(facts)
+        or _asked("machdep.cpu.brand_string")
+        or platform.processor()
+        or platform.machine(),
     )
     flags = set((facts.get("flags") or facts.get("Features") or "").split())
     vendor = _line(Path("/sys/hypervisor/type")) or ("yes" if "hypervisor" in flags else "")
@@ -95,6 +99,17 @@ def _arm_model(facts: dict[str, str]) -> str:
     variant = facts.get("CPU variant", "0x0").removeprefix("0x")
     stepping = f"r{variant}p{facts.get('CPU revision', '0')}"
     return f"{_ARM_MAKERS.get(maker, f'maker {maker}')} {core or f'part {part}'} {stepping}"
+
+
+def _asked(name: str) -> str:
+    """What macOS says of itself; nothing elsewhere."""
+    if platform.system() != "Darwin":
+        return ""
+    try:
+        told = subprocess.run(["/usr/sbin/sysctl", "-n", name], capture_output=True, timeout=5)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return told.stdout.decode("utf-8", "replace").partition("\n")[0].strip()
 
 
 def _turbo() -> str:
