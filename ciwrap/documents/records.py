@@ -207,7 +207,7 @@ def _in_our_words(message: str) -> str:
     return f"must be {wanted}{found['limits']}{tail}"
 
 
-_PLAIN = frozenset({str, int, bool})
+_PLAIN = frozenset({str, int, bool, type(None)})
 
 
 def to_plain(value: Any, always: Mapping[type, frozenset[str]]) -> Any:
@@ -216,8 +216,10 @@ def to_plain(value: Any, always: Mapping[type, frozenset[str]]) -> Any:
     Fields at their default are left out, but for those named in `always` by the record's type.
     """
     # Nearly all are one of these, and a check's result has a hundred of them.
-    if value is None or type(value) in _PLAIN:
+    if type(value) in _PLAIN:
         return value
+    if isinstance(value, msgspec.Struct):
+        return _record_to_plain(value, always)
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, float):
@@ -230,9 +232,13 @@ def to_plain(value: Any, always: Mapping[type, frozenset[str]]) -> Any:
         return [to_plain(item, always) for item in value]
     if isinstance(value, Mapping):
         return {str(key): to_plain(item, always) for key, item in value.items()}
+    return _record_to_plain(value, always)
+
+
+def _record_to_plain(value: Any, always: Mapping[type, frozenset[str]]) -> dict[str, Any]:
     kept = always.get(type(value), frozenset())
     return {
-        name: to_plain(content, always)
+        name: content if type(content) in _PLAIN else to_plain(content, always)
         for name, default in _defaults(cast("Hashable", type(value)))
         if (content := getattr(value, name)) != default or name in kept
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
@@ -33,6 +34,7 @@ _LONGEST_STEM = 180
 _HASH_DIGITS = 20
 
 
+@lru_cache(1024)
 def escape_name(check: str) -> str:
     """The file name stem of a check. Raises ValueError for an empty name.
 
