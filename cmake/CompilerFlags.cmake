@@ -37,3 +37,10 @@ function(ciwrap_configure_target target)
         target_link_options(${target} PUBLIC -fsanitize=${CIWRAP_SANITIZE})
     endif()
 endfunction()
+
+# ciwrap_unite(<target> <count>): compiles <count> files at once. Most of the time goes into headers and
+# templates that all of them have.
+function(ciwrap_unite target count)
+    set_target_properties(${target} PROPERTIES
+        UNITY_BUILD ${CIWRAP_UNITY_BUILD} UNITY_BUILD_BATCH_SIZE ${count})
+endfunction()

@@ -16,7 +16,6 @@ using device_hash::DevicePiece;
 using device_hash::HashLeaves;
 using device_hash::max_levels;
 using device_hash::PackResidues;
-using device_hash::Scratch;
 
 // Parts of one allocation, each at a multiple of what any access wants.
 class Parts {
@@ -213,7 +212,7 @@ class KokkosHasher final : public DeviceHasher {
 
         typename HashLeaves<Space>::Policy policy(lane.on, static_cast<int>(piece.chunk_count),
                                                   Kokkos::AUTO);
-        policy.set_scratch_size(0, Kokkos::PerTeam(sizeof(Scratch) + 64));
+        policy.set_scratch_size(0, Kokkos::PerTeam(sizeof(device_hash::Scratch) + 64));
         Kokkos::parallel_for("ciwrap::hash_leaves", policy, HashLeaves<Space>(on_device));
         if (under_way.residue_bytes > 0) {
             Kokkos::parallel_for("ciwrap::pack_residues",
