@@ -51,6 +51,7 @@ class Cause(str, Enum):
     ALL_NAN = "all_nan"  # new = NaN
     FILL_VALUE = "fill_value"  # one side holds one value, which lies beyond all others
     LESS_PRECISE = "less_precise"  # one side is the other, rounded to a shorter type
+    BIT_FLIPPED = "bit_flipped"  # one and the same bit of each number is another
     BYTE_ORDER = "byte_order"  # the bytes of each number stand in the other order
     PERIODIC_IMAGE = "periodic_image"  # new = golden + a whole number of periods
     SHIFTED = "shifted"  # new = golden, moved along an axis
@@ -59,6 +60,7 @@ class Cause(str, Enum):
     OTHER_ORDER = "other_order"  # the same rows in another order
     OTHER_ITERATION = "other_iteration"  # new = golden of the iteration before or after
     ONE_RANK = "one_rank"  # of several ranks only one differs
+    ACROSS_RANKS = "across_ranks"  # the same numbers, dealt out among the ranks in another way
     STRIPE = "stripe"  # all in the rows that one of several threads would be dealt
     BOUNDARY = "boundary"  # all at the faces of the array
     NEAR_ZERO = "near_zero"  # golden values next to 0, where a relative bound is next to nothing
@@ -71,11 +73,13 @@ class Cause(str, Enum):
 class Explanation(Struct, frozen=True):
     """What differing elements have in common, and on how many of them that was seen to hold.
 
-    values: the offset, the factor, the period of each component, the rows that it is moved by, the
-    fill value, the layers at the faces, the iteration, the rank and how many there are, the thread
-    and how many, or the atol that would have passed. axes: what is moved or
-    exchanged. on_golden: whether it is the golden side that holds the fill value or is rounded.
-    words: what the factor or the type is called. remedy: a line for ciwrap.yaml.
+    values: the offset, the factor (of complex numbers its two parts), the bit, the period of each
+    component, the rows that it is moved by, the fill value, the layers at the faces, the iteration,
+    the rank and how many there are, the ranks of both sides, the thread and how many, or the atol
+    that would have passed. axes: what is moved or exchanged. on_golden: whether it is the golden
+    side that holds the fill value or is rounded. words: what the factor or the type is called, the
+    part of the number that the bit is in, or what the ranks hold: rows, array. remedy: a line for
+    ciwrap.yaml.
     """
 
     cause: Cause
@@ -232,7 +236,9 @@ class Effect(Struct, frozen=True):
     """What a difference comes to over all elements that are finite on both sides.
 
     rms: the root of the mean of (new - golden)^2. bias: the mean of new - golden. least, greatest:
-    of golden. golden_sum, new_sum: of the values. size_sum: of |golden|.
+    of golden. golden_sum, new_sum: of the values. size_sum: of |golden|. apart, apart_count: a
+    golden value that stands far beyond all others, as a fill value does, and in how many elements;
+    they are left out of all the rest.
     """
 
     element_count: int
@@ -243,6 +249,8 @@ class Effect(Struct, frozen=True):
     golden_sum: Number
     new_sum: Number
     size_sum: Number
+    apart: Number | None = None
+    apart_count: int = 0
 
 
 def cells(text: str, rows: int, columns: int) -> bytes:

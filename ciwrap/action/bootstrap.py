@@ -22,6 +22,8 @@ OLDEST = (3, 10)
 NEWEST_TRIED = 14
 MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
 WHEEL_PINS = "action-wheels.txt"
+# What ciwrap needs, and what builds it, by hash: tools/lock-requirements.
+RUN_PINS, BUILD_PINS = "requirements/run.txt", "requirements/build.txt"
 # What a wheel is built from; everything else of the repository changes nothing.
 SOURCES = (
     "CMakeLists.txt",
@@ -56,6 +58,15 @@ def prepare(environment: dict[str, str]) -> None:
             f"{sys.platform} on {platform.machine()} is not supported: {SUPPORTED}"
         )
     extras, version = wanted_extras(environment), wanted_version(environment)
+    if has_token(environment):
+        # What reads files of other formats has nothing to do here, and is in no list of hashes.
+        extras = ""
+        if version not in ("", "source"):
+            raise BootstrapError(
+                "the input version has no meaning in a job with a token, which takes nothing from a"
+                " package index that is not known by its hash: leave it out, and choose the version"
+                " by what stands behind 'uses:'"
+            )
     python = find_python(environment)
     root = source_root()
     how = version or ("pinned" if (root / WHEEL_PINS).is_file() else "source")
@@ -107,11 +118,20 @@ def make_environment(environment: dict[str, str], folder: Path, wheels: Path) ->
             print("there is no wheel for this platform: building from source", flush=True)
         wheel = next(iter(sorted(wheels.glob("ciwrap-*.whl"))), None)
     if wheel is None:
-        wheel = build_wheel(pip, environment, wheels)
-    call([*pip, "install", f"{wheel}{suffix}"], environment)
+        wheel = build_wheel(environment, wheels)
+    call([*pip, *by_hash(RUN_PINS)], environment)
+    call([*pip, "install", "--no-deps", "--no-index", str(wheel)], environment)
+    if extras:
+        call([*pip, "install", f"{wheel}{suffix}"], environment)
 
 
-def build_wheel(pip: list[str], environment: dict[str, str], wheels: Path) -> Path:
+def by_hash(pins: str) -> list[str]:
+    """The words that let pip install a list of files of known hashes, and build nothing."""
+    only = ["--require-hashes", "--only-binary=:all:", "--no-deps"]
+    return ["install", *only, "--requirement", str(source_root() / pins)]
+
+
+def build_wheel(environment: dict[str, str], wheels: Path) -> Path:
     """Builds in a copy: with `uses: ./` the source is the user's checkout."""
     if not any(shutil.which(name) for name in (os.environ.get("CXX") or "c++", "g++", "clang++")):
         raise BootstrapError(
@@ -128,7 +148,13 @@ def build_wheel(pip: list[str], environment: dict[str, str], wheels: Path) -> Pa
             shutil.copytree(source, copy / name, ignore=ignore)
         elif source.is_file():
             shutil.copy2(source, copy / name)
-    call([*pip, "wheel", "--no-deps", "--wheel-dir", str(wheels), str(copy)], environment)
+    tools = copy / "build-environment"
+    call([environment["CIWRAP_BASE_PYTHON"], "-I", "-m", "venv", str(tools)], environment)
+    pip = [str(tools / "bin" / "python"), "-I", "-m", "pip", "--disable-pip-version-check"]
+    call([*pip, *by_hash(BUILD_PINS)], environment)
+    # Else pip would take what builds it from the index, by no hash.
+    words = ["wheel", "--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", str(wheels)]
+    call([*pip, *words, str(copy)], environment)
     shutil.rmtree(copy)
     (wheel,) = wheels.glob("ciwrap-*.whl")
     return wheel
@@ -210,7 +236,7 @@ def source_root() -> Path:
 def source_digest(root: Path) -> str:
     """Changes with anything a wheel is built from."""
     whole = hashlib.sha256()
-    files = [root / name for name in (*SOURCES, WHEEL_PINS)]
+    files = [root / name for name in (*SOURCES, WHEEL_PINS, RUN_PINS, BUILD_PINS)]
     for top in files:
         paths = [top] if top.is_file() else sorted(p for p in top.rglob("*") if p.is_file())
         for path in paths:

@@ -13,7 +13,7 @@ from ciwrap.action.status import ERROR
 from ciwrap.documents import DocumentError
 from ciwrap.model import Verdict
 from ciwrap.report.document import from_document, load_document
-from ciwrap.report.outputs import write_report
+from ciwrap.report.outputs import write_picture, write_report
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,6 +26,7 @@ _USAGE = 2
 NO_CHANGES = Found()
 SUMMARY = "summary.md"
 REPORT = "report.html"
+PICTURE = "difference.png"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,7 @@ def publish(
     report = stage / REPORT
     if outcome.result is not None:
         write_report(report, outcome.result)
+        write_picture(stage / PICTURE, outcome.result)
         if inputs.report:
             copy = runner.workspace / inputs.report
             copy.parent.mkdir(parents=True, exist_ok=True)

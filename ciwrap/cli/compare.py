@@ -149,6 +149,7 @@ def _compare(
             history,
             pool=pool,
             has_documents=session.writes_documents,
+            is_brief=session.json_detail != "all",
             resources=session.resources,
             progress=EndableProgress(bar, told_to_end),
         )

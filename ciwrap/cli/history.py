@@ -208,6 +208,7 @@ def compare_sides(
     *,
     pool: Pool | None,
     has_documents: bool,
+    is_brief: bool,
     resources: Resources,
     progress: Progress,
 ) -> Ending:
@@ -215,7 +216,7 @@ def compare_sides(
 
     found: what each of them holds, or the capture that is all that there is of it. has_documents:
     whether a document or a report will be made of the result; the terminal shows no samples and
-    maps.
+    maps. is_brief: as in `HistoryOptions`.
     """
     from ciwrap.compare.histories import compare_histories
     from ciwrap.compare.outcome import HistoryOptions
@@ -226,7 +227,10 @@ def compare_sides(
     list_path = None if history["list_path"] is None else Path(history["list_path"])
     is_spread = pool is not None or journal_path is not None
     options = HistoryOptions(
-        history["memory_bytes"], is_common=history["common"], is_explained=True
+        history["memory_bytes"],
+        is_common=history["common"],
+        is_explained=True,
+        is_brief=is_brief,
     )
     # What a journal keeps may be shown in another way when it goes on. Of a single checkpoint
     # all that differs is explained, of a whole run the first difference.
@@ -246,7 +250,7 @@ def compare_sides(
     spread = Spread(
         pool,
         chosen,
-        repr((chosen.text, *captures, *(history[name] for name in _DECIDING), list_path)),
+        repr((chosen.text, *captures, *(history[name] for name in _DECIDING), list_path, is_brief)),
         journal_path,
         history["resume"],
         history["silence_seconds"],

@@ -307,7 +307,7 @@ def _tell_compared(
 def _first_words(result: CheckResult, first: VariableId | None) -> Iterator[Message]:
     """What first did not match, in the order in which points were recorded, and which element."""
     from ciwrap.model import Message, MessageLevel
-    from ciwrap.report.wording import moved_words
+    from ciwrap.report.digest_words import moved_words
 
     if first is None:
         return

@@ -35,15 +35,17 @@ def command(
     from ciwrap.cli.json_documents import RejectDocument
     from ciwrap.cli.load_project import find_project
     from ciwrap.report.text import safe_name
+    from ciwrap.repository import git_user
     from ciwrap.review.reject_pending import reject
 
     if bool(patterns) == is_all:
         raise UsageError("name what to reject, or say --all")
     project = find_project(config_path, golden_dir)
     goldens = project.pending.select(patterns)
+    who = git_user(project.root)
     with project.pending.kept():
         for golden in goldens:
-            reject(project, golden, reason)
+            reject(project, golden, reason, who)
     project.pending.write_index(project.golden_dir_text)
     names = [golden.check for golden in goldens]
     session.emit_record(RejectDocument(1, "reject", reason, tuple(names)))

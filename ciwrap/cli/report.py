@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urljoin
 
 import click
 
@@ -13,8 +15,6 @@ if TYPE_CHECKING:
     from ciwrap.cli.session import Session
     from ciwrap.model import RunResult
 
-# A result of 10,000 checks is some 20 MB.
-
 
 @click.command(name="report", short_help="Make a page, a summary and more of JSON results.")
 @click.argument("results", nargs=-1, required=True, metavar="RESULT.json...")
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 @click.option("--markdown", metavar="FILE", help="A job summary; '-' for stdout.")
 @click.option("--junit", metavar="FILE", help="JUnit XML.")
 @click.option("--sarif", metavar="FILE", help="SARIF 2.1.0.")
+@click.option("--picture", metavar="FILE.png", help="Golden, new and difference of the first one.")
+@click.option("--link", metavar="URL", help="Where the page will lie, for links in the summary.")
 @click.option("--annotations", is_flag=True, help="Print GitHub annotations to stdout.")
 @click.option(
     "--label",
@@ -38,13 +40,16 @@ def command(
     markdown: str | None,
     junit: str | None,
     sarif: str | None,
+    picture: str | None,
+    link: str | None,
     annotations: bool,
     labels: tuple[str, ...],
 ) -> int:
     """Render what `--json` wrote; several results become one.
 
     With -o, or without any other output, an HTML page is written. The exit code is 0 whatever the
-    verdict, so that a later step can judge; what is no result of ciwrap is an error.
+    verdict, so that a later step can judge; what is no result of ciwrap is an error. Beside the
+    page's URL (--link), the summary shows the picture as well; without a difference there is none.
 
     Exit codes: 0 done, 2 usage, 3 a result could not be read or written.
     """
@@ -54,11 +59,18 @@ def command(
     if labels and len(labels) != len(results):
         raise UsageError(f"{len(results)} results, but {len(labels)} times --label")
     run = merge_results([read_result(Path(path)) for path in results], labels or _labels(results))
-    if output is None and not (markdown or junit or sarif or annotations):
+    if link is not None and not re.match("https?://", link):
+        raise UsageError(f"--link {link}: is no http address")
+    if output is None and not (markdown or junit or sarif or picture or annotations):
         output = "report.html"
+    has_picture = picture is not None and outputs.write_picture(picture, run)
+    if markdown is not None:
+        shown = ""
+        if link is not None and picture is not None and has_picture:
+            shown = urljoin(link, Path(picture).name)
+        outputs.write_markdown(markdown, run, link or "", shown)
     for write, target in (
         (outputs.write_report, output),
-        (outputs.write_markdown, markdown),
         (outputs.write_junit, junit),
         (outputs.write_sarif, sarif),
     ):

@@ -12,24 +12,29 @@ from ciwrap.compare.stream import Stream, fits_stream
 from ciwrap.model import Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     import numpy as np
     from numpy.typing import NDArray
 
     from ciwrap.captures.checkpoint import Variables
     from ciwrap.compare.differences import DifferenceList
     from ciwrap.compare.outcome import Outcome
+    from ciwrap.compare.stream import Streamed
     from ciwrap.compare.work import Work
 
 # From this share of suspect chunks on, reading everything in order beats reading here and there.
 STREAM_FROM = 0.5
 # With less than this still to be compared, finding out what else there is comes first.
 _ENOUGH_BYTES = 32 << 20
+# So many answers are not left lying in the stream, however small their arrays are.
+_MOST_OPEN = 2000
 
 
 class ByData(Closing):
     """Puts questions to the data of both runs; what is found goes to the outcome. Not thread safe.
 
-    differences: takes every differing element.
+    differences: takes every differing element. take_notice: is called after some results at a time.
     """
 
     def __init__(
@@ -38,10 +43,12 @@ class ByData(Closing):
         outcome: Outcome,
         memory_bytes: int,
         differences: DifferenceList | None,
+        take_notice: Callable[[], None],
     ) -> None:
         self._work = work
         self._outcome = outcome
         self._differences = differences
+        self._take_notice = take_notice
         sink = None if differences is None else self._list
         self._stream: Stream[Question] = Stream(
             work.resources, memory_bytes, sink=sink, progress=work.progress
@@ -86,18 +93,24 @@ class ByData(Closing):
 
         at_once: however much it still has to do.
         """
-        if self._stream.open_bytes < _ENOUGH_BYTES and not at_once:
+        is_dry = self._stream.open_bytes < _ENOUGH_BYTES and self._stream.open_count < _MOST_OPEN
+        if is_dry and not at_once:
             return
-        for question, found in self._stream.answers():
+        self._take(self._stream.answers())
+
+    def _take(self, answers: Iterable[tuple[Question, Streamed]]) -> None:
+        for count, (question, found) in enumerate(answers, 1):
             self._outcome.results.append(streamed_result(question, found))
+            if count % _MOST_OPEN == 0:
+                self._take_notice()
+        self._take_notice()
 
     def finish(self) -> None:
         """Waits for all answers."""
         if self._stream.asked_count == 0:
             return
         self._work.progress.expect(self._stream.asked_bytes)
-        for question, found in self._stream.answers(wait=True):
-            self._outcome.results.append(streamed_result(question, found))
+        self._take(self._stream.answers(wait=True))
         facts = self._stream.facts()
         self._work.data_bytes_read += facts.bytes_read
         self._work.engine = facts.engine or self._work.engine

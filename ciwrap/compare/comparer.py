@@ -29,6 +29,7 @@ from ciwrap.compare.question import Question
 from ciwrap.errors import CiwrapError, NotComparableError, StillWrittenError
 from ciwrap.late import numpy as np
 from ciwrap.model import Verdict
+from ciwrap.model.brief import BriefResults
 from ciwrap.structs import replace
 from ciwrap.trees.build import tree_parameters
 
@@ -76,7 +77,10 @@ class Comparer:
         outcome = Outcome()
         work = replace(self._work, data_bytes_read=0, engine=None)
         before = self._golden.capture_bytes_read + self._new.capture_bytes_read
-        with ByData(work, outcome, self._options.memory_bytes, self._differences) as data:
+        is_brief = self._options.is_brief and part is None
+        brief = BriefResults(outcome.results) if is_brief else None
+        shorten = brief.catch_up if brief is not None else _nothing
+        with ByData(work, outcome, self._options.memory_bytes, self._differences, shorten) as data:
             run = _Run(work, self._rules, outcome, data, self._differences, part)
             windows = list(_windows(keys))
             try:
@@ -85,7 +89,9 @@ class Comparer:
                     for side in (self._golden, self._new):
                         side.prefetch([*window, *coming] if position == 0 else coming)
                     run.checkpoints(window, self._golden, self._new)
+                    shorten()
                 run.finish()
+                shorten()
             except EndedEarlyError as end:
                 outcome.ended_by = str(end)
                 run.give_up((key for window in windows for key in window), outcome.ended_by)
@@ -99,6 +105,7 @@ class Comparer:
                 run.keys_of,
                 self._rules,
                 self._options.detail_bytes,
+                only=None if brief is None else brief.whole_ones,
             )
         run.refuse_changes()
         after = self._golden.capture_bytes_read + self._new.capture_bytes_read
@@ -296,6 +303,10 @@ class _Run:
                 parameters = tree_parameters(golden.dtype, settings, variable=identity.text)
             ids = None if orders[0] is None else orders[0].ids
             self._differences.add_values(identity, parameters, golden, new, circle, ids)
+
+
+def _nothing() -> None:
+    pass
 
 
 def _is_cut(part: Part, pair: Pair) -> bool:

@@ -30,17 +30,19 @@ def add_details(
     keys_of: Mapping[VariableId, CheckpointKey],
     rules: Rules,
     most_bytes: int,
+    *,
+    only: set[VariableId] | None = None,
 ) -> None:
     """Gives the first differing results what a report draws of them; reads at most so many bytes.
 
-    keys_of: the checkpoint of each variable.
+    keys_of: the checkpoint of each variable. only: to these alone.
     """
     keeper = DetailKeeper([])  # of thousands that differ, few are drawn
     with Checkpoints(sides) as opened:
         for result in sorted(outcome.results, key=lambda one: one.id.sort_key):
             size = 2 * (result.byte_count or 0)
             is_wanted = result.verdict is Verdict.DIFFER and result.details is None
-            is_wanted &= result.text is None
+            is_wanted &= result.text is None and (only is None or result.id in only)
             if is_wanted and size <= most_bytes and result.id in keys_of:
                 most_bytes -= size
                 found = opened.at(keys_of[result.id])

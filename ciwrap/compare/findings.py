@@ -228,7 +228,10 @@ def with_solved(result: VariableResult, solved: Solved) -> VariableResult:
     """
     if not solved.elements:
         return result
-    beyond = sum(one.is_beyond is True for one in solved.elements)
+    # A complex element may have moved in both of its parts.
+    sure = {one.index for one in solved.elements if one.is_beyond is True}
+    open_ = {one.index for one in solved.elements if one.is_beyond is None} - sure
+    beyond = len(sure)
     is_within = all(one.is_beyond is False for one in solved.elements)
     result = replace(
         result,
@@ -237,11 +240,10 @@ def with_solved(result: VariableResult, solved: Solved) -> VariableResult:
         differing_count_at_least=max(result.differing_count_at_least or 0, beyond),
     )
     if solved.chunk_count == result.suspect_chunks:
-        open_count = sum(one.is_beyond is None for one in solved.elements)
         result = replace(
             result,
-            differing_count=None if open_count else beyond,
-            differing_count_at_most=beyond + open_count,
+            differing_count=None if open_ else beyond,
+            differing_count_at_most=beyond + len(open_),
         )
         if is_within:
             low, high = result.used_interval or (0.0, 0.0)

@@ -18,6 +18,7 @@ from ciwrap.compare.units import plan_units
 from ciwrap.compare.work import Work
 from ciwrap.errors import NotComparableError, UsageError
 from ciwrap.model import Message, MessageLevel, Verdict
+from ciwrap.model.brief import with_brief_ones
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.structs import replace
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
@@ -102,6 +103,13 @@ def compare_histories(
         progress.end()
     if options.is_explained and outcome.ended_by is None:
         explain_first(outcome, resources, (golden, new), rules)
+        if any(one.verdict is not Verdict.MATCH for one in outcome.results):
+            from ciwrap.compare.across_ranks import explain_ranks, parts_of_side
+
+            explain_ranks(
+                outcome.results,
+                lambda first: (parts_of_side(golden, first), parts_of_side(new, first)),
+            )
     if options.is_common:
         from ciwrap.compare.common import leave_out_uncommon
 
@@ -110,6 +118,8 @@ def compare_histories(
         from ciwrap.compare.common import leave_out_after
 
         outcome.notes += leave_out_after(outcome, options.ended_in)
+    if options.is_brief:
+        outcome.results = with_brief_ones(outcome.results)
     if options.detail_bytes > 0:
         outcome.results = fewer_details(outcome.results)
     can_go_on = spread.journal_path is not None

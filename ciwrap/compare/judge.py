@@ -360,7 +360,7 @@ def _by_elements(
         suspects,
         all_compared=True,
         read_elements=lambda flats: read_each(read_both, flats),
-        draw=draw,
+        draw=draw if work.with_details else None,
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ciwrap.compare.maps import MOST_COLUMNS, MOST_LINE, MOST_ROWS
 from ciwrap.compare.parts import chunk_elements
+from ciwrap.compare.planes import Cells, Scale, drawable, plane_axes, scale_of, worst_cells
 from ciwrap.compare.shares import as_numbers, share_classes, share_of_bound
 from ciwrap.details import BOUND_CLASS, NOT_FINITE, SUSPECT, Picture, cells_text
 from ciwrap.late import numpy as np
@@ -25,10 +26,6 @@ _MOST_PLANE_ELEMENTS = 1 << 22
 _MOST_ROW_READS = 4096
 # A line is drawn anew next to its worst element, so many elements at each side.
 _ZOOM = 40
-# A scale that leaves out a hundredth of the values at each end, if they are this much further away.
-_FAR = 10.0
-# Of so few values none is left out.
-_FEW = 500
 
 
 class _Plane(Struct, frozen=True, dict=True):
@@ -125,30 +122,41 @@ def make_new_picture(
     values = as_numbers(found[0], parameters.dtype)
     assert values is not None, "strings were left out"
     values = drawable(values, "real")
-    finite = values[np.isfinite(values)]
-    if finite.size == 0:
+    scale = scale_of(values)
+    if scale is None:
         return None
     chunks = _flat_positions(shape, index, row, column) // per_chunk
     is_suspect = np.isin(chunks, suspects)
-    low, high = robust_scale(finite)
-    most_columns = MOST_LINE if row is None else MOST_COLUMNS
-    picked, tops, lefts = pick_worst(is_suspect.astype(np.float64), (MOST_ROWS, most_columns))
+    cells = worst_cells(is_suspect.astype(np.float64), _most(row))
     return Picture(
         column_axis=column,
-        rows=len(tops) - 1,
-        columns=len(lefts) - 1,
+        rows=cells.shape[0],
+        columns=cells.shape[1],
         index=tuple(index),
-        low=low,
-        high=high,
+        low=scale.low,
+        high=scale.high,
         golden="",
-        new=cells_text(_levels(values[picked], low, high)),
-        classes=cells_text(np.where(is_suspect[picked], SUSPECT, 0).astype(np.uint8).tobytes()),
+        new=_levels(scale, values[cells.at]),
+        classes=_text(np.where(is_suspect[cells.at], SUSPECT, 0)),
         row_axis=row,
-        cell_elements=int(np.diff(tops).max() * np.diff(lefts).max()),
-        least=float(finite.min()),
-        greatest=float(finite.max()),
+        cell_elements=cells.most_elements,
+        least=scale.least,
+        greatest=scale.greatest,
         part="real" if found[0].dtype.kind == "c" else None,
     )
+
+
+def _most(row: int | None) -> tuple[int, int]:
+    """Rows and columns of a picture, at most."""
+    return MOST_ROWS, MOST_LINE if row is None else MOST_COLUMNS
+
+
+def _levels(scale: Scale, values: NDArray[np.float64]) -> str:
+    return _text(scale.levels(values, 254))
+
+
+def _text(values: NDArray[Any]) -> str:
+    return cells_text(values.astype(np.uint8).tobytes())
 
 
 def _flat_positions(
@@ -168,67 +176,45 @@ def _picture(plane: _Plane, part: str, start: int = 0) -> Picture | None:
     """The plane, or this part of complex numbers; None if it has no finite value."""
     is_complex = plane.golden.dtype.kind == "c"
     sides = [drawable(side, part) for side in (plane.golden, plane.new)]
-    finite = np.concatenate([side[np.isfinite(side)] for side in sides])
-    if finite.size == 0:
+    scale = scale_of(*sides)
+    if scale is None:
         return None
-    low, high = robust_scale(finite)
-    most_columns = MOST_LINE if plane.row is None else MOST_COLUMNS
-    picked, tops, lefts = pick_worst(plane.shares, (MOST_ROWS, most_columns))
-    per_cell = int(np.diff(tops).max() * np.diff(lefts).max())
-    golden, new = (side[picked] for side in sides)
+    cells = worst_cells(plane.shares, _most(plane.row))
+    is_reduced = cells.most_elements > 1
+    golden, new = (side[cells.at] for side in sides)
     with np.errstate(all="ignore"):
         moved = new - golden
     sizes = np.abs(moved[np.isfinite(moved)])
     limit = float(np.quantile(sizes[sizes > 0], 0.98)) if np.any(sizes > 0) else 0.0
     bands: tuple[str, ...] = ()
-    if plane.row is None and per_cell > 1:
+    if plane.row is None and is_reduced:
         bands = tuple(
-            cells_text(_levels(_reduced(side, edge, lefts), low, high))
+            _levels(scale, _reduced(side, edge, cells.lefts))
             for side in sides
             for edge in (np.fmin, np.fmax)
         )
     return Picture(
         column_axis=plane.column,
-        rows=golden.shape[0],
-        columns=golden.shape[1],
+        rows=cells.shape[0],
+        columns=cells.shape[1],
         index=plane.index,
-        low=low,
-        high=high,
-        golden=cells_text(_levels(golden, low, high)),
-        new=cells_text(_levels(new, low, high)),
-        classes=cells_text(plane.classes[picked].tobytes()),
+        low=scale.low,
+        high=scale.high,
+        golden=_levels(scale, golden),
+        new=_levels(scale, new),
+        classes=_text(plane.classes[cells.at]),
         row_axis=plane.row,
         start=start,
         stop=start + plane.golden.shape[1] if start else None,
-        cell_elements=per_cell,
-        least=float(finite.min()),
-        greatest=float(finite.max()),
+        cell_elements=cells.most_elements,
+        least=scale.least,
+        greatest=scale.greatest,
         part=part if is_complex else None,
-        differing=cells_text(_differing(plane.classes, tops, lefts)) if per_cell > 1 else "",
-        signed=cells_text(_signed(moved, limit)) if limit and np.isfinite(limit) else "",
+        differing=_text(_differing(plane.classes, cells)) if is_reduced else "",
+        signed=_text(_signed(moved, limit)) if limit and np.isfinite(limit) else "",
         signed_limit=limit if limit and np.isfinite(limit) else None,
         bands=bands,
     )
-
-
-def robust_scale(finite: NDArray[np.float64]) -> tuple[float, float]:
-    """The least and greatest value; without a hundredth at each end if these are far away."""
-    least, greatest = float(finite.min()), float(finite.max())
-    if finite.size < _FEW:
-        return least, greatest
-    # Of a sample, and halved: the span of two huge numbers overflows.
-    low, high = (float(one) for one in np.quantile(finite / 2, (0.01, 0.99)) * 2)
-    if high > low and greatest / 2 - least / 2 > _FAR * (high / 2 - low / 2):
-        return low, high
-    common, counts = np.unique(finite, return_counts=True)
-    # One value that stands in many elements and far away from all others: a fill value.
-    far = common[np.argmax(counts)]
-    others = finite[finite != far]
-    if others.size:
-        low, high = float(others.min()), float(others.max())
-        if greatest / 2 - least / 2 > _FAR * (high / 2 - low / 2) and high > low:
-            return low, high
-    return least, greatest
 
 
 def _reduced(
@@ -239,38 +225,21 @@ def _reduced(
     return found
 
 
-def _differing(
-    classes: NDArray[np.uint8], tops: NDArray[np.int64], lefts: NDArray[np.int64]
-) -> bytes:
+def _differing(classes: NDArray[np.uint8], cells: Cells) -> NDArray[np.float64]:
     """The share of elements beyond their bound in each cell, of 254; not 0 where there is one."""
     beyond = (classes >= BOUND_CLASS).astype(np.float64)
+    tops, lefts = cells.tops, cells.lefts
     counts = np.add.reduceat(np.add.reduceat(beyond, tops[:-1], axis=0), lefts[:-1], axis=1)
     share = counts / (np.diff(tops)[:, None] * np.diff(lefts)[None, :])
-    found: bytes = np.ceil(share * 254).astype(np.uint8).tobytes()
+    found: NDArray[np.float64] = np.ceil(share * 254)
     return found
 
 
-def _signed(moved: NDArray[np.float64], limit: float) -> bytes:
+def _signed(moved: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
     with np.errstate(all="ignore"):
         levels = np.clip(np.rint(moved / limit * 127) + 127, 0, 254)
-        levels = np.where(np.isfinite(moved), levels, NOT_FINITE)
-    return levels.astype(np.uint8).tobytes()
-
-
-def plane_axes(
-    shape: tuple[int, ...], wide: list[int], box: IndexBox | None
-) -> tuple[int | None, int]:
-    """The two axes along which the differing elements spread most; the last ones if unknown."""
-    if len(wide) == 1:
-        return None, wide[0]
-
-    def spread(axis: int) -> tuple[float, int]:
-        if box is None or box.last_index[axis] == box.first_index[axis]:
-            return (0.0, axis)
-        return ((box.last_index[axis] - box.first_index[axis] + 1) / shape[axis], axis)
-
-    row, column = sorted(sorted(wide, key=spread)[-2:])
-    return row, column
+        found: NDArray[np.float64] = np.where(np.isfinite(moved), levels, NOT_FINITE)
+    return found
 
 
 def _read_plane(
@@ -303,39 +272,3 @@ def _read_plane(
         np.stack([golden.reshape(-1)[::step] for golden, _ in lines]),
         np.stack([new.reshape(-1)[::step] for _, new in lines]),
     )
-
-
-def pick_worst(
-    shares: NDArray[np.float64], most: tuple[int, int]
-) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64], NDArray[np.int64]]:
-    """Positions of one element for each cell of the picture, that of the largest share; and where
-    rows and columns of cells begin, the end after the last. most: rows and columns at most.
-    """
-    rows, columns = (min(pair) for pair in zip(shares.shape, most, strict=True))
-    tops = np.arange(rows + 1) * shares.shape[0] // rows
-    lefts = np.arange(columns + 1) * shares.shape[1] // columns
-    at = np.empty((2, rows, columns), np.int64)
-    for i in range(rows):
-        band = shares[tops[i] : tops[i + 1]]
-        best = band.argmax(axis=0)
-        largest = band[best, np.arange(band.shape[1])]
-        for j in range(columns):
-            across = int(lefts[j]) + int(largest[lefts[j] : lefts[j + 1]].argmax())
-            at[:, i, j] = tops[i] + best[across], across
-    return (at[0], at[1]), tops, lefts
-
-
-def drawable(values: NDArray[Any], part: str) -> NDArray[np.float64]:
-    if values.dtype.kind == "c":
-        values = values.imag if part == "imaginary" else values.real
-    with np.errstate(invalid="ignore"):  # a signalling NaN
-        return values.astype(np.float64)
-
-
-def _levels(values: NDArray[np.float64], low: float, high: float) -> bytes:
-    # Halved first: the span of two huge numbers overflows.
-    span = high / 2 - low / 2
-    with np.errstate(all="ignore"):
-        scaled = (values / 2 - low / 2) / span * 254 if span > 0 else np.zeros(values.shape)
-        levels = np.where(np.isfinite(values), np.clip(np.rint(scaled), 0, 254), NOT_FINITE)
-    return levels.astype(np.uint8).tobytes()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ciwrap import _core
 
-_ORDERED = {2: np.int16, 4: np.int32, 8: np.int64}
+_ORDERED = {2: "i2", 4: "i4", 8: "i8"}
 
 
 def as_numbers(elements: NDArray[Any], dtype: str) -> NDArray[Any] | None:

@@ -144,6 +144,11 @@ class Stream(Closing, Generic[_Question]):
         """Of both sides, what has been asked for and is not compared yet."""
         return 0 if self._session is None else self.asked_bytes - self._session.bytes_compared
 
+    @property
+    def open_count(self) -> int:
+        """How many questions have no answer that was taken."""
+        return len(self._questions)
+
     def _tell(self) -> None:
         assert self._session is not None
         compared = self._session.bytes_compared

@@ -16,6 +16,7 @@ from ciwrap.model import (
     VariableResult,
     Verdict,
 )
+from ciwrap.model.brief import badness
 from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
@@ -28,12 +29,6 @@ if TYPE_CHECKING:
 
 # Variables of one check whose samples and maps are kept in memory.
 MOST_DETAILED_NAMES = 200
-
-
-def _size(result: VariableResult) -> tuple[float, int]:
-    """How bad it is: by the share of the bound, then by the count."""
-    count = result.differing_count
-    return result.max_bound_share or 0.0, count or result.differing_count_at_most or 0
 
 
 class OneSided(Struct, frozen=True):
@@ -182,7 +177,7 @@ class DetailKeeper:
                 self._drop(position)
             return
         dropped = position
-        if _size(result) > _size(self.results[kept[-1]]):
+        if badness(result) > badness(self.results[kept[-1]]):
             dropped = kept.pop() if len(kept) > 1 else -1
             kept.append(position)
         if dropped >= 0:

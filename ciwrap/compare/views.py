@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from ciwrap.compare.pictures import drawable, pick_worst, plane_axes, robust_scale
+from ciwrap.compare.planes import drawable, plane_axes, scale_of, value_apart, worst_cells
 from ciwrap.compare.shares import as_numbers, share_of_bound
 from ciwrap.details import MOST_VIEW_CELLS, Effect, View, cells_text
 from ciwrap.late import numpy as np
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _MOST_PLANES = 24
 _MOST_LINE = 1 << 13
-_OFF, _MIDDLE, _STEPS = 65535, 32768, 256
+_MOST_LEVEL, _OFF, _MIDDLE, _STEPS = 65534, 65535, 32768, 256
 
 
 def make_view(
@@ -52,36 +52,35 @@ def make_view(
         numbers = as_numbers(side, parameters.dtype)
         assert numbers is not None, "strings were left out"
         parts.append(drawable(numbers, "real"))
-    finite = np.concatenate([side[np.isfinite(side)] for side in parts])
-    if finite.size == 0:
+    scale = scale_of(*(part.reshape(-1) for part in parts))
+    if scale is None:
         return None
-    low, high = robust_scale(finite)
     most = _most_cells(golden.shape[1:], len(golden))
     planes = []
     for one, other, share, is_lost in zip(
         *parts, shares, np.isinf(differences).reshape(golden.shape), strict=True
     ):
-        picked, tops, lefts = pick_worst(share, most)
-        codes = _share_codes(share[picked], is_lost[picked])
-        levels = (_levels(side[picked], low, high) for side in (one, other))
+        cells = worst_cells(share, most)
+        codes = _share_codes(share[cells.at], is_lost[cells.at])
+        levels = (scale.levels(side[cells.at], _MOST_LEVEL) for side in (one, other))
         planes.append(cells_text(b"".join(part.tobytes() for part in (*levels, codes))))
     for one_axis in (row, column, axis):
         if one_axis is not None:
             index[one_axis] = 0
     return View(
         column_axis=column,
-        rows=len(tops) - 1,
-        columns=len(lefts) - 1,
+        rows=cells.shape[0],
+        columns=cells.shape[1],
         index=tuple(index),
-        low=low,
-        high=high,
+        low=scale.low,
+        high=scale.high,
         planes=tuple(planes),
         row_axis=row,
         axis=axis,
         positions=positions,
-        cell_elements=int(np.diff(tops).max() * np.diff(lefts).max()),
+        cell_elements=cells.most_elements,
         shown=_shown(positions, worst, shape, axis),
-        is_cut=bool(finite.min() < low or finite.max() > high),
+        is_cut=scale.is_cut,
         part="real" if golden.dtype.kind == "c" else None,
     )
 
@@ -130,15 +129,6 @@ def _most_cells(shape: tuple[int, ...], planes: int) -> tuple[int, int]:
     return most_rows, max(1, min(columns, int(room / most_rows)))
 
 
-def _levels(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.uint16]:
-    # Halved first: the span of two huge numbers overflows.
-    span = high / 2 - low / 2
-    with np.errstate(all="ignore"):
-        part = (values / 2 - low / 2) / span if span > 0 else np.zeros(values.shape)
-        levels = np.where(np.isfinite(values), np.clip(np.rint(part * 65534), 0, 65534), _OFF)
-    return levels.astype("<u2")
-
-
 def _share_codes(shares: NDArray[np.float64], is_lost: NDArray[np.bool_]) -> NDArray[np.uint16]:
     with np.errstate(all="ignore"):
         codes = np.clip(np.rint(np.log2(shares) * _STEPS) + _MIDDLE, 1, 65534)
@@ -151,7 +141,8 @@ def effect_of(
 ) -> Effect | None:
     """What a difference comes to; None for complex numbers and where no element is finite.
 
-    golden, new: all elements as numbers, without dimensions. Fill values are left out.
+    golden, new: all elements as numbers, without dimensions. Fill values are left out, and so is
+    a value that stands apart from all others.
     """
     if golden.dtype.kind == "c":
         return None
@@ -161,6 +152,9 @@ def effect_of(
         for value in parameters.fill_values:
             fill = np.asarray(value).astype(golden.dtype)
             kept &= (golden != fill) & (new != fill)
+        apart = value_apart(one[kept])
+        if apart is not None:
+            kept &= (one != apart[0]) & (other != apart[0])
         one, other = one[kept], other[kept]
         if not one.size:
             return None
@@ -175,6 +169,8 @@ def effect_of(
             golden_sum=_sum(one),
             new_sum=_sum(other),
             size_sum=float(np.sum(np.abs(one))),
+            apart=None if apart is None else apart[0],
+            apart_count=0 if apart is None else apart[1],
         )
     sums = (found.rms, found.bias, found.golden_sum, found.new_sum, found.size_sum)
     return found if all(map(math.isfinite, sums)) else None

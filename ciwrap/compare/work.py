@@ -11,10 +11,12 @@ class Work(Struct):
     """The first argument of everything that compares. Not for several threads at once.
 
     engine: that read files ("io_uring", "pread"), None as long as none did. data_bytes_read: of
-    both sides' data.
+    both sides' data. with_details: whether results of variables that differ have what pictures and
+    explanations need.
     """
 
     resources: Resources = DEFAULT_RESOURCES
     progress: Progress = NO_PROGRESS
     engine: str | None = None
     data_bytes_read: int = 0
+    with_details: bool = True

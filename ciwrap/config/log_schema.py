@@ -75,7 +75,11 @@ LINES = Section(
     {
         "skip": Key(whole(0, 1 << 31), "how many lines are passed over first (0)"),
         "count": Key(whole(1, 1 << 31), "how many lines are read"),
-        "until": Key(TEXT, "`blank`, or the template of the line that ends them (`blank`)"),
+        "until": Key(
+            TEXT,
+            "`blank`, `words` (a line that begins with no number), or the template of the line that"
+            " ends them (`blank`)",
+        ),
     },
 )
 

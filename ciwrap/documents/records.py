@@ -216,8 +216,11 @@ def to_plain(value: Any, always: Mapping[type, frozenset[str]]) -> Any:
     Fields at their default are left out, but for those named in `always` by the record's type.
     """
     # Nearly all are one of these, and a check's result has a hundred of them.
-    if type(value) in _PLAIN:
+    kind = type(value)
+    if kind in _PLAIN:
         return value
+    if kind is list or kind is tuple:
+        return [to_plain(item, always) for item in value]
     if isinstance(value, msgspec.Struct):
         return _record_to_plain(value, always)
     if isinstance(value, Enum):

@@ -194,7 +194,7 @@ class ModuleStore(GoldenStore):
         line = shared_text.encode(variables, manifest, result)
         try:
             self._shared.repair()
-            if line is None or not self._shared.has_room(line[1]):
+            if line is None or not self._shared.has_room(line.tables):
                 if self._home(check) == "shared":
                     # What an interrupted move has left must not be taken for the new pair's.
                     self._shared.flush()
@@ -203,7 +203,7 @@ class ModuleStore(GoldenStore):
                 self._shared.flush()
                 return super().write(check, variables, make_manifest)
             self.settle(check)
-            self._shared.put(*line)
+            self._shared.put(line)
             if paths.has_stem(self.folder, paths.escape_name(check)):
                 self._shared.flush()
                 self._remove_pair(check)
@@ -211,8 +211,7 @@ class ModuleStore(GoldenStore):
             if isinstance(error, CiwrapError):
                 raise
             raise write_failed(self._shared.path, error) from error
-        found = shared_text.Shared(manifest, tuple(variables), byte_count, result)
-        return self._stored(found)
+        return self._stored(line.golden)
 
     def _is_here(self, check: str) -> bool:
         return check in self._shared.state.goldens

@@ -34,7 +34,7 @@ _LONGEST_STEM = 180
 _HASH_DIGITS = 20
 
 
-@lru_cache(1024)
+@lru_cache(maxsize=256)
 def escape_name(check: str) -> str:
     """The file name stem of a check. Raises ValueError for an empty name.
 

@@ -32,11 +32,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from ciwrap.golden.shared_text import Shared
+    from ciwrap.golden.shared_text import Line, Shared
 
 MOST_FILE_BYTES = 256 << 20
 # A file that is as large as this takes no more goldens; further ones have files of their own.
 _FULL_BYTES = 64 << 20
+# Of each test's golden several questions are asked, one after the other.
+_MOST_DECODED = 1024
 _REMEDY = (
     "take the file from a commit where it is whole, or make its goldens anew with"
     " `pytest --ciwrap-update=failed`"
@@ -50,7 +52,7 @@ class State(Struct):
     goldens: the lines of goldens by their names. tables: what they have in common, by check sums.
     put: names that the journal has put here. moved: those that may lie in a pair of files by now,
     with the root that pair has if they do. fault: the first damage, which makes all unusable.
-    byte_count: of file and journal.
+    byte_count: of file and journal. decoded: goldens that were looked at last, by their lines.
     """
 
     goldens: dict[str, bytes] = field(default_factory=dict)
@@ -59,6 +61,7 @@ class State(Struct):
     moved: dict[str, str] = field(default_factory=dict)
     fault: CiwrapError | None = None
     byte_count: int = 0
+    decoded: dict[bytes, Shared] = field(default_factory=dict)
 
 
 class SharedGoldens:
@@ -128,13 +131,24 @@ class SharedGoldens:
         return self._state
 
     def _decoded(self, body: bytes) -> Shared:
+        known = self._state.decoded.get(body)
+        if known is not None:
+            return known
         try:
-            return shared_text.decode(body, self._state.tables, self.path.name)
+            found = shared_text.decode(body, self._state.tables, self.path.name)
+            self._keep_decoded(body, found)
+            return found
         except DocumentError as error:
             name = shared_text.golden_name(body)
             fault = _damaged(self.path, f"the line of {name!r} {error.message}")
             self._state.fault = self._state.fault or fault
             raise fault from None
+
+    def _keep_decoded(self, body: bytes, golden: Shared) -> None:
+        decoded = self._state.decoded
+        if len(decoded) >= _MOST_DECODED:
+            decoded.pop(next(iter(decoded)))
+        decoded[body] = golden
 
     # --- reading
 
@@ -231,10 +245,12 @@ class SharedGoldens:
             state.tables.get(name, body) == body for name, body in tables.items()
         )
 
-    def put(self, body: bytes, tables: Mapping[str, bytes]) -> None:
+    def put(self, line: Line) -> None:
         """Adds a golden, or puts it in the place of an older one. Raises OSError."""
-        missing = [one for name, one in tables.items() if name not in self.state.tables]
-        self._append([*missing, body])
+        known = self.state.tables
+        missing = [one for name, one in line.tables.items() if name not in known]
+        self._append([*missing, line.body])
+        self._keep_decoded(line.body, line.golden)
 
     def drop(self, name: str, moved_to: str | None = None) -> None:
         """Takes a golden out. moved_to: the root of the pair of files that is about to be written

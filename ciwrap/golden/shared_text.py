@@ -139,6 +139,16 @@ class Shared(Struct, frozen=True):
     result: str | None
 
 
+class Line(Struct, frozen=True):
+    """A golden as a line. tables: the common lines that it needs, by their sums. golden: what is
+    read out of it.
+    """
+
+    body: bytes
+    tables: dict[str, bytes]
+    golden: Shared
+
+
 def sum_of(body: bytes) -> str:
     digest = hashlib.blake2b(body, digest_size=_SUM_BYTES).digest()
     return base64.urlsafe_b64encode(digest).decode()
@@ -329,9 +339,9 @@ def _variables(form: _Form, data: bytes) -> list[_core.GoldenVariable]:
 
 def encode(
     variables: Sequence[_core.GoldenVariable], manifest: Manifest, result: str | None
-) -> tuple[bytes, dict[str, bytes]] | None:
-    """A golden's line, and the common lines that it needs by their sums; None if it has to have
-    files of its own: because it holds more than a few numbers, or does not keep them.
+) -> Line | None:
+    """A golden's line; None if it has to have files of its own: because it holds more than a few
+    numbers, or does not keep them.
     """
     data = small_data(variables)
     if data is None or len(result or "") > _MOST_RESULT_BYTES // 4:
@@ -357,7 +367,8 @@ def encode(
         read = decode(line, tables, manifest.binary.file)
     except (UnicodeEncodeError, DocumentError):
         return None  # the pair says what is wrong with it
-    return (line, tables) if read.manifest == manifest and read.result == result else None
+    is_same = read.manifest == manifest and read.result == result
+    return Line(line, tables, read) if is_same else None
 
 
 def small_data(variables: Sequence[_core.GoldenVariable]) -> bytes | None:

@@ -1,7 +1,8 @@
 """testcode's tests (Quantum ESPRESSO and others): jobconfig, userconfig, extraction by scripts.
 
-What a script extracts is a number under a label. For pw.x these labels are values of our own; for
-other programs the script's rules cannot be told from outside, so they are listed.
+What a script extracts is a number under a label. For pw.x these labels are values of our own, read
+from the program's output. What other labels mean only their script knows: their rules read what it
+printed. Nothing here runs it, nor does any rule: the user's own `run` command does.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ciwrap.errors import UsageError
-from ciwrap.importers.imported import Imported, LeftOut, read_text, yaml_text
+from ciwrap.importers.imported import Imported, LeftOut, read_text, template_of, yaml_text
 
 JOBS = "jobconfig"
 USERS = ("userconfig", "userconfig.tmp")
@@ -31,7 +32,15 @@ PW_LABELS: dict[str, dict[str, Any]] = {
     "tf1": {"match": "P = {tf1}", "take": "first"},
     "vol": {"match": "new unit-cell volume = {vol} {*}", "take": "last"},
 }
-_NO_RULE = "has the label {label!r}, which only {script} knows how to find"
+_NO_SCRIPT = "has the label {label!r}, and neither extract_cmd nor extract_program prints it"
+_BY_FUNCTION = "has the label {label!r}, which a Python function extracts ({function})"
+# What a script printed, beside the output that it read.
+EXTRACTED = "extracted.out.*"
+_BY_SCRIPT = (
+    "labels that only a script knows are read from what it printed, with checks called"
+    " NAME-extracted: `{script} test.out.X > extracted.out.X`, best as a part of `run`, and the"
+    " same of each benchmark"
+)
 
 
 def import_testcode(folder: Path) -> Imported:
@@ -84,33 +93,56 @@ def _add_job(
     if not programs.has_section(program):
         result.left_out.append(LeftOut(name, f"names the program {program!r}, which is not there"))
         return
-    script = Path(programs.get(program, "extract_program", fallback="its script")).name
+    script = _script(programs, program)
+    function = programs.get(program, "extract_fn", fallback="")
     values: dict[str, Any] = {}
+    printed: dict[str, Any] = {}
     before = len(result.left_out)
     for absolute, relative, label, strict in _tolerances(programs, program, result):
-        if script != "extract-pw.sh" or label not in PW_LABELS:
-            reason = _NO_RULE.format(label=label, script=script)
+        is_known = script == "extract-pw.sh" and label in PW_LABELS
+        if not is_known and (function or not script):
+            reason = _BY_FUNCTION if function else _NO_SCRIPT
+            reason = reason.format(label=label, function=function)
             result.left_out.append(LeftOut(f"{name} ({label})", reason))
             continue
         bound = {"atol": absolute, "rtol": relative}
-        rule = {key: float(one) for key, one in bound.items() if one is not None}
+        rule: dict[str, Any] = {key: float(one) for key, one in bound.items() if one is not None}
         if len(rule) == 2:
-            rule_more = {"combine": "both" if strict else "either"}
-            values[label] = {"like": label, **rule, **rule_more}
-        else:
+            rule["combine"] = "both" if strict else "either"
+        if is_known:
             values[label] = {"like": label, **rule}
+        else:
+            printed[label] = {**_printed(label), **rule}
+    checks: dict[str, Any] = {}
+    own = Path(name).name
     if values:
-        depth = len(Path(name).parts)
-        check = {
-            "format": "log",
-            "outputs": "test.out.*",
-            "include": "../" * depth + SHARED,
-            "values": values,
-        }
-        document = {"checks": {Path(name).name: check}}
-        result.files[f"{name}/ciwrap.yaml"] = yaml_text(_HEAD.format(name=JOBS), document)
+        include = "../" * len(Path(name).parts) + SHARED
+        checks[own] = {"format": "log", "outputs": "test.out.*", "include": include}
+        checks[own]["values"] = values
+    if printed:
+        checks[f"{own}-extracted"] = {"format": "log", "outputs": EXTRACTED, "values": printed}
+        note = _BY_SCRIPT.format(script=script)
+        result.notes += [] if note in result.notes else [note]
+    if checks:
+        document = yaml_text(_HEAD.format(name=JOBS), {"checks": checks})
+        result.files[f"{name}/ciwrap.yaml"] = document
     if len(result.left_out) == before:
         result.carried_count += 1
+
+
+def _script(programs: configparser.RawConfigParser, program: str) -> str:
+    """The name of what prints labels and numbers, without its folder; "" if there is none."""
+    for key in ("extract_program", "extract_cmd"):
+        words = programs.get(program, key, fallback="").split()
+        if words:
+            return Path(words[0]).name
+    return ""
+
+
+def _printed(label: str) -> dict[str, Any]:
+    """Where a label stands in what a script printed: alone in a line, its numbers below."""
+    template = f"^{template_of(label).removeprefix('{*}')}{{$}}"
+    return {"match": template, "lines": {"until": "words"}, "optional": True}
 
 
 def _tolerances(

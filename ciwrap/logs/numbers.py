@@ -17,6 +17,8 @@ _NUMBER = (
 )
 # A number ends where neither a letter, a digit nor a second fraction follows.
 NUMBER = re.compile(_NUMBER + rb"(?![A-Za-z0-9_]|\.[0-9])")
+# A whole number that is no part of any other one: of what NUMBER takes, what WHOLE takes.
+WHOLE_ALONE = WHOLE.pattern + rb"(?![A-Za-z0-9_.]|[+-][0-9]{3}(?![0-9]))"
 # One that a letter of the template follows at once, as in `{x}eV`.
 GLUED_NUMBER = re.compile(_NUMBER + rb"(?![0-9]|\.[0-9])")
 # Anywhere in a line: a number follows no letter and no digit.

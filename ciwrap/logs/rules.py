@@ -43,12 +43,14 @@ class SectionRule(Struct, frozen=True):
 
 class LinesRule(Struct, frozen=True):
     """Lines after a match: `skip` are passed over, then `count` are read, or all up to one that
-    matches `until` (None: up to a blank one).
+    matches `until` (None: up to a blank one, or, `until_words`, up to one that begins with no
+    number).
     """
 
     skip: int
     count: int | None
     until: Template | None
+    until_words: bool = False
 
 
 class ValueRule(Struct, frozen=True):
@@ -262,10 +264,9 @@ def _lines(said: Any) -> LinesRule:
     count = said.get("count")
     if count is not None and until is not None:
         raise FormError("says nothing beside 'until'", ("count",))
-    is_blank = until is None or until == "blank"
-    return LinesRule(
-        int(said.get("skip") or 0), count, None if is_blank else read_at("until", _template, until)
-    )
+    is_plain = until is None or until in ("blank", "words")
+    template = None if is_plain else read_at("until", _template, until)
+    return LinesRule(int(said.get("skip") or 0), count, template, until == "words")
 
 
 def _section(given: Mapping[str, Any]) -> SectionRule | None:

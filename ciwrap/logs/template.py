@@ -2,7 +2,8 @@
 
 `E= {energy} Ha {*} step {n:int}`: all characters stand for themselves but white space, which means
 any white space or none, `{name}` (a number), `{name:int}`, `{name:text}` (one word), `{*}`
-(whatever comes) and `^` at the start (the start of the line). `{{` and `}}` are braces. A template
+(whatever comes), `^` at the start (the start of the line) and `{$}` at the end (its end). `{{` and
+`}}` are braces. A template
 matches a line that it is found in; its parts are looked for from left to right, each at the first
 place where it fits, so that matching takes time in proportion to the line.
 """
@@ -20,6 +21,7 @@ from ciwrap.logs.numbers import (
     STARS,
     WHITE,
     WHOLE,
+    WHOLE_ALONE,
     WORD,
 )
 from ciwrap.model.forms import FormError, cut
@@ -29,6 +31,7 @@ KINDS = ("number", "int", "text")
 MOST_CHARACTERS = 2000
 # So often may a part of a template begin in a line without fitting there.
 MOST_ATTEMPTS = 200
+_END = "{$}"
 _PLACE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _IS_WORD = re.compile(r"[A-Za-z0-9_]")
@@ -76,9 +79,12 @@ class _Step(Struct, frozen=True):
 class _Segment:
     """What stands between two `{*}`. lead: the literal text that it begins with."""
 
-    def __init__(self, lead: re.Pattern[bytes] | None, steps: tuple[_Step, ...]) -> None:
+    def __init__(
+        self, lead: re.Pattern[bytes] | None, steps: tuple[_Step, ...], *, is_last: bool
+    ) -> None:
         self.lead = lead
         self.steps = steps
+        self._is_last = is_last  # nothing but white space may follow
 
     def search(self, line: bytes, at: int, found: list[Found], *, is_anchored: bool) -> Match | int:
         """Where the first match from `at` on ends; its fields go to `found`."""
@@ -97,6 +103,20 @@ class _Segment:
                 return problem
             at = begin[0] + 1
         raise TooManyAttemptsError
+
+    def over_lines(self) -> re.Pattern[bytes] | None:
+        """As `Template.over_lines`."""
+        if self.lead is None or not self.steps or self._is_last:
+            return None
+        pattern = b""
+        for number, step in enumerate(self.steps, 1):
+            field = _field_over_lines(step)
+            if field is None:
+                return None
+            # What a group has taken it never gives back, as in `_follow`.
+            pattern += b"(?=(%s))\\%d" % (field, number)
+            pattern += b"" if step.after is None else step.after.pattern
+        return re.compile(b"%s(?:%s)?[^\n]*" % (self.lead.pattern, pattern))
 
     def _begin(self, line: bytes, at: int, *, is_anchored: bool) -> tuple[int, int] | None:
         """Where the segment may begin, and where its first field then does."""
@@ -132,7 +152,16 @@ class _Segment:
                 if after is None:
                     return None
                 at = after.end()
-        return at
+        return None if self._is_last and line[at:].strip() else at
+
+
+def _field_over_lines(step: _Step) -> bytes | None:
+    """What a field takes; None where that depends on what follows it."""
+    if step.field.kind == "text":
+        return None if step.is_glued else rb"[^ \t\r\f\v\n]+"
+    if step.field.kind == "int":
+        return WHOLE_ALONE if step.number is NUMBER else None
+    return step.number.pattern
 
 
 def _text_end(step: _Step, line: bytes, at: int) -> int | None:
@@ -171,6 +200,8 @@ class Template:
             raise FormError(f"is longer than {MOST_CHARACTERS} characters")
         self.text = text
         self._is_anchored = text.startswith("^")
+        is_ended = text.rstrip().endswith(_END)
+        text = text.rstrip().removesuffix(_END) if is_ended else text
         pieces = _pieces(text[1:] if self._is_anchored else text)
         self.fields = tuple(one for one in pieces if isinstance(one, Field))
         names = [one.name for one in self.fields]
@@ -183,8 +214,25 @@ class Template:
         self.literal = max(plain, key=len, default=None)
         if not self.words and not self.fields:
             raise FormError("holds nothing to look for")
-        self._segments = [_segment(part) for part in _split(pieces)]
+        parts = _split(pieces)
+        # After whatever comes, the line's end says nothing.
+        last = len(parts) if is_ended and not text.rstrip().endswith("{*}") else 0
+        self._segments = [
+            _segment(part, is_last=number == last) for number, part in enumerate(parts, 1)
+        ]
         self._starts_free = not pieces or pieces[0] is None
+
+    def over_lines(self) -> re.Pattern[bytes] | None:
+        """An expression that finds, in many lines at once, the first place of each line where the
+        template may begin, and takes the rest of that line; None for a template that is too
+        involved.
+
+        Its groups are the fields as `match` has them. They are absent where only `match` can tell
+        whether the line fits, or why not.
+        """
+        if len(self._segments) != 1 or self._is_anchored:
+            return None
+        return self._segments[0].over_lines()
 
     def match(self, line: bytes) -> Match:
         """The fields of a line without its line break, in order; () if there are none.
@@ -229,6 +277,8 @@ def _pieces(text: str) -> list[_Piece]:
 
 def _field(text: str) -> Field:
     name, colon, kind = text.partition(":")
+    if text == "$":
+        raise FormError("{$} is the end of the line, and stands at the end")
     if not _NAME.fullmatch(name):
         raise FormError(f"{{{cut(text)}}} is no field; write {{name}}, {{name:int}}, {{name:text}}")
     if colon and kind not in KINDS:
@@ -249,7 +299,7 @@ def _split(pieces: list[_Piece]) -> list[list[_Piece]]:
     ]
 
 
-def _segment(part: list[_Piece]) -> _Segment:
+def _segment(part: list[_Piece], *, is_last: bool) -> _Segment:
     if isinstance(part[0], str) and not part[0].strip():
         part = part[1:]
     lead = part[0] if isinstance(part[0], str) else None
@@ -267,7 +317,8 @@ def _segment(part: list[_Piece]) -> _Segment:
         follows = position + 2 < len(rest)
         pattern = _literal(text, before_field=follows) if text.strip() or follows else None
         steps.append(_Step(piece, pattern, is_glued, number))
-    return _Segment(None if lead is None else _literal(lead, before_field=bool(steps)), (*steps,))
+    start = None if lead is None else _literal(lead, before_field=bool(steps))
+    return _Segment(start, (*steps,), is_last=is_last)
 
 
 def _literal(text: str, *, before_field: bool) -> re.Pattern[bytes]:

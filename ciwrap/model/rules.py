@@ -15,6 +15,8 @@ from ciwrap.structs import Struct, force_setattr
 def number_text(value: float) -> str:
     """The shortest decimal that reads back as the same double: `1e-6`, `0`, `0.25`, `inf`."""
     text = repr(float(value))
+    if "e" not in text:
+        return text.removesuffix(".0")
     return re.sub(r"e(-?)\+?0*(?=\d)", r"e\1", text).removesuffix(".0")
 
 

@@ -86,12 +86,8 @@ class Judge:
     def _carry_snapshot(self) -> None:
         """Keeps the snapshot of this process beside pending goldens, too."""
         pending, root = self.project.pending, self.project.root
-        if not pending.snapshots.contains(self.origin.environment.get("snapshot", "")):
-            taken = [
-                SnapshotStore.of_project(root),
-                SnapshotStore.of_goldens(self.project.golden_dir),
-            ]
-            carry_snapshot(self.origin.environment, taken, pending.snapshots)
+        taken = [SnapshotStore.of_project(root), SnapshotStore.of_goldens(self.project.golden_dir)]
+        carry_snapshot(self.origin.environment, taken, pending.snapshots)
 
     def judge(self, test: TestPlace, check: Check, catalog: Catalog, test_id: str) -> Outcome:
         """Compares, and writes what the mode asks for. Raises UsageError."""
@@ -107,7 +103,11 @@ class Judge:
         try:
             store = self.project.goldens.at(target)
             change = change_of_catalog(
-                replace(check, name=target.name), store, catalog, resources=resources
+                replace(check, name=target.name),
+                store,
+                catalog,
+                with_details=False,
+                resources=resources,
             )
             document = to_document(RunResult(found.result.verdict, (found.result,), kind="pytest"))
             self._carry_snapshot()
@@ -172,7 +172,9 @@ class Judge:
         store = self.project.goldens.at(place)
         stored_as = replace(check, name=place.name)
         with store.locked():
-            change = change_of_catalog(stored_as, store, catalog, force=True, resources=resources)
+            change = change_of_catalog(
+                stored_as, store, catalog, force=True, with_details=False, resources=resources
+            )
             if not change.needs_writing:
                 self.project.pending.discard(place)
                 return Outcome(MATCHED, before, place, change.path)

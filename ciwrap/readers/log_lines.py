@@ -5,16 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from ciwrap.errors import CorruptFileError, FileLimitError
+from ciwrap.late import numpy as np
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
     from ciwrap.readers.files import InputFile
 
 MOST_LINE_BYTES = 64 << 10
 _BLOCK_BYTES = 4 << 20
+_LINE_BREAK = 10
 
 
 class Line(Struct, frozen=True):
@@ -49,22 +53,34 @@ class Listener(Protocol):
     def candidates(self, block: bytes) -> Iterator[int] | None:
         """Places in lines that may match, ascending; None: those of the literal."""
 
+    def take_block(self, block: Block) -> bool:
+        """All lines of a block at once; False: they are to be handed out one by one."""
+
     def hear(self, line: Line) -> None:
         """A line that holds the literal."""
 
     def follow(self, line: Line) -> None:
         """A line after one that was heard, as long as `follows` says so."""
 
+    def follow_many(self, block: Block, begin: int, end: int) -> int:
+        """Many such lines at once, of those from `begin` to before `end`; where those begin that
+        are left.
+        """
 
-class _Block(Struct, frozen=True):
+
+class Block(Struct, frozen=True):
     """Whole lines of a file. offset, first_line: where they begin."""
 
     data: bytes
     offset: int
     first_line: int
 
+    def line_breaks(self) -> NDArray[np.int64]:
+        """Where lines end."""
+        return np.flatnonzero(np.frombuffer(self.data, dtype=np.uint8) == _LINE_BREAK)
 
-def blocks_of(file: InputFile, path: Path) -> Iterator[_Block]:
+
+def blocks_of(file: InputFile, path: Path) -> Iterator[Block]:
     """A file in pieces of whole lines.
 
     Raises FileLimitError for a line of more than 64 KiB, CorruptFileError for bytes that are no
@@ -83,7 +99,7 @@ def blocks_of(file: InputFile, path: Path) -> Iterator[_Block]:
             _refuse_long_lines(rest, path, line + whole.count(b"\n"))
         if whole:
             _refuse_zeros(whole, path, line)
-            yield _Block(whole, offset, line)
+            yield Block(whole, offset, line)
             line += whole.count(b"\n")
         offset += end
 
@@ -128,11 +144,12 @@ def hand_out(file: InputFile, path: Path, listeners: Sequence[Listener]) -> bool
     return is_utf8
 
 
-def _hand_out_block(block: _Block, listeners: Sequence[Listener]) -> None:
+def _hand_out_block(block: Block, listeners: Sequence[Listener]) -> None:
     data = block.data
     wanted = [
         (begin, rank)
         for rank, listener in enumerate(listeners)
+        if not listener.take_block(block)
         for begin in _line_starts(data, listener)
     ]
     wanted.sort()
@@ -141,6 +158,12 @@ def _hand_out_block(block: _Block, listeners: Sequence[Listener]) -> None:
     position, begin = 0, 0
     while begin < len(data):
         following = [one for one in listeners if one.follows]
+        if len(following) == 1:
+            until = wanted[position][0] if position < len(wanted) else len(data)
+            after = following[0].follow_many(block, begin, until)
+            if after > begin:
+                begin = after
+                continue
         if not following:
             if position == len(wanted):
                 return

@@ -9,16 +9,18 @@ from ciwrap.logs.numbers import WHOLE, WORD
 from ciwrap.logs.rules import STEP, STEP_SUFFIX
 from ciwrap.logs.template import Field, Found, Problem, Template, TooManyAttemptsError
 from ciwrap.model.forms import cut
+from ciwrap.readers.log_many import ManyLines, rows_of
 from ciwrap.readers.log_series import Series, Steps
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterator
     from pathlib import Path
 
     from ciwrap.logs.rules import LinesRule, SectionRule, TableRule, ValueRule
     from ciwrap.logs.template import Match
-    from ciwrap.readers.log_lines import Line
+    from ciwrap.readers.log_lines import Block, Line
     from ciwrap.readers.log_regex import Regex
 
 MOST_COLUMNS = 10_000
@@ -47,6 +49,12 @@ class Listening:
                 file=self._path,
                 remedy="begin it with rarer words, or with ^",
             ) from None
+
+    def take_block(self, block: Block) -> bool:  # noqa: ARG002
+        return False
+
+    def follow_many(self, block: Block, begin: int, end: int) -> int:  # noqa: ARG002
+        return begin
 
     def hear(self, line: Line) -> None:
         if self.matched(line) is not None:
@@ -153,6 +161,14 @@ class ValueFinder(Listening):
             )
             label = f"{name}{STEP_SUFFIX}" if is_labelled else None
             self.series[one.name] = Series(name, one.kind, steps=label)
+        # What neither other lines nor words of its own line decide.
+        is_alone = steps is None and section is None and rule.column is None and rule.lines is None
+        self._many: ManyLines | None = None
+        if is_alone and isinstance(pattern, Template):
+            self._many = ManyLines(pattern, self.series, is_absolute=rule.is_absolute)
+
+    def take_block(self, block: Block) -> bool:
+        return self._many is not None and self._many.take(block)
 
     def hear(self, line: Line) -> None:
         if self._section is not None and not self._section.is_open:
@@ -218,16 +234,23 @@ class ValueFinder(Listening):
         if self._skip > 0:
             self._skip -= 1
             return
-        until = self.rule.lines.until
+        words = list(WORD.finditer(line.data))
         if self._left is not None:
             self._left -= 1
             self.follows = self._left > 0
-        elif (not line.data.strip()) if until is None else until.match(line.data) is not None:
+        elif _is_end(self.rule.lines, line, words):
             self.follows = False
             return
         (series,) = self.series.values()
-        for word in WORD.finditer(line.data):
+        for word in words:
             series.add(line, word.start(), word.end(), is_absolute=self.rule.is_absolute)
+
+
+def _is_end(rule: LinesRule, line: Line, words: list[re.Match[bytes]]) -> bool:
+    """Whether a line no longer belongs to what stands after a match."""
+    if rule.until_words:
+        return bool(words) and not looks_like_number(words[0][0])
+    return not words if rule.until is None else rule.until.match(line.data) is not None
 
 
 def is_data(field: Field, value: str) -> bool:
@@ -286,6 +309,16 @@ class TableFinder(Listening):
             self.follows = False
         elif is_row:
             self._take_row(line, words)
+
+    def follow_many(self, block: Block, begin: int, end: int) -> int:
+        end_literal = None if self._end is None else self._end.literal
+        if end_literal is None:
+            return begin
+        at = block.data.find(end_literal, begin, end)
+        end = end if at < 0 else block.data.rfind(b"\n", begin, at) + 1
+        columns = [self.series[one] for one in self._columns]
+        label = None if self.rule.iteration is None else self._columns.index(self.rule.iteration)
+        return end if end > begin and rows_of(block, begin, end, columns, label) else begin
 
     def _take_row(self, line: Line, words: list[Any]) -> None:
         if len(words) != len(self._columns):

@@ -14,6 +14,8 @@ from ciwrap.readers.text_cells import parse_float
 from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from ciwrap.readers.log_lines import Line
@@ -42,6 +44,17 @@ class Steps(Struct):
         labels.append(self.current if self.is_after else NO_STEP)
         if not self.is_after:
             self.open.append((labels, len(labels) - 1))
+
+
+class Places(Struct, frozen=True):
+    """Where words stand: the numbers of their lines, the offsets of their first bytes in the file,
+    their columns from 1, their lengths in bytes.
+    """
+
+    lines: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    lengths: NDArray[np.int64]
 
 
 class Series:
@@ -105,6 +118,37 @@ class Series:
             self._note_digits(text)
         return True
 
+    def parsed(self, texts: Sequence[bytes]) -> NDArray[Any] | None:
+        """Many numbers at once, as `add` would read them; None if that has to look at each."""
+        if self.kind == "text":
+            return None
+        read: Any = int if self.kind == "int" else float
+        try:
+            # Python reads 1_0, which is no number here; the patterns let none through.
+            found = np.fromiter(map(read, texts), dtype=self._dtype, count=len(texts))
+        except (ValueError, OverflowError):
+            return None
+        # What is beyond the range of a double has become infinite.
+        is_plain = self.kind == "int" or not np.isinf(found).any()
+        return found if is_plain else None
+
+    def add_many(
+        self, values: NDArray[Any], texts: Sequence[bytes], places: Places, *, is_absolute: bool
+    ) -> None:
+        """Takes what `parsed` has made of texts that stand in these places."""
+        left = _MOST_PRINTED - len(self.values) if self.kind == "number" else 0
+        for text in texts[: max(0, left)]:
+            self._note_digits(text.decode("ascii"))
+        self.values.frombytes((np.abs(values) if is_absolute else values).tobytes())
+        self._lines.frombytes(places.lines.astype(np.int64).tobytes())
+        self._offsets.frombytes(places.offsets.astype(np.int64).tobytes())
+        self._columns.frombytes(places.columns.astype(np.intc).tobytes())
+        self._lengths.frombytes(places.lengths.astype(np.intc).tobytes())
+
+    @property
+    def _dtype(self) -> str:
+        return "<i8" if self.kind == "int" else "<f8"
+
     def _number(self, line: Line, start: int, text: str) -> float | int | None:
         try:
             value = int(text) if self.kind == "int" else parse_float(text)
@@ -165,7 +209,7 @@ class Series:
             # In steps, so that one longer word does not make it another dtype.
             found = np.array(self.values, dtype=f"<U{-(-width // _TEXT_STEP) * _TEXT_STEP}")
         else:
-            found = np.asarray(self.values, dtype="<i8" if self.kind == "int" else "<f8")
+            found = np.asarray(self.values, dtype=self._dtype)
         return found if self._chosen is None else found[self._chosen]
 
     def step_labels(self) -> NDArray[np.int64] | None:

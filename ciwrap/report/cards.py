@@ -9,20 +9,22 @@ from markupsafe import Markup
 
 from ciwrap.details import (
     MOST_EXPLANATIONS,
-    MOST_LEVELS,
     MOST_WORST,
 )
 from ciwrap.model import Verdict
 from ciwrap.report.causes import cause_words, remedy_words
+from ciwrap.report.digest_words import (
+    decide_words,
+    share_interval_words,
+    told_apart,
+)
+from ciwrap.report.facts import LevelRow, facts_of, levels_of
 from ciwrap.report.figures import Figure, histogram_of, is_suspect, legend_of, maps_of, pictures_of
 from ciwrap.report.findings import check_title, cut, difference_sentence, match_words, place
 from ciwrap.report.matrix import row_of
-from ciwrap.report.svg import number
 from ciwrap.report.text import (
-    bytes_text,
     capital,
     common_start,
-    dtype_words,
     grouped_number,
     index_text,
     safe_name,
@@ -30,14 +32,9 @@ from ciwrap.report.text import (
 )
 from ciwrap.report.text_words import difference_text, looks_like, summary_line
 from ciwrap.report.view import growth_of, timeline_of, where_words
-from ciwrap.report.views import effect_facts, range_words, view_text
+from ciwrap.report.views import view_text
 from ciwrap.report.wording import (
-    GOLDEN_AND_NEW,
-    decide_words,
-    evidence_words,
     headline,
-    interval_text,
-    new_values_words,
     sides_of,
     variable_is_exact,
 )
@@ -46,17 +43,12 @@ from ciwrap.structs import Struct
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ciwrap.model import DifferingElement, VariableResult
+    from ciwrap.model import DifferingElement, MovedElement, VariableResult
     from ciwrap.report.view import Group
 
 _MOST_SEARCHED = 600
 # What stands before the words on the page.
 _TO_DECIDE = "to decide what is suspect"
-_BAR = Markup(
-    '<svg class="bar" viewBox="0 0 220 10" preserveAspectRatio="none" aria-hidden="true">'
-    '<rect class="c0" width="220" height="10"/><rect class="bo" width="{}" height="10"/>'
-    "</svg>"
-)
 
 
 class WorstRow(Struct, frozen=True):
@@ -92,14 +84,6 @@ class CauseView(Struct, frozen=True):
     words: str
     when: str
     remedy: str
-
-
-class LevelRow(Struct, frozen=True):
-    name: str
-    nodes: str
-    differing: str
-    pruned: str
-    bar: Markup
 
 
 class Part(Struct, frozen=True):
@@ -214,7 +198,14 @@ def _part(
     # What has no distance stands in the order of storage.
     is_ranked = bool(result.details and result.details.worst_elements and worst[0].bound_share)
     which = "worst" if is_ranked and not math.isinf(worst[0].bound_share or 0.0) else "first"
+    rows = [_worst_row(one, is_exact=variable_is_exact(result)) for one in worst]
     count = result.differing_count or 0
+    worst_title = "All differing elements"
+    if count > len(worst):
+        worst_title = f"The {which} {len(worst)} of {count:,} differing elements"
+    elif not rows and result.moved_elements:
+        rows = [_moved_row(one) for one in result.moved_elements]
+        worst_title = f"The first elements that are known to have moved ({len(rows)})"
     return Part(
         title=title,
         place=place(result),
@@ -227,23 +218,17 @@ def _part(
         histogram=histogram_of(result),
         maps=maps,
         legend=legend_of(result) if pictures or maps else None,
-        worst_title=(
-            f"The {which} {len(worst)} of {count:,} differing elements"
-            if count > len(worst)
-            else "All differing elements"
-        ),
-        worst=tuple(_worst_row(one, is_exact=variable_is_exact(result)) for one in worst),
+        worst_title=worst_title,
+        worst=tuple(rows),
         view=view_text(result, sides) if has_view else "",
         places_title="" if result.text is None else capital(summary_line(result.text)),
         places=tuple(_places(result)),
-        facts=tuple(_facts(result, sides)),
-        levels=tuple(_levels(result)),
+        facts=tuple(facts_of(result, sides)),
+        levels=tuple(levels_of(result)),
     )
 
 
 def _causes(result: VariableResult, sides: tuple[str, str]) -> Iterator[CauseView]:
-    if not result.verdict.is_alarm:
-        return
     for one in result.explanations[:MOST_EXPLANATIONS]:
         remedy = safe_name(one.remedy or "")
         # The sentence above has told it.
@@ -274,6 +259,26 @@ def _worst_row(one: DifferingElement, *, is_exact: bool) -> WorstRow:
         relative=shown(one.rel_difference),
         ulps="" if one.ulps is None or _is_sign_other(one) else _grouped(one.ulps),
         share="" if share is None or is_exact or math.isinf(share) else _times(share),
+    )
+
+
+def _moved_row(one: MovedElement) -> WorstRow:
+    """Told by residues: the golden's value and the share lie between two ends."""
+    golden = safe_name(one.golden_from or "a number", 60)
+    if one.golden_to != one.golden_from:
+        golden = " to ".join(told_apart(one.golden_from, one.golden_to))
+    share = ""
+    if one.share_from is not None and one.share_to is not None:
+        share = share_interval_words(one.share_from, one.share_to)
+    part = f" ({one.part})" if one.part else ""
+    return WorstRow(
+        index=safe_name(index_text(one.index)) + part,
+        golden=golden,
+        new=safe_name(one.new, 60),
+        absolute="",
+        relative="",
+        ulps="",
+        share=share.removesuffix(" the bound").replace(" x", "\u00a0\u00d7"),
     )
 
 
@@ -322,75 +327,3 @@ def _grouped(count: int) -> str:
 
 def _times(share: float) -> str:
     return f"{grouped_number(share)}\u00a0\u00d7"
-
-
-def _facts(result: VariableResult, sides: tuple[str, str]) -> Iterator[tuple[str, str]]:
-    if result.bound is not None:
-        yield "error bound", "equal numbers" if result.bound.is_exact else result.bound.text
-    used = result.used_interval
-    if used is not None and not variable_is_exact(result) and result.verdict is Verdict.MATCH:
-        yield "largest drift", interval_text(*used) if used[1] else "none"
-    if result.new_values is not None:
-        yield "in the suspect chunks", new_values_words(result.new_values)
-    shape = safe_name(" x ".join(map(str, result.shape))) if result.shape else ""
-    if result.shape is not None:
-        yield "array", f"{shape or 'a single number'} {dtype_words(result.dtype)}".strip()
-    if result.golden_shape is not None or result.golden_dtype is not None:
-        other = result.golden_shape if result.golden_shape is not None else result.shape or ()
-        golden = safe_name(" x ".join(map(str, other))) or "a single number"
-        dtype = dtype_words(result.golden_dtype or result.dtype)
-        yield (
-            "in the golden" if sides == GOLDEN_AND_NEW else f"in {sides[0]}",
-            f"{golden} {dtype}".strip(),
-        )
-    if result.byte_count is not None:
-        yield "size", bytes_text(result.byte_count)
-    for name, value, index in (
-        ("largest |difference|", result.max_abs_difference, result.max_abs_index),
-        ("largest relative", result.max_rel_difference, result.max_rel_index),
-    ):
-        if value:
-            at = f" at {index_text(index)}" if index else ""
-            effect = None if result.details is None else result.details.effect
-            share = range_words(effect, value) if name == "largest |difference|" else ""
-            yield name, f"{short_number(value)}{at}{f', {share}' if share else ''}"
-    if result.mean_abs_difference:
-        yield "mean |difference|", short_number(result.mean_abs_difference)
-    if result.details is not None and result.details.effect is not None:
-        yield from effect_facts(result.details.effect)
-    if result.suspect_chunks is not None and result.chunk_count:
-        yield "suspect chunks", f"{result.suspect_chunks:,} of {result.chunk_count:,}"
-    for name, count in (
-        ("NaN on one side", result.nan_mismatch_count),
-        ("infinite on one side", result.inf_mismatch_count),
-        ("missing on one side", result.missing_mismatch_count),
-    ):
-        if count:
-            yield name, f"{count:,}"
-    words = evidence_words(result)
-    if words and result.verdict is not Verdict.NOT_COMPARABLE:
-        yield "evidence", words
-    if result.mask:
-        extent = "" if result.masked_count is None else f": {result.masked_count:,} elements"
-        yield "mask", f"{safe_name(result.mask)}{extent} not compared"
-    if result.has_fill_values:
-        yield "fill values", "elements that hold one on both sides are not compared"
-    if result.source_path:
-        yield "file", safe_name(result.source_path)
-
-
-def _levels(result: VariableResult) -> Iterator[LevelRow]:
-    levels = () if result.details is None else result.details.tree_levels[:MOST_LEVELS]
-    for depth, level in enumerate(levels):
-        name = "root" if depth == 0 else str(depth)
-        if depth == len(levels) - 1:
-            name = "root and leaf" if depth == 0 else f"{name} (leaves: the chunks)"
-        part = min(level.differing_count / level.node_count, 1.0) if level.node_count else 0.0
-        width = max(220 * part, 1.5) if level.differing_count else 0.0
-        yield LevelRow(
-            name,
-            f"{level.node_count:,}",
-            f"{level.differing_count:,}",
-            f"{level.node_count - level.differing_count:,}",
-            _BAR.format(number(width)),
-        )

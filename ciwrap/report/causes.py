@@ -20,6 +20,7 @@ _NAMES = {
     Cause.ALL_NAN: "NaN",
     Cause.FILL_VALUE: "fill value",
     Cause.LESS_PRECISE: "less precise",
+    Cause.BIT_FLIPPED: "one bit flipped",
     Cause.BYTE_ORDER: "byte order",
     Cause.PERIODIC_IMAGE: "periodic image",
     Cause.SHIFTED: "shifted",
@@ -28,6 +29,7 @@ _NAMES = {
     Cause.OTHER_ORDER: "other order of rows",
     Cause.OTHER_ITERATION: "other iteration",
     Cause.ONE_RANK: "one rank",
+    Cause.ACROSS_RANKS: "cut among the ranks in another way",
     Cause.STRIPE: "one thread's rows",
     Cause.BOUNDARY: "at the faces",
     Cause.NEAR_ZERO: "next to zero",
@@ -39,7 +41,7 @@ def cause_name(one: Explanation) -> str:
     """`sign flipped`, `factor 1000`; nothing for what is no cause."""
     name = _NAMES[one.cause]
     if one.values and one.cause in (Cause.CONSTANT_FACTOR, Cause.CONSTANT_OFFSET):
-        return f"{name.removeprefix('constant ')} {short_number(one.values[0])}"
+        return f"{name.removeprefix('constant ')} {_value_words(one)}"
     return name
 
 
@@ -50,8 +52,12 @@ def cause_words(one: Explanation, sides: tuple[str, str]) -> str:
     if one.cause is Cause.ONE_RANK:
         rank, count = one.values
         return f"of {count:.0f} ranks only rank {rank:.0f} differs"
+    if one.cause is Cause.ACROSS_RANKS:
+        return _across_ranks_words(one, *sides)
     whole = one.held_count >= one.differing_count
     share = "in each of them" if whole else f"in {one.held_count:,} of {one.differing_count:,}"
+    if one.differing_count == 1:
+        share = "in it"
     return f"{share} {_said(one, *sides)}"
 
 
@@ -62,12 +68,25 @@ def remedy_words(one: Explanation) -> str:
         Cause.OTHER_ORDER: "if the order of rows means nothing; ID: the variable that names them",
         Cause.LESS_PRECISE: "if the shorter type is meant",
         Cause.FILL_VALUE: "if it stands for a missing value",
+        Cause.ACROSS_RANKS: "beside align_by: ID, where ID is the variable that names the rows",
         Cause.NEAR_ZERO: "so that values next to zero have a bound as well",
         Cause.WIDER_BOUND: "if so much does not matter",
     }.get(one.cause, "")
 
 
-_WHOLE = (Cause.OTHER_ITERATION, Cause.STRIPE, Cause.SHIFTED, Cause.BOUNDARY)
+def _across_ranks_words(one: Explanation, golden: str, new: str) -> str:
+    """`the 4 ranks of new hold the rows of the 2 of golden, dealt out in another way`."""
+    what = "rows" if one.words == "rows" else "array"
+    ours, theirs = one.values
+    ranks = f"the {theirs:.0f} ranks of {new} hold the {what} of the {ours:.0f} of {golden}"
+    if ours == theirs:
+        ranks = f"together, the {ours:.0f} ranks of {new} and {golden} hold the same {what}"
+    whole = one.held_count >= one.differing_count
+    but = "" if whole else f" ({one.held_count:,} of {one.differing_count:,} elements)"
+    return f"{ranks}, dealt out in another way{but}"
+
+
+_WHOLE = (Cause.BIT_FLIPPED, Cause.OTHER_ITERATION, Cause.STRIPE, Cause.SHIFTED, Cause.BOUNDARY)
 
 
 def _value_words(one: Explanation) -> str:
@@ -75,6 +94,9 @@ def _value_words(one: Explanation) -> str:
     if not one.values:
         return ""
     value = one.values[0]
+    if one.cause is Cause.CONSTANT_FACTOR and len(one.values) == 2:
+        imaginary = short_number(abs(one.values[1]))
+        return f"({short_number(value)} {'-' if one.values[1] < 0 else '+'} {imaginary}i)"
     if one.cause in _WHOLE:
         return f"{value:.0f}"
     return number_text(value) if one.cause is Cause.FILL_VALUE else short_number(value)
@@ -84,15 +106,17 @@ def _said(one: Explanation, golden: str, new: str) -> str:
     value = _value_words(one)
     side, other = (golden, new) if one.on_golden else (new, golden)
     axes = " and ".join(map(str, one.axes))
-    called = f" ({safe_name(one.words)})" if one.words else ""
+    called = safe_name(one.words or "")
+    named = f" ({called})" if called else ""
     return {
         Cause.SIGN_FLIPPED: f"the sign is flipped: {new} = -{golden}",
         Cause.CONSTANT_OFFSET: f"{new} = {golden} + ({value})",
-        Cause.CONSTANT_FACTOR: f"{new} = {golden} x {value}{called}",
+        Cause.CONSTANT_FACTOR: f"{new} = {golden} x {value}{named}",
         Cause.ALL_ZERO: f"{new} is 0",
         Cause.ALL_NAN: f"{new} is NaN",
         Cause.FILL_VALUE: f"{side} is {value}, beyond all other values, perhaps a fill value",
-        Cause.LESS_PRECISE: f"{side} is {other} rounded to {safe_name(one.words or '')}",
+        Cause.LESS_PRECISE: f"{side} is {other} rounded to {called}",
+        Cause.BIT_FLIPPED: f"one bit is flipped: bit {value}, of the {called}",
         Cause.BYTE_ORDER: f"{new} has the bytes of {golden} in the other order",
         Cause.PERIODIC_IMAGE: f"{new} is {golden} moved by whole periods of"
         f" {', '.join(short_number(period) for period in one.values if period)}",
@@ -102,6 +126,7 @@ def _said(one: Explanation, golden: str, new: str) -> str:
         Cause.OTHER_ORDER: f"{new} has the rows of {golden} in another order",
         Cause.OTHER_ITERATION: f"{new} is {golden} of iteration {value}",
         Cause.ONE_RANK: "",
+        Cause.ACROSS_RANKS: "",
         Cause.STRIPE: f"the place is in the rows of axis {axes} that thread {value} of"
         f" {one.values[-1] if one.values else 0:.0f} would be dealt",
         Cause.BOUNDARY: f"the place is within {value} of the faces along axis {axes}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from ciwrap.model import Message, MessageLevel, Unlisted, Verdict
+from ciwrap.model.brief import MOST_WHOLE, brief
 from ciwrap.structs import replace
 
 if TYPE_CHECKING:
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from ciwrap.timeline import HistoryFacts
 
 Detail = Literal["summary", "differing", "all"]
-# A check of up to so many variables is listed whole; of more, each is listed briefly.
-MOST_WHOLE = 1000
 # Some 1.5 kB each.
 MOST_LISTED = 10_000
 
@@ -77,22 +76,11 @@ def _brief(bad: Sequence[VariableResult], whole: set[VariableId]) -> list[Variab
         if known is None or _share(one) > _share(known):
             worst[one.name] = one
     whole |= {one.id for one in worst.values()}
-    return [one if one.id in whole else _without_lists(one) for one in bad]
+    return [one if one.id in whole else brief(one) for one in bad]
 
 
 def _share(one: VariableResult) -> float:
     return one.max_bound_share or 0.0
-
-
-def _without_lists(one: VariableResult) -> VariableResult:
-    return replace(
-        one,
-        first_differences=one.first_differences[:1],
-        suspect_ranges=(),
-        bound_share_histogram=None,
-        drift_histogram=None,
-        details=None,
-    )
 
 
 def _counted(check: CheckResult, left_out: Iterable[VariableResult]) -> Unlisted:

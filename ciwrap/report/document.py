@@ -253,7 +253,9 @@ def load_document(path: Path) -> Any:
 
 def document_text(document: Mapping[str, Any]) -> str:
     """Strict JSON (no NaN), readable, ending in a line break."""
-    return json.dumps(document, indent=1, ensure_ascii=True, allow_nan=False) + "\n"
+    # With an indent json itself takes ten times as long.
+    compact = json.dumps(document, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return msgspec.json.format(compact, indent=1) + "\n"
 
 
 def write_document(document: Mapping[str, Any], target: str) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.details import Cause
 from ciwrap.model import Evidence, Verdict, number_text, two_digits_above
+from ciwrap.report.digest_words import decide_words
 from ciwrap.report.text import (
     index_text,
     percent_text,
@@ -20,7 +21,6 @@ from ciwrap.report.text import (
 )
 from ciwrap.report.wording import (
     GOLDEN_AND_NEW,
-    decide_words,
     detail_lines,
     headline,
     used_share,

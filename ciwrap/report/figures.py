@@ -24,6 +24,7 @@ from ciwrap.report.array_charts import (
     line_chart,
     new_line_chart,
 )
+from ciwrap.report.findings import lost_count
 from ciwrap.report.histograms import drift_histogram, share_histogram
 from ciwrap.report.palette import (
     DIFFERING_PALETTE,
@@ -77,16 +78,6 @@ def histogram_of(result: VariableResult) -> Figure | None:
         )
         return Figure("How far elements moved", image, note)
     return None
-
-
-def lost_count(result: VariableResult) -> int:
-    """Elements that are NaN, infinite or missing on one side only."""
-    counts = (
-        result.nan_mismatch_count,
-        result.inf_mismatch_count,
-        result.missing_mismatch_count,
-    )
-    return sum(count or 0 for count in counts)
 
 
 def _without_masked(

@@ -9,6 +9,7 @@ from ciwrap.details import Cause
 from ciwrap.model import Divergence, DivergenceKind, MessageLevel, Verdict
 from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.causes import cause_words
+from ciwrap.report.digest_words import suspect_place
 from ciwrap.report.text import (
     capital,
     grouped_number,
@@ -27,7 +28,6 @@ from ciwrap.report.wording import (
     elements_words,
     headline,
     match_title,
-    range_text,
     sides_of,
     total_words,
     used_share,
@@ -100,10 +100,12 @@ def _largest(run: RunResult) -> tuple[CheckResult, Divergence] | None:
     return min(found, key=lambda pair: _smallness(pair[1].variable), default=None)
 
 
-def _smallness(variable: VariableResult) -> tuple[int, float, tuple[int, int, str]]:
+def _smallness(variable: VariableResult) -> tuple[int, float, float, tuple[int, int, str]]:
     share = variable.max_bound_share or 0.0
+    # Of what is compared exactly every difference is infinitely many times its bound.
+    size = variable.max_abs_difference or 0.0
     severity = variable.verdict.severity
-    return -severity, -share if share == share else 0.0, variable.id.sort_key
+    return -severity, -share if share == share else 0.0, -size, variable.id.sort_key
 
 
 def lead(run: RunResult) -> list[str]:
@@ -125,9 +127,10 @@ def _lead(run: RunResult, without: Divergence | None) -> Iterator[str]:
     told = leading(run)
     for number, (check, divergence) in enumerate(told):
         variable = divergence.variable
-        words = cut(headline(variable))
         if divergence.kind.is_alarm:
             words = difference_sentence(variable, sides_of(check))
+        else:
+            words = _with_cause(check, variable)
         if divergence != without:
             yield f"{lead_place(run, check, divergence)}: {words}."
         if number == 0 and check.is_history:
@@ -171,8 +174,13 @@ def _opening(check: CheckResult, divergence: Divergence, *, is_alone: bool, is_s
     if is_alone:
         return _ALONE.get(divergence.kind, "Not compared")
     if not check.is_history:
-        is_known = divergence.kind is DivergenceKind.DIFFER
-        return "Largest difference" if is_known else "First suspect"
+        if divergence.kind is not DivergenceKind.DIFFER:
+            return "First suspect"
+        share = divergence.variable.max_bound_share
+        # What is no number is at no distance, and on residues nobody knows how far.
+        has_size = share is not None and math.isfinite(share)
+        has_size |= variable_is_exact(divergence.variable) and not lost_count(divergence.variable)
+        return "Largest difference" if has_size else "Worst"
     if is_second:
         return "First numeric divergence"
     if divergence.kind.is_alarm:
@@ -183,15 +191,15 @@ def _opening(check: CheckResult, divergence: Divergence, *, is_alone: bool, is_s
 def _uncompared(run: RunResult) -> Iterator[str]:
     """Why the whole is not comparable: of the first variable, else of the first error."""
     bad = [
-        variable
+        (check, variable)
         for check in run.checks
         for variable in check.variables
         if variable.verdict is Verdict.NOT_COMPARABLE
     ]
     if bad:
-        first = min(bad, key=lambda one: one.id.sort_key)
+        check, first = min(bad, key=lambda pair: pair[1].id.sort_key)
         more = f" (the first of {len(bad)})" if len(bad) > 1 else ""
-        yield f"Not compared{more}: {place(first)}: {cut(headline(first))}."
+        yield f"Not compared{more}: {place(first)}: {_with_cause(check, first)}."
         return
     errors = [
         message.text
@@ -200,6 +208,13 @@ def _uncompared(run: RunResult) -> Iterator[str]:
         if message.level is MessageLevel.ERROR
     ]
     yield f"{cut(safe_text(errors[0]))}." if errors else "Nothing was compared."
+
+
+def _with_cause(check: CheckResult, variable: VariableResult) -> str:
+    """Why a variable was not compared, and before it what is known of its numbers."""
+    words = cut(headline(variable))
+    causes = [cause_words(one, sides_of(check)) for one in variable.explanations[:1]]
+    return "; ".join([*causes, words])
 
 
 def match_sentence(run: RunResult) -> str:
@@ -232,17 +247,9 @@ def check_title(check: CheckResult) -> str:
 def difference_sentence(variable: VariableResult, sides: tuple[str, str] = GOLDEN_AND_NEW) -> str:
     """How many elements, where, what they have in common, how far beyond the bound."""
     if variable.differing_count is None:
-        sentence = headline(variable)
-        if variable.suspect_ranges and variable.suspect_chunks != variable.chunk_count:
-            shape = variable.golden_shape or variable.shape or ()
-            first = range_text(variable.suspect_ranges[0], shape)
-            if variable.suspect_range_count == 1:
-                sentence += f"; they are {first}"
-            else:
-                sentence += (
-                    f"; they are in {variable.suspect_range_count} places, the first is {first}"
-                )
-        return sentence
+        place = suspect_place(variable)
+        is_told = not place or variable.suspect_chunks == variable.chunk_count
+        return headline(variable) if is_told else f"{headline(variable)}; {place}"
     parts = [count_words(variable)]
     is_all = variable.differing_count == variable.compared_elements
     where = "" if is_all else box_words(variable)
@@ -306,7 +313,8 @@ def box_words(variable: VariableResult) -> str:
     """
     box, shape = variable.differing_box, variable.shape
     if variable.differing_count == 1 and variable.first_index is not None:
-        return f"at {index_text(variable.first_index)}" if variable.first_index else ""
+        at = f"at {index_text(variable.first_index)}" if variable.first_index else ""
+        return f"{at}, in the interior" if _is_inside(variable.first_index, shape) else at
     if box is None or not shape or len(shape) != len(box.first_index):
         if variable.first_index:
             return f"first at {index_text(variable.first_index)}"
@@ -329,6 +337,12 @@ def box_words(variable: VariableResult) -> str:
     return f"all within {text}"
 
 
+def _is_inside(index: Sequence[int], shape: Sequence[int] | None) -> bool:
+    """Whether an element of a field lies at none of its faces."""
+    pairs = list(zip(index, shape or (), strict=False))
+    return bool(pairs) and all(0 < at < extent - 1 for at, extent in pairs if extent > 1)
+
+
 def _share_of(box: IndexBox, shape: Sequence[int]) -> float:
     """How much of the array lies in the box."""
     inside = math.prod(
@@ -348,6 +362,16 @@ def box_text(box: IndexBox, shape: Sequence[int]) -> str:
         else:
             parts.append(f"{first}:{last + 1}")
     return f"[{', '.join(parts)}]"
+
+
+def lost_count(variable: VariableResult) -> int:
+    """Elements that are NaN, infinite or missing on one side only."""
+    counts = (
+        variable.nan_mismatch_count,
+        variable.inf_mismatch_count,
+        variable.missing_mismatch_count,
+    )
+    return sum(count or 0 for count in counts)
 
 
 def cut(text: str) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from ciwrap.model import Verdict
 from ciwrap.report.console import Text
-from ciwrap.report.findings import beyond_text
-from ciwrap.report.text import safe_name, short_number
+from ciwrap.report.findings import beyond_text, lost_count
+from ciwrap.report.text import safe_name, share_text, short_number
 from ciwrap.report.where import where_text
 from ciwrap.report.wording import variable_is_exact
 
@@ -22,32 +23,46 @@ def is_over_checkpoints(check: CheckResult) -> bool:
     return len({one.name for one in check.variables}) < len(check.variables)
 
 
-def differing_lines(check: CheckResult) -> Iterator[tuple[str, Text]]:
-    """A line for each name whose numbers differ anywhere: name and words, the first to diverge
-    first.
+def alarm_lines(check: CheckResult) -> Iterator[tuple[Verdict, str, Text]]:
+    """A line for each name that differs or is suspect anywhere: verdict, name and words, the first
+    to diverge first.
     """
     groups: dict[str, list[VariableResult]] = {}
     for one in sorted(check.variables, key=lambda one: one.id.sort_key):
         groups.setdefault(one.name, []).append(one)
-    differing = {
-        name: [one for one in group if one.verdict is Verdict.DIFFER]
-        for name, group in groups.items()
+    alarms = {
+        name: [one for one in group if one.verdict.is_alarm] for name, group in groups.items()
     }
     for name in sorted(
-        (name for name, bad in differing.items() if bad),
-        key=lambda name: differing[name][0].id.sort_key,
+        (name for name, bad in alarms.items() if bad),
+        key=lambda name: alarms[name][0].id.sort_key,
     ):
-        yield name, Text(_words(groups[name], differing[name]))
+        bad = alarms[name]
+        verdict = Verdict.worst(one.verdict for one in bad)
+        yield verdict, name, Text(_words(groups[name], bad))
 
 
 def _words(group: list[VariableResult], bad: list[VariableResult]) -> str:
     where = where_text([one for one in group if one.verdict is not Verdict.NOT_COMPARABLE])
-    parts = [where or bad[0].id.text, *_how_much(bad)]
-    counts = [one.differing_count for one in bad]
-    if None not in counts:
-        total = sum(one.compared_elements for one in bad)
-        parts.insert(1, f"there {sum(filter(None, counts)):,} of {total:,} elements differ")
-    return "; ".join(parts)
+    parts = [where or bad[0].id.text]
+    total = sum(one.compared_elements for one in bad)
+    least, most = (sum(counts) for counts in zip(*map(_differing, bad), strict=True))
+    if least == most:
+        parts.append(f"there {least:,} of {total:,} elements differ")
+    elif least:
+        parts.append(f"there from {least:,} to {most:,} of {total:,} elements differ")
+    else:
+        suspect = sum(one.suspect_chunks or 0 for one in bad)
+        chunks = sum(one.chunk_count or 0 for one in bad)
+        parts.append(f"there {suspect:,} of {chunks:,} chunks are suspect")
+    return "; ".join([*parts, *_how_much(bad)])
+
+
+def _differing(variable: VariableResult) -> tuple[int, int]:
+    """How many elements differ, at least and at most."""
+    if variable.differing_count is not None:
+        return variable.differing_count, variable.differing_count
+    return variable.differing_count_at_least or 0, variable.differing_count_at_most or 0
 
 
 def _how_much(bad: list[VariableResult]) -> Iterator[str]:
@@ -55,7 +70,12 @@ def _how_much(bad: list[VariableResult]) -> Iterator[str]:
     shares = [one for one in bad if one.max_bound_share is not None and not variable_is_exact(one)]
     if shares:
         worst = max(shares, key=lambda one: one.max_bound_share or 0.0)
-        yield f"up to {beyond_text(worst.max_bound_share or 0.0)} ({_place(worst)})"
+        share = worst.max_bound_share or 0.0
+        if math.isinf(share):
+            what = "no number on one side" if lost_count(worst) else "beyond a bound of 0"
+            yield f"{what} ({_place(worst)})"
+        else:
+            yield f"up to {beyond_text(share)} ({_place(worst)})"
         return
     sized = [one for one in bad if one.max_abs_difference]
     if sized:
@@ -64,6 +84,12 @@ def _how_much(bad: list[VariableResult]) -> Iterator[str]:
             f"largest |difference| {short_number(worst.max_abs_difference or 0.0)}"
             f" ({_place(worst)})"
         )
+        return
+    # Told by residues: at least so much.
+    moved = [m.share_from for one in bad for m in one.moved_elements if m.share_from]
+    least_shares = moved or [one.guaranteed_share for one in bad if one.guaranteed_share]
+    if least_shares:
+        yield f"by more than {share_text(max(least_shares))}"
 
 
 def _place(variable: VariableResult) -> str:

@@ -14,84 +14,42 @@ from ciwrap.model import MessageLevel, Verdict
 from ciwrap.model.coverage import grouped_plural
 from ciwrap.report import findings
 from ciwrap.report.cards import card_of
-from ciwrap.report.ensemble_charts import MOST_SHIFTS, shift_bars
-from ciwrap.report.ensemble_words import other_messages
 from ciwrap.report.environment import Environment, differing_keys, environments_of
 from ciwrap.report.lead import Top, top_of_page
-from ciwrap.report.matrix import Row, row_of
 from ciwrap.report.page import render_page, templates, time_words
 from ciwrap.report.paths import portable
-from ciwrap.report.text import (
-    bytes_text,
-    capital,
-    percent_text,
-    safe_name,
-    safe_text,
-    seconds_text,
+from ciwrap.report.rows import RowShape, joined, rows_of
+from ciwrap.report.sections import (
+    MOST_CHECKS,
+    CheckView,
+    CommandView,
+    EnsembleView,
+    MessageView,
+    check_view,
+    commands_of,
+    ensembles_of,
+    evidence_notes,
+    messages_of,
 )
-from ciwrap.report.view import groups_of
+from ciwrap.report.text import capital, safe_name
+from ciwrap.report.view import MOST_CARDS, bundles_of, groups_of
 from ciwrap.report.views import palettes_text
-from ciwrap.report.wording import accept_command, command_ending, counted_evidence, headline
+from ciwrap.report.wording import accept_command
 from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from ciwrap.model import CheckResult, CommandOutcome, RunResult
+    from ciwrap.model import RunResult
     from ciwrap.report.view import Group
 
-MOST_CARDS = 60
 MOST_MATCHING_CARDS = 4
 # So many cards are open at once; a click opens any other.
 MOST_OPEN_CARDS = 3
 MOST_CARD_BYTES = 1_000_000
-MOST_ROW_BYTES = 1_800_000
 _MOST_NAMES = 40
 _MOST_ACCEPTS = 12
-MOST_CHECKS = 100
 # So many matching variables are listed openly, more behind a click.
 FEW_ROWS = 40
 MOST_MESSAGES = 30
-_TAIL_CHARACTERS = 4000
-_MOST_LEFT_OUT = 8
-
-
-class MessageView(Struct, frozen=True):
-    level: str
-    class_: str
-    check: str
-    text: str
-
-
-class CommandView(Struct, frozen=True):
-    command: str
-    ending: str
-    tail: str
-
-
-class CheckView(Struct, frozen=True):
-    name: str
-    verdict: Verdict
-    evidence: str
-    not_compared: str
-    golden: str
-    read: str
-    time: str
-
-
-class EnsembleView(Struct, frozen=True):
-    name: str
-    verdict: Verdict
-    facts: tuple[tuple[str, str], ...]
-    bars: Markup
-    left_out: str
-
-
-class RowShape(Struct, frozen=True):
-    """Which columns the table of variables has."""
-
-    with_check: bool
-    with_time: bool
 
 
 class Page(Struct, frozen=True):
@@ -151,8 +109,8 @@ def render_html(run: RunResult) -> str:
     cards, card_of_group, cards_left_out = _cards(groups, with_check=several)
     with_time = any(group.is_history for group in groups if group.verdict is not Verdict.MATCH)
     shape = RowShape(with_check=several, with_time=with_time)
-    rows, matching_rows, rows_left_out = _rows(groups, card_of_group, shape)
-    messages = _messages(run)
+    rows = rows_of(groups, card_of_group, shape)
+    messages = messages_of(run)
     environments = environments_of(run)
     counts = Counter(group.verdict for group in groups)
     coverage = run.coverage
@@ -180,27 +138,27 @@ def render_html(run: RunResult) -> str:
         environments=environments,
         messages=messages[:MOST_MESSAGES],
         more_messages=max(0, len(messages) - MOST_MESSAGES),
-        commands=tuple(_commands(run)),
+        commands=commands_of(run),
         accept=accept_command(run),
         accepts=_accepts(run),
         cards_title="Closest to their bounds" if is_match else "Findings",
         cards=cards,
         cards_left_out=cards_left_out,
         palettes=palettes_text() if "data-view=" in cards else "",
-        rows=Markup("\n").join(rows),
-        matching_rows=Markup("\n").join(matching_rows),
-        matching_words=_matching_words(len(matching_rows)),
-        matching_open=len(matching_rows) <= FEW_ROWS,
-        rows_left_out=rows_left_out,
+        rows=joined(rows.bad),
+        matching_rows=joined(rows.matching),
+        matching_words=_matching_words(len(rows.matching)),
+        matching_open=len(rows.matching) <= FEW_ROWS,
+        rows_left_out=rows.left_out,
         has_variables=bool(groups) or not any(check.ensemble for check in run.checks),
-        ensembles=tuple(_ensembles(run)),
-        checks=tuple(_check(check) for check in run.checks[:MOST_CHECKS]),
+        ensembles=tuple(ensembles_of(run)),
+        checks=tuple(check_view(check) for check in run.checks[:MOST_CHECKS]),
         checks_left_out=(
             f"... and {len(run.checks) - MOST_CHECKS:,} more checks; the JSON result has them all."
             if len(run.checks) > MOST_CHECKS
             else ""
         ),
-        evidence_notes=_evidence_notes(run),
+        evidence_notes=evidence_notes(run),
     )
     return render_page("report.html.j2", page)
 
@@ -264,7 +222,7 @@ def _cards(groups: list[Group], *, with_check: bool) -> tuple[Markup, dict[int, 
     parts: list[str] = []
     card_of_group: dict[int, int] = {}
     size = 0
-    for number, places in enumerate(_bundles(groups, bad or shown), 1):
+    for number, places in enumerate(bundles_of(groups, bad or shown), 1):
         others = [safe_name(groups[at].name, 80) for at in places[1:]]
         card = card_of(
             number,
@@ -288,185 +246,3 @@ def _cards(groups: list[Group], *, with_check: bool) -> tuple[Markup, dict[int, 
             " the table above lists them; the JSON result has everything."
         )
     return Markup("").join(Markup(text) for text in parts), card_of_group, words
-
-
-def _bundles(groups: list[Group], places: list[int]) -> list[list[int]]:
-    """Places of groups, those together that were not compared for the same reason."""
-    found: dict[object, list[int]] = {}
-    for at in places:
-        group = groups[at]
-        key: object = at
-        if group.verdict is Verdict.NOT_COMPARABLE and not group.differing:
-            key = headline(group.first)
-        found.setdefault(key, []).append(at)
-    return list(found.values())
-
-
-def _rows(
-    groups: list[Group], card_of_group: Mapping[int, int], shape: RowShape
-) -> tuple[list[Markup], list[Markup], str]:
-    """Lines of what does not match, of what does, and a word on those left out."""
-    bad_rows: list[Markup] = []
-    matching_rows: list[Markup] = []
-    size = 0
-    for at, group in enumerate(groups):
-        number = card_of_group.get(at, 0)
-        row = row_of(number, group)
-        is_match = group.verdict is Verdict.MATCH
-        text = _matching_row(row, shape) if is_match else _row(row, shape)
-        size += len(text.encode())
-        if size > MOST_ROW_BYTES:
-            break
-        (matching_rows if is_match else bad_rows).append(text)
-    rest = groups[len(bad_rows) + len(matching_rows) :]
-    words = ""
-    if rest:
-        bad = sum(group.verdict is not Verdict.MATCH for group in rest)
-        what = f"{bad:,} of them do not match" if bad else "all of them match"
-        words = (
-            f"... and {len(rest):,} more variables are not listed here ({what}); the JSON result"
-            " has them all."
-        )
-    return bad_rows, matching_rows, words
-
-
-_ROW = Markup(
-    '<tr data-v="{}"><td><svg class="ico" viewBox="0 0 16 16" aria-hidden="true">'
-    '<use href="#i-{}"/></svg> {}</td>{}<th scope="row" class="mono">{}</th>{}'
-    '<td class="r">{}</td><td class="r">{}</td><td>{}</td><td>{}</td></tr>'
-)
-_MATCHING_ROW = Markup('<tr data-v="match">{}<td class="mono">{}</td><td class="r{}">{}</td></tr>')
-
-
-def _row(row: Row, shape: RowShape) -> Markup:
-    time = Markup("<td>{}</td><td>{}</td>").format(row.over_time, row.first)
-    return _ROW.format(
-        row.verdict.value,
-        row.verdict.value,
-        row.verdict.words,
-        _check_cell(row, shape),
-        _name_cell(row),
-        time if shape.with_time else "",
-        row.worst,
-        row.count,
-        row.pattern,
-        row.thumb,
-    )
-
-
-def _matching_row(row: Row, shape: RowShape) -> Markup:
-    check = _check_cell(row, shape)
-    return _MATCHING_ROW.format(check, _name_cell(row), " near" * row.is_near, row.worst)
-
-
-def _check_cell(row: Row, shape: RowShape) -> Markup:
-    return Markup("<td><bdi>{}</bdi></td>").format(row.check) if shape.with_check else Markup("")
-
-
-def _name_cell(row: Row) -> Markup:
-    name: str | Markup = Markup("<bdi>{}</bdi>").format(row.name)
-    return Markup('<a href="#c{}">{}</a>').format(row.number, name) if row.number else Markup(name)
-
-
-def _messages(run: RunResult) -> tuple[MessageView, ...]:
-    order = (MessageLevel.ERROR, MessageLevel.WARNING, MessageLevel.NOTE)
-    found = [("", message) for message in run.messages]
-    found += [(check.name, message) for check in run.checks for message in other_messages(check)]
-    found.sort(key=lambda pair: order.index(pair[1].level))
-    return tuple(
-        MessageView(
-            level=message.level.value.capitalize(),
-            class_="not_comparable" if message.level is MessageLevel.ERROR else "",
-            check=safe_name(name, 80) if len(run.checks) > 1 else "",
-            text=safe_name(message.text, 1000),
-        )
-        for name, message in found
-    )
-
-
-def _commands(run: RunResult) -> list[CommandView]:
-    outcomes: list[CommandOutcome] = [] if run.command is None else [run.command]
-    outcomes += [check.command for check in run.checks if check.command is not None]
-    bad = [one for one in outcomes if one.exit_code != 0 or one.timed_out]
-    return [
-        CommandView(
-            safe_name(one.command, 500),
-            command_ending(one),
-            "\n".join(safe_text(line) for line in one.output_tail[-_TAIL_CHARACTERS:].splitlines()),
-        )
-        for one in bad[:5]
-    ]
-
-
-def _ensembles(run: RunResult) -> Iterator[EnsembleView]:
-    for check in run.checks[:MOST_CHECKS]:
-        facts = check.ensemble
-        if facts is None:
-            continue
-        p = "too few to tell" if facts.p is None else f"{facts.p:.3f}"
-        more = len(facts.shifts) - MOST_SHIFTS
-        yield EnsembleView(
-            name=safe_name(findings.check_title(check), 120),
-            verdict=check.verdict,
-            facts=(
-                ("new runs", str(facts.runs)),
-                ("members", str(facts.members)),
-                ("features", str(facts.features)),
-                ("p", p),
-                ("called inconsistent at", percent_text(facts.rate)),
-            ),
-            bars=shift_bars(facts.shifts) if facts.shifts else Markup(""),
-            left_out=f"{more:,} more features moved less; the JSON result has them all."
-            if more > 0
-            else "",
-        )
-
-
-def _check(check: CheckResult) -> CheckView:
-    golden = safe_name(check.golden_path or "", 120)
-    if check.golden_bytes is not None:
-        golden += f" ({bytes_text(check.golden_bytes)})"
-    read = "" if check.bytes_read is None else bytes_text(check.bytes_read)
-    if check.engine:
-        read += f" with {safe_name(check.engine, 20)}"
-    if check.history is not None and check.history.by_captures:
-        read += f"; {grouped_plural(check.history.by_captures, 'variable')} by captures alone"
-    return CheckView(
-        name=safe_name(findings.check_title(check), 120),
-        verdict=check.verdict,
-        evidence=counted_evidence(check),
-        not_compared=_not_compared(check),
-        golden=golden,
-        read=read,
-        time=seconds_text(check.seconds),
-    )
-
-
-def _not_compared(check: CheckResult) -> str:
-    """What the check did not look at, and the first few names of what was left out."""
-    words = ", ".join(check.coverage.not_compared)
-    names = [safe_name(one.text, 60) for one in check.left_out_variables[:_MOST_LEFT_OUT]]
-    if not names:
-        return words
-    more = len(check.left_out_variables) - len(names)
-    rest = f" and {more:,} more" if more else ""
-    return f"{words}. Left out of the golden: {', '.join(names)}{rest}"
-
-
-def _evidence_notes(run: RunResult) -> tuple[str, ...]:
-    kinds = {
-        variable.evidence.value
-        for check in run.checks
-        for variable in check.variables
-        if variable.evidence is not None
-    }
-    notes = {
-        "data": "data: the values of both sides were compared element by element; counts and"
-        " indices are exact.",
-        "residues": "residues only: the golden's values are not kept. A match is sure. In a suspect"
-        " chunk an element lies near its bound or beyond it; which one, and how far a number beyond"
-        " the bound moved, is not known.",
-        "tree": "tree only: the golden's values are not kept. A match is sure; a suspect chunk may"
-        " be a false alarm of values close to a cell's edge.",
-    }
-    return tuple(notes[kind] for kind in ("data", "residues", "tree") if kind in kinds)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ciwrap.details import Cause
 from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.causes import cause_words
+from ciwrap.report.digest_words import lost_words, moved_words, suspect_place
 from ciwrap.report.findings import (
     beyond_text,
     box_words,
@@ -16,15 +17,13 @@ from ciwrap.report.findings import (
     lead_beside,
     lead_place,
     leading,
+    lost_count,
 )
 from ciwrap.report.text import capital, percent_text, short_number
 from ciwrap.report.views import range_words
 from ciwrap.report.where import where_text
 from ciwrap.report.wording import (
     headline,
-    lost_words,
-    moved_words,
-    range_text,
     sides_of,
     variable_is_exact,
 )
@@ -79,15 +78,7 @@ def _what(check: CheckResult, variable: VariableResult) -> str:
 
 
 def _where(variable: VariableResult, results: list[VariableResult]) -> str:
-    inside = box_words(variable)
-    is_part = variable.suspect_chunks != variable.chunk_count
-    if variable.differing_count is None and variable.suspect_ranges and is_part:
-        shape = variable.golden_shape or variable.shape or ()
-        first = range_text(variable.suspect_ranges[0], shape)
-        count = variable.suspect_range_count or 1
-        inside = f"elements {first}" if count == 1 else f"{count:,} ranges, the first {first}"
-    elif variable.differing_count is None and variable.suspect_chunks and not is_part:
-        inside = "in every chunk of the array"
+    inside = suspect_place(variable) or box_words(variable)
     ordered = sorted(results, key=lambda one: one.id.sort_key)
     return "; ".join(part for part in (where_text(ordered), inside) if part)
 
@@ -122,12 +113,5 @@ def _size(variable: VariableResult) -> str:
         return "not known: the golden is a tree alone"
     if variable.max_abs_difference:
         return f"largest |difference| {short_number(variable.max_abs_difference)}"
-    lost = sum(
-        count or 0
-        for count in (
-            variable.nan_mismatch_count,
-            variable.inf_mismatch_count,
-            variable.missing_mismatch_count,
-        )
-    )
+    lost = lost_count(variable)
     return f"{grouped_plural(lost, 'element')} without a number on one side" if lost else ""

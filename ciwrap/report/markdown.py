@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from ciwrap.model import MessageLevel, Verdict
 from ciwrap.report import findings
@@ -13,10 +14,12 @@ from ciwrap.report.environment import difference_line, worst_differences
 from ciwrap.report.matrix import row_of
 from ciwrap.report.paths import portable
 from ciwrap.report.text import capital, percent_text, plural, safe_name
-from ciwrap.report.view import groups_of, where_words
+from ciwrap.report.view import card_numbers, groups_of, where_words
 from ciwrap.report.wording import accept_command, detail_lines, headline
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ciwrap.model import RunResult
     from ciwrap.report.view import Group
 
@@ -55,10 +58,15 @@ def _harmless(match: re.Match[str]) -> str:
     return _PARTED.get(found, f"&#{ord(found[0])};")
 
 
-def render_markdown(run: RunResult) -> str:
-    """GitHub-flavoured Markdown of at most `MOST_BYTES`."""
+def render_markdown(run: RunResult, link: str = "", picture: str = "") -> str:
+    """GitHub-flavoured Markdown of at most `MOST_BYTES`.
+
+    link: the address where the page will lie; names then lead to its cards. picture: the address of
+    an image of the first difference.
+    """
     run = portable(run)
-    counts = Counter(group.verdict for group in groups_of(run))
+    groups = groups_of(run)
+    counts = Counter(group.verdict for group in groups)
     said = ", ".join(f"{counts[one]:,} {one.words}" for one in Verdict.worst_first() if counts[one])
     lines = [f"## {_MARKS[run.verdict]} ciwrap: {findings.title(run)}", ""]
     for sentence in findings.lead(run):
@@ -68,7 +76,9 @@ def render_markdown(run: RunResult) -> str:
     lines += [f"{capital(run.coverage.text)}.", ""]
     lines += _messages(run)
     lines += _environment(run)
-    lines += _groups(run)
+    if picture:
+        lines += [f"![golden, new and difference]({_address(picture)})", ""]
+    lines += _groups(run, groups, link)
     lines += _texts(run)
     lines += _checks(run)
     accept = accept_command(run)
@@ -113,22 +123,36 @@ def _environment(run: RunResult) -> list[str]:
     return [*lines, ""]
 
 
-def _groups(run: RunResult) -> list[str]:
-    bad = [group for group in groups_of(run) if group.verdict is not Verdict.MATCH]
+def _groups(run: RunResult, groups: Sequence[Group], link: str) -> list[str]:
+    numbers = card_numbers(groups)
+    bad = [at for at, group in enumerate(groups) if group.verdict is not Verdict.MATCH]
     if not bad:
         return []
     several = len(run.checks) > 1
+    address = _address(link)
     lines = [
         "| | variable | where | differing | worst, of the bound |",
         "|---|---|---|--:|--:|",
-        *(_group(group, with_check=several) for group in bad[:MOST_GROUPS]),
+        *(
+            _group(
+                groups[at],
+                with_check=several,
+                link=f"{address}#c{numbers[at]}" if link and at in numbers else address,
+            )
+            for at in bad[:MOST_GROUPS]
+        ),
     ]
     if len(bad) > MOST_GROUPS:
         lines += ["", f"... and {len(bad) - MOST_GROUPS:,} more variables that do not match."]
     return [*lines, ""]
 
 
-def _group(group: Group, *, with_check: bool) -> str:
+def _address(url: str) -> str:
+    """An address as it may stand in brackets: nothing in it ends them."""
+    return quote(url, safe=":/?#@!$&'*+,;=%~-._")
+
+
+def _group(group: Group, *, with_check: bool, link: str) -> str:
     first, row = group.first, row_of(0, group)
     parts = [headline(first)]
     if group.verdict is not Verdict.NOT_COMPARABLE:
@@ -137,6 +161,8 @@ def _group(group: Group, *, with_check: bool) -> str:
     name = escaped(group.name, 80)
     if with_check and group.check.name != group.name:
         name = f"{escaped(findings.check_title(group.check), 60)}: {name}"
+    if link:
+        name = f"[{name}]({link})"
     cells = (_MARKS[group.verdict], name, escaped(where, 200), row.count, row.worst)
     return f"| {' | '.join(cells)} |"
 

@@ -10,7 +10,8 @@ from markupsafe import Markup
 from ciwrap.details import BOUND_CLASS, SHARE_CLASSES, SUSPECT, cells
 from ciwrap.model import Verdict
 from ciwrap.report.causes import cause_name
-from ciwrap.report.findings import box_words, check_title
+from ciwrap.report.digest_words import lost_words, suspect_place
+from ciwrap.report.findings import box_words, check_title, lost_count
 from ciwrap.report.iteration_charts import CELL_DIFFER, CELL_NOT_COMPARABLE
 from ciwrap.report.palette import SHARE_PALETTE
 from ciwrap.report.png import data_uri, palette_png
@@ -84,19 +85,16 @@ def _worst_words(group: Group) -> str:
     if group.verdict is Verdict.NOT_COMPARABLE:
         return ""
     if group.verdict is Verdict.MATCH:
-        mover = max(group.results, key=sortable_share)
+        mover = max(group.results, key=sortable_share) if group.is_history else group.worst
         used = mover.used_interval
         if used is None or variable_is_exact(mover):
             return "equal" if variable_is_exact(mover) else ""
         return interval_text(*used).removesuffix(" of the bound") if used[1] else "no drift"
-    known = [
-        one.max_bound_share
-        for one in group.differing
-        if one.max_bound_share is not None and not variable_is_exact(one)
-    ]
-    if known:
-        worst = max(known)
-        return f"{grouped_number(worst)}\u00a0\u00d7" if math.isfinite(worst) else "no number"
+    if (worst := group.worst.max_bound_share) is not None and not variable_is_exact(group.worst):
+        if math.isfinite(worst):
+            return f"{grouped_number(worst)}\u00a0\u00d7"
+        # Under a bound that is relative alone, golden zeros have none.
+        return "no number" if lost_count(group.worst) else "a bound of 0"
     if any(m.share_from is None for one in group.differing for m in one.moved_elements):
         return "no number"
     moved = [m.share_from for one in group.differing for m in one.moved_elements if m.share_from]
@@ -122,10 +120,15 @@ def _count_words(group: Group) -> str:
 def _pattern(group: Group, first: VariableResult) -> str:
     if group.verdict is Verdict.MATCH:
         return ""
-    if group.verdict is Verdict.NOT_COMPARABLE:
-        return headline(first)
     names = [name for one in first.explanations if (name := cause_name(one))]
-    place = box_words(first)
+    if group.verdict is Verdict.NOT_COMPARABLE:
+        return "; ".join([*names[:1], headline(first)])
+    if not names and first.differing_count == 1 and (first.element_count or 0) > 1:
+        names = ["one element"]
+    new = first.new_values
+    if new is not None and first.differing_count is None and lost_words(new):
+        names = [f"{lost_words(new)} among the new numbers"]
+    place = suspect_place(first) or box_words(first)
     return "; ".join([*names[:1], *([place] if place else [])])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ciwrap.errors import WriteFailedError
 from ciwrap.report.document import write_text
 
 if TYPE_CHECKING:
@@ -27,11 +28,32 @@ def write_repeat_report(path: str | os.PathLike[str], result: RepeatResult) -> N
     write_text(render_repeat_html(result), str(path), "the report")
 
 
-def write_markdown(path: str | os.PathLike[str], run: RunResult) -> None:
-    """Writes the job summary; see `write_report`."""
+def write_markdown(
+    path: str | os.PathLike[str], run: RunResult, link: str = "", picture: str = ""
+) -> None:
+    """Writes the job summary; see `write_report`. link, picture: where both will lie."""
     from ciwrap.report.markdown import render_markdown
 
-    write_text(render_markdown(run), str(path), "the summary")
+    write_text(render_markdown(run, link, picture), str(path), "the summary")
+
+
+def write_picture(path: str | os.PathLike[str], run: RunResult) -> bool:
+    """Writes the picture of the first difference; whether there is one. Raises WriteFailedError."""
+    from pathlib import Path
+
+    from ciwrap.report.picture_file import picture_file
+
+    found = picture_file(run)
+    if found is None:
+        return False
+    try:
+        Path(path).write_bytes(found.png)
+    except OSError as error:
+        words = error.strerror or error
+        raise WriteFailedError(
+            f"the picture could not be written: {words}", file=Path(path)
+        ) from error
+    return True
 
 
 def write_junit(path: str | os.PathLike[str], run: RunResult) -> None:

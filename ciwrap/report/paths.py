@@ -7,9 +7,9 @@ import re
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ciwrap.model import CheckResult, CommandOutcome, Message, RunResult, VariableResult
-from ciwrap.model.repeat_result import RepeatedRun, RepeatedVariable, RepeatResult
-from ciwrap.structs import replace
+from ciwrap.model import RunResult
+from ciwrap.model.repeat_result import RepeatResult
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +18,8 @@ _Result = TypeVar("_Result", RunResult, RepeatResult)
 
 _ABSOLUTE = re.compile(r"(?<![\w/.:~$\u2026-])/(?:[^\s/'\"`:;,()\[\]<>|]+/)+[^\s'\"`:;,()\[\]<>|]*")
 _PATH_FIELDS = ("golden_path", "source_path", "file", "working_dir", "folder")
+# Of records within records.
+_NESTED_FIELDS = ("checks", "variables", "messages", "command", "runs")
 _TEXT_FIELDS = ("text", "reason", "command", "output_tail", "name", "problem", "headline")
 # What everybody has, and nobody hides.
 _PUBLIC = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/etc/", "/dev/", "/proc/")
@@ -65,29 +67,39 @@ def _rewritten(item: Any, shorten: Callable[..., str]) -> Any:
     fields, so each costs as little as can be.
     """
     changes: dict[str, Any] = {}
-    for name in item.__struct_fields__:
+    paths, texts, nested = _plan(type(item))
+    for name in paths:
         value = getattr(item, name)
-        if isinstance(value, str):
-            if name in _PATH_FIELDS:
-                new: Any = shorten(value, is_path=True)
-            elif name in _TEXT_FIELDS:
-                new = shorten(value, is_path=False)
-            else:
-                continue
-            if new != value:
-                changes[name] = new
-        elif isinstance(value, tuple) and value and isinstance(value[0], _NESTED):
-            parts = tuple(_rewritten(part, shorten) for part in value)
+        if value and "/" in value and (new := shorten(value, is_path=True)) != value:
+            changes[name] = new
+    for name in texts:
+        value = getattr(item, name)
+        if not isinstance(value, str) or "/" not in value:
+            continue
+        if (new := shorten(value, is_path=False)) != value:
+            changes[name] = new
+    for name in nested:
+        value = getattr(item, name)
+        if isinstance(value, tuple):
+            parts = tuple([_rewritten(part, shorten) for part in value])
             if any(map(operator.is_not, parts, value)):
                 changes[name] = parts
-        elif isinstance(value, _NESTED):
-            one = _rewritten(value, shorten)
-            if one is not value:
-                changes[name] = one
+        elif isinstance(value, Struct) and (one := _rewritten(value, shorten)) is not value:
+            changes[name] = one
     return replace(item, **changes) if changes else item
 
 
-_NESTED = (
-    *(CheckResult, VariableResult, Message, CommandOutcome),
-    *(RepeatedRun, RepeatedVariable),
-)
+_Plan = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+_plans: dict[Any, _Plan] = {}
+
+
+def _plan(kind: Any) -> _Plan:
+    """The fields of a record that are paths, that are texts, and that are records themselves."""
+    known = _plans.get(kind)
+    if known is None:
+        found = (_PATH_FIELDS, _TEXT_FIELDS, _NESTED_FIELDS)
+        paths, texts, nested = (
+            tuple(name for name in kind.__struct_fields__ if name in some) for some in found
+        )
+        known = _plans[kind] = paths, texts, nested
+    return known

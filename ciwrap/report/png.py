@@ -31,6 +31,20 @@ def palette_png(values: bytes, rows: int, columns: int, palette: Sequence[Colour
     )
 
 
+def rgb_png(lines: Sequence[bytes]) -> bytes:
+    """An image of lines of pixels, three bytes each."""
+    width = len(lines[0]) // 3
+    assert all(len(line) == 3 * width for line in lines)
+    return b"".join(
+        (
+            b"\x89PNG\r\n\x1a\n",
+            _chunk(b"IHDR", struct.pack(">IIBBBBB", width, len(lines), 8, 2, 0, 0, 0)),
+            _chunk(b"IDAT", zlib.compress(b"".join(b"\0" + line for line in lines), 9)),
+            _chunk(b"IEND", b""),
+        )
+    )
+
+
 def data_uri(png: bytes) -> str:
     return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from ciwrap.model import CheckResult, MessageLevel, RunResult, VariableResult, Verdict
 from ciwrap.report.console import Text
-from ciwrap.report.history_terminal import differing_lines, is_over_checkpoints
+from ciwrap.report.digest_words import decide_words
+from ciwrap.report.history_terminal import alarm_lines, is_over_checkpoints
 from ciwrap.report.text import (
     bytes_text,
     common_start,
@@ -28,7 +29,6 @@ from ciwrap.report.wording import (
     arrays_words,
     bounds_line,
     command_ending,
-    decide_words,
     detail_lines,
     evidence_words,
     headline,
@@ -206,12 +206,13 @@ def _render_unmatched(
     run those that differ by name, the first to diverge first, unless every detail is asked for.
     """
     bad = [one for one in worst_first(check.variables) if one.verdict is not Verdict.MATCH]
+    alarms = [one.verdict for one in bad]
     by_name = []
-    if _is_of_runs(check) and not verbose:
+    if is_over_checkpoints(check) and not verbose:
         # Where a text differs is told of each by itself.
         texts = {one.name for one in bad if one.text is not None}
-        by_name = [line for line in differing_lines(check) if line[0] not in texts]
-        bad = [one for one in bad if one.verdict is not Verdict.DIFFER or one.name in texts]
+        by_name = [line for line in alarm_lines(check) if line[1] not in texts]
+        bad = [one for one in bad if not one.verdict.is_alarm or one.name in texts]
     # What is printed is the same whether or not a document takes a second look at the data; the
     # causes of the first divergence stand beside it.
     told = {
@@ -228,9 +229,9 @@ def _render_unmatched(
     shown = groups if limit is None else groups[:limit]
     for group in shown:
         _render_variable(group, console, verbose, sides)
-    for name, words in by_name[:limit]:
+    for verdict, name, words in by_name[:limit]:
         line = Text("    ")
-        line.append(*_WORDS[Verdict.DIFFER])
+        line.append(*_WORDS[verdict])
         line.append("  ")
         line.append(safe_name(name), style="bold")
         console.print(line.append(": ").append(words))
@@ -238,7 +239,7 @@ def _render_unmatched(
     rest += len(by_name) - len(by_name[:limit])
     if rest:
         console.print(Text(f"    ... and {rest} more (--verbose or --json show all)"))
-    if decide := decide_words(one.verdict for one in bad):
+    if decide := decide_words(alarms):
         console.print(Text(f"    {decide}", style="dim"))
 
 
@@ -306,7 +307,7 @@ def _render_variable(
 def _marked(line: str, variable: VariableResult) -> Text:
     """The line on the first difference, its digits bold from where both values part."""
     text = Text(line)
-    if not (variable.first_differences and line.lstrip().startswith("first at ")):
+    if not variable.first_differences:
         return text
     first = variable.first_differences[0]
     golden, new = safe_name(first.golden), safe_name(first.new)

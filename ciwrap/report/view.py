@@ -5,7 +5,6 @@ and no more of them than a page can hold.
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ciwrap.details import BOUND_CLASS, SHARE_CLASSES, SUSPECT
@@ -21,7 +20,7 @@ from ciwrap.report.iteration_charts import (
     timeline,
 )
 from ciwrap.report.where import where_text
-from ciwrap.report.wording import used_share, variable_is_exact
+from ciwrap.report.wording import headline, used_share, variable_is_exact
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -31,45 +30,30 @@ if TYPE_CHECKING:
 
     from ciwrap.model import CheckResult, RunResult, VariableResult
 
+# Cards that a page has at most.
+MOST_CARDS = 60
 _MOST_TIMELINE_COLUMNS = 100
 _MOST_TIMELINE_ROWS = 16
 _MOST_POINTS = 150
 
 
-class Group(Struct, frozen=True, dict=True):
-    """One variable of one check, over all its iterations and ranks, in that order."""
+class Group(Struct, frozen=True):
+    """One variable of one check, over all its iterations and ranks, in that order.
+
+    verdict: the worst. first: the first one of that verdict or worse; of a match, the one that
+    moved most. worst: the one that is furthest beyond its bound. share: the largest share of the
+    bound; None if it is not known or the bound is 0.
+    """
 
     check: CheckResult
     name: str
     results: tuple[VariableResult, ...]
+    verdict: Verdict
+    first: VariableResult
+    worst: VariableResult
+    share: float | None
 
-    @cached_property
-    def verdict(self) -> Verdict:
-        return Verdict.worst(result.verdict for result in self.results)
-
-    @cached_property
-    def first(self) -> VariableResult:
-        """The first one of the group's verdict or worse; of a match, the one that moved most."""
-        if self.verdict is Verdict.MATCH:
-            return max(self.results, key=lambda result: used_share(result) or 0.0)
-        bad = [result for result in self.results if result.verdict is not Verdict.MATCH]
-        return bad[0]
-
-    @cached_property
-    def worst(self) -> VariableResult:
-        """The one that is furthest beyond its bound."""
-        bad = [result for result in self.results if result.verdict.is_alarm]
-        return max(
-            bad or self.results, key=lambda one: (sortable_share(one), one.suspect_chunks or 0)
-        )
-
-    @cached_property
-    def share(self) -> float | None:
-        """The largest share of the bound; None if it is not known or the bound is 0."""
-        shares = [share for result in self.results if (share := used_share(result)) is not None]
-        return max(shares, default=None)
-
-    @cached_property
+    @property
     def differing(self) -> tuple[VariableResult, ...]:
         return tuple(result for result in self.results if result.verdict.is_alarm)
 
@@ -87,6 +71,28 @@ class Group(Struct, frozen=True, dict=True):
         )
 
 
+def group_of(check: CheckResult, name: str, results: Sequence[VariableResult]) -> Group:
+    """The group of a variable's results, in any order."""
+    if len(results) == 1:
+        (one,) = results
+        return Group(check, name, (one,), one.verdict, one, one, used_share(one))
+    ordered = tuple(sorted(results, key=lambda one: one.id.sort_key))
+    shares = [share for one in ordered if (share := used_share(one)) is not None]
+    bad = [one for one in ordered if one.verdict is not Verdict.MATCH]
+    alarms = [one for one in bad if one.verdict.is_alarm]
+    return Group(
+        check=check,
+        name=name,
+        results=ordered,
+        verdict=Verdict.worst(one.verdict for one in ordered),
+        first=bad[0] if bad else max(ordered, key=lambda one: used_share(one) or 0.0),
+        worst=max(
+            alarms or ordered, key=lambda one: (sortable_share(one), one.suspect_chunks or 0)
+        ),
+        share=max(shares, default=None),
+    )
+
+
 def sortable_share(result: VariableResult) -> float:
     share = result.max_bound_share
     if share is None:
@@ -102,10 +108,7 @@ def groups_of(run: RunResult) -> list[Group]:
         by_name: dict[str, list[VariableResult]] = {}
         for variable in check.variables:
             by_name.setdefault(variable.name, []).append(variable)
-        found += [
-            Group(check, name, tuple(sorted(results, key=lambda one: one.id.sort_key)))
-            for name, results in by_name.items()
-        ]
+        found += [group_of(check, name, results) for name, results in by_name.items()]
     found.sort(key=lambda group: group.sort_key)
     for check, divergence in reversed(leading(run)):
         (group,) = [
@@ -114,6 +117,25 @@ def groups_of(run: RunResult) -> list[Group]:
         found.remove(group)
         found.insert(0, group)
     return found
+
+
+def bundles_of(groups: Sequence[Group], places: Iterable[int]) -> list[list[int]]:
+    """Places of groups, those together that were not compared for the same reason: a card each."""
+    found: dict[object, list[int]] = {}
+    for at in places:
+        group = groups[at]
+        key: object = at
+        if group.verdict is Verdict.NOT_COMPARABLE and not group.differing:
+            key = headline(group.first)
+        found.setdefault(key, []).append(at)
+    return list(found.values())
+
+
+def card_numbers(groups: Sequence[Group]) -> dict[int, int]:
+    """The number of the card of each group that does not match, by the group's place."""
+    bad = [at for at, group in enumerate(groups) if group.verdict is not Verdict.MATCH]
+    bundles = bundles_of(groups, bad)[:MOST_CARDS]
+    return {at: number for number, places in enumerate(bundles, 1) for at in places}
 
 
 def where_words(group: Group) -> str:

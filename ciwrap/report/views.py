@@ -8,6 +8,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ciwrap.details import SHARE_CLASSES
+from ciwrap.model import number_text
 from ciwrap.report.palette import SHARE_PALETTE, SIGNED_PALETTE, VALUE_PALETTE
 from ciwrap.report.text import percent_text, safe_name, short_number
 
@@ -83,6 +84,10 @@ def effect_facts(effect: Effect) -> Iterator[tuple[str, str]]:
     sign = "+" if effect.bias > 0 else ""
     yield "mean of new - golden", f"{sign}{short_number(effect.bias)}{bias}"
     yield "range", f"{short_number(effect.least)} to {short_number(effect.greatest)}"
+    if effect.apart is not None:
+        value = number_text(effect.apart)
+        words = f"{effect.apart_count:,} are {value}, perhaps a fill value: fill_values: [{value}]"
+        yield "left out of the range", words
     if effect.size_sum > 0:
         change = (effect.new_sum - effect.golden_sum) / effect.size_sum
         words = f"{short_number(effect.golden_sum)} to {short_number(effect.new_sum)}"

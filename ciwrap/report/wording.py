@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ciwrap.model import Evidence, Verdict
 from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.causes import cause_words, remedy_words
+from ciwrap.report.digest_words import by_digests_lines, by_digests_sentence
 from ciwrap.report.text import (
     index_text,
     percent_text,
@@ -23,20 +24,16 @@ from ciwrap.report.text import (
 from ciwrap.report.text_words import text_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from ciwrap.model import (
         CheckResult,
-        ChunkRange,
         CommandOutcome,
         Coverage,
-        MovedElement,
-        NewValues,
         RunResult,
         VariableResult,
     )
 
-_MOST_RANGES = 3
 _MOST_BOUNDS = 3
 _LONGEST_NAMES = 1000
 
@@ -186,92 +183,11 @@ def at_most_words(share: float) -> str:
 
 
 def _differ_sentence(variable: VariableResult) -> str:
+    if variable.differing_count is None:
+        return by_digests_sentence(variable)
     total = elements_words(variable)
-    if variable.differing_count is not None:
-        return f"{variable.differing_count} of {total} differ{bound_words(variable)}"
-    at_least = variable.differing_count_at_least or 0
-    at_most = variable.differing_count_at_most or 0
-    chunks = f"{variable.suspect_chunks or 0} of {plural(variable.chunk_count or 0, 'chunk')}"
-    if at_least and variable.moved_elements:
-        return f"{moved_words(variable.moved_elements[0])}{_more_moved(variable)}"
-    if at_least:
-        return (
-            f"{chunks} differ: from {at_least} to {at_most} of {total}"
-            f" differ{bound_words(variable)}"
-        )
-    if variable.evidence is Evidence.RESIDUES and variable.guaranteed_share is not None:
-        return (
-            f"{chunks} suspect: in each, an element moved by more than"
-            f" {percent_text(variable.guaranteed_share)} of its bound{_bound_note(variable)}"
-            f"{_lost_words(variable)}"
-        )
-    return (
-        f"{chunks} suspect: in each, an element moved; whether beyond its"
-        f" bound{_bound_note(variable)}, a golden that is a tree alone cannot tell"
-    )
-
-
-def _lost_words(variable: VariableResult) -> str:
-    """What the new run holds there that is no number: `; 800 of their new numbers are NaN`."""
-    new = variable.new_values
-    if new is None:
-        return ", or is no number on one side (NaN, infinite, missing)"
-    words = lost_words(new)
-    if not words:
-        return ", or is no number on one side (NaN, infinite, missing)"
-    return f", or is no number on one side: of their {new.number_count:,} new numbers {words}"
-
-
-def decide_words(verdicts: Iterable[Verdict]) -> str:
-    """How to find out whether what is suspect differs; nothing if nothing is."""
-    if Verdict.SUSPECT not in verdicts:
-        return ""
-    return (
-        "to decide what is suspect, compare with the outputs of the run that the golden was made of"
-        " (ciwrap compare OLD NEW); 'evidence: data' keeps them in the golden from the next"
-        " acceptance on"
-    )
-
-
-def moved_words(moved: MovedElement) -> str:
-    """`[3, 17] moved by 1.25 to 1.5 x the bound (golden between 1.0 and 1.001, new 1.3)`."""
-    part = f" ({moved.part} part)" if moved.part else ""
-    golden = safe_name(moved.golden_from or "a number")
-    if moved.golden_to != moved.golden_from:
-        golden = "between {} and {}".format(*_told_apart(moved.golden_from, moved.golden_to))
-    how_far = "differs"
-    if moved.share_from is not None and moved.share_to is not None:
-        how_far = f"moved by {_interval_words(moved.share_from, moved.share_to)}"
-    place = index_text(moved.index) if moved.index else "it"
-    return f"{place}{part} {how_far} (golden {golden}, new {safe_name(moved.new)})"
-
-
-def _told_apart(least: str | None, greatest: str | None) -> tuple[str, str]:
-    """Two numbers with as few digits as tell them apart."""
-    for digits in range(3, 18):
-        texts = tuple(f"{float(text or 0):.{digits}g}" for text in (least, greatest))
-        if texts[0] != texts[1]:
-            return texts[0], texts[1]
-    return least or "", greatest or ""
-
-
-def _interval_words(least: float, greatest: float) -> str:
-    if math.isinf(greatest):
-        return "more than the bound"
-    if short_number(least) == short_number(greatest):
-        return share_text(greatest)
-    return f"{short_number(least)} to {short_number(greatest)} x the bound"
-
-
-def _more_moved(variable: VariableResult) -> str:
-    """What the first moved element leaves open: `; 3 of 24 chunks are suspect, 1 is solved`."""
-    suspect, solved = variable.suspect_chunks or 0, variable.solved_chunks or 0
-    if suspect == 1 and len(variable.moved_elements) == 1:
-        return ""
-    chunks = f"{suspect} of {plural(variable.chunk_count or 0, 'chunk')}"
-    others = f", {plural(len(variable.moved_elements) - 1, 'other element')} told below"
-    more = others if len(variable.moved_elements) > 1 else ""
-    return f"; {chunks} suspect, of which {solved} solved{more}"
+    verb = "differs" if variable.differing_count == 1 else "differ"
+    return f"{variable.differing_count} of {total} {verb}{bound_words(variable)}"
 
 
 def bound_words(variable: VariableResult) -> str:
@@ -279,10 +195,6 @@ def bound_words(variable: VariableResult) -> str:
     if variable.bound is None or variable.bound.is_exact:
         return ""
     return f" beyond {variable.bound.text}"
-
-
-def _bound_note(variable: VariableResult) -> str:
-    return f" ({variable.bound.text})" if variable.bound is not None else ""
 
 
 def evidence_words(variable: VariableResult) -> str:
@@ -319,49 +231,21 @@ def detail_lines(
     if variable.text is not None:
         return text_lines(variable, most_places, sides)
     if not variable.verdict.is_alarm:
-        return []
-    lines: list[str] = []
+        return list(cause_lines(variable, sides))
+    # The cause first: it is what a reader looks for.
+    lines = list(cause_lines(variable, sides))
     if variable.first_differences:
         first = variable.first_differences[0]
-        line = (
-            f"first at {place_words(variable)}: {sides[0]} {safe_name(first.golden)},"
-            f" {sides[1]} {safe_name(first.new)}"
-        )
+        where = f"first at {place_words(variable)}: " if first.index else ""
+        line = f"{where}{sides[0]} {safe_name(first.golden)}, {sides[1]} {safe_name(first.new)}"
         if first.abs_difference is not None:
             line += f", |difference| {short_number(first.abs_difference)}"
         if first.bound_share is not None and not variable_is_exact(variable):
             line += f" = {share_text(first.bound_share)}"
         lines.append(line)
     lines += _largest_lines(variable)
-    lines += cause_lines(variable, sides)
     lines += _special_lines(variable)
-    is_told = variable.differing_count is None and variable.differing_count_at_least
-    told = variable.moved_elements[1 if is_told else 0 :]
-    lines += [f"element {moved_words(one)}" for one in told[:_MOST_RANGES]]
-    is_part = variable.suspect_chunks != variable.chunk_count
-    if variable.differing_count is None and variable.suspect_ranges and is_part:
-        lines.append(_ranges_line(variable))
-    if variable.new_values is not None:
-        lines.append(new_values_words(variable.new_values))
-    return lines
-
-
-def new_values_words(new: NewValues) -> str:
-    """`new numbers there: 3,840, from 0.01 to 0.99, mean 0.5; 800 NaN`."""
-    words = f"new numbers there: {new.number_count:,}"
-    if new.least is not None and new.greatest is not None and new.mean is not None:
-        words += (
-            f", from {short_number(new.least)} to {short_number(new.greatest)},"
-            f" mean {short_number(new.mean)}"
-        )
-    lost = lost_words(new)
-    return f"{words}; {lost}" if lost else words
-
-
-def lost_words(new: NewValues) -> str:
-    """`800 NaN and 2 infinite`; nothing if all are numbers."""
-    counts = ((new.nan_count, "NaN"), (new.infinity_count, "infinite"))
-    return " and ".join(f"{count:,} {what}" for count, what in counts if count)
+    return [*lines, *by_digests_lines(variable)]
 
 
 def cause_lines(variable: VariableResult, sides: tuple[str, str]) -> Iterator[str]:
@@ -394,10 +278,8 @@ def _largest_lines(variable: VariableResult) -> list[str]:
     # 0 where what differs is NaN against a number, which has no difference.
     if not variable.max_abs_difference or variable.max_abs_index is None:
         return []
-    line = (
-        f"largest |difference| {short_number(variable.max_abs_difference)}"
-        f" at {index_text(variable.max_abs_index)}"
-    )
+    at = f" at {index_text(variable.max_abs_index)}" if variable.max_abs_index else ""
+    line = f"largest |difference| {short_number(variable.max_abs_difference)}{at}"
     # Nothing is relative to a golden number that is 0.
     if variable.max_rel_difference:
         line += f"; largest relative {short_number(variable.max_rel_difference)}"
@@ -415,33 +297,6 @@ def _special_lines(variable: VariableResult) -> list[str]:
     )
     said = [f"{plural(count, 'element')} {words}" for count, words in counts if count]
     return [", ".join(said)] if said else []
-
-
-def _ranges_line(variable: VariableResult) -> str:
-    shown = variable.suspect_ranges[:_MOST_RANGES]
-    shape = variable.golden_shape or variable.shape or ()
-    line = "in elements " + ", ".join(range_text(item, shape) for item in shown)
-    total = variable.suspect_range_count or len(variable.suspect_ranges)
-    if total > len(shown):
-        line += f" and {total - len(shown)} more ranges"
-    return line
-
-
-def range_text(item: ChunkRange, shape: Sequence[int]) -> str:
-    """Elements that follow one another in storage: `[100:120, :]` where that is a box of the array,
-    else `[0, 3] to [3, 127] in storage order`.
-    """
-    first, last = item.first_index, item.last_index
-    if len(first) != len(shape) or not shape:
-        return f"{index_text(first)} to {index_text(last)} in storage order"
-    axis = next((at for at in range(len(shape)) if first[at] != last[at]), len(shape) - 1)
-    rest = range(axis + 1, len(shape))
-    if all(first[at] == 0 and last[at] == shape[at] - 1 for at in rest):
-        whole = first[axis] == 0 and last[axis] == shape[axis] - 1 and shape[axis] > 1
-        part = str(first[axis]) if first[axis] == last[axis] else f"{first[axis]}:{last[axis] + 1}"
-        parts = [*map(str, first[:axis]), ":" if whole else part, *(":" for _ in rest)]
-        return f"[{', '.join(parts)}]"
-    return f"{index_text(first)} to {index_text(last)} in storage order"
 
 
 def accept_command(run: RunResult) -> str:

@@ -9,6 +9,7 @@ from ciwrap.catalog.catalog import Catalog
 from ciwrap.compare.check import arrangement_of, needs_golden, outputs_of
 from ciwrap.golden.listing import shared_stores
 from ciwrap.progress import NO_PROGRESS
+from ciwrap.repository import git_user
 from ciwrap.review.capture_change import capture_change
 from ciwrap.review.golden_change import GoldenChange, demand_reason
 from ciwrap.review.pending_artifact import ALLOWED_WORDS, refuse_less
@@ -81,9 +82,10 @@ def accept_pending(
     refuse_less(looked, allowed)
     if looked and not dry_run:
         demand_reason([one.change for one in looked], reason)
+        who = git_user(project.root)
         with project.goldens.kept(), project.pending.kept():
             for one in looked:
-                accept(project, one, reason)
+                accept(project, one, reason, who)
         if project.is_own:
             project.pending.write_index(project.golden_dir_text)
     return [one.change for one in looked]

@@ -36,12 +36,14 @@ def capture_change(
     store: GoldenStore,
     *,
     force: bool = False,
+    with_details: bool = True,
     resources: Resources = DEFAULT_RESOURCES,
     progress: Progress = NO_PROGRESS,
 ) -> GoldenChange:
     """Captures a check's outputs and finds out what accepting them changes. Writes nothing.
 
-    force: replace a golden even if everything matches it. Raises the errors of reading outputs
+    force: replace a golden even if everything matches it. with_details: whether the change will be
+    shown, with what explains how values moved. Raises the errors of reading outputs
     (one is enough: a golden of half the outputs would be none), UsageError, UnsupportedFormatError
     if the golden there is of a newer version.
     """
@@ -52,7 +54,13 @@ def capture_change(
         )
     with Catalog(outputs_of(check), arrangement_of(check)) as catalog:
         return change_of_catalog(
-            check, store, catalog, force=force, resources=resources, progress=progress
+            check,
+            store,
+            catalog,
+            force=force,
+            with_details=with_details,
+            resources=resources,
+            progress=progress,
         )
 
 
@@ -62,6 +70,7 @@ def change_of_catalog(
     catalog: Catalog,
     *,
     force: bool = False,
+    with_details: bool = True,
     resources: Resources = DEFAULT_RESOURCES,
     progress: Progress = NO_PROGRESS,
 ) -> GoldenChange:
@@ -105,7 +114,8 @@ def change_of_catalog(
     def moved(
         identity: VariableId, before: _core.GoldenVariable, _: _core.GoldenVariable
     ) -> VariableResult:
-        return _moved(before, identity, catalog, check, resources)
+        work = Work(resources, with_details=with_details)
+        return _moved(before, identity, catalog, check, work)
 
     changes = () if is_same else old.changes_to(variables, labels, moved)
     return GoldenChange(
@@ -167,7 +177,7 @@ def _moved(
     identity: VariableId,
     catalog: Catalog,
     check: Check,
-    resources: Resources,
+    work: Work,
 ) -> VariableResult:
     """The values against the old golden by its own bound: the question is how far they moved, not
     what is asked of them.
@@ -176,8 +186,8 @@ def _moved(
     values = catalog.values(identity, settings.mask)
     if values.is_text:
         # The bytes of a golden text have no bound of their own.
-        return check_golden(old, values, settings, work=Work(resources))
+        return check_golden(old, values, settings, work=work)
     if settings.period and old.data is not None:
         settings = replace(settings, bound=bound_of(old.tree.parameters))
-        return check_golden(old, values, settings, work=Work(resources))
-    return check_golden(old, values, None, work=Work(resources))
+        return check_golden(old, values, settings, work=work)
+    return check_golden(old, values, None, work=work)

@@ -44,7 +44,7 @@ def keep_unmatched(
             pending.discard(place)
             continue
         try:
-            change = capture_change(check, store, resources=resources)
+            change = capture_change(check, store, with_details=False, resources=resources)
         except CiwrapError as error:
             if isinstance(error, (WriteFailedError, LockBusyError)):
                 raise

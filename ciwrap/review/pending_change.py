@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from ciwrap.arrays.values import ArrayValues
@@ -20,7 +21,7 @@ from ciwrap.snapshot.store import SnapshotStore
 from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ciwrap import _core
     from ciwrap.golden.manifest import PendingOrigin
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from ciwrap.model import CheckResult, VariableId, VariableResult
     from ciwrap.review.pending_goldens import PendingGolden
     from ciwrap.review.project import Project
+
+    _HowFar = Callable[
+        [OldGolden, VariableId, _core.GoldenVariable, _core.GoldenVariable], VariableResult | None
+    ]
 
 
 class PendingChange(Struct, frozen=True):
@@ -55,7 +60,12 @@ def look_at(project: Project, golden: PendingGolden, variant: str | None = None)
     """
     place = golden.place
     stored = project.pending.store(place).read(place.name)
-    change = _change(stored, project.goldens.at(place), place, recorded_result(project, golden))
+    change = _change(
+        stored,
+        project.goldens.at(place),
+        place,
+        _Moved(lambda: recorded_result(project, golden)),
+    )
     looked = PendingChange(golden, stored, place, golden.origin, change)
     _refuse_stale(looked, change)
     return looked if variant is None else _for_variant(project, looked, variant)
@@ -77,20 +87,26 @@ def told_if_stale(looked: PendingChange, here: Checkout) -> PendingChange:
     return replace(looked, change=change)
 
 
-def accept(project: Project, looked: PendingChange, reason: str | None) -> None:
+def accept(
+    project: Project, looked: PendingChange, reason: str | None, who: str | None = None
+) -> None:
     """Makes a pending golden the golden of its check; it then waits no longer.
 
-    Under the locks of both folders all is looked at again. Raises PendingConflictError if another
-    process has replaced the golden, or what waits; WriteFailedError, LockBusyError.
+    who: accepts; None lets git be asked, which takes longer than all else. Under the locks of both
+    folders all is looked at again. Raises PendingConflictError if another process has replaced the
+    golden, or what waits; WriteFailedError, LockBusyError.
     """
     store = project.goldens.at(looked.place)
     waiting = project.pending.store(looked.pending.place)
     origin = Origin(
-        looked.pending.origin.commit, looked.stored.manifest.environment, git_user(project.root)
+        looked.pending.origin.commit,
+        looked.stored.manifest.environment,
+        git_user(project.root) if who is None else who,
     )
     with store.locked(), waiting.locked() if project.is_own else contextlib.nullcontext():
         still_waits = project.pending.still_waits(looked.pending)
-        current = _change(looked.stored, store, looked.place, None)
+        # How far values moved has been found out; what lies there has not changed since, or else.
+        current = _change(looked.stored, store, looked.place, _not_asked)
         if current.needs_writing:
             if not still_waits:
                 raise _conflict(looked, "another one waits by now, or none", "look at it again")
@@ -102,38 +118,59 @@ def accept(project: Project, looked: PendingChange, reason: str | None) -> None:
             project.pending.remove(looked.pending.place)
 
 
+def _not_asked(*_: object) -> None:
+    """Of a change that is not shown."""
+
+
+class _Moved:
+    """How far the values of a pending golden lie from those of the golden.
+
+    recorded: gives what the run that made it found, which tells where the pending golden does not
+    hold its values; it is asked for at most once.
+    """
+
+    def __init__(self, recorded: Callable[[], CheckResult | None]) -> None:
+        self._recorded = cache(recorded)
+        self._by_id: dict[VariableId, VariableResult] = {}
+
+    def __call__(
+        self,
+        old: OldGolden,
+        identity: VariableId,
+        before: _core.GoldenVariable,
+        after: _core.GoldenVariable,
+    ) -> VariableResult | None:
+        if after.data is not None:
+            dtype = after.tree.parameters.dtype
+            elements = as_elements(after.data, dtype).reshape(tuple(after.shape))
+            return check_golden(before, ArrayValues(elements, dtype), None)
+        # A result is of this golden only if it was made against this very one: a tree's root,
+        # which each variable has, does not tell goldens apart whose residues are others.
+        found = self._recorded()
+        if found is None or found.golden_root != old.root:
+            return None
+        if not self._by_id:
+            self._by_id = {one.id: one for one in found.variables}
+        return self._by_id.get(identity)
+
+
 def _change(
-    stored: StoredGolden, store: GoldenStore, place: Place, recorded: CheckResult | None
+    stored: StoredGolden, store: GoldenStore, place: Place, how_far: _HowFar
 ) -> GoldenChange:
     """What accepting a pending golden changes now.
 
-    store: of the goldens, where it goes. recorded: what the run that made it found; it tells how
-    far values moved where the pending golden does not hold them itself. Raises
+    store: of the goldens, where it goes. how_far: says how far one variable moved. Raises
     UnsupportedFormatError if the golden there is of a newer version.
     """
     old = OldGolden.of(stored.check, store)
     labels = stored.manifest.labels or {}
-    # A result is of this golden only if it was made against this very one: a tree's root, which
-    # each variable has, does not tell goldens apart whose residues are others.
-    is_of_old = recorded is not None and recorded.golden_root == old.root
-    found = {one.id: one for one in recorded.variables} if recorded and is_of_old else {}
-
-    def moved(
-        identity: VariableId, before: _core.GoldenVariable, after: _core.GoldenVariable
-    ) -> VariableResult | None:
-        if after.data is None:
-            return found.get(identity)
-        dtype = after.tree.parameters.dtype
-        elements = as_elements(after.data, dtype).reshape(tuple(after.shape))
-        return check_golden(before, ArrayValues(elements, dtype), None)
-
     return GoldenChange(
         check=place.check,
         name=stored.check,
         path=store.path_for(stored.check, stored.variables),
         status=_status(old, stored),
         variables=stored.variables,
-        changes=old.changes_to(stored.variables, labels, moved),
+        changes=old.changes_to(stored.variables, labels, partial(how_far, old)),
         root=stored.root,
         byte_count=stored.byte_count,
         old=old,
@@ -179,7 +216,8 @@ def _for_variant(project: Project, looked: PendingChange, variant: str) -> Pendi
             f"{looked.pending.check!r} is no check of a test; only those have goldens for one kind"
             " of machine"
         )
-    change = _change(looked.stored, project.goldens.at(place), place, None)
+    store = project.goldens.at(place)
+    change = _change(looked.stored, store, place, _Moved(lambda: None))
     is_there = change.old.golden is not None or change.old.problem is not None
     base = replace(looked.base, base_root=change.old.root, kind="changed" if is_there else "new")
     return replace(looked, place=place, base=base, change=change)

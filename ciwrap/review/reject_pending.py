@@ -16,15 +16,17 @@ if TYPE_CHECKING:
 _LOG_NAME = "rejected.jsonl"
 
 
-def reject(project: Project, golden: PendingGolden, reason: str | None) -> None:
+def reject(
+    project: Project, golden: PendingGolden, reason: str | None, who: str | None = None
+) -> None:
     """Removes a pending golden.
 
-    Raises PendingConflictError if another one waits in its place by now; WriteFailedError,
-    LockBusyError.
+    who: rejects it; None lets git be asked, which takes longer than all else. Raises
+    PendingConflictError if another one waits in its place by now; WriteFailedError, LockBusyError.
     """
     entry = {
         "when": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "who": git_user(project.root),
+        "who": git_user(project.root) if who is None else who,
         "why": reason,
         "check": golden.check,
         "root": golden.root,

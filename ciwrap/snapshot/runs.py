@@ -172,6 +172,11 @@ def carry_snapshot(
     """Copies the snapshot that a summary names, from the first store that has it. Where none can
     read it, or it cannot be written, the summary stays alone, and only the latter is told.
     """
+    from ciwrap.snapshot.store import IDENTITY_DIGITS
+
+    identity = environment.get("snapshot", "")
+    if len(identity) == IDENTITY_DIGITS and target.contains(identity):
+        return
     found = _load(environment.get("snapshot"), sources)
     if found is not None:
         keep_snapshot(target, found)

@@ -37,6 +37,7 @@ NAME = re.compile(r"(?P<hash>[0-9a-f]{32})\.json(?:\.(?P<how>zst|z))?")
 _STAGED = re.compile(rf"\.{NAME.pattern}\.(?P<pid>[0-9]{{1,9}})")
 _HASH = re.compile(r"[0-9a-f]{4,32}")
 _MOST_BYTES = 32 << 20
+IDENTITY_DIGITS = 32
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 ZSTD_LEVEL, ZLIB_LEVEL = 3, 6
 
@@ -49,7 +50,11 @@ def encoded(snapshot: Snapshot) -> bytes:
 
 def identity_of(snapshot: Snapshot) -> str:
     """The name of a snapshot: the first half of the SHA-256 of its text."""
-    return hashlib.sha256(encoded(snapshot)).hexdigest()[:32]
+    return _identity_of_text(encoded(snapshot))
+
+
+def _identity_of_text(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()[:IDENTITY_DIGITS]
 
 
 def best_compression() -> str:
@@ -147,7 +152,7 @@ class SnapshotStore:
         WriteFailedError.
         """
         text = encoded(snapshot)
-        identity = identity_of(snapshot)
+        identity = _identity_of_text(text)
         if self.path_of(identity) is None:
             data, suffix = compressed(text)
             self._write(f"{identity}.json{suffix}", data)

@@ -10,8 +10,19 @@
 namespace ciwrap {
 namespace {
 
-// Of either side; whole blocks.
-constexpr std::uint64_t wave_bytes = std::uint64_t{8} << 20;
+// Of either side; whole blocks. Where both lie on the device, a wave has to have work for all of
+// its multiprocessors; what is copied or gathered takes room there, and comes slower than it is
+// compared.
+constexpr std::uint64_t copied_wave_bytes = std::uint64_t{8} << 20;
+constexpr std::uint64_t resident_wave_bytes = std::uint64_t{256} << 20;
+
+std::uint64_t wave_bytes(const ComparedSide& golden, const ComparedSide& value) {
+    for (const ComparedSide* side : {&golden, &value}) {
+        if (side->array == nullptr || !side->array->layout.is_contiguous())
+            return copied_wave_bytes;
+    }
+    return resident_wave_bytes;
+}
 
 // A wave that a device has been over.
 class Wave final : public PieceTallies {
@@ -74,8 +85,9 @@ void PieceComparer::update_device(const ComparedSide& golden, const ComparedSide
         }
     }
     begin_piece(first_element, element_count);
+    const std::uint64_t most = is_on_device_ ? wave_bytes(golden, value) : copied_wave_bytes;
     const std::uint64_t step =
-        std::max<std::uint64_t>(1, wave_bytes / element_bytes / compare_block_elements) *
+        std::max<std::uint64_t>(1, most / element_bytes / compare_block_elements) *
         compare_block_elements;
 
     if (!is_on_device_) {

@@ -1,4 +1,5 @@
-// The kernels that hash chunks on a device, a team of threads for each, and that pack residues.
+// The kernels that hash chunks of any kind on a device, a team of threads for each, and that pack
+// residues. Whole chunks of the common types go the faster way of device_hash_warp.hpp.
 #pragma once
 
 #include <Kokkos_Core.hpp>
@@ -14,14 +15,14 @@ namespace ciwrap::device_hash {
 using namespace level_kokkos;
 
 inline constexpr std::size_t lanes = 8;
-inline constexpr std::size_t max_levels = 128;  // classes of |delta|
+inline constexpr std::int32_t max_levels = 128;  // classes of |delta|
 
 // A team's working memory.
 struct Scratch {
     std::uint8_t codes[stripe_bytes + block_bytes];  // the stripe before the block, the block
     std::uint64_t products[stripes_per_block * lanes];
     Accumulators sums;
-    std::uint32_t delta_count[max_levels];
+    std::uint32_t delta_count[static_cast<std::size_t>(max_levels)];
     std::int32_t nan_seen;
 };
 
@@ -34,10 +35,46 @@ struct DevicePiece {
     const std::uint8_t* golden_residues;
     const Digest* golden_leaves;
     Digest* leaves;
-    std::uint8_t* residues;
+    std::uint8_t* residues;  // none: not wanted
     std::uint8_t* leaf_levels;
     unsigned long long* histogram;
 };
+
+KOKKOS_FUNCTION inline bool same(const Digest& a, const Digest& b) {
+    bool equal = true;
+    bool unmatchable = true;
+    for (std::size_t i = 0; i < 16; ++i) {
+        const std::uint8_t x = reinterpret_cast<const std::uint8_t*>(&a)[i];
+        equal = equal && x == reinterpret_cast<const std::uint8_t*>(&b)[i];
+        unmatchable = unmatchable && x == 0xff;
+    }
+    return equal && !unmatchable;
+}
+
+// Writes what one thread knows of a hashed chunk. count_of(level): scalars whose |delta| it is, of
+// `most` levels or fewer.
+template <std::int32_t most, class CountOf>
+KOKKOS_FUNCTION inline void hand_over(const DevicePiece& batch, std::uint64_t chunk, Digest digest,
+                                      bool has_nan, CountOf&& count_of) {
+    if (has_nan && !batch.plan.equal_nan) {
+        for (std::size_t b = 0; b < 16; ++b)
+            reinterpret_cast<std::uint8_t*>(&digest)[b] = 0xff;
+    }
+    batch.leaves[chunk] = digest;
+    if (!batch.against)
+        return;
+    const bool match = same(digest, batch.golden_leaves[chunk]);
+    std::uint8_t largest = 0;
+    for (std::int32_t level = 0; level < most; ++level) {
+        const std::uint32_t count = level <= batch.plan.half ? count_of(level) : 0;
+        if (count == 0)
+            continue;
+        largest = static_cast<std::uint8_t>(level);
+        if (match)
+            Kokkos::atomic_add(&batch.histogram[level], static_cast<unsigned long long>(count));
+    }
+    batch.leaf_levels[chunk] = match ? largest : no_match_level;
+}
 
 template <class Space>
 class HashLeaves {
@@ -45,13 +82,15 @@ class HashLeaves {
     using Policy = Kokkos::TeamPolicy<Space>;
     using Team = typename Policy::member_type;
 
-    explicit HashLeaves(const DevicePiece& batch) : batch_(batch) {}
+    // A team for each chunk from the first one on.
+    HashLeaves(const DevicePiece& batch, std::uint64_t first_chunk)
+        : batch_(batch), first_chunk_(first_chunk) {}
 
     KOKKOS_FUNCTION void operator()(const Team& team) const {
         const QuantizePlan& plan = batch_.plan;
         auto& scratch =
             *static_cast<Scratch*>(team.team_shmem().get_shmem_aligned(sizeof(Scratch), 64));
-        const auto chunk = static_cast<std::uint64_t>(team.league_rank());
+        const std::uint64_t chunk = first_chunk_ + static_cast<std::uint64_t>(team.league_rank());
         const std::uint64_t first = chunk * plan.chunk_scalars;
         const std::uint64_t left = batch_.scalar_count - first;
         const std::uint64_t count = left < plan.chunk_scalars ? left : plan.chunk_scalars;
@@ -168,55 +207,26 @@ class HashLeaves {
     KOKKOS_FUNCTION void finish(const Team& team, std::uint64_t chunk, std::uint64_t length,
                                 bool is_long, Scratch& scratch) const {
         Kokkos::single(Kokkos::PerTeam(team), [&] {
-            Digest digest = is_long ? canonical(merge_all(scratch.sums, length))
-                                    : hash_bytes(scratch.codes + stripe_bytes,
-                                                 static_cast<std::size_t>(length));
-            if (scratch.nan_seen != 0 && !batch_.plan.equal_nan) {
-                for (std::size_t b = 0; b < 16; ++b)
-                    byte_of(digest, b) = 0xff;
-            }
-            batch_.leaves[chunk] = digest;
-            if (!batch_.against)
-                return;
-            const bool match = same(digest, batch_.golden_leaves[chunk]);
-            std::uint8_t largest = 0;
-            for (std::int32_t level = 0; level <= batch_.plan.half; ++level) {
-                const std::uint32_t count = scratch.delta_count[level];
-                if (count == 0)
-                    continue;
-                largest = static_cast<std::uint8_t>(level);
-                if (match)
-                    Kokkos::atomic_add(&batch_.histogram[level],
-                                       static_cast<unsigned long long>(count));
-            }
-            batch_.leaf_levels[chunk] = match ? largest : no_match_level;
+            const Digest digest = is_long ? canonical(merge_all(scratch.sums, length))
+                                          : hash_bytes(scratch.codes + stripe_bytes,
+                                                       static_cast<std::size_t>(length));
+            hand_over<max_levels>(batch_, chunk, digest, scratch.nan_seen != 0,
+                                  [&](std::int32_t level) { return scratch.delta_count[level]; });
         });
     }
 
-    KOKKOS_FUNCTION static std::uint8_t& byte_of(Digest& digest, std::size_t i) {
-        return reinterpret_cast<std::uint8_t*>(&digest)[i];
-    }
-
-    KOKKOS_FUNCTION static bool same(const Digest& a, const Digest& b) {
-        bool equal = true;
-        bool unmatchable = true;
-        for (std::size_t i = 0; i < 16; ++i) {
-            const std::uint8_t x = reinterpret_cast<const std::uint8_t*>(&a)[i];
-            equal = equal && x == reinterpret_cast<const std::uint8_t*>(&b)[i];
-            unmatchable = unmatchable && x == 0xff;
-        }
-        return equal && !unmatchable;
-    }
-
     DevicePiece batch_;
+    std::uint64_t first_chunk_;
 };
 
-// One thread per packed byte; a golden's residues are written once, so recomputing them beats
-// passing them on.
+// One thread per packed byte, from that of a chunk on; a golden's residues are written once, so
+// recomputing them beats passing them on.
 struct PackResidues {
     DevicePiece batch;
+    std::uint64_t first_byte;
 
-    KOKKOS_FUNCTION void operator()(const std::uint64_t byte) const {
+    KOKKOS_FUNCTION void operator()(const std::uint64_t index_of_byte) const {
+        const std::uint64_t byte = first_byte + index_of_byte;
         const QuantizePlan& plan = batch.plan;
         const std::uint64_t stride = plan.residue_bytes(plan.chunk_scalars);
         const std::uint64_t first = byte / stride * plan.chunk_scalars;

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "kernels/device_hash_kernels.hpp"
+#include "kernels/device_hash_warp.hpp"
 #include "kernels/device_space.hpp"
 #include "kernels/floating_point_mode.hpp"
 
@@ -14,6 +15,7 @@ namespace {
 
 using device_hash::DevicePiece;
 using device_hash::HashLeaves;
+using device_hash::HashWholeChunks;
 using device_hash::max_levels;
 using device_hash::PackResidues;
 
@@ -114,9 +116,7 @@ class KokkosHasher final : public DeviceHasher {
         std::size_t counts = 0;
     };
 
-    static Backend backend() {
-        return std::is_same_v<Space, Kokkos::Serial> ? Backend::portable : Backend::cuda;
-    }
+    static Backend backend() { return is_host ? Backend::portable : Backend::cuda; }
 
     // Calls body(first scalar, piece) for pieces of whole chunks.
     template <class Body>
@@ -204,27 +204,56 @@ class KokkosHasher final : public DeviceHasher {
         std::uint8_t* output = lane.output.fit(out.size());
         std::uint8_t* staged_output = lane.staged_output.fit(out.size());
         on_device.leaves = reinterpret_cast<Digest*>(output + under_way.leaves);
-        on_device.residues = output + under_way.residues;
+        on_device.residues = under_way.residue_bytes == 0 ? nullptr : output + under_way.residues;
         on_device.leaf_levels = output + under_way.leaf_levels;
         on_device.histogram = reinterpret_cast<unsigned long long*>(output + under_way.counts);
         if (on_device.against)
             Traits::clear(lane.on, on_device.histogram, max_levels * sizeof(std::uint64_t));
 
-        typename HashLeaves<Space>::Policy policy(lane.on, static_cast<int>(piece.chunk_count),
-                                                  Kokkos::AUTO);
-        policy.set_scratch_size(0, Kokkos::PerTeam(sizeof(device_hash::Scratch) + 64));
-        Kokkos::parallel_for("ciwrap::hash_leaves", policy, HashLeaves<Space>(on_device));
-        if (under_way.residue_bytes > 0) {
-            Kokkos::parallel_for("ciwrap::pack_residues",
-                                 Kokkos::RangePolicy<Space, Kokkos::IndexType<std::uint64_t>>(
-                                     lane.on, 0, under_way.residue_bytes),
-                                 PackResidues{on_device});
-        }
+        launch(lane.on, on_device, piece.chunk_count, under_way.residue_bytes);
         Traits::copy(lane.on, staged_output, output, out.size());
         under_way.piece = piece;
         under_way.histogram = histogram;
         under_way.any = true;
     }
+
+    // Whole chunks by warps where these can, the others by teams.
+    static void launch(const Space& on, const DevicePiece& piece, std::uint64_t chunk_count,
+                       std::uint64_t residue_bytes) {
+        const QuantizePlan& plan = piece.plan;
+        const std::uint64_t whole = piece.scalar_count / plan.chunk_scalars;
+        const bool by_warps =
+            whole > 0 && device_hash::fits_warps(piece) &&
+            device_hash::with_compiled(piece, [&](auto compiled) {
+                using Kernel = HashWholeChunks<Space, decltype(compiled)>;
+                const std::uint64_t warps = warps_in_team;
+                Kokkos::parallel_for(
+                    "ciwrap::hash_whole_chunks",
+                    typename Kernel::Policy(on, static_cast<int>((whole + warps - 1) / warps),
+                                            static_cast<int>(warps), vector_length),
+                    Kernel(piece, whole));
+            });
+        const std::uint64_t hashed = by_warps ? whole : 0;
+        if (hashed < chunk_count) {
+            typename HashLeaves<Space>::Policy policy(on, static_cast<int>(chunk_count - hashed),
+                                                      Kokkos::AUTO);
+            policy.set_scratch_size(0, Kokkos::PerTeam(sizeof(device_hash::Scratch) + 64));
+            Kokkos::parallel_for("ciwrap::hash_leaves", policy, HashLeaves<Space>(piece, hashed));
+        }
+        const std::uint64_t packed = by_warps && device_hash::packs_in_warps(piece)
+                                         ? whole * plan.residue_bytes(plan.chunk_scalars)
+                                         : 0;
+        if (packed < residue_bytes) {
+            Kokkos::parallel_for("ciwrap::pack_residues",
+                                 Kokkos::RangePolicy<Space, Kokkos::IndexType<std::uint64_t>>(
+                                     on, 0, residue_bytes - packed),
+                                 PackResidues{piece, packed});
+        }
+    }
+
+    static constexpr bool is_host = std::is_same_v<Space, Kokkos::Serial>;
+    static constexpr std::uint64_t warps_in_team = is_host ? 1 : 4;
+    static constexpr int vector_length = is_host ? 1 : device_warp::width;
 
     // Waits for a lane and hands its results over.
     static void drain(Lane& lane, UnderWay& under_way) {

@@ -164,12 +164,11 @@ CIWRAP_FUNCTION void encode_step(const QuantizePlan& plan, std::uint64_t bits, b
 }
 
 // `against`: relative to a golden with residues, whose residue of this scalar is golden_residue.
-// Not for `raw`.
-CIWRAP_FUNCTION EncodedScalar encode_scalar(const QuantizePlan& plan, const std::uint8_t* in,
-                                            std::uint64_t index, bool against,
-                                            std::uint8_t golden_residue) {
+// stored: the scalar's bytes in the machine's order. Not for `raw`.
+CIWRAP_FUNCTION EncodedScalar encode_bits(const QuantizePlan& plan, std::uint64_t stored,
+                                          bool against, std::uint8_t golden_residue) {
     EncodedScalar out;
-    const std::uint64_t bits = canonical_scalar(plan, stored_bits(plan, in, index));
+    const std::uint64_t bits = canonical_scalar(plan, stored);
     for (std::uint32_t f = 0; f < plan.fill_count; ++f) {
         if (bits != plan.fill_bits[f])
             continue;
@@ -190,6 +189,12 @@ CIWRAP_FUNCTION EncodedScalar encode_scalar(const QuantizePlan& plan, const std:
             encode_float(plan, bits, against, golden_residue, out);
     }
     return out;
+}
+
+CIWRAP_FUNCTION EncodedScalar encode_scalar(const QuantizePlan& plan, const std::uint8_t* in,
+                                            std::uint64_t index, bool against,
+                                            std::uint8_t golden_residue) {
+    return encode_bits(plan, stored_bits(plan, in, index), against, golden_residue);
 }
 
 // Residue of scalar `index` of a chunk, out of the chunk's packed ones.

@@ -149,8 +149,52 @@ def fake_wheel(folder: Path) -> None:
             archive.writestr(name, data)
 
 
-def test_installing_a_cached_wheel(step: dict[str, str], tmp_path: Path) -> None:
+def fake_pins(folder: Path, monkeypatch: pytest.MonkeyPatch, digest: str | None = None) -> Path:
+    """What the fake ciwrap needs, in a list of hashes; the folder where pip finds it."""
+    name = "needed-1.0-py3-none-any.whl"
+    (folder / "index").mkdir()
+    text = "Metadata-Version: 2.1\nName: needed\nVersion: 1.0\n"
+    wheel = "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    with zipfile.ZipFile(folder / "index" / name, "w") as archive:
+        archive.writestr("needed.py", "x = 1\n")
+        archive.writestr("needed-1.0.dist-info/METADATA", text)
+        archive.writestr("needed-1.0.dist-info/WHEEL", wheel)
+        archive.writestr("needed-1.0.dist-info/RECORD", "")
+    digest = digest or hashlib.sha256((folder / "index" / name).read_bytes()).hexdigest()
+    (folder / "pins.txt").write_text(f"needed==1.0 --hash=sha256:{digest}\n")
+    monkeypatch.setattr(boot, "RUN_PINS", str(folder / "pins.txt"))
+    return folder / "index"
+
+
+def test_what_has_another_hash_is_not_installed(
+    step: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fake_wheel(tmp_path / "wheels")
+    index = fake_pins(tmp_path, monkeypatch, digest="0" * 64)
+    folder = tmp_path / "tools/ciwrap/key"
+    given = {
+        **step, "CIWRAP_BASE_PYTHON": sys.executable, "CIWRAP_HOW": "source",
+        "CIWRAP_FOLDER": str(folder), "CIWRAP_WHEELS": str(tmp_path / "wheels"),
+        "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index),
+    }  # fmt: skip
+    with pytest.raises(boot.BootstrapError, match="failed with exit code"):
+        boot.install(given)
+    assert not (folder / "complete").exists()
+
+
+def test_with_a_token_nothing_comes_from_an_index_but_by_hash(step: dict[str, str]) -> None:
+    given = {**step, "CIWRAP_INPUT_MODE": "accept", "CIWRAP_EXTRAS": "hdf5"}
+    boot.prepare(given)
+    assert told(step)["extras"] == ""
+    with pytest.raises(boot.BootstrapError, match="has no meaning in a job with a token"):
+        boot.prepare({**given, "CIWRAP_VERSION": "1.2.3"})
+
+
+def test_installing_a_cached_wheel(
+    step: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_wheel(tmp_path / "wheels")
+    index = fake_pins(tmp_path, monkeypatch)
     folder = tmp_path / "tools/ciwrap/key"
     given = {
         **step,
@@ -160,6 +204,7 @@ def test_installing_a_cached_wheel(step: dict[str, str], tmp_path: Path) -> None
         "CIWRAP_FOLDER": str(folder),
         "CIWRAP_WHEELS": str(tmp_path / "wheels"),
         "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(index),
         # What would lead it astray.
         "PYTHONPATH": str(ROOT),
         "PIP_TARGET": str(tmp_path / "astray"),
@@ -168,7 +213,7 @@ def test_installing_a_cached_wheel(step: dict[str, str], tmp_path: Path) -> None
     boot.install(given)
     python = told(step)["python"]
     said = subprocess.run(
-        [python, "-I", "-c", "import ciwrap; print(ciwrap.where)"],
+        [python, "-I", "-c", "import ciwrap, needed; print(ciwrap.where)"],
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
     assert said.startswith(str(folder))
@@ -210,7 +255,7 @@ def test_without_a_compiler_it_says_so(
     monkeypatch.setenv("PATH", "/nonexistent")
     monkeypatch.delenv("CXX", raising=False)
     with pytest.raises(boot.BootstrapError, match=r"g\+\+"):
-        boot.build_wheel([], step, tmp_path / "wheels")
+        boot.build_wheel(step, tmp_path / "wheels")
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -232,7 +277,13 @@ def test_a_release_installs_exactly_the_wheel_that_belongs_to_it(
     boot.make_environment(given, tmp_path / "venv", wheels)
     download = next(one for one in commands if "download" in one)
     assert {"--require-hashes", "--only-binary=:all:", "--no-deps"} <= set(download)
-    assert any("wheel" in one for one in commands) is not there
+    built = [one for one in commands if "wheel" in one]
+    assert bool(built) is not there
+    for one in commands:
+        # Whatever else is asked of pip takes nothing from an index but what is known by its hash.
+        is_safe = "--no-index" in one or {"--require-hashes", "--only-binary=:all:"} <= set(one)
+        assert is_safe or "pip" not in one, one
+    assert all("--no-build-isolation" in one for one in built)
     assert commands[-1][-1].startswith(str(wheels))
 
 

@@ -125,3 +125,86 @@ def test_what_was_reordered_is_no_other_iteration(
 ) -> None:
     a, b = both(tmp_path, (40,), lambda i, _, x: x + 0.5 * (i > 2) * np.arange(40))
     assert "of iteration" not in told(capsys, "compare", a, b, "--atol=1e-6")
+
+
+def deal(run: Path, parts: Callable[[int], list[np.ndarray]]) -> None:
+    for iteration in ITERATIONS:
+        for rank, part in enumerate(parts(iteration)):
+            folder = run / f"iter_{iteration:04d}" / f"rank_{rank}"
+            folder.mkdir(parents=True, exist_ok=True)
+            np.save(folder / "x.npy", part)
+
+
+def whole(iteration: int) -> np.ndarray:
+    return np.random.default_rng(iteration).normal(size=(24, 20))
+
+
+def moved_rows(iteration: int) -> list[np.ndarray]:
+    rows = np.random.default_rng(99 + iteration).permutation(whole(iteration))
+    return np.array_split(rows, 4)
+
+
+DECOMPOSITIONS: dict[str, tuple[Callable[[int], list[np.ndarray]], str]] = {
+    "particles": (moved_rows, "together, the 4 ranks of {new} and {golden} hold the same rows"),
+    "slabs": (
+        lambda iteration: np.array_split(whole(iteration), 3),
+        "the 3 ranks of {new} hold the rows of the 4 of {golden}",
+    ),
+    "columns": (
+        lambda iteration: np.array_split(whole(iteration), 4, axis=1),
+        "together, the 4 ranks of {new} and {golden} hold the same array",
+    ),
+}
+
+
+@pytest.mark.parametrize("layout", DECOMPOSITIONS)
+def test_another_decomposition_is_named_everywhere(
+    tmp_path: Path, layout: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts, words = DECOMPOSITIONS[layout]
+    words += ", dealt out in another way"
+    deal(tmp_path / "a", lambda iteration: np.array_split(whole(iteration), 4))
+    deal(tmp_path / "b", parts)
+    a, b, page = tmp_path / "a", tmp_path / "b", tmp_path / "page.html"
+    target = tmp_path / "result.json"
+    code = run_cli(["compare", str(a), str(b), "--json", str(target), "--report", str(page)])
+    assert code == (1 if layout == "particles" else 3)
+    said = words.format(golden="A", new="B")
+    assert said in " ".join(capsys.readouterr().out.split())
+    assert said.capitalize() in page.read_text() or said in page.read_text()
+    found = [
+        one["explanations"][0]
+        for one in json.loads(target.read_text())["checks"][0]["variables"]
+        if one.get("explanations")
+    ]
+    assert [one["cause"] for one in found if one["cause"] != "wider_bound"] == ["across_ranks"]
+    # Against a golden that keeps its data.
+    (tmp_path / "ciwrap.yaml").write_text(
+        "version: 1\nchecks:\n  x: {outputs: run, evidence: data}\n", encoding="utf-8"
+    )
+    monkeypatch.chdir(tmp_path)
+    a.rename(tmp_path / "run")
+    assert run_cli(["accept"]) == 0
+    (tmp_path / "run").rename(tmp_path / "old")
+    b.rename(tmp_path / "run")
+    capsys.readouterr()
+    assert run_cli(["check"]) == code
+    said = words.format(golden="golden", new="new")
+    assert said in " ".join(capsys.readouterr().out.split())
+
+
+def test_rows_that_are_said_to_have_moved_match_by_their_id(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The line of configuration that is told helps."""
+    for name, seed in (("a", 1), ("b", 2)):
+        for iteration in ITERATIONS:
+            order = np.random.default_rng((seed, iteration)).permutation(24)
+            for rank, rows in enumerate(np.array_split(order, 3)):
+                folder = tmp_path / name / f"iter_{iteration:04d}" / f"rank_{rank}"
+                folder.mkdir(parents=True)
+                np.save(folder / "x.npy", whole(iteration)[rows])
+                np.save(folder / "id.npy", rows)
+    a, b = tmp_path / "a", tmp_path / "b"
+    assert "across_ranks: true" in told(capsys, "compare", a, b)
+    assert run_cli(["compare", str(a), str(b), "--align-by=id", "--across-ranks"]) == 0

@@ -95,6 +95,10 @@ inputs_args = ('si.in', '')
 program = PH
 [gone/]
 program = PW
+[fn/]
+program = FN
+[no/]
+program = NO
 [categories]
 pw = pw_*
 """
@@ -107,7 +111,12 @@ tolerance = ( (1.0e-5, 1.0e-5, 'e1'),
               (5.0e-3, None,   'geom') )
 [PH]
 extract_program = X/extract-ph.sh
-tolerance = (1.0e-3, None, 'freq')
+tolerance = (1.0e-3, None, 'freq'), (1.0e-1, 1e-3, 'eps')
+[FN]
+extract_fn = lib module.read
+tolerance = (1.0, None, 'x')
+[NO]
+tolerance = (1.0, None, 'y')
 """
 PW = "!    total energy  =     {} Ry\n     highest occupied level (ev):     {}\n"
 
@@ -115,14 +124,15 @@ PW = "!    total energy  =     {} Ry\n     highest occupied level (ev):     {}\n
 def test_testcode(tmp_path: Path) -> None:
     (tmp_path / "jobconfig").write_text(JOBS, encoding="utf-8")
     (tmp_path / "userconfig").write_text(USERS, encoding="utf-8")
-    for name in ("pw_si", "ph_si"):
+    for name in ("pw_si", "ph_si", "fn", "no"):
         (tmp_path / name).mkdir()
     code, out = run(tmp_path, "import", "testcode", ".")
     assert code == 0
-    assert "3 tests, 0 carried over whole" in out
+    assert "5 tests, 2 carried over whole" in out
     assert "gone: is no folder" in out
-    assert "pw_si (geom): has the label 'geom', which only extract-pw.sh knows" in out
-    assert "ph_si (freq): has the label 'freq', which only extract-ph.sh knows" in out
+    assert "fn (x): has the label 'x', which a Python function extracts (lib module.read)" in out
+    assert "no (y): has the label 'y', and neither extract_cmd nor extract_program" in out
+    assert "extract-ph.sh test.out.X > extracted.out.X" in out
     folder = tmp_path / "pw_si"
     values = yaml.safe_load((folder / "ciwrap.yaml").read_text(encoding="utf-8"))
     values = values["checks"]["pw_si"]["values"]
@@ -134,6 +144,33 @@ def test_testcode(tmp_path: Path) -> None:
     for energy, level, code in (("-1.000009", "6.05", 0), ("-1.00002", "6.0", 1), ("-1", "6.1", 1)):
         (folder / "test.out.1").write_text(PW.format(energy, level), encoding="utf-8")
         assert run(folder, *compare)[0] == code, (energy, level)
+
+
+def test_what_a_script_printed(tmp_path: Path) -> None:
+    """Labels with their numbers below; nobody but the user runs the script."""
+    (tmp_path / "jobconfig").write_text(JOBS, encoding="utf-8")
+    (tmp_path / "userconfig").write_text(USERS, encoding="utf-8")
+    folder = tmp_path / "ph_si"
+    folder.mkdir()
+    assert run(tmp_path, "import", "testcode", ".")[0] == 0
+    text = (folder / "ciwrap.yaml").read_text(encoding="utf-8")
+    assert "extract-ph" not in text, "rules hold no command"
+    compare = ("compare", "bench", "test", "--check", "ph_si-extracted")
+    (folder / "bench").write_text("freq\n1.5 2.5\n3.5\n\neps\n10.0\nfreq_other\n7\n")
+    for new, code in (
+        ("freq\n1.5 2.5\n3.5005\n\neps\n10.005\nfreq_other\n8\n", 0),
+        ("freq\n1.5\n2.5\n3.5\neps\n10.0\n", 0),
+        ("freq\n1.5 2.5\n3.502\neps\n10.0\n", 1),
+        ("freq\n1.5 2.5\n3.5\neps\n10.05\n", 1),  # testcode wants both to hold
+        ("freq\n1.5 2.5\neps\n10.0\n", 3),
+        ("freq\n1.5 2.5\n****\neps\n10.0\n", 3),
+        ("freq\n1.5 2.5 x\n3.5\neps\n10.0\n", 3),
+        ("eps\n10.0\n", 3),
+        ("", 3),
+    ):
+        (folder / "test").write_text(new)
+        found, out = run(folder, *compare)
+        assert found == code, (new, out)
 
 
 LAMMPS = """

@@ -33,7 +33,7 @@ def parameters_for(dtype: str) -> list[_core.TreeParameters]:
     """Every combination that the dtype admits."""
     combinations = []
     for bound, levels, chunk_bytes in itertools.product(
-        BOUNDS, (1, 3, 5, 15, 255), (64, 4096, 12345)
+        BOUNDS, (1, 3, 5, 15, 255), (64, 320, 1088, 4096, 12345)
     ):
         if "ulps" in bound and dtype[1] not in "fbc":
             continue
@@ -59,6 +59,17 @@ def raw_data(dtype: str, scalars: int, scalar_bytes: int) -> np.ndarray:
     return raw
 
 
+def moved(p: _core.TreeParameters, raw: np.ndarray) -> np.ndarray:
+    """Numbers within their bounds of those in raw, which differ by all that residues tell."""
+    if p.dtype[1:] not in ("f4", "f8", "c8", "c16"):
+        return raw.copy()
+    numbers = raw.view(f"{p.dtype[0]}f{p.scalar_bytes}").copy()
+    share = np.linspace(-0.9, 0.9, numbers.size)
+    with np.errstate(all="ignore"):
+        numbers += (share * (p.atol + p.rtol * np.abs(numbers))).astype(numbers.dtype)
+    return numbers.view("u1")
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_device_source_gives_the_host_bits(dtype: str) -> None:
     combinations = parameters_for(dtype)
@@ -72,7 +83,7 @@ def test_device_source_gives_the_host_bits(dtype: str) -> None:
             assert device.residues is None
             continue
         np.testing.assert_array_equal(host.residues, device.residues, err_msg=repr(p))
-        for run in (raw, raw[::-1].copy()):
+        for run in (raw, raw[::-1].copy(), moved(p, raw)):
             drifts = []
             for backend in ("serial", BACKEND):
                 builder = _core.TreeBuilder(p, host.scalar_count, golden=host, backend=backend)

@@ -244,6 +244,64 @@ def test_nothing_is_claimed_of_other_differences() -> None:
     assert claimed == {}
 
 
+@pytest.mark.parametrize("shape", LAYOUTS, ids=str)
+@pytest.mark.parametrize(("kind", "bit"), [("<f8", 50), ("<f8", 55), ("<f4", 3), ("<f4", 25)])
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_a_flipped_bit_is_found(shape: tuple[int, ...], kind: str, bit: int, count: int) -> None:
+    golden = np.abs(base(shape, 13)).astype(kind)
+    new = golden.copy()
+    places = np.random.default_rng(14).choice(golden.size, count, replace=False)
+    bits = new.reshape(-1).view(f"u{new.itemsize}")
+    bits[places] ^= np.array(1 << bit, bits.dtype)
+    found = told(golden, new, atol=1e-30)
+    assert found is not None
+    fraction = 52 if kind == "<f8" else 23
+    part = "fraction" if bit < fraction else "exponent"
+    assert (found.cause, found.values, found.words) == (Cause.BIT_FLIPPED, (bit,), part)
+    assert (found.held_count, found.differing_count) == (count, count)
+
+
+def test_no_bit_is_named_where_the_value_is_any_other() -> None:
+    claimed = []
+    for seed in range(500):
+        random = np.random.default_rng(seed)
+        golden = random.normal(size=LAYOUTS[seed % len(LAYOUTS)])
+        new = golden.copy()
+        new.reshape(-1)[random.integers(golden.size)] += random.normal()
+        found = told(golden, new)
+        claimed += [] if found is None else [found]
+    assert claimed == []
+
+
+@pytest.mark.parametrize("shape", [(60,), (9, 12), (4, 5, 6)], ids=str)
+@pytest.mark.parametrize("is_unit", [True, False])
+def test_a_turn_of_the_phase_is_found(shape: tuple[int, ...], is_unit: bool) -> None:
+    random = np.random.default_rng(15)
+    golden = np.exp(1j * random.uniform(0, 6, shape))
+    golden = golden if is_unit else golden * random.uniform(1, 2, shape)
+    found = told(golden, golden * np.exp(0.3j))
+    assert found is not None
+    assert (found.cause, found.words) == (
+        Cause.CONSTANT_FACTOR,
+        "a turn of the phase by 0.3",
+    )
+    assert complex(*found.values) == pytest.approx(np.exp(0.3j))
+
+
+def test_a_fill_value_does_not_make_all_others_next_to_zero() -> None:
+    golden = np.random.default_rng(0).normal(0, 1e-5, (80, 80))
+    golden[:20] = -1e18
+    new = golden.copy()
+    new[50:] += 1e-5
+    result = api.compare_arrays(golden, new, atol=1e-6)
+    assert Cause.NEAR_ZERO not in {one.cause for one in result.explanations}
+    effect = result.details.effect
+    assert effect is not None
+    assert (effect.apart, effect.apart_count, effect.element_count) == (-1e18, 1600, 4800)
+    assert (effect.least, effect.greatest) == (golden[20:].min(), golden[20:].max())
+    assert effect.golden_sum == pytest.approx(golden[20:].sum(), rel=1e-9)
+
+
 def test_one_or_two_elements_have_nothing_in_common() -> None:
     golden = base((50,), 9)
     new = golden.copy()

@@ -20,6 +20,7 @@ from ciwrap.report.document import document_text, from_document, to_document
 from ciwrap.report.html import render_html
 from ciwrap.report.markdown import render_markdown
 from ciwrap.report.terminal import render
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -128,3 +129,57 @@ def test_nan_is_never_a_distance() -> None:
     text = texts_of(run)["page"]
     assert "33,000 x the bound" not in text
     assert "no number on one side: 250" in text
+
+
+def test_what_has_no_bound_is_not_said_to_have_no_number() -> None:
+    run = run_of(api.compare_arrays(np.zeros(30), np.ones(30), rtol=1e-6))
+    text = texts_of(run)
+    assert "a bound of 0" in text["page"]
+    assert all("no number" not in words for words in text.values())
+
+
+def test_nothing_without_a_size_is_called_the_largest_difference() -> None:
+    golden = np.ones(40)
+    lost = np.where(np.arange(40) == 3, np.nan, golden)
+    pairs = {"a": (golden, lost), "b": (golden, golden + 1e-3)}
+    found = tuple(
+        replace(api.compare_arrays(*sides, atol=1e-6), name=name) for name, sides in pairs.items()
+    )
+    run = RunResult(Verdict.DIFFER, (CheckResult("c", Verdict.DIFFER, found),))
+    for words in texts_of(run).values():
+        assert "Largest difference: a" not in words
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_largest_of_what_is_compared_exactly_is_told_first(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    sizes = {f"v{number}": float(10.0 ** random.uniform(-9, 9)) for number in range(5)}
+    found = tuple(
+        replace(api.compare_arrays(np.zeros(9), np.full(9, size)), name=name)
+        for name, size in sizes.items()
+    )
+    run = RunResult(Verdict.DIFFER, (CheckResult("c", Verdict.DIFFER, found),))
+    largest = max(sizes, key=lambda name: sizes[name])
+    assert f"Largest difference: {largest}" in texts_of(run)["page"]
+
+
+@pytest.mark.parametrize("kind", ["<f8", "<c16"])
+def test_what_residues_say_of_lost_numbers_is_true_in_every_output(kind: str) -> None:
+    random = np.random.default_rng(1)
+    golden = (1 + random.random((64, 64))).astype(kind)
+    new = golden.copy()
+    new[20:30, 5:15] = complex(np.nan, np.nan) if kind == "<c16" else np.nan
+    made = api.make_golden({"x": golden}, atol=1e-6, evidence="residues")
+    found = api.check_array(new, made.variables[0])
+    differing = 100
+    at_least, at_most = found.differing_count_at_least, found.differing_count_at_most
+    assert at_least is not None
+    assert at_most is not None
+    assert 0 < at_least <= differing <= at_most
+    texts = texts_of(run_of(found))
+    for name, text in texts.items():
+        # Whatever is said to be told has to be there.
+        assert "told below" not in text, name
+        assert "nan" in text, name
+    for one in found.moved_elements:
+        assert str(list(one.index)) in texts["page"]

@@ -95,6 +95,10 @@ def test_misses_a_line_without_one_of_its_words(
         ("E {x}, {y}", "E 1, 2", ["1", "2"]),
         ("x {*} = {x}", "x y z = nan", ["nan"]),
         ("a{{{x}}}", "a{3}", ["3"]),
+        ("E = {x}{$}", "E = 1 a, E = 2 ", ["2"]),
+        ("^{x} {$}", " 3\t", ["3"]),
+        ("{x} a {*} {$}", "3 a b c", ["3"]),
+        ("{x} {{$}}", "3 {$}", ["3"]),
     ],
 )
 def test_lines_as_programs_print_them(template: str, line: str, texts: list[str]) -> None:
@@ -110,6 +114,10 @@ def test_lines_as_programs_print_them(template: str, line: str, texts: list[str]
         ("E {x}", "E1"),  # a number set apart by the template is a word of its own
         ("step {n:int} done", "step 3"),
         ("{x} %", "no number here %"),
+        ("^e1{$}", "e10"),
+        ("^e1{$}", "e1 e"),
+        ("e1 {$}", "e1 = 3"),
+        ("{n:int} done{$}", "3 done by 4"),
     ],
 )
 def test_lines_that_do_not_match(template: str, line: str) -> None:
@@ -142,6 +150,8 @@ def test_words_that_are_no_numbers_are_told(template: str, line: str, said: str)
         ("{a:float}", "':int' or ':text'"),
         ("{a b}", "no field"),
         ("x { y", "single brace"),
+        ("x {$} y", "stands at the end"),
+        ("{$}", "nothing to look for"),
         ("x" * 3000, "longer than"),
     ],
 )

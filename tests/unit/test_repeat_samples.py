@@ -58,6 +58,14 @@ def test_bfloat16_is_read_as_the_numbers_it_holds() -> None:
     assert sample is not None
     assert sample.tolist() == [1.5, -2.0, 0.0]
     assert has_zeros(values)
+    assert has_zeros(ArrayValues(np.array([0x3FC0, 0x8000], dtype=np.uint16), "<bf2"))  # -0.0
+    assert not has_zeros(ArrayValues(bits[:2], "<bf2"))
+
+
+def test_zeros_are_found_in_parts_of_complex_numbers_and_with_a_sign() -> None:
+    assert has_zeros(ArrayValues(np.array([1 + 2j, 3 + 0j])))
+    assert not has_zeros(ArrayValues(np.array([1 + 2j, 3 - 4j])))
+    assert has_zeros(ArrayValues(np.array([1.0, -0.0])))
 
 
 def test_movement_adds_up_as_numpy_does_over_all_runs() -> None:

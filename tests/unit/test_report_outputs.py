@@ -27,6 +27,7 @@ from ciwrap.model import (
     Verdict,
 )
 from ciwrap.report.annotations import MOST_PER_TYPE, render_annotations
+from ciwrap.report.html import render_html
 from ciwrap.report.junit import render_junit
 from ciwrap.report.markdown import MOST_BYTES, escaped, render_markdown
 from ciwrap.report.merge import merge_results
@@ -94,6 +95,23 @@ def test_a_summary_shows_the_sentence_and_the_command() -> None:
     text = render_markdown(run_of(check("mesh", differ(max_bound_share=42.0))))
     assert "**Difference: x: 1 of 10 elements differs beyond atol=1e-6 rtol=0; up to 42 x" in text
     assert "\nciwrap accept mesh --reason 'WHY'\n" in text
+
+
+def test_names_in_a_summary_lead_to_the_cards_of_the_page() -> None:
+    missing = [
+        VariableResult(name, Verdict.NOT_COMPARABLE, reason="it is gone") for name in ("a", "b")
+    ]
+    worst = [differ(name, max_bound_share=share) for name, share in (("u", 9.0), ("v", 90.0))]
+    run = run_of(check("mesh", *missing, *worst))
+    text = render_markdown(run, "https://example.org/a b/(1).html", "https://example.org/d.png")
+    page = render_html(run)
+    for name in ("a", "b", "u", "v"):
+        place = r"https://example\.org/a%20b/%281%29\.html#c(\d)"
+        (number,) = re.findall(rf"\| \[{name}\]\({place}\)", text)
+        row = page[: page.index(f"<bdi>{name}</bdi></a>")]
+        assert row.endswith(f'<a href="#c{number}">')
+    assert "![golden, new and difference](https://example.org/d.png)" in text
+    assert "](" not in render_markdown(run)
 
 
 # --- annotations ----------------------------------------------------------------------------------

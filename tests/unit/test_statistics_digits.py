@@ -88,7 +88,7 @@ def test_one_run_says_nothing() -> None:
 
 
 def test_scipy_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "scipy.stats", None)
+    monkeypatch.setitem(sys.modules, "scipy.special", None)
     with pytest.raises(NotAvailableError) as caught:
         normal_bits(np.ones((3, 2)))
     assert str(caught.value) == (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.compare.explain.bounds import by_bound
 from ciwrap.compare.explain.places import MOVES, at_faces, in_a_stripe, moved_places
-from ciwrap.compare.explain.values import by_value
+from ciwrap.compare.explain.values import by_value, one_bit
 from ciwrap.details import MOST_EXPLANATIONS
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ def explain(difference: Difference) -> tuple[Explanation, ...]:
         found += _one_kind(moved_places(difference), by_value(difference))
         if not found or found[0].cause not in MOVES:
             found += at_faces(difference) or in_a_stripe(difference)
+    elif (flipped := one_bit(difference)) is not None:
+        found.append(flipped)
     found += by_bound(difference)
     return tuple(found[:MOST_EXPLANATIONS])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from ciwrap.compare.planes import value_apart
 from ciwrap.details import Cause, Explanation
 from ciwrap.late import numpy as np
 from ciwrap.model import two_digits_above
@@ -37,8 +38,7 @@ def by_bound(difference: Difference) -> list[Explanation]:
         moved, open_ = _parts(new - golden), parameters.rtol * _least(golden)
         needed = float(np.max(moved - open_))
         is_far = bool(np.any(moved > _FAR_BEYOND * (parameters.atol + open_)))
-        every = np.abs(difference.golden[np.isfinite(difference.golden)])
-        largest = float(every.max()) if every.size else 0.0
+        largest = _largest(difference.golden)
     atol = two_digits_above(needed) if needed > 0 else math.inf
     if not math.isfinite(atol):
         return []
@@ -54,6 +54,17 @@ def by_bound(difference: Difference) -> list[Explanation]:
             remedy=f"atol: {atol:g}",
         )
     ]
+
+
+def _largest(golden: NDArray[Any]) -> float:
+    """The largest |value|; not one that stands apart from all others, as a fill value does."""
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        sizes = np.abs(golden.reshape(-1)).astype(np.float64)
+    apart = value_apart(sizes)
+    sizes = sizes[np.isfinite(sizes)]
+    if apart is not None:
+        sizes = sizes[sizes != apart[0]]
+    return float(sizes.max()) if sizes.size else 0.0
 
 
 def _parts(moved: NDArray[Any]) -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from ciwrap.arrays.convert import widen_bfloat16
 from ciwrap.compare.explain.difference import CLEAR, whole_or_short
 from ciwrap.details import Cause, Explanation
 from ciwrap.late import numpy as np
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,8 +71,15 @@ def _hypotheses(difference: Difference) -> Iterator[Explanation | None]:
     yield _less_precise(difference)
     if golden.dtype.kind != "c":
         yield _fill_value(difference, golden, new)
-    if not (np.isfinite(golden) & np.isfinite(new)).all():
-        return
+    if (np.isfinite(golden) & np.isfinite(new)).all():
+        yield from _of_numbers(difference, golden, new)
+    yield one_bit(difference)
+
+
+def _of_numbers(
+    difference: Difference, golden: NDArray[Any], new: NDArray[Any]
+) -> Iterator[Explanation | None]:
+    """The hypotheses on sides that are finite in each of the elements."""
     slack = difference.slack(golden)
     with np.errstate(all="ignore"):
         is_clear = float(np.median(np.abs(golden) / np.maximum(slack, 1e-300))) > CLEAR
@@ -80,6 +89,27 @@ def _hypotheses(difference: Difference) -> Iterator[Explanation | None]:
             yield _periodic(difference, golden, new)
             yield _offset(difference, golden, new, slack)
         yield _factor(difference, golden, new, slack)
+
+
+def one_bit(difference: Difference) -> Explanation | None:
+    """The same bit of each number is another one; but for the sign, which is told by its name."""
+    kind = difference.golden.dtype
+    if kind.kind != "f":
+        return None
+    bits = np.dtype(f"u{kind.itemsize}")
+    golden, new = (
+        np.ascontiguousarray(side).reshape(-1)[difference.positions].view(bits)
+        for side in (difference.golden, difference.new)
+    )
+    flipped = golden ^ new
+    bit = int(flipped[0]).bit_length() - 1
+    if int(flipped[0]) != 1 << bit or bit == 8 * kind.itemsize - 1:
+        return None
+    told = _told(difference, Cause.BIT_FLIPPED, flipped == flipped[0])
+    if told is None:
+        return None
+    part = "fraction" if bit < np.finfo(kind).nmant else "exponent"
+    return replace(told, values=(float(bit),), words=part)
 
 
 def _told(difference: Difference, cause: Cause, held: NDArray[np.bool_]) -> Explanation | None:
@@ -111,17 +141,18 @@ def _factor(
     slack: NDArray[np.float64],
 ) -> Explanation | None:
     size = float(np.max(np.abs(golden)))
-    if size == 0 or np.ptp(np.abs(golden)) <= CLEAR * float(np.median(slack)):
+    is_complex = golden.dtype.kind == "c"
+    spread = np.ptp(golden.real) + np.ptp(golden.imag) if is_complex else np.ptp(np.abs(golden))
+    if size == 0 or spread <= CLEAR * float(np.median(slack)):
         return None  # of equal numbers a factor cannot be told from an offset
-    if golden.dtype.kind == "c":
+    if is_complex:
+        value: float | complex
         ratio = np.vdot(golden / size, new) / np.vdot(golden / size, golden)
-        if not abs(ratio.imag) <= 1e-6 * abs(ratio):
-            return None
-        value = float(ratio.real)
+        value = complex(ratio) if abs(ratio.imag) > 1e-6 * abs(ratio) else float(ratio.real)
     else:
         large = np.abs(golden) >= float(np.median(np.abs(golden)))
         value = float(np.median(new[large] / golden[large]))
-    if not math.isfinite(value) or value in (0.0, 1.0):
+    if not math.isfinite(abs(value)) or value in (0.0, 1.0):
         return None
     held = np.abs(new - value * golden) <= 2 * slack * max(1.0, abs(value))
     clear = np.median(abs(value - 1) * np.abs(golden)) > CLEAR * np.median(slack)
@@ -131,12 +162,15 @@ def _factor(
         Cause.CONSTANT_FACTOR,
         int(np.count_nonzero(held)),
         difference.count,
-        values=(value,),
+        values=(value,) if isinstance(value, float) else (value.real, value.imag),
         words=_factor_words(value),
     )
 
 
-def _factor_words(value: float) -> str | None:
+def _factor_words(value: float | complex) -> str | None:
+    if isinstance(value, complex):
+        is_turn = abs(abs(value) - 1) <= _SAME_FACTOR
+        return f"a turn of the phase by {cmath.phase(value):.3g}" if is_turn else None
     for factor, words in _FACTORS:
         for known in (factor, 1 / factor):
             if abs(abs(value) / known - 1) <= _SAME_FACTOR:

@@ -1,0 +1,90 @@
+"""Whether what does not match was dealt out among the ranks in another way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ciwrap.captures.checkpoint import Variables
+from ciwrap.compare.explain.decomposition import other_decomposition
+from ciwrap.compare.over_checkpoints import MOST_BYTES
+from ciwrap.compare.shares import as_numbers
+from ciwrap.details import MOST_EXPLANATIONS, Cause
+from ciwrap.errors import CiwrapError
+from ciwrap.model import Verdict
+from ciwrap.structs import replace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from ciwrap.arrays.values import Values
+    from ciwrap.captures.side import Side
+    from ciwrap.model import VariableId, VariableResult
+
+    # The values of a variable on each rank: golden, new; what is not at hand is left out.
+    Parts = Iterable[tuple[VariableId, Values]]
+
+
+def explain_ranks(
+    results: list[VariableResult], parts_of: Callable[[VariableResult], tuple[Parts, Parts]]
+) -> None:
+    """Says of what does not match first if both sides have it on other ranks.
+
+    parts_of: all variables of the name and iteration of a result, of both sides.
+    """
+    bad = [
+        at
+        for at, one in enumerate(results)
+        if one.verdict is not Verdict.MATCH and one.rank is not None and not one.aligned_by
+    ]
+    at = min(bad, key=lambda one: results[one].id.sort_key, default=None)
+    if at is None or results[at].text is not None or results[at].series is not None:
+        return
+    first = results[at]
+    try:
+        golden, new = (_arrays(parts) for parts in parts_of(first))
+    except CiwrapError:  # the result tells of it
+        return
+    if not golden or not new:
+        return
+    told = other_decomposition(golden, new, first.bound)
+    if told is not None:
+        rest = [one for one in first.explanations if one.cause is not Cause.WIDER_BOUND]
+        results[at] = replace(first, explanations=(told, *rest)[:MOST_EXPLANATIONS])
+
+
+def parts_of_side(side: Side, first: VariableResult) -> Iterator[tuple[VariableId, Values]]:
+    """The variable of a result on every rank of a run, in the iteration of the result."""
+    if side.is_fingerprint:
+        return
+    for key in side.groups:
+        if key[0] not in (None, first.iteration):
+            continue
+        found = Variables(side, key)
+        try:
+            for identity in found.identities:
+                if is_part(identity, first):
+                    yield identity, found.values(identity)
+        finally:
+            found.close()
+
+
+def is_part(identity: VariableId, first: VariableResult) -> bool:
+    """Whether it is the variable of a result on some rank."""
+    return (identity.name, identity.iteration) == (first.name, first.iteration)
+
+
+def _arrays(parts: Parts) -> list[NDArray[Any]]:
+    """The arrays of all ranks, in the order of the ranks; none if they are too large together."""
+    found: dict[int, NDArray[Any]] = {}
+    size = 0
+    for identity, values in parts:
+        size += values.byte_count
+        if size > MOST_BYTES or identity.rank is None:
+            return []
+        numbers = as_numbers(values.read(0, values.element_count), values.dtype)
+        if numbers is None:
+            return []
+        found[identity.rank] = numbers.reshape(values.shape)
+    return [found[rank] for rank in sorted(found)]

@@ -1,0 +1,179 @@
+"""What digests and residues tell where the golden's data are not at hand, in sentences."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ciwrap.model import Evidence, Verdict
+from ciwrap.model.coverage import grouped_plural
+from ciwrap.report.text import (
+    index_text,
+    percent_text,
+    plural,
+    safe_name,
+    share_text,
+    short_number,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ciwrap.model import ChunkRange, MovedElement, NewValues, VariableResult
+
+_MOST_RANGES = 3
+
+
+def by_digests_sentence(variable: VariableResult) -> str:
+    """Of a variable of which it is not known how many elements differ: what is sure of it."""
+    at_least = variable.differing_count_at_least or 0
+    at_most = variable.differing_count_at_most or 0
+    total = plural((variable.element_count or 0) - (variable.masked_count or 0), "element")
+    chunks = f"{variable.suspect_chunks or 0} of {plural(variable.chunk_count or 0, 'chunk')}"
+    bound = "" if variable.bound is None or variable.bound.is_exact else variable.bound.text
+    beyond = f" beyond {bound}" if bound else ""
+    if at_least:
+        count = f"from {at_least} to {at_most}" if at_most > at_least else f"at least {at_least}"
+        if not variable.moved_elements:
+            # Each of these chunks is proof.
+            return f"{chunks} differ: {count} of {total} differ{beyond}"
+        first = "" if at_least == 1 else "the first: "
+        moved = f"{first}{moved_words(variable.moved_elements[0])}"
+        return f"{chunks} suspect: {count} of {total} differ{beyond}; {moved}"
+    note = f" ({bound})" if bound else ""
+    if variable.evidence is Evidence.RESIDUES and variable.guaranteed_share is not None:
+        return (
+            f"{chunks} suspect: in each, an element moved by more than"
+            f" {percent_text(variable.guaranteed_share)} of its bound{note}{_lost_words(variable)}"
+        )
+    return (
+        f"{chunks} suspect: in each, an element moved; whether beyond its"
+        f" bound{note}, a golden that is a tree alone cannot tell"
+    )
+
+
+def by_digests_lines(variable: VariableResult) -> list[str]:
+    """The elements that surely moved, the places of suspect chunks, and what is new there."""
+    # The sentence tells of the first one.
+    is_told = variable.differing_count is None and variable.differing_count_at_least
+    told = variable.moved_elements[1 if is_told else 0 :]
+    lines = [f"{'element ' * bool(one.index)}{moved_words(one)}" for one in told[:_MOST_RANGES]]
+    is_part = variable.suspect_chunks != variable.chunk_count
+    if variable.differing_count is None and variable.suspect_ranges and is_part:
+        lines.append(_ranges_line(variable))
+    new = variable.new_values
+    if new is not None and not (new.number_count == 1 and variable.moved_elements):
+        lines.append(f"in the suspect chunks: {new_values_words(new)}")
+    return lines
+
+
+def suspect_place(variable: VariableResult) -> str:
+    """Where the suspect chunks lie: `in elements [100:120, :]`; nothing where that is not asked."""
+    if variable.differing_count is not None or not variable.suspect_chunks:
+        return ""
+    if variable.suspect_chunks == variable.chunk_count:
+        return "in the array's one chunk" if variable.chunk_count == 1 else "in every chunk"
+    if not variable.suspect_ranges:
+        return ""
+    shape = variable.golden_shape or variable.shape or ()
+    first = range_text(variable.suspect_ranges[0], shape)
+    count = variable.suspect_range_count or 1
+    return f"in elements {first}" if count == 1 else f"in {count:,} ranges, the first {first}"
+
+
+def _lost_words(variable: VariableResult) -> str:
+    """What the new run holds there that is no number: `; 800 of their new numbers are NaN`."""
+    new = variable.new_values
+    if new is None:
+        return ", or is no number on one side (NaN, infinite, missing)"
+    words = lost_words(new)
+    if not words:
+        return ", or is no number on one side (NaN, infinite, missing)"
+    return f", or is no number on one side: of their {new.number_count:,} new numbers {words}"
+
+
+def decide_words(verdicts: Iterable[Verdict]) -> str:
+    """How to find out whether what is suspect differs; nothing if nothing is."""
+    if Verdict.SUSPECT not in verdicts:
+        return ""
+    return (
+        "to decide what is suspect, compare with the outputs of the run that the golden was made of"
+        " (ciwrap compare OLD NEW); 'evidence: data' keeps them in the golden from the next"
+        " acceptance on"
+    )
+
+
+def moved_words(moved: MovedElement) -> str:
+    """`[3, 17] moved by 1.25 to 1.5 x the bound (golden between 1.0 and 1.001, new 1.3)`."""
+    part = f" ({moved.part} part)" if moved.part else ""
+    golden = safe_name(moved.golden_from or "a number")
+    if moved.golden_to != moved.golden_from:
+        golden = "between {} and {}".format(*told_apart(moved.golden_from, moved.golden_to))
+    how_far = "differs"
+    if moved.share_from is not None and moved.share_to is not None:
+        how_far = f"moved by {share_interval_words(moved.share_from, moved.share_to)}"
+    place = index_text(moved.index) if moved.index else "it"
+    return f"{place}{part} {how_far} (golden {golden}, new {safe_name(moved.new)})"
+
+
+def told_apart(least: str | None, greatest: str | None) -> tuple[str, str]:
+    """Two numbers with as few digits as tell them apart."""
+    for digits in range(3, 18):
+        texts = tuple(f"{float(text or 0):.{digits}g}" for text in (least, greatest))
+        if texts[0] != texts[1]:
+            return texts[0], texts[1]
+    return least or "", greatest or ""
+
+
+def share_interval_words(least: float, greatest: float) -> str:
+    """`1.25 to 1.5 x the bound`."""
+    if math.isinf(greatest):
+        return "more than the bound"
+    if short_number(least) == short_number(greatest):
+        return share_text(greatest)
+    return f"{short_number(least)} to {short_number(greatest)} x the bound"
+
+
+def new_values_words(new: NewValues) -> str:
+    """`3,840 new numbers, from 0.01 to 0.99, mean 0.5; 800 NaN`."""
+    words = grouped_plural(new.number_count, "new number")
+    if new.least is not None and new.greatest is not None and new.mean is not None:
+        words += (
+            f", from {short_number(new.least)} to {short_number(new.greatest)},"
+            f" mean {short_number(new.mean)}"
+        )
+    lost = lost_words(new)
+    return f"{words}; {lost}" if lost else words
+
+
+def lost_words(new: NewValues) -> str:
+    """`800 NaN and 2 infinite`; nothing if all are numbers."""
+    counts = ((new.nan_count, "NaN"), (new.infinity_count, "infinite"))
+    return " and ".join(f"{count:,} {what}" for count, what in counts if count)
+
+
+def _ranges_line(variable: VariableResult) -> str:
+    shown = variable.suspect_ranges[:_MOST_RANGES]
+    shape = variable.golden_shape or variable.shape or ()
+    line = "in elements " + ", ".join(range_text(item, shape) for item in shown)
+    total = variable.suspect_range_count or len(variable.suspect_ranges)
+    if total > len(shown):
+        line += f" and {total - len(shown)} more ranges"
+    return line
+
+
+def range_text(item: ChunkRange, shape: Sequence[int]) -> str:
+    """Elements that follow one another in storage: `[100:120, :]` where that is a box of the array,
+    else `[0, 3] to [3, 127] in storage order`.
+    """
+    first, last = item.first_index, item.last_index
+    if len(first) != len(shape) or not shape:
+        return f"{index_text(first)} to {index_text(last)} in storage order"
+    axis = next((at for at in range(len(shape)) if first[at] != last[at]), len(shape) - 1)
+    rest = range(axis + 1, len(shape))
+    if all(first[at] == 0 and last[at] == shape[at] - 1 for at in rest):
+        whole = first[axis] == 0 and last[axis] == shape[axis] - 1 and shape[axis] > 1
+        part = str(first[axis]) if first[axis] == last[axis] else f"{first[axis]}:{last[axis] + 1}"
+        parts = [*map(str, first[:axis]), ":" if whole else part, *(":" for _ in rest)]
+        return f"[{', '.join(parts)}]"
+    return f"{index_text(first)} to {index_text(last)} in storage order"

@@ -1,0 +1,120 @@
+"""What a card lists of its variable: facts, and the levels of its tree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from ciwrap.details import MOST_LEVELS
+from ciwrap.model import Verdict
+from ciwrap.report.digest_words import new_values_words
+from ciwrap.report.svg import number
+from ciwrap.report.text import (
+    bytes_text,
+    dtype_words,
+    index_text,
+    safe_name,
+    short_number,
+)
+from ciwrap.report.views import effect_facts, range_words
+from ciwrap.report.wording import (
+    GOLDEN_AND_NEW,
+    evidence_words,
+    interval_text,
+    variable_is_exact,
+)
+from ciwrap.structs import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ciwrap.model import VariableResult
+
+_BAR = Markup(
+    '<svg class="bar" viewBox="0 0 220 10" preserveAspectRatio="none" aria-hidden="true">'
+    '<rect class="c0" width="220" height="10"/><rect class="bo" width="{}" height="10"/>'
+    "</svg>"
+)
+
+
+class LevelRow(Struct, frozen=True):
+    name: str
+    nodes: str
+    differing: str
+    pruned: str
+    bar: Markup
+
+
+def facts_of(result: VariableResult, sides: tuple[str, str]) -> Iterator[tuple[str, str]]:
+    """What each fact is called, and the fact."""
+    if result.bound is not None:
+        yield "error bound", "equal numbers" if result.bound.is_exact else result.bound.text
+    used = result.used_interval
+    if used is not None and not variable_is_exact(result) and result.verdict is Verdict.MATCH:
+        yield "largest drift", interval_text(*used) if used[1] else "none"
+    if result.new_values is not None:
+        yield "in the suspect chunks", new_values_words(result.new_values)
+    shape = safe_name(" x ".join(map(str, result.shape))) if result.shape else ""
+    if result.shape is not None:
+        yield "array", f"{shape or 'a single number'} {dtype_words(result.dtype)}".strip()
+    if result.golden_shape is not None or result.golden_dtype is not None:
+        other = result.golden_shape if result.golden_shape is not None else result.shape or ()
+        golden = safe_name(" x ".join(map(str, other))) or "a single number"
+        dtype = dtype_words(result.golden_dtype or result.dtype)
+        yield (
+            "in the golden" if sides == GOLDEN_AND_NEW else f"in {sides[0]}",
+            f"{golden} {dtype}".strip(),
+        )
+    if result.byte_count is not None:
+        yield "size", bytes_text(result.byte_count)
+    for name, value, index in (
+        ("largest |difference|", result.max_abs_difference, result.max_abs_index),
+        ("largest relative", result.max_rel_difference, result.max_rel_index),
+    ):
+        if value:
+            at = f" at {index_text(index)}" if index else ""
+            effect = None if result.details is None else result.details.effect
+            share = range_words(effect, value) if name == "largest |difference|" else ""
+            yield name, f"{short_number(value)}{at}{f', {share}' if share else ''}"
+    if result.mean_abs_difference:
+        yield "mean |difference|", short_number(result.mean_abs_difference)
+    if result.details is not None and result.details.effect is not None:
+        yield from effect_facts(result.details.effect)
+    if result.suspect_chunks is not None and result.chunk_count:
+        yield "suspect chunks", f"{result.suspect_chunks:,} of {result.chunk_count:,}"
+    for name, count in (
+        ("NaN on one side", result.nan_mismatch_count),
+        ("infinite on one side", result.inf_mismatch_count),
+        ("missing on one side", result.missing_mismatch_count),
+    ):
+        if count:
+            yield name, f"{count:,}"
+    words = evidence_words(result)
+    if words and result.verdict is not Verdict.NOT_COMPARABLE:
+        yield "evidence", words
+    if result.mask:
+        extent = "" if result.masked_count is None else f": {result.masked_count:,} elements"
+        yield "mask", f"{safe_name(result.mask)}{extent} not compared"
+    if result.has_fill_values:
+        yield "fill values", "elements that hold one on both sides are not compared"
+    if result.source_path:
+        yield "file", safe_name(result.source_path)
+
+
+def levels_of(result: VariableResult) -> Iterator[LevelRow]:
+    """The root first."""
+    levels = () if result.details is None else result.details.tree_levels[:MOST_LEVELS]
+    for depth, level in enumerate(levels):
+        name = "root" if depth == 0 else str(depth)
+        if depth == len(levels) - 1:
+            name = "root and leaf" if depth == 0 else f"{name} (leaves: the chunks)"
+        part = min(level.differing_count / level.node_count, 1.0) if level.node_count else 0.0
+        width = max(220 * part, 1.5) if level.differing_count else 0.0
+        yield LevelRow(
+            name,
+            f"{level.node_count:,}",
+            f"{level.differing_count:,}",
+            f"{level.node_count - level.differing_count:,}",
+            _BAR.format(number(width)),
+        )
