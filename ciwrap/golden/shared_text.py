@@ -238,7 +238,7 @@ def _plain_golden(body: bytes) -> _Golden:
     return to_record(load_json(body), _Golden)
 
 
-def _table(tables: Mapping[str, bytes], name: str, kind: str, record: type[Any]) -> Any:
+def _table(tables: Mapping[str, bytes], name: str, kind: str, record: Any) -> Any:
     body = tables.get(name)
     if body is None or table_kind(body) != kind:
         raise DocumentError(f"names a line {name[:20]!r} with its {kind}, which is not there")
@@ -246,7 +246,7 @@ def _table(tables: Mapping[str, bytes], name: str, kind: str, record: type[Any])
 
 
 @lru_cache(64)
-def _read_table(body: bytes, kind: str, record: type[Any]) -> Any:
+def _read_table(body: bytes, kind: str, record: Any) -> Any:
     """A common line is read once, however many goldens name it."""
     return to_record(load_json(body)[kind], record)
 
