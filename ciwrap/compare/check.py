@@ -64,15 +64,13 @@ def outputs_of(check: Check) -> FoundOutputs:
     )
 
 
-def files_of(check: Check) -> list[Path]:
+def files_of(check: Check) -> Iterator[Path]:
     """A check's files as far as they are there, of all of its runs; what is missing is told of
-    when it is checked.
+    when it is checked. Nothing is looked for before the first is asked for.
     """
-    found: list[Path] = []
     for run in each_run(check):
         with suppress(NotComparableError):
-            found += [file.path for file in outputs_of(run).files if file.path.exists()]
-    return found
+            yield from [file.path for file in outputs_of(run).files if file.path.exists()]
 
 
 def arrangement_of(check: Check) -> Arrangement | None:
@@ -207,8 +205,9 @@ def check_catalog(
 
         for one in judge_expected(check, catalog, work):
             keeper.add(one)
-    _explain_first(outcome.results, work, check, ours, catalog)
-    _explain_ranks(outcome.results, ours, catalog)
+    if any(one.verdict is not Verdict.MATCH for one in outcome.results):
+        _explain_first(outcome.results, work, check, ours, catalog)
+        _explain_ranks(outcome.results, ours, catalog)
     outcome.data_bytes_read, outcome.engine = work.data_bytes_read, work.engine
     result = check_result(check.name, outcome, rules, GOLDEN)
     return replace(
