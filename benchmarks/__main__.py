@@ -32,6 +32,7 @@ from benchmarks import (
     measure,
     pytest_plugin,
     recording,
+    recording_in_place,
     repeat_size,
     repeated_runs,
     solving,
@@ -202,6 +203,13 @@ def _sections(options: argparse.Namespace) -> dict[str, Section]:
                 repeats=2 if quick else 10,
             ),
             recording.table,
+        ),
+        "recording-in-place": Section(
+            "A checkpoint in place, as multiples of a memcpy: CPU time of the program's thread",
+            lambda: recording_in_place.run(
+                rows=200 if quick else 2000, columns=300 if quick else 2000, repeats=5
+            ),
+            recording_in_place.table,
         ),
         "tree-building": Section(
             f"Building the tree of {size >> 20} MiB in memory",

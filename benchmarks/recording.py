@@ -1,13 +1,12 @@
 """What recording costs a solver: heat conduction in C, with and without a journal, run in turn.
 
 The solver's own time and that of the library's thread are told as CPU time of the whole process, so
-that a busy machine changes ratios little.
+that a busy machine changes ratios little; memory is the largest resident set of the process.
 """
 
 from __future__ import annotations
 
 import os
-import resource
 import shutil
 import subprocess
 import tempfile
@@ -68,13 +67,16 @@ def run(*, size: int, steps: int, every: int, repeats: int) -> dict[str, Any]:
         subprocess.run(words, cwd=folder, check=True)
         ways = _ways(folder)
         arguments = [str(size), str(steps), str(every)]
-        _seconds(folder, arguments, ways["with residues"], "reference")
+        _run(folder, arguments, ways["with residues"], "reference")
         seconds: dict[str, list[float]] = {way: [] for way in ways}
+        peaks: dict[str, list[int]] = {way: [] for way in ways}
         for _ in range(repeats):
             for way, env in ways.items():
-                seconds[way].append(_seconds(folder, arguments, env, "run"))
+                spent, peak = _run(folder, arguments, env, "run")
+                seconds[way].append(spent)
+                peaks[way].append(peak)
         written = sum(one.stat().st_size for one in (folder / "reference").rglob("*.cwr"))
-    base = median(seconds["not recorded"])
+    base, lowest = median(seconds["not recorded"]), median(peaks["not recorded"])
     checkpoints = steps // every
     data = 8 * size * size * checkpoints
     return {
@@ -90,6 +92,7 @@ def run(*, size: int, steps: int, every: int, repeats: int) -> dict[str, Any]:
                 "cpu_seconds": some,
                 "overhead": median(some) / base - 1,
                 "seconds_per_gib": (median(some) - base) / (data / (1 << 30)),
+                "bytes_more": int(median(peaks[way]) - lowest),
             }
             for way, some in seconds.items()
         ],
@@ -112,21 +115,32 @@ def _ways(folder: Path) -> dict[str, dict[str, str]]:
     }
 
 
-def _seconds(folder: Path, arguments: list[str], env: dict[str, str], name: str) -> float:
-    """CPU time of one run of the solver, all of its threads."""
+def _run(folder: Path, arguments: list[str], env: dict[str, str], name: str) -> tuple[float, int]:
+    """CPU seconds of one run of the solver, all of its threads, and its largest resident set."""
     target = folder / name
     shutil.rmtree(target, ignore_errors=True)
     told = {**os.environ, **env}
     if env:
         told["CIWRAP_RECORD"] = str(target)
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([folder / "heat", *arguments], env=told, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    process = subprocess.Popen([folder / "heat", *arguments], env=told)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        raise subprocess.CalledProcessError(process.returncode, "heat")
+    return used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
 
 
 def table(result: dict[str, Any]) -> list[list[str]]:
-    lines = [["", "CPU s, median", "least to greatest", "overhead", "CPU s for a GiB recorded"]]
+    lines = [
+        [
+            "",
+            "CPU s, median",
+            "least to greatest",
+            "overhead",
+            "CPU s for a GiB recorded",
+            "MiB more",
+        ]
+    ]
     for row in result["rows"]:
         some = row["cpu_seconds"]
         lines.append(
@@ -136,6 +150,7 @@ def table(result: dict[str, Any]) -> list[list[str]]:
                 f"{min(some):.2f} to {max(some):.2f}",
                 f"{100 * row['overhead']:+.1f} %",
                 f"{row['seconds_per_gib']:.2f}",
+                f"{row['bytes_more'] / (1 << 20):.1f}",
             ]
         )
     return lines

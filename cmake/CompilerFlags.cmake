@@ -44,3 +44,14 @@ function(ciwrap_unite target count)
     set_target_properties(${target} PROPERTIES
         UNITY_BUILD ${CIWRAP_UNITY_BUILD} UNITY_BUILD_BATCH_SIZE ${count})
 endfunction()
+
+# ciwrap_link_alone(<target>): nothing of the static libraries inside a shared one may meet the same
+# library in the program that loads it. On macOS all names that are hidden when they are compiled stay so,
+# and others are looked up in the library that they were linked with.
+function(ciwrap_link_alone target)
+    if(APPLE)
+        target_link_options(${target} PRIVATE -Wl,-dead_strip)
+    else()
+        target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL -Wl,--gc-sections)
+    endif()
+endfunction()

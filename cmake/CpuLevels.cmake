@@ -1,12 +1,25 @@
 # The inner loops are compiled once per CPU level of the target architecture and chosen at run
 # time; everything else stays at the compiler's baseline, so one build runs on every machine.
 
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+# macOS compiles for what is named there, whatever the machine.
+set(_ciwrap_processor "${CMAKE_SYSTEM_PROCESSOR}")
+if(CMAKE_OSX_ARCHITECTURES)
+    set(_ciwrap_processor "${CMAKE_OSX_ARCHITECTURES}")
+    if(_ciwrap_processor MATCHES ";")
+        message(FATAL_ERROR "ciwrap: one architecture at a time, not ${_ciwrap_processor}: "
+                            "the inner loops are compiled once per level of an architecture")
+    endif()
+endif()
+
+if(_ciwrap_processor MATCHES "^(x86_64|AMD64|amd64)$")
     set(CIWRAP_CPU_LEVELS v1 v3 v4)
     # For processors of before 2013; the largest part of the wheel, so for size.
     set(CIWRAP_CPU_LEVEL_FLAGS_v1 $<$<CONFIG:Release>:-Os>)
     set(CIWRAP_CPU_LEVEL_FLAGS_v3 -march=x86-64-v3)
     set(CIWRAP_CPU_LEVEL_FLAGS_v4 -march=x86-64-v4 -mprefer-vector-width=512)
+elseif(_ciwrap_processor MATCHES "^(aarch64|arm64|ARM64)$")
+    set(CIWRAP_CPU_LEVELS neon) # part of every such processor
+    set(CIWRAP_CPU_LEVEL_FLAGS_neon "")
 else()
     set(CIWRAP_CPU_LEVELS generic)
     set(CIWRAP_CPU_LEVEL_FLAGS_generic "")

@@ -7,7 +7,12 @@
 #
 # 2 and 3 are built once, static and for the portable CPU baseline, into CIWRAP_CACHE_DIR.
 
-set(CIWRAP_BACKENDS "Serial;OpenMP" CACHE STRING
+if(APPLE)  # whose compiler has no OpenMP
+    set(_ciwrap_backends "Serial")
+else()
+    set(_ciwrap_backends "Serial;OpenMP")
+endif()
+set(CIWRAP_BACKENDS "${_ciwrap_backends}" CACHE STRING
     "Kokkos backends of a Kokkos that is built here: Serial, OpenMP, Threads, Cuda, Hip")
 set(CIWRAP_KOKKOS_FROM "auto" CACHE STRING "auto, installed, archive or sdist")
 set_property(CACHE CIWRAP_KOKKOS_FROM PROPERTY STRINGS auto installed archive sdist)
@@ -22,15 +27,46 @@ set(_ciwrap_kokkos_sdist_sha256 e620f05c742905e2db705d875f1cac92ef0ed453f9e6734e
 
 set(CIWRAP_CUDA_COMPAT "${CMAKE_CURRENT_LIST_DIR}/cuda13_compat.hpp")
 
+# _ciwrap_target_options(<options> <key>): what tells CMake the machine to compile for, as definitions
+# for the build of Kokkos, and as text that differs where these do. Both are empty for this machine.
+function(_ciwrap_target_options options_out key_out)
+    set(names CMAKE_TOOLCHAIN_FILE CMAKE_SYSROOT CMAKE_CXX_COMPILER_TARGET CMAKE_CXX_FLAGS
+        CMAKE_OSX_ARCHITECTURES CMAKE_OSX_DEPLOYMENT_TARGET CMAKE_OSX_SYSROOT)
+    if(CMAKE_CROSSCOMPILING)
+        list(APPEND names CMAKE_SYSTEM_NAME CMAKE_SYSTEM_PROCESSOR)
+    endif()
+    set(options "")
+    set(key "")
+    foreach(name IN LISTS names)
+        set(value "${${name}}")
+        if(value STREQUAL "")
+            continue()
+        endif()
+        string(REPLACE ";" "\\;" escaped "${value}")
+        list(APPEND options "-D${name}=${escaped}")
+        if(name STREQUAL "CMAKE_TOOLCHAIN_FILE")
+            file(SHA256 "${value}" value)
+        endif()
+        string(APPEND key ";${name}=${value}")
+    endforeach()
+    if("Cuda" IN_LIST CIWRAP_BACKENDS)
+        list(FILTER options EXCLUDE REGEX "^-DCMAKE_CXX_FLAGS=")
+        list(APPEND options "-DCMAKE_CXX_FLAGS=-include ${CIWRAP_CUDA_COMPAT} ${CMAKE_CXX_FLAGS}")
+    endif()
+    set(${options_out} "${options}" PARENT_SCOPE)
+    set(${key_out} "${key}" PARENT_SCOPE)
+endfunction()
+
 function(_ciwrap_kokkos_prefix version out)
     set(toolkit "")
     if("Cuda" IN_LIST CIWRAP_BACKENDS)
         set(toolkit ";${CUDAToolkit_ROOT}")
     endif()
+    _ciwrap_target_options(_ target)
     # The file behind it: c++ and g++ are often one compiler, which need not build Kokkos twice.
     file(REAL_PATH "${CMAKE_CXX_COMPILER}" compiler)
     string(SHA256 key "${compiler};${CMAKE_CXX_COMPILER_ID};${CMAKE_CXX_COMPILER_VERSION};\
-${CMAKE_SYSTEM_PROCESSOR};${CIWRAP_BACKENDS};${CIWRAP_KOKKOS_OPTIONS};recipe 1${toolkit}")
+${CMAKE_SYSTEM_PROCESSOR};${CIWRAP_BACKENDS};${CIWRAP_KOKKOS_OPTIONS};recipe 1${toolkit}${target}")
     string(SUBSTRING ${key} 0 12 key)
     set(${out} "${CIWRAP_CACHE_DIR}/kokkos-${version}-${key}" PARENT_SCOPE)
 endfunction()
@@ -39,13 +75,12 @@ function(_ciwrap_build_kokkos source prefix)
     message(STATUS "ciwrap: building Kokkos (${CIWRAP_BACKENDS}) into ${prefix}")
     set(build "${prefix}.build")
     file(REMOVE_RECURSE "${prefix}" "${build}")
-    set(options "")
+    _ciwrap_target_options(options _)
     foreach(backend IN LISTS CIWRAP_BACKENDS)
         string(TOUPPER "${backend}" upper)
         list(APPEND options "-DKokkos_ENABLE_${upper}=ON")
     endforeach()
     if("Cuda" IN_LIST CIWRAP_BACKENDS)
-        list(APPEND options "-DCMAKE_CXX_FLAGS=-include ${CIWRAP_CUDA_COMPAT}")
         # The architecture nvcc_wrapper takes when none is given, as in tests of the compiler: CUDA
         # 13 has dropped sm_70.
         file(READ "${source}/bin/nvcc_wrapper" wrapper)
@@ -155,6 +190,7 @@ message(STATUS "ciwrap: Kokkos ${Kokkos_VERSION} (${Kokkos_DEVICES})")
 function(ciwrap_use_kokkos target)
     target_link_libraries(${target} PRIVATE Kokkos::kokkos)
     if("CUDA" IN_LIST Kokkos_DEVICES)
+        set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)  # not tried with nvcc
         # --fmad=false: device code rounds as host code does (compare -ffp-contract=off). What nvcc
         # generates is not pedantic about line directives. A device function that calls a host
         # function compiles with a warning, and fails when it runs.

@@ -4,7 +4,7 @@
 option(CIWRAP_IO_URING "Build the io_uring read engine when liburing is found" ON)
 set(CIWRAP_HAVE_IO_URING FALSE)
 
-if(CIWRAP_IO_URING AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
+if(CIWRAP_IO_URING AND NOT CIWRAP_POSIX_ONLY)
     find_path(LIBURING_INCLUDE_DIR liburing.h)
     find_library(LIBURING_LIBRARY NAMES liburing.a)
     if(LIBURING_INCLUDE_DIR AND LIBURING_LIBRARY)
@@ -42,6 +42,8 @@ endif()
 
 if(CIWRAP_HAVE_IO_URING)
     message(STATUS "ciwrap: read engines io_uring (liburing ${CIWRAP_LIBURING_VERSION}) and pread")
+elseif(CIWRAP_POSIX_ONLY)
+    message(STATUS "ciwrap: read engine pread only: built without Linux's own calls")
 else()
     message(STATUS "ciwrap: read engine pread only: no static liburing found "
                    "(Debian, Ubuntu: liburing-dev)")

@@ -30,8 +30,7 @@ target_link_libraries(_core PRIVATE ciwrap_core_lib ciwrap_text)
 target_precompile_headers(_core PRIVATE
     <pybind11/numpy.h> <pybind11/pybind11.h> <pybind11/stl.h>)
 ciwrap_unite(_core 6)
-# Nothing of the static libraries inside may meet the same library in the host program.
-target_link_options(_core PRIVATE -Wl,--exclude-libs,ALL -Wl,--gc-sections)
+ciwrap_link_alone(_core)
 install(TARGETS _core LIBRARY DESTINATION ciwrap COMPONENT python)
 
 add_subdirectory("${PROJECT_SOURCE_DIR}/csrc/demo")

@@ -67,15 +67,18 @@ settings.load_profile(
 )
 
 
+# Elsewhere, and with PYTHONPATH=tests/without_linux, what Linux alone has is not tested.
+IS_LINUX = sys.platform == "linux" and not hasattr(sys, "without_linux")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if LONG:
-        return
     # Deselected, not skipped: a skip is a test that was asked for and could not run.
     # Not its keywords: a folder that is called "long" is one, too.
-    long = [item for item in items if item.get_closest_marker("long") is not None]
-    if long:
-        config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if item.get_closest_marker("long") is None]
+    left_out = [*([] if LONG else ["long"]), *([] if IS_LINUX else ["linux"])]
+    others = [item for item in items if any(map(item.get_closest_marker, left_out))]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if not any(map(item.get_closest_marker, left_out))]
 
 
 @pytest.fixture(scope="session")

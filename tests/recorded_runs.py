@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -37,6 +38,25 @@ def build(compiler: str, arguments: Sequence[str | Path], target: Path) -> Path:
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     return target
+
+
+def find_kokkos() -> Path | None:
+    """The CMake package of the Kokkos that ciwrap was built with, if it is still there."""
+    cache = Path(os.environ.get("CIWRAP_CACHE_DIR") or Path.home() / ".cache" / "ciwrap")
+    for found in sorted(cache.glob("kokkos-*/lib*/cmake/Kokkos/KokkosConfigCommon.cmake")):
+        if "CUDA" not in found.read_text():  # which nvcc alone compiles
+            return found.parent
+    return None
+
+
+def find_kokkos_with_tools() -> Path | None:
+    """The CMake package of a Kokkos that loads tools: a distribution's, or CIWRAP_KOKKOS_TOOLS."""
+    asked = os.environ.get("CIWRAP_KOKKOS_TOOLS")
+    for folder in [Path(asked)] if asked else sorted(Path("/usr/lib").glob("*/cmake/Kokkos")):
+        common = folder / "KokkosConfigCommon.cmake"
+        if common.is_file() and re.search(r"Kokkos_TPLS [^)]*LIBDL", common.read_text()):
+            return folder
+    return None
 
 
 def recording(folder: Path | None, **more: str) -> dict[str, str]:

@@ -246,11 +246,18 @@ def usable_residues(captured: CapturedVariable, *, is_reference: bool) -> Stored
 def comparable_trees(
     mine: CapturedVariable, other: CapturedVariable
 ) -> tuple[StoredTree, StoredTree] | None:
-    """The best two trees whose digests may be compared: relative to the first run, else plain."""
+    """The best two trees whose digests may be compared: relative to the first run, else plain.
+
+    Two trees with residues of their own tell only that they are the same.
+    """
     if mine.fine is not None and other.relative is not None:
         same = other.relative.parameters == mine.fine.parameters
         if same and other.relative.against == mine.fine.identity:
             return mine.fine, other.relative
+    if mine.fine is not None and other.fine is not None:
+        same = other.fine.parameters == mine.fine.parameters
+        if same and other.fine.identity == mine.fine.identity:
+            return mine.fine, other.fine
     if mine.plain is None or other.plain is None:
         return None
     return (mine.plain, other.plain) if mine.plain.parameters == other.plain.parameters else None

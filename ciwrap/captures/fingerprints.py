@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from ciwrap.captures.container import MAGIC
 from ciwrap.captures.index_codec import read_index
+from ciwrap.captures.journals import is_recording
 from ciwrap.captures.listing import capture_paths
-from ciwrap.captures.recording import RecordedCapture, is_recording, open_capture
+from ciwrap.captures.recording import RecordedCapture, open_capture
 from ciwrap.captures.side import Side
 from ciwrap.errors import UnreadableFileError
 from ciwrap.readers.layout import FoundOutputs

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,6 +15,7 @@ import msgspec
 from ciwrap import _core
 from ciwrap.captures.bounds import NONE_GIVEN, Bounds, CaptureHeader
 from ciwrap.captures.container import CaptureFile, CaptureWriter, Section
+from ciwrap.captures.in_memory import file_in_memory
 from ciwrap.captures.index import (
     CapturedCheckpoint,
     CapturedVariable,
@@ -27,6 +26,7 @@ from ciwrap.captures.index import (
 )
 from ciwrap.captures.index_codec import encode_checkpoint, encode_index
 from ciwrap.captures.journal import FINE, PLAIN, RELATIVE, JournalReader
+from ciwrap.captures.journals import RUN_FILE, SNAPSHOT_FILE, journal_paths
 from ciwrap.captures.kept_snapshot import GivenSnapshot, appended
 from ciwrap.errors import (
     CiwrapError,
@@ -40,14 +40,12 @@ from ciwrap.model import ErrorBound, VariableId, VariableSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from ciwrap.captures.index import CheckpointKey
     from ciwrap.captures.journal import RecordedCheckpoint, RecordedState, RecordedTree
 
-RUN_FILE = "run.json"
-SNAPSHOT_FILE = "snapshot.json"
 _MOST_SNAPSHOT_BYTES = 32 << 20
-_JOURNALS = "[0-9][0-9][0-9]*/rank-*.cwr"
 _MOST_TOLD = 5
 # Trees stay in their journals: of an offset of the capture, what is above these bits is the number
 # of the journal, from 1, and what is below is the offset there.
@@ -93,16 +91,6 @@ def _snapshot_of(run: Path) -> GivenSnapshot | None:
     return GivenSnapshot(hashlib.sha256(text).hexdigest()[:32], text)
 
 
-def journal_paths(run: Path) -> list[Path]:
-    """The journals of a recorded run, by rank."""
-    return sorted(run.glob(_JOURNALS))
-
-
-def is_recording(path: Path) -> bool:
-    """Whether a folder is a recorded run."""
-    return path.is_dir() and next(path.glob(_JOURNALS), None) is not None
-
-
 def _bounds_from(path: Path) -> str | None:
     """Who asked for the bounds of a run, as far as its run file says it."""
     try:
@@ -128,13 +116,9 @@ class RecordedCapture(CaptureFile):
         self.first_suspect: VariableId | None = None
         self._samples: dict[VariableId, dict[int, tuple[int, int]]] = {}
         self._journals = journal_paths(run)
-        memory = os.memfd_create("ciwrap-recording", os.MFD_CLOEXEC)
-        held = Path(f"/proc/self/fd/{memory}")
-        try:
+        with file_in_memory() as held:
             self._merge(run, held)
             super().__init__(held)
-        finally:
-            os.close(memory)
         self.path = run
 
     def _merge(self, run: Path, target: Path) -> None:

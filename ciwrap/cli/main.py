@@ -36,6 +36,7 @@ COMMANDS = {
     "capture": ("ciwrap.cli.capture", "Capture a whole run as trees, to compare it in no time."),
     "selftest": ("ciwrap.cli.selftest", "Plant damage, and see that it is caught."),
     "record": ("ciwrap.cli.record", "Run a program that records its arrays as it goes."),
+    "native": ("ciwrap.cli.native", "Say where the recording library and its headers lie."),
     "watch": ("ciwrap.cli.watch", "Show how far a recorded run is from its bounds, live."),
     "time": ("ciwrap.cli.time_command", "Say whether one command is slower than another."),
     "variability": (

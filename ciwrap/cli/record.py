@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ciwrap.model import CheckResult, CommandOutcome, Message, SettingsLayer, VariableId
     from ciwrap.online.reference import Reference
 
-_BOUNDS_FILE = "bounds.txt"
 _REFERENCE_FOLDER = ".reference"
 _POLICIES = ("report", "callback", "stop", "abort")
 
@@ -68,12 +67,16 @@ _POLICIES = ("report", "callback", "stop", "abort")
 )
 @common_option
 @click.option("--again", is_flag=True, help="The run goes on: a restart of the same program.")
+@click.option("--replace", is_flag=True, help="Delete the recorded run that the folder holds.")
 @click.option(
-    "--folder-of",
-    "language",
-    type=click.Choice(("c", "fortran")),
-    help="Print the folder of ciwrap/record.h, or of ciwrap_record.f90, and end.",
+    "--view",
+    "views",
+    multiple=True,
+    metavar="LABEL=TYPE",
+    help="Record the Kokkos Views of this label (`v*=f8`, `v=f8[60,80]`) of a program without"
+    " ciwrap/record.h; may be repeated.",
 )
+@click.option("--step", metavar="NAME", help="Record them at the end of this region or kernel.")
 @json_option
 @json_detail_option
 @report_option
@@ -88,11 +91,11 @@ def command(
     config_path: str | None,
     atol: float | None,
     rtol: float | None,
-    language: str | None,
     words: tuple[str, ...],
     **more: Any,
 ) -> int:
-    """Run COMMAND and have it record its arrays, if it has ciwrap/record.h or ciwrap.Recorder.
+    """Run COMMAND and have it record its arrays, if it has ciwrap/record.h or ciwrap.Recorder, or
+    Kokkos Views that --view names.
 
     What was recorded (digests, no data) is compared with another run's by `ciwrap compare`, also
     while the program runs, or by --against as it is recorded. Bounds of ciwrap.yaml, or of the
@@ -101,18 +104,13 @@ def command(
     Exit codes: 0 recorded, and it matches what it was held against; 1 it differs; 2 usage; 3 the
     program failed, or not all could be recorded or compared.
     """
-    from ciwrap.native.library import fortran_folder, include_folder
-
-    if language is not None:
-        click.echo(include_folder() if language == "c" else fortran_folder())
-        return 0
     if not words:
         raise click.UsageError("there is no command to run")
     asked = _Asked(Path(output), words, _chosen(check_name, config_path, _layer(atol, rtol)), more)
     with _reference(asked) as reference:
         outcome = _run(asked, reference)
         if reference is None:
-            return _tell_recorded(asked.folder, outcome)
+            return _tell_recorded(asked, outcome)
         return _tell_compared(session, asked, reference, outcome)
 
 
@@ -143,6 +141,8 @@ def _reference(asked: _Asked) -> Iterator[Reference | None]:
     """Raises UsageError for options that say nothing, and NotComparableError for what nothing can
     be held against.
     """
+    if asked.options["again"] and asked.options["replace"]:
+        raise UsageError("--again goes on with a run, and --replace deletes it", remedy="give one")
     against = asked.options["against"]
     if against is None:
         if asked.options["on_divergence"] != "report":
@@ -164,14 +164,11 @@ def _reference(asked: _Asked) -> Iterator[Reference | None]:
 
 
 def _run(asked: _Asked, reference: Reference | None) -> CommandOutcome:
-    from ciwrap.captures.recording import (
-        RunFile,
-        journal_paths,
-        write_run_file,
-        write_snapshot,
-    )
+    from ciwrap.captures.journals import BOUNDS_FILE, journal_paths, remove_run
+    from ciwrap.captures.recording import RunFile, write_run_file, write_snapshot
     from ciwrap.config.settings import CommandSettings
     from ciwrap.native.bounds_table import bounds_table
+    from ciwrap.native.kokkos_views import kokkos_environment
     from ciwrap.native.library import library_path
     from ciwrap.running.run_command import run_command
     from ciwrap.snapshot.program import ProgramWatcher
@@ -181,11 +178,14 @@ def _run(asked: _Asked, reference: Reference | None) -> CommandOutcome:
     library = library_path()
     folder, chosen = asked.folder, asked.chosen
     table = bounds_table(chosen.check, chosen.layer, residues=asked.options["residues"])
+    if asked.options["replace"]:
+        remove_run(folder)
     if journal_paths(folder) and not asked.options["again"]:
         raise UsageError(
             "holds a recorded run already",
             file=folder,
-            remedy="give another folder with -o, or --again if this is a restart of that run",
+            remedy="give another folder with -o, --replace to delete that run, or --again if this"
+            " is a restart of it",
         )
     shown = CommandSettings(asked.words, Path.cwd()).text
     write_run_file(folder, RunFile(command=shown, bounds_from=_bounds_from(chosen)))
@@ -197,9 +197,10 @@ def _run(asked: _Asked, reference: Reference | None) -> CommandOutcome:
         "CIWRAP_RECORD_ON_DIVERGENCE": asked.options["on_divergence"],
         "CIWRAP_RECORD_PATIENCE": str(asked.options["patience"]),
         "CIWRAP_RECORD_WAIT": str(asked.options["wait"]),
+        **kokkos_environment(asked.options["views"], asked.options["step"]),
     }
     if table is not None:
-        bounds_path = folder / _BOUNDS_FILE
+        bounds_path = folder / BOUNDS_FILE
         bounds_path.write_text(table)
         env["CIWRAP_RECORD_BOUNDS"] = _absolute(bounds_path)
     watcher = ProgramWatcher()
@@ -220,13 +221,15 @@ def _bounds_from(chosen: RuleOptions) -> str | None:
     return "given" if chosen.layer.said else None
 
 
-def _tell_recorded(folder: Path, outcome: CommandOutcome) -> int:
+def _tell_recorded(asked: _Asked, outcome: CommandOutcome) -> int:
     """Says what was recorded. Raises the first error of the recording, and of the program."""
     from ciwrap.captures.recording import RecordedCapture
     from ciwrap.running.run_command import failure_of
 
+    folder = asked.folder
     with RecordedCapture(folder) as capture:
         click.echo(_recorded_text(capture, folder))
+        _refuse_nothing(asked, capture)
         for fault in capture.faults[1:]:
             click.echo(f"error: {fault}", err=True)
         if capture.faults:
@@ -236,6 +239,34 @@ def _tell_recorded(folder: Path, outcome: CommandOutcome) -> int:
     if outcome.exit_code != 0:
         raise failure_of(outcome)
     return 0
+
+
+def _refuse_nothing(asked: _Asked, capture: Any) -> None:
+    """Raises NotComparableError if no array was recorded, or none of a label that was asked for."""
+    from fnmatch import fnmatchcase
+
+    from ciwrap.captures.index_codec import read_checkpoint, read_index
+
+    names = {
+        one.identity.name
+        for directory in read_index(capture).checkpoints.values()
+        for one in read_checkpoint(capture, directory).variables
+    }
+    for text in asked.options["views"]:
+        label = text.partition("=")[0]
+        if not any(fnmatchcase(name, label) for name in names):
+            raise NotComparableError(
+                f"no View was recorded whose label is {label!r}",
+                file=asked.folder,
+                remedy="see which labels the program gives, and that --step is one of its regions"
+                " or kernels",
+            )
+    if not names:
+        raise NotComparableError(
+            "holds no array: none was recorded",
+            file=asked.folder,
+            remedy="add arrays before the first checkpoint (docs/how-to/record-a-program.md)",
+        )
 
 
 def _recorded_text(capture: Any, folder: Path) -> str:
@@ -272,6 +303,7 @@ def _tell_compared(
 
     with RecordedCapture(asked.folder) as capture:
         click.echo(_recorded_text(capture, asked.folder), err=True)
+        _refuse_nothing(asked, capture)
         is_ended = asked.options["on_divergence"] in ("stop", "abort")
         first, open_journals = capture.first_suspect, capture.open_journals
     result = judge_recorded(

@@ -60,11 +60,14 @@ def save(
     from ciwrap.cli.load_project import load_config_if_any
     from ciwrap.cli.snapshot_files import keep_files, snapshot_lines
     from ciwrap.cli.snapshot_finding import store_in, watched
+    from ciwrap.snapshot.program import require_look
     from ciwrap.snapshot.take import snapshot_of_machine, snapshot_of_program
 
     config = load_config_if_any(None)
     root = Path.cwd() if config is None else config.root
     keeps = keeps or (config is not None and config.snapshot.keep_files)
+    if keeps and words:
+        require_look()
     outcome, program = watched(words, config) if words else (None, None)
     if program is None:
         found = snapshot_of_machine(root)
@@ -217,9 +220,12 @@ def _tell_saved(session: Session, found: Snapshot, store: SnapshotStore, identit
     size = bytes_text(path.stat().st_size)
     session.console.print(f"saved {identity} ({safe_text(str(near(path)))}, {size})")
     if found.seen == "nothing":
-        session.console.print(
-            "  no objects are known: give a command, `ciwrap snapshot save -- COMMAND`"
+        why = (
+            "this system does not say what processes have loaded"
+            if found.command is not None
+            else "give a command, `ciwrap snapshot save -- COMMAND`"
         )
+        session.console.print(f"  no objects are known: {why}")
     else:
         session.console.print(f"  {plural(len(found.objects), 'object')} seen")
 

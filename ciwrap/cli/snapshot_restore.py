@@ -76,7 +76,7 @@ def write_recipes(
 
 def verify_objects(session: Session, first: Snapshot, words: tuple[str, ...]) -> int:
     """Runs a command, the snapshot's own without any, and compares what it loads. Raises UsageError
-    if there is nothing to compare or to run, CommandFailedError.
+    if there is nothing to compare or to run, CommandFailedError, NotAvailableError.
     """
     from ciwrap.cli.load_project import load_config_if_any
     from ciwrap.cli.snapshot_documents import SnapshotVerifyDocument
@@ -84,10 +84,12 @@ def verify_objects(session: Session, first: Snapshot, words: tuple[str, ...]) ->
     from ciwrap.hidden import HIDDEN
     from ciwrap.report.text import plural, safe_text
     from ciwrap.running.run_command import failure_of
+    from ciwrap.snapshot.program import require_look
     from ciwrap.snapshot.restore import check_objects
     from ciwrap.snapshot.store import identity_of
     from ciwrap.snapshot.take import snapshot_of_program
 
+    require_look()
     if not first.objects:
         raise UsageError(
             "the snapshot knows no objects, so there is nothing to compare",

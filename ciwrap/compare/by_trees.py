@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from ciwrap import _core
 from ciwrap.captures.checkpoint import comparable_trees, fitting, usable_residues
 from ciwrap.captures.index import read_tree
+from ciwrap.captures.recording import RecordedCapture
 from ciwrap.captures.stage_one import Descent, prefetch_trees, roots_match, suspect_leaves
 from ciwrap.compare.by_data import STREAM_FROM
 from ciwrap.compare.findings import (
@@ -54,6 +55,10 @@ class _Open(Struct, frozen=True):
     descent: Descent
 
 
+# What helps where a bound leaves a doubt that only data would settle.
+_WHILE_IT_RUNS = "record the one with --residues, and the other with --against it"
+
+
 def _refuse_fingerprint(pair: Pair, held: Variables) -> None:
     """Raises ParameterMismatchError: the side has trees alone, and they were made otherwise."""
     captured = held.captured.get(pair.result.id)
@@ -64,14 +69,38 @@ def _refuse_fingerprint(pair: Pair, held: Variables) -> None:
         made_with.dtype, pair.settings, chunk_bytes=made_with.chunk_bytes, arity=made_with.arity
     )
     made, wanted = describe_bound(made_with), describe_bound(asked)
+    path = held.path_of(pair.result.id)
+    if made == wanted and _have_other_kinds(pair):
+        raise ParameterMismatchError(
+            "one side has a tree with residues of its own, the other one without: the two do not"
+            " tell of each other",
+            file=path,
+            remedy=_WHILE_IT_RUNS,
+        )
     why = f"with {made}, asked for is {wanted}"
     if made == wanted:
         why = f"with chunks of {made_with.chunk_bytes} bytes, and the other side otherwise"
     raise ParameterMismatchError(
         f"only its capture is at hand, which was made {why}",
-        file=held.path_of(pair.result.id),
+        file=path,
         remedy="compare by what it was captured with, or where its data are",
     )
+
+
+def _have_other_kinds(pair: Pair) -> bool:
+    """Whether neither side has data, and they have no kind of tree in common."""
+    if pair.ours.has_data or pair.theirs.has_data:
+        return False
+    mine, other = (one.captured.get(pair.result.id) for one in (pair.ours, pair.theirs))
+    return mine is None or other is None or mine.plain is None or other.plain is None
+
+
+def _with_remedy(result: VariableResult, pair: Pair) -> VariableResult:
+    """The result, saying what helps two runs that were recorded, each by itself."""
+    sides = (pair.ours.side, pair.theirs.side)
+    if pair.ours.has_data or not all(isinstance(one.capture, RecordedCapture) for one in sides):
+        return result
+    return replace(result, reason=f"{result.reason}; {_WHILE_IT_RUNS}")
 
 
 class ByTrees:
@@ -226,6 +255,8 @@ class ByTrees:
         result = judged_by_digests(pair.result, parameters, pair.result.shape or (), suspects)
         if result.verdict is Verdict.NOT_COMPARABLE and self._by_residues(pair):
             return
+        if result.verdict is Verdict.NOT_COMPARABLE and not pair.theirs.has_data:
+            result = _with_remedy(result, pair)
         if result.verdict is Verdict.SUSPECT:
             from ciwrap.compare.sampled import solved_by_samples
 

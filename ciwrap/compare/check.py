@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ciwrap import _core
 from ciwrap.arrays.values import as_bytes
+from ciwrap.captures.journals import is_recording, journal_paths
 from ciwrap.catalog.catalog import Catalog
 from ciwrap.catalog.files import change_since, looked_at
 from ciwrap.catalog.rows import Arrangement, refuse_other_ids
@@ -51,8 +52,25 @@ if TYPE_CHECKING:
     from ciwrap.readers.layout import FoundOutputs
 
 
+def recorded_run_of(check: Check) -> Path | None:
+    """The folder of the recorded run that is the check's output; None if it has files."""
+    if len(check.outputs) != 1:
+        return None
+    path = check.root / check.outputs[0]
+    return path if path.is_dir() and is_recording(path) else None
+
+
 def outputs_of(check: Check) -> FoundOutputs:
-    """The files of a check. Raises as `find_outputs` does."""
+    """The files of a check. Raises as `find_outputs` does, and NotComparableError for a recorded
+    run, which has no data.
+    """
+    run = recorded_run_of(check)
+    if run is not None:
+        raise NotComparableError(
+            "is a recorded run, which has no data",
+            file=run,
+            remedy="ciwrap check and ciwrap accept take it as it is",
+        )
     return find_outputs(
         check.root,
         check.outputs,
@@ -68,6 +86,10 @@ def files_of(check: Check) -> Iterator[Path]:
     """A check's files as far as they are there, of all of its runs; what is missing is told of
     when it is checked. Nothing is looked for before the first is asked for.
     """
+    recorded = recorded_run_of(check)
+    if recorded is not None:
+        yield from journal_paths(recorded)
+        return
     for run in each_run(check):
         with suppress(NotComparableError):
             yield from [file.path for file in outputs_of(run).files if file.path.exists()]
@@ -118,6 +140,12 @@ def check_outputs(
     Raises UsageError for a configuration that cannot be used; everything else is in the result.
     """
     try:
+        recorded = recorded_run_of(check)
+        if recorded is not None:
+            from ciwrap.compare.recorded import check_recorded
+
+            golden = store.read(check.name)
+            return check_recorded(check, golden, recorded, resources=resources, progress=progress)
         found = None
         if check.expected and not store.path(check.name).exists():
             # Only what is in the outputs tells whether a golden is needed beside.
@@ -275,16 +303,18 @@ def _refuse_newly_ignored(outcome: Outcome, ours: GoldenVariables) -> None:
     whoever reviews goldens is to see that: accepting takes it out of the golden.
     """
     newly = set(outcome.left_out)
-    for identity in outcome.left_out:
-        error = VariableIgnoredError(
-            "the golden holds it, and the configuration ignores it",
-            remedy="accept the outputs anew if it is no longer to be checked",
-        )
-        outcome.results.append(
-            not_comparable(begun(identity, ours.signature(identity), None), error)
-        )
+    outcome.results += [newly_ignored(one, ours.signature(one)) for one in outcome.left_out]
     outcome.ignored = [one for one in outcome.ignored if one not in newly]
     outcome.left_out = []
+
+
+def newly_ignored(identity: VariableId, signature: Signature) -> VariableResult:
+    """The result of a variable that a golden holds and the configuration ignores."""
+    error = VariableIgnoredError(
+        "the golden holds it, and the configuration ignores it",
+        remedy="accept the outputs anew if it is no longer to be checked",
+    )
+    return not_comparable(begun(identity, signature, None), error)
 
 
 class _Judged:

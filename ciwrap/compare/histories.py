@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ciwrap.catalog.rules import Rules
     from ciwrap.compare.differences import DifferenceList
     from ciwrap.compare.outcome import Outcome
+    from ciwrap.compare.tally import OneSided
     from ciwrap.errors import CiwrapError
     from ciwrap.model import CheckResult
     from ciwrap.progress import Progress
@@ -47,6 +48,7 @@ def compare_histories(
     *,
     golden_path: str,
     source_path: str,
+    one_sided: OneSided = RUNS,
     resources: Resources = DEFAULT_RESOURCES,
     progress: Progress = NO_PROGRESS,
     differences: DifferenceList | None = None,
@@ -58,7 +60,7 @@ def compare_histories(
 
     progress: an EndableProgress makes a partial result where a signal comes. differences: takes
     every differing element; raises WriteFailedError then. spread: who compares; default: this
-    process.
+    process. one_sided: how what one side alone has is spoken of.
     """
     options = HistoryOptions() if options is None else options
     spread = Spread() if spread is None else spread
@@ -123,7 +125,8 @@ def compare_histories(
     if options.detail_bytes > 0:
         outcome.results = fewer_details(outcome.results)
     can_go_on = spread.journal_path is not None
-    result = _finish(name, outcome, golden, new, rules, can_go_on=can_go_on)
+    sides = (golden, new)
+    result = _finish(name, outcome, sides, rules, one_sided, can_go_on=can_go_on)
     result = with_bound_notes(result, rules)
     return replace(
         result,
@@ -146,9 +149,16 @@ def _grouped_in_other_ways(golden: Side, new: Side) -> bool:
 
 
 def _finish(
-    name: str, outcome: Outcome, golden: Side, new: Side, rules: Rules, *, can_go_on: bool
+    name: str,
+    outcome: Outcome,
+    sides: tuple[Side, Side],
+    rules: Rules,
+    one_sided: OneSided,
+    *,
+    can_go_on: bool,
 ) -> CheckResult:
     """The check's result of all that was found."""
+    golden, new = sides
     messages = []
     for side in (golden, new):
         outcome.errors += [*side.found.unread, *side.faults]
@@ -169,7 +179,7 @@ def _finish(
             remedy="go on with --resume" if can_go_on else "compare again",
         )
         outcome.errors.insert(0, error)
-    check = check_result(name, outcome, rules, RUNS, messages=messages)
+    check = check_result(name, outcome, rules, one_sided, messages=messages)
     notes = [note for side in (golden, new) for note in (*side.found.notes, *side.notes)]
     if check.verdict is not Verdict.MATCH:
         from ciwrap.compare.hints import hints

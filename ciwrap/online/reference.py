@@ -10,28 +10,29 @@ import contextlib
 import shutil
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from ciwrap import _core
 from ciwrap.captures.fingerprints import capture_of, open_fingerprint
 from ciwrap.captures.index import MadeWith
 from ciwrap.captures.index_codec import read_checkpoint, read_index
 from ciwrap.captures.journal import FINE, PLAIN, JournalReader
 from ciwrap.captures.journal_writer import JournalWriter
-from ciwrap.captures.recording import is_recording, journal_paths, open_capture
+from ciwrap.captures.journals import is_recording, journal_paths
+from ciwrap.captures.recording import open_capture
+from ciwrap.compare.judge import golden_id
+from ciwrap.compare.recorded import trees_of_golden
 from ciwrap.errors import NotComparableError, OutputMissingError
 from ciwrap.golden.golden_file import read_golden_file
 from ciwrap.golden.paths import BINARY_SUFFIX, MANIFEST_SUFFIX
-from ciwrap.model import VariableId, VariableSettings
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from ciwrap import _core
     from ciwrap.captures.container import CaptureFile
     from ciwrap.captures.index import StoredTree
     from ciwrap.captures.side import Side
+    from ciwrap.model import VariableId
 
 
 class HeldTrees(Struct, frozen=True):
@@ -147,25 +148,16 @@ def _body(digests: bytes, residues: bytes | None) -> bytes:
 
 def _of_golden(path: Path) -> Iterator[HeldTrees]:
     for one in read_golden_file(path)[0]:
-        identity = VariableId(one.name, one.iteration, one.rank)
-        tree = one.tree
-        if one.data is not None and tree.residues is None:
-            tree = _fine_tree(one)
-        kind = PLAIN if tree.residues is None else FINE
-        residues = None if tree.residues is None else tree.residues.tobytes()
-        body = _body(tree.digests.tobytes(), residues)
-        yield HeldTrees(identity, MadeWith.of(tree.parameters), one.shape, ((kind, body),))
+        found = zip((PLAIN, FINE), trees_of_golden(one), strict=True)
+        trees = [(kind, tree) for kind, tree in found if tree is not None]
+        made_with = MadeWith.of(trees[-1][1].parameters)
+        bodies = tuple((kind, _tree_body(tree)) for kind, tree in trees)
+        yield HeldTrees(golden_id(one), made_with, one.shape, bodies)
 
 
-def _fine_tree(variable: _core.GoldenVariable) -> _core.Tree:
-    """The tree with residues of a golden that keeps its data; the plain one if it needs none."""
-    made = msgspec.structs.replace(
-        MadeWith.of(variable.tree.parameters), residue_levels=VariableSettings().residue_levels
-    )
-    parameters = made.parameters
-    if parameters.residue_levels == 1:
-        return variable.tree
-    return _core.build_tree(parameters, variable.data)
+def _tree_body(tree: _core.Tree) -> bytes:
+    residues = None if tree.residues is None else tree.residues.tobytes()
+    return _body(tree.digests.tobytes(), residues)
 
 
 def _write_journals(path: Path, held: Iterable[HeldTrees], target: Path) -> None:

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from ciwrap.captures.journal import JournalFollower, JournalReader
-from ciwrap.captures.recording import journal_paths
+from ciwrap.captures.journals import journal_paths
 from ciwrap.statistics.slopes import Slope, slope_of
 from ciwrap.structs import Struct, field
 

@@ -8,6 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.closing import closed_on_error
@@ -76,15 +77,16 @@ class Adios2Reader(HistoryReader):
                     raise CorruptFileError("holds no md.idx, as an ADIOS2 output does", file=path)
         if not path.is_dir():
             check_is_file(path)
-        adios2 = library("adios2", "adios2", file=path)
-        return SourceApart(
-            path,
-            lambda: _source(adios2, path, rule, attributes),
-            bytes_below(path),
-        )
+        _library(path)
+        return SourceApart(path, partial(_source, path, rule, attributes), bytes_below(path))
 
 
-def _source(adios2: Any, path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:
+def _library(path: Path) -> Any:
+    return library("adios2", "adios2", file=path)
+
+
+def _source(path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:
+    adios2 = _library(path)
     with guarded(path), _plain_errors():
         io = adios2.Adios().declare_io("ciwrap")
         io.set_parameters(_PARAMETERS)

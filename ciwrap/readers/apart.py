@@ -1,14 +1,15 @@
 """Sources in a process of their own, for libraries that crash or hang on damaged files.
 
-A copy of this process opens the file, lists it and reads from it; what it reads comes back through
-a pipe. If it dies, or comes to no end, that is an error which names the file, whichever part of the
-file is damaged. Nothing that comes back is more than names and numbers.
+Another process opens the file, lists it and reads from it; what it reads comes back through a pipe.
+If it dies, or comes to no end, that is an error which names the file, whichever part of the file is
+damaged. Nothing that comes back is more than names and numbers.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
 from ciwrap.arrays.dtypes import storage_dtype
@@ -41,14 +42,15 @@ def bytes_below(*paths: Path) -> int:
 class SourceApart(Source):
     """What `open_source` opens, in a process of its own. byte_count: of the file and all that
     belongs to it; a larger file may take longer. Raises what `open_source` raises, and
-    CorruptFileError where that process dies or comes to no end.
+    CorruptFileError where that process dies or comes to no end. `open_source` has to be known to
+    pickle where processes are not copied.
     """
 
     def __init__(self, path: Path, open_source: Callable[[], Source], byte_count: int) -> None:
         self.path = path
         self._fault: CiwrapError | None = None
         self._byte_count = byte_count
-        self._child = Child(lambda questions, teller: _serve(open_source, questions, teller))
+        self._child = Child(partial(_serve, open_source))
         with closed_on_error(self.close):
             listing = self._answer(LISTING, 0)
             with guarded(path):

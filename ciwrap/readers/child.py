@@ -1,22 +1,21 @@
 """A process of its own for libraries that crash or hang on damaged files.
 
-A copy of this process gets questions through one pipe and answers through another. If it dies, or
-comes to no end, that is an error which names the file that it was asked about.
+It gets questions through one pipe and answers through another. If it dies, or comes to no end, that
+is an error which names the file that it was asked about.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
-import gc
 import json
 import os
 import select
 import signal
 import struct
 import time
-import warnings
 import weakref
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -27,6 +26,7 @@ from ciwrap.errors import (
     all_errors,
     one_line,
 )
+from ciwrap.readers.child_start import can_copy, start_anew, start_copy
 from ciwrap.readers.entries import guarded
 from ciwrap.structs import Struct
 
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 # Far beyond what it takes to answer one question about a file of that size.
 CPU_SECONDS = 5.0
+# Where the system does not say what a process does: it may wait for the disk, or load libraries.
+UNKNOWN_SECONDS = 60.0
 _CPU_SECONDS_PER_MIB = 1.0
 # All its threads sleep, and nothing is read: it waits for what will not come.
 IDLE_SECONDS = 5.0
@@ -42,27 +44,39 @@ ENDING_SECONDS = 1.0
 _TICK_MS = 100
 _PIPE_BYTES = 1 << 20
 _MOST_LISTED_BYTES = 1 << 30
+# By why nobody waits any longer.
+_ENDLESS = {
+    "cpu": "is damaged: the library that reads it comes to no end",
+    "idle": "is damaged: the library that reads it waits for data that do not come",
+    "unknown": "cannot be read: the library that reads it gives no answer",
+}
+_REMEDIES = {
+    "cpu": "write it again",
+    "idle": "is it whole, and has the program finished writing it?",
+    "unknown": "is it whole, and on a disk that answers?",
+}
 _HEAD = struct.Struct("<cQ")
 LISTING, DATA, ERROR, BUG = b"L", b"D", b"E", b"B"
 _open: weakref.WeakSet[Child] = weakref.WeakSet()
 
 
 class Child:
-    """A copy of this process that runs `serve`, until it is closed or forgotten.
+    """A process that runs `serve`, until it is closed or forgotten.
 
-    `serve` is given the questions and a `Teller`; what it holds open is closed with the process.
+    `serve` is given the questions and a `Teller`; what it holds open is closed with the process. It
+    has to be known to pickle where processes are not copied (`can_copy`).
     """
 
     def __init__(self, serve: Callable[[IO[bytes], Teller], None]) -> None:
         asked, self._ask = os.pipe()
         self._answers, answer = os.pipe()
-        with warnings.catch_warnings():
-            # The child only reads files; it needs none of the threads that a fork leaves behind.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            process = os.fork()
-        if process == 0:
+        work, first = partial(_serve, serve), b""
+        if can_copy():
             inherited = [one._ask for one in _open] + [one._answers for one in _open]
-            _be_the_child(serve, asked, answer, [*inherited, self._ask, self._answers])
+            inherited += [self._ask, self._answers]
+            process = start_copy(work, asked, answer, inherited)
+        else:
+            process, first = start_anew(work, asked, answer)
         os.close(asked)
         os.close(answer)
         self._end = weakref.finalize(self, _end, os.getpid(), process, self._ask, self._answers)
@@ -73,6 +87,7 @@ class Child:
         if hasattr(fcntl, "F_SETPIPE_SZ"):  # Linux
             with contextlib.suppress(OSError):  # an unprivileged user may have no more room
                 fcntl.fcntl(self._answers, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        self.ask(first)
 
     def ask(self, question: bytes) -> None:
         # A child that has died is told by its answer, which does not come.
@@ -117,21 +132,7 @@ class Child:
         why = patience.why_over()
         if why is not None:
             os.kill(self._process, signal.SIGKILL)
-            raise (
-                _endless_error(path)
-                if why == "cpu"
-                else CorruptFileError(
-                    "is damaged: the library that reads it waits for data that do not come",
-                    file=path,
-                    remedy="is it whole, and has the program finished writing it?",
-                )
-            )
-
-
-def _endless_error(path: Path) -> CorruptFileError:
-    return CorruptFileError(
-        "is damaged: the library that reads it comes to no end", file=path, remedy="write it again"
-    )
+            raise CorruptFileError(_ENDLESS[why], file=path, remedy=_REMEDIES[why])
 
 
 def _crash_error(path: Path, code: int) -> CorruptFileError:
@@ -145,34 +146,10 @@ def _crash_error(path: Path, code: int) -> CorruptFileError:
 # --- the child ------------------------------------------------------------------------------------
 
 
-def _be_the_child(
-    serve: Callable[[IO[bytes], Teller], None], asked: int, answer: int, inherited: list[int]
-) -> None:
-    """Answers until there are no more questions. inherited: what belongs to the parent alone."""
-    try:
-        # A collection would write to all that is still shared with the parent, and copy it.
-        gc.freeze()
-        _be_quiet()
-        for number in inherited:
-            with contextlib.suppress(OSError):
-                os.close(number)
-        with os.fdopen(answer, "wb") as out, os.fdopen(asked, "rb") as questions:
-            serve(questions, Teller(out))
-    finally:
-        os._exit(0)
-
-
-def _be_quiet() -> None:
-    """No traceback of a crash, nothing on the terminal."""
-    for number in (
-        *(signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGTERM),
-        *(signal.SIGXCPU, signal.SIGALRM),
-    ):
-        signal.signal(number, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted, and ends the child
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    for stream in (1, 2):
-        os.dup2(nothing, stream)
+def _serve(serve: Callable[[IO[bytes], Teller], None], asked: int, answer: int) -> None:
+    """Answers until there are no more questions."""
+    with os.fdopen(answer, "wb") as out, os.fdopen(asked, "rb") as questions:
+        serve(questions, Teller(out))
 
 
 class Teller:
@@ -289,10 +266,10 @@ class _Patience:
         self._spent = self._last = None
 
     def why_over(self) -> str | None:
-        """ "cpu" or "idle" if it has been long enough."""
+        """ "cpu", "idle" or "unknown" if it has been long enough."""
         now, vitals = time.monotonic(), _vitals(self._child)
         if vitals is None:
-            return "cpu" if now - self._since > self._limit else None
+            return "unknown" if now - self._since > UNKNOWN_SECONDS + self._limit else None
         if self._spent is None:
             self._spent = vitals.cpu_seconds
         if vitals != self._last or not vitals.is_asleep:

@@ -62,7 +62,7 @@ class InputFile:
         with reading(self.path):
             while done < count:
                 part = view[done : done + _MOST_PER_CALL]
-                got = os.preadv(self._descriptor, [part], offset + done)
+                got = _read_into(self._descriptor, part, offset + done)
                 if got == 0:
                     raise CorruptFileError(
                         f"ends after {offset + done} bytes, but {offset + count} are expected",
@@ -91,6 +91,15 @@ class InputFile:
 
     def __del__(self) -> None:
         self.close()
+
+
+def _read_into(descriptor: int, part: memoryview, offset: int) -> int:
+    """Reads up to as many bytes as `part` takes, and says how many."""
+    if hasattr(os, "preadv"):  # macOS from 11 on
+        return os.preadv(descriptor, [part], offset)
+    data = os.pread(descriptor, len(part), offset)
+    part[: len(data)] = data
+    return len(data)
 
 
 def check_is_file(path: Path) -> None:

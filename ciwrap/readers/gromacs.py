@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.closing import closed_on_error
@@ -43,12 +44,18 @@ class GromacsReader(Reader):
     ) -> Source:
         self.check_options(options or {}, path)
         check_is_file(path)
-        is_trr = path.suffix.lower() == ".trr"
-        if is_trr:
+        if _is_trr(path):
             _refuse_double(path)
-        module = library("MDAnalysis.lib.formats.libmdaxdr", "md", file=path)
-        kind = module.TRRFile if is_trr else module.XTCFile
-        return SourceApart(path, lambda: _source(kind, path), bytes_below(path))
+        _library(path)
+        return SourceApart(path, partial(_source, path), bytes_below(path))
+
+
+def _is_trr(path: Path) -> bool:
+    return path.suffix.lower() == ".trr"
+
+
+def _library(path: Path) -> Any:
+    return library("MDAnalysis.lib.formats.libmdaxdr", "md", file=path)
 
 
 def _refuse_double(path: Path) -> None:
@@ -63,7 +70,9 @@ def _refuse_double(path: Path) -> None:
         )
 
 
-def _source(kind: Any, path: Path) -> Source:
+def _source(path: Path) -> Source:
+    module = _library(path)
+    kind = module.TRRFile if _is_trr(path) else module.XTCFile
     with guarded(path):
         file = kind(str(path))
     with closed_on_error(file.close), guarded(path):

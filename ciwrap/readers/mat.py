@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.errors import CorruptFileError, UnsupportedFormatError
@@ -52,14 +53,18 @@ class MatReader(Reader):
                 file=path,
                 remedy="save it with '-v7' or '-v7.3'",
             )
-        matlab = library("scipy.io", "scipy", file=path)
-        return SourceApart(path, lambda: _open(path, matlab), bytes_below(path))
+        _library(path)
+        return SourceApart(path, partial(_open, path), bytes_below(path))
 
 
-def _open(path: Path, matlab: Any) -> EntrySource:
+def _library(path: Path) -> Any:
+    return library("scipy.io", "scipy", file=path)
+
+
+def _open(path: Path) -> EntrySource:
     listing = Listing(path)
     with guarded(path):
-        values = matlab.loadmat(str(path), verify_compressed_data_integrity=True)
+        values = _library(path).loadmat(str(path), verify_compressed_data_integrity=True)
         for called, value in values.items():
             if not called.startswith("__"):
                 _add(listing, called, value, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.errors import ConfigError, CorruptFileError
@@ -60,9 +61,9 @@ class VtkReader(HistoryReader):
                 file=path,
                 key="options.iterations",
             )
-        vtk = VtkLibrary(path)
+        VtkLibrary(path)  # loaded here, so that it is known to be there, and a copy has it
         size = bytes_below(path, *self.companions(path))
-        return SourceApart(path, lambda: _source(vtk, path, rule), size)
+        return SourceApart(path, partial(_source, path, rule), size)
 
     def companions(self, path: Path) -> tuple[Path, ...]:
         """The pieces of a parallel file, the files of a series and their pieces, the heavy data of
@@ -90,7 +91,8 @@ def _named_in(path: Path) -> list[Path]:
     return [path.parent / html.unescape(name.decode("utf-8", "replace")) for name in set(names)]
 
 
-def _source(vtk: VtkLibrary, path: Path, rule: IterationRule) -> Source:
+def _source(path: Path, rule: IterationRule) -> Source:
+    vtk = VtkLibrary(path)
     with guarded(path):
         data = open_data(vtk, path)
         held = _Held(data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from ciwrap.config.settings import FactorSettings, LevelSettings
 from ciwrap.errors import UsageError
 from ciwrap.model.forms import nearest
 from ciwrap.running.cores import all_cores_but_one
+from ciwrap.snapshot.machine import usable_cpus
 from ciwrap.statistics.factors import LEAST_RUNS_PER_CELL, cells_of
 from ciwrap.structs import Struct, replace
 
@@ -122,7 +122,7 @@ def _variable(text: str) -> FactorSettings | None:
 
 
 def _built_in() -> tuple[FactorSettings, ...]:
-    threads = str(max(2, len(os.sched_getaffinity(0))))
+    threads = str(max(2, usable_cpus()))
     return (
         FactorSettings(
             "threads",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap import _core
 from ciwrap.catalog.catalog import Catalog
-from ciwrap.compare.check import arrangement_of, outputs_of
+from ciwrap.compare.check import arrangement_of, outputs_of, recorded_run_of
 from ciwrap.compare.judge import check_golden
 from ciwrap.compare.work import Work
 from ciwrap.errors import (
@@ -25,6 +25,10 @@ from ciwrap.trees.bounds import bound_of
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from ciwrap.arrays.values import Labels
     from ciwrap.config import Check
     from ciwrap.golden.store import GoldenStore
     from ciwrap.model import VariableId, VariableResult
@@ -52,6 +56,9 @@ def capture_change(
             f"the golden of check {check.name!r} is an ensemble, which is captured from many runs",
             remedy=f"ciwrap capture --ensemble {check.name} RUN...",
         )
+    recorded = recorded_run_of(check)
+    if recorded is not None:
+        return _change_of_recorded(check, store, recorded, force=force, resources=resources)
     with Catalog(outputs_of(check), arrangement_of(check)) as catalog:
         return change_of_catalog(
             check,
@@ -62,6 +69,19 @@ def capture_change(
             resources=resources,
             progress=progress,
         )
+
+
+def _change_of_recorded(
+    check: Check, store: GoldenStore, run: Path, *, force: bool, resources: Resources
+) -> GoldenChange:
+    from ciwrap.review.recorded_change import golden_of_recorded, moved_since
+
+    old = OldGolden.of(check.name, store)
+    variables = golden_of_recorded(check, run, old)
+    if not variables:
+        raise _nothing_to_accept(check)
+    moved = moved_since(check, run, old, resources)
+    return _change(check, store, old, variables, {}, moved, force=force)
 
 
 def change_of_catalog(
@@ -89,10 +109,7 @@ def change_of_catalog(
             remedy="`ciwrap check` compares them as they are",
         )
     if not wanted:
-        raise NotComparableError(
-            f"check {check.name!r} has no variables to accept",
-            remedy="mend 'outputs' or 'ignore'",
-        )
+        raise _nothing_to_accept(check)
     progress.begin(
         f"capturing {check.name}",
         sum(catalog.entries[identity].info.byte_count for identity in wanted),
@@ -101,15 +118,7 @@ def change_of_catalog(
         variables = [_capture(check, catalog, identity, resources, progress) for identity in wanted]
     finally:
         progress.end()
-    path = store.path_for(check.name, variables)
-    try:
-        encoded = _core.encode_golden(variables)
-        root = _core.golden_root(encoded).hex()
-    except CiwrapError as error:
-        error.blame(file=path)
-        raise
     labels = {identity: catalog.entries[identity].info.labels for identity in wanted}
-    is_same = old.is_same_as(root, labels)
 
     def moved(
         identity: VariableId, before: _core.GoldenVariable, _: _core.GoldenVariable
@@ -117,6 +126,37 @@ def change_of_catalog(
         work = Work(resources, with_details=with_details)
         return _moved(before, identity, catalog, check, work)
 
+    return _change(check, store, old, variables, labels, moved, force=force)
+
+
+def _nothing_to_accept(check: Check) -> NotComparableError:
+    return NotComparableError(
+        f"check {check.name!r} has no variables to accept",
+        remedy="mend 'outputs' or 'ignore'",
+    )
+
+
+def _change(
+    check: Check,
+    store: GoldenStore,
+    old: OldGolden,
+    variables: Sequence[_core.GoldenVariable],
+    labels: Mapping[VariableId, Labels],
+    moved: Callable[
+        [VariableId, _core.GoldenVariable, _core.GoldenVariable], VariableResult | None
+    ],
+    *,
+    force: bool,
+) -> GoldenChange:
+    """The change to a golden of these variables. moved: how far one moved that is in both."""
+    path = store.path_for(check.name, variables)
+    try:
+        encoded = _core.encode_golden(variables)
+        root = _core.golden_root(encoded).hex()
+    except CiwrapError as error:
+        error.blame(file=path)
+        raise
+    is_same = old.is_same_as(root, labels)
     changes = () if is_same else old.changes_to(variables, labels, moved)
     return GoldenChange(
         check=check.name,

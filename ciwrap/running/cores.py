@@ -19,7 +19,7 @@ def all_cores_but_one() -> frozenset[int]:
 
     Raises UsageError where there is only one, or where cores cannot be chosen.
     """
-    cores = sorted(_own_cores())
+    cores = sorted(own_cores())
     if len(cores) < 2:
         raise UsageError("there is only one core, so none can be reserved")
     return frozenset(cores[1:])
@@ -34,14 +34,15 @@ def halves_of_cores(
     cores: those to share out; None for all of this process. Raises UsageError where there are fewer
     than two, or where cores cannot be chosen.
     """
-    found = sorted(_own_cores() if cores is None else cores, key=_place_of)
+    found = sorted(own_cores() if cores is None else cores, key=_place_of)
     half = len(found) // 2
     if not half:
         raise UsageError("there is only one core, so two commands cannot have one each")
     return frozenset(found[:half]), frozenset(found[half : 2 * half])
 
 
-def _own_cores() -> set[int]:
+def own_cores() -> set[int]:
+    """The cores that this thread may use. Raises UsageError where cores cannot be chosen."""
     if not hasattr(os, "sched_getaffinity"):
         raise UsageError("this system does not let a program choose its cores")
     return os.sched_getaffinity(0)

@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING
 
 from ciwrap.errors import CommandFailedError, UsageError, one_line
 from ciwrap.model import CommandOutcome
+from ciwrap.running.cores import own_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -126,8 +127,10 @@ def _end_of(process: subprocess.Popen[bytes]) -> Iterator[Callable[[float], bool
     """
     try:
         descriptor = os.pidfd_open(process.pid)
-    except (AttributeError, OSError):  # an old C library or kernel, or a sandbox
-        yield lambda seconds: _ends_within(process, seconds)
+    except (AttributeError, OSError):  # macOS, an old C library or kernel, or a sandbox
+        ended = threading.Event()
+        threading.Thread(target=_tell_end, args=(process, ended), daemon=True).start()
+        yield ended.wait
         return
     try:
         poll = select.poll()
@@ -137,12 +140,10 @@ def _end_of(process: subprocess.Popen[bytes]) -> Iterator[Callable[[float], bool
         os.close(descriptor)
 
 
-def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        return False
-    return True
+def _tell_end(process: subprocess.Popen[bytes], ended: threading.Event) -> None:
+    """Waits without a limit, which is told at once, too."""
+    process.wait()
+    ended.set()
 
 
 def failure_of(outcome: CommandOutcome, *, was_shown: bool = True) -> CommandFailedError:
@@ -202,7 +203,7 @@ def _on_cores(cores: frozenset[int] | None) -> Iterator[None]:
     if cores is None:
         yield
         return
-    before = os.sched_getaffinity(0)  # of this thread
+    before = own_cores()  # of this thread
     try:
         os.sched_setaffinity(0, cores)
     except (OSError, ValueError) as error:

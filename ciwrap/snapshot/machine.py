@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 from functools import cache
 from pathlib import Path
 
@@ -68,11 +69,22 @@ def _cpu_info() -> tuple[str, str, str, str]:
         facts.setdefault(key.strip(), value.strip())
     model = next(
         (facts[key] for key in ("model name", "Model", "cpu model") if facts.get(key)),
-        platform.processor() or platform.machine() or "unknown",
+        _asked("machdep.cpu.brand_string") or platform.processor() or platform.machine(),
     )
     flags = set((facts.get("flags") or facts.get("Features") or "").split())
     vendor = _line(Path("/sys/hypervisor/type")) or ("yes" if "hypervisor" in flags else "")
     return model, facts.get("microcode", ""), " ".join(f for f in _FLAGS if f in flags), vendor
+
+
+def _asked(name: str) -> str:
+    """What macOS says of itself; nothing elsewhere."""
+    if platform.system() != "Darwin":
+        return ""
+    try:
+        told = subprocess.run(["/usr/sbin/sysctl", "-n", name], capture_output=True, timeout=5)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return told.stdout.decode("utf-8", "replace").partition("\n")[0].strip()
 
 
 def _turbo() -> str:

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ciwrap.errors import NotAvailableError
 from ciwrap.hidden import secrets_of
 from ciwrap.snapshot.kinds import kind_of_variable
 from ciwrap.snapshot.maps import MappedFile, mapped_files
@@ -184,6 +185,20 @@ def _mapped_at(path: Path) -> tuple[str, int] | None:
         return str(path), path.stat().st_ino
     except OSError:
         return None
+
+
+def can_look() -> bool:
+    """Whether this system says what processes have loaded. macOS does not."""
+    return os.access("/proc/self/maps", os.R_OK)
+
+
+def require_look() -> None:
+    """Raises NotAvailableError where it does not."""
+    if not can_look():
+        raise NotAvailableError(
+            "this system does not say what processes have loaded",
+            remedy="take and compare snapshots of programs on Linux",
+        )
 
 
 def own_program() -> SeenProgram:

@@ -18,7 +18,7 @@ from ciwrap.snapshot.machine import machine_facts
 from ciwrap.snapshot.objects import describe_object
 from ciwrap.snapshot.packages import owning_packages, package_folders, packages_in
 from ciwrap.snapshot.private import Cleaner
-from ciwrap.snapshot.program import SeenProgram, own_program
+from ciwrap.snapshot.program import SeenProgram, can_look, own_program
 from ciwrap.snapshot.records import SEVERAL, Blas, LoadedObject, Snapshot
 from ciwrap.snapshot.remembered import Remembered
 
@@ -37,14 +37,15 @@ def snapshot_of_program(
     """The environment of a command that was watched while it ran.
 
     folder: the project's, where git and lock files are looked for. hashed: SHA-256 of every
-    object, also of those with a build ID, and the distribution's packages that own them.
+    object, also of those with a build ID, and the distribution's packages that own them. Where the
+    system does not say what processes have loaded, no objects, variables and packages are known.
     """
     cleaner = Cleaner(root=folder.resolve(), secrets=program.secrets)
     mapped = [file.path for file in program.files]
     folders = package_folders(mapped)
     objects = _objects(program, cleaner, hashed=hashed)
     return Snapshot(
-        seen="program",
+        seen="program" if can_look() else "nothing",
         machine=machine_facts(),
         versions=_versions(_python(objects)),
         variables=_kept(program.variables, cleaner),
@@ -65,7 +66,7 @@ def snapshot_of_process(folder: Path, *, hashed: bool = False) -> Snapshot:
     cleaner = Cleaner(root=folder.resolve())
     own = {"python": f"{platform.python_implementation()} {platform.python_version()}"}
     return Snapshot(
-        seen="process",
+        seen="process" if can_look() else "nothing",
         machine=machine_facts(),
         versions=_versions({**own, **_loaded_versions()}),
         variables=_kept(program.variables, cleaner),

@@ -1,6 +1,7 @@
 #include "bench/read_bandwidth.hpp"
 
 #include <algorithm>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -69,12 +70,18 @@ std::uint64_t sum_words(const std::uint64_t* words, std::size_t count, std::size
         const std::size_t end = t + 1 == threads ? count : count / threads * (t + 1);
         sums[t] = sum_part(words + begin, end - begin);
     };
-    {
-        std::vector<std::jthread> workers;
-        for (std::size_t t = 1; t < threads; ++t) {
+    std::vector<std::thread> workers;
+    workers.reserve(threads);
+    for (std::size_t t = 1; t < threads; ++t) {
+        try {
             workers.emplace_back(part, t);
+        } catch (const std::system_error&) {
+            part(t);  // no more threads to be had
         }
-        part(0);
+    }
+    part(0);
+    for (std::thread& worker : workers) {
+        worker.join();
     }
     std::uint64_t total = 0;
     for (const std::uint64_t sum : sums) {

@@ -44,6 +44,17 @@ double wave(double phase) {
     return t < 0.5 ? 16.0 * t * (0.5 - t) : -16.0 * (t - 0.5) * (1.0 - t);
 }
 
+// As std::atomic_ref does, which the C++ library of macOS has only lately.
+void add(float& to, float charge) {
+    float before = 0.0F;
+    __atomic_load(&to, &before, __ATOMIC_RELAXED);
+    float after = before + charge;
+    while (!__atomic_compare_exchange(&to, &before, &after, true, __ATOMIC_RELAXED,
+                                      __ATOMIC_RELAXED)) {
+        after = before + charge;
+    }
+}
+
 // Cloud-in-cell: the four mesh nodes around a particle and their weights.
 struct Cloud {
     std::size_t node[4];
@@ -149,14 +160,13 @@ void ParticleMesh::deposit() {
                 const Particles& p = particles_[n / per_rank];
                 const Cloud cloud(p.x[n % per_rank], p.y[n % per_rank]);
                 for (std::size_t corner = 0; corner < 4; ++corner) {
-                    std::atomic_ref<float> node(density_[cloud.node[corner]]);
-                    node.fetch_add(static_cast<float>(charge_per_particle_ * cloud.weight[corner]),
-                                   std::memory_order_relaxed);
+                    add(density_[cloud.node[corner]],
+                        static_cast<float>(charge_per_particle_ * cloud.weight[corner]));
                 }
             }
         }
     };
-    std::vector<std::jthread> workers;
+    std::vector<std::thread> workers;
     try {
         for (std::size_t t = 1; t < threads_; ++t) {
             workers.emplace_back(work);
@@ -167,6 +177,9 @@ void ParticleMesh::deposit() {
     started = true;
     started.notify_all();
     work();
+    for (std::thread& worker : workers) {
+        worker.join();
+    }
 }
 
 void ParticleMesh::solve_field() {

@@ -33,9 +33,16 @@ FileStamp FileStamp::of(const std::string& path) {
 }
 
 FileStamp FileStamp::of(const struct ::stat& status) {
+#if defined(__APPLE__)
+    const timespec& modified = status.st_mtimespec;
+    const timespec& changed = status.st_ctimespec;
+#else
+    const timespec& modified = status.st_mtim;
+    const timespec& changed = status.st_ctim;
+#endif
     return {static_cast<std::uint64_t>(status.st_dev), static_cast<std::uint64_t>(status.st_ino),
-            static_cast<std::uint64_t>(status.st_size), nanoseconds(status.st_mtim),
-            nanoseconds(status.st_ctim)};
+            static_cast<std::uint64_t>(status.st_size), nanoseconds(modified),
+            nanoseconds(changed)};
 }
 
 void require_unchanged(const std::string& path, const FileStamp& stamp) {

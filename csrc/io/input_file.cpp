@@ -1,12 +1,10 @@
 #include "io/input_file.hpp"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstddef>
 #include <system_error>
 #include <utility>
 
@@ -20,26 +18,10 @@ namespace {
     throw Error(ErrorCode::io, path + ": " + what + ": " + std::generic_category().message(error));
 }
 
-// Whether reads past the cache may begin at any multiple of direct_alignment. Kernels before 6.1
-// do not say; they take 4096 wherever O_DIRECT can be opened.
-bool allows_direct_reads(int descriptor) {
-#if defined(STATX_DIOALIGN)
-    struct statx status {};
-    if (::statx(descriptor, "", AT_EMPTY_PATH, STATX_DIOALIGN, &status) == 0 &&
-        (status.stx_mask & STATX_DIOALIGN) != 0) {
-        return status.stx_dio_offset_align != 0 &&
-               direct_alignment % status.stx_dio_offset_align == 0 &&
-               status.stx_dio_mem_align != 0 && direct_alignment % status.stx_dio_mem_align == 0;
-    }
-#endif
-    (void)descriptor;
-    return true;
-}
-
 }  // namespace
 
 InputFile::InputFile(std::string path, ReadMode mode) : path_(std::move(path)) {
-    const int flags = mode == ReadMode::direct ? O_DIRECT : 0;
+    const int flags = open_flags(mode);
     // O_NONBLOCK: opening a pipe without a writer must not hang.
     do {
         descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
@@ -69,7 +51,7 @@ InputFile::InputFile(std::string path, ReadMode mode) : path_(std::move(path)) {
         throw_system_error(path_, "cannot be prepared for reading", error);
     }
     stamp_ = FileStamp::of(status);
-    if (mode == ReadMode::direct && !allows_direct_reads(descriptor_)) {
+    if (mode == ReadMode::direct && !start_direct_reads(descriptor_)) {
         ::close(descriptor_);
         throw Error(ErrorCode::not_available,
                     path_ + ": this file system has no direct reads of 4096 bytes");
@@ -104,36 +86,11 @@ void InputFile::require_range(std::uint64_t offset, std::uint64_t length) const 
 }
 
 bool InputFile::is_mostly_cached(std::uint64_t offset, std::uint64_t length) const {
-    constexpr std::uint64_t samples = 8;
-    const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-    if (length == 0) {
-        return true;
-    }
-    // Mapped, but not touched: that would read from the disk, as a read that does not wait does,
-    // too.
-    const std::uint64_t begin = offset / page * page;
-    const auto mapped = static_cast<std::size_t>(offset + length - begin);
-    void* const memory =
-        ::mmap(nullptr, mapped, PROT_READ, MAP_SHARED, descriptor_, static_cast<off_t>(begin));
-    if (memory == MAP_FAILED) {
-        return true;
-    }
-    std::uint64_t cached = 0;
-    for (std::uint64_t i = 0; i < samples; ++i) {
-        const std::uint64_t at = (mapped - 1) / samples * i / page * page;
-        unsigned char is_resident = 0;
-        if (::mincore(static_cast<std::byte*>(memory) + at, 1, &is_resident) != 0) {
-            is_resident = 1;
-        }
-        cached += is_resident & 1;
-    }
-    ::munmap(memory, mapped);
-    return 2 * cached >= samples;
+    return length == 0 || is_range_cached(descriptor_, offset, length);
 }
 
 void InputFile::expect(Access access, std::uint64_t offset, std::uint64_t length) const {
-    (void)::posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(length),
-                          access == Access::in_order ? POSIX_FADV_SEQUENTIAL : POSIX_FADV_RANDOM);
+    advise_access(descriptor_, access, offset, length);
 }
 
 }  // namespace ciwrap

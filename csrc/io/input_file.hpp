@@ -1,26 +1,20 @@
 // A regular file opened for reading.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 
+#include "io/file_calls.hpp"
 #include "io/file_stamp.hpp"
 
 namespace ciwrap {
-
-// How a file is read: through the system's cache, or past it (O_DIRECT), when offsets, lengths and
-// addresses must be multiples of direct_alignment.
-enum class ReadMode { cached, direct };
-enum class Access { in_order, scattered };
-inline constexpr std::size_t direct_alignment = 4096;
 
 // Owns the descriptor; move-only. Thread safe: reading through the descriptor moves no file offset.
 class InputFile {
   public:
     // Throws Error: `io` if the system refuses, `invalid_argument` if the path is no regular file
     // (a directory, a pipe, a device).
-    // `direct` also throws Error(not_available) where the file system cannot do that.
+    // `direct` also throws Error(not_available) where the system or file system cannot do that.
     explicit InputFile(std::string path, ReadMode mode = ReadMode::cached);
     ~InputFile();
     InputFile(InputFile&& other) noexcept;

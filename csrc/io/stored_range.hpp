@@ -13,7 +13,7 @@
 
 namespace ciwrap {
 
-// Whether to read past the system's cache (O_DIRECT) where the file system can: `automatic` does
+// Whether to read past the system's cache where the file system can: `automatic` does
 // where most of a range is not in it. Filling the cache costs more than it brings for data that are
 // read once.
 enum class DirectReads : std::uint8_t { automatic, always, never };

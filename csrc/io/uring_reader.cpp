@@ -247,7 +247,11 @@ UringReader::UringReader(std::shared_ptr<ReadQueue>, unsigned) {
 }
 UringReader::~UringReader() = default;
 std::optional<std::string> UringReader::why_unusable() {
+#if CIWRAP_POSIX_ONLY
+    return "not in this build (Linux alone has it, and it was made without Linux's own calls)";
+#else
     return "not in this build (liburing was not found)";
+#endif
 }
 std::string UringReader::library_version() {
     return "none";

@@ -18,10 +18,11 @@ struct Level {
     bool usable() const { return missing().empty(); }
 };
 
-#if defined(CIWRAP_HAVE_CPU_LEVEL_v1)
 std::string nothing() {
     return {};
 }
+
+#if defined(CIWRAP_HAVE_CPU_LEVEL_v1)
 
 // The builtin takes literals alone.
 #define CIWRAP_REQUIRE(feature)             \
@@ -55,8 +56,10 @@ std::string missing_for_v4() {
 
 constexpr Level levels[] = {
     {&kernels_v1, nothing}, {&kernels_v3, missing_for_v3}, {&kernels_v4, missing_for_v4}};
+#elif defined(CIWRAP_HAVE_CPU_LEVEL_neon)
+constexpr Level levels[] = {{&kernels_neon, nothing}};
 #else
-constexpr Level levels[] = {{&kernels_generic, [] { return std::string(); }}};
+constexpr Level levels[] = {{&kernels_generic, nothing}};
 #endif
 
 const LevelKernels* best_level() {

@@ -58,6 +58,7 @@ struct LevelKernels {
 extern const LevelKernels kernels_v1;
 extern const LevelKernels kernels_v3;
 extern const LevelKernels kernels_v4;
+extern const LevelKernels kernels_neon;
 extern const LevelKernels kernels_generic;
 
 }  // namespace ciwrap

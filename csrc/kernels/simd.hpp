@@ -1,14 +1,22 @@
-// Vectors of one CPU level: 32 bytes from AVX2 on, else SSE2's 16. Arithmetic uses the compilers'
-// own vector types; only what these cannot say is an intrinsic. Where CIWRAP_HAVE_SIMD is not
-// defined (other architectures), the loops of encode_block.hpp serve instead.
+// Vectors of one CPU level: 32 bytes from AVX2 on, else 16, of SSE2 or NEON. Arithmetic uses the
+// compilers' own vector types; only what these cannot say, or say badly, is an intrinsic. Where
+// CIWRAP_HAVE_SIMD is not defined (other architectures), the loops of encode_block.hpp serve instead.
 //
 // Lanes are rounded one by one exactly as scalars are, so codes do not depend on the vector width.
 #pragma once
 
-#if defined(CIWRAP_CPU_LEVEL) && defined(__SSE2__)
+#if defined(CIWRAP_CPU_LEVEL) && (defined(__SSE2__) || defined(__aarch64__))
 #define CIWRAP_HAVE_SIMD 1
 
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#else
 #include <immintrin.h>
+#endif
+
+#if defined(__FMA__) || defined(__aarch64__)
+#define CIWRAP_HAVE_FMA 1
+#endif
 
 #include <cstddef>
 #include <cstdint>
@@ -100,7 +108,9 @@ CIWRAP_VECTOR_FUNCTION V select(Mask mask, V yes, V no) {
 // a * b + c, fused where the machine can. Only for where that makes no difference: the product is
 // exact, or its rounding does not matter to the result.
 CIWRAP_VECTOR_FUNCTION F64 multiply_add(F64 a, F64 b, F64 c) {
-#if defined(__FMA__)
+#if defined(__aarch64__)
+    return (F64)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
+#elif defined(CIWRAP_HAVE_FMA)
     return _mm256_fmadd_pd(a, b, c);
 #else
     return a * b + c;
@@ -110,23 +120,31 @@ CIWRAP_VECTOR_FUNCTION F64 multiply_add(F64 a, F64 b, F64 c) {
 // v, of which the compiler may not know that it is constant.
 template <class V>
 CIWRAP_VECTOR_FUNCTION V opaque(V v) {
+#if defined(__aarch64__)
+    __asm__("" : "+w"(v));
+#else
     __asm__("" : "+x"(v));
+#endif
     return v;
 }
 
 CIWRAP_VECTOR_FUNCTION F64 smaller(F64 a, F64 b) {  // b where either is NaN
 #if defined(__AVX2__)
     return _mm256_min_pd(a, b);
-#else
+#elif defined(__SSE2__)
     return _mm_min_pd(a, b);
+#else
+    return a < b ? a : b;
 #endif
 }
 
 CIWRAP_VECTOR_FUNCTION F64 larger(F64 a, F64 b) {  // b where either is NaN
 #if defined(__AVX2__)
     return _mm256_max_pd(a, b);
-#else
+#elif defined(__SSE2__)
     return _mm_max_pd(a, b);
+#else
+    return a > b ? a : b;
 #endif
 }
 
@@ -134,6 +152,8 @@ CIWRAP_VECTOR_FUNCTION F64 larger(F64 a, F64 b) {  // b where either is NaN
 CIWRAP_VECTOR_FUNCTION F64 floor_of(F64 x) {
 #if defined(__AVX2__)
     return _mm256_floor_pd(x);
+#elif defined(__aarch64__)
+    return (F64)vrndmq_f64((float64x2_t)x);
 #else
     const F64 nearest = (x + splat(rounding_magic)) - splat(rounding_magic);
     const U64 one = bits_of(splat(1.0)) & reinterpret_cast<U64>(nearest > x);
@@ -145,6 +165,8 @@ CIWRAP_VECTOR_FUNCTION F64 floor_of(F64 x) {
 CIWRAP_VECTOR_FUNCTION std::uint32_t lane_bits(U64 mask) {
 #if defined(__AVX2__)
     return static_cast<std::uint32_t>(_mm256_movemask_pd(real_of(mask)));
+#elif defined(__aarch64__)
+    return static_cast<std::uint32_t>(vaddvq_u64((uint64x2_t)(mask & U64{1, 2})));
 #else
     return static_cast<std::uint32_t>(_mm_movemask_pd(real_of(mask)));
 #endif
@@ -152,6 +174,8 @@ CIWRAP_VECTOR_FUNCTION std::uint32_t lane_bits(U64 mask) {
 CIWRAP_VECTOR_FUNCTION std::uint32_t lane_bits(U32 mask) {
 #if defined(__AVX2__)
     return static_cast<std::uint32_t>(_mm256_movemask_ps(real_of(mask)));
+#elif defined(__aarch64__)
+    return vaddvq_u32((uint32x4_t)(mask & U32{1, 2, 4, 8}));
 #else
     return static_cast<std::uint32_t>(_mm_movemask_ps(real_of(mask)));
 #endif
@@ -161,6 +185,8 @@ CIWRAP_VECTOR_FUNCTION std::uint32_t lane_bits(U32 mask) {
 CIWRAP_VECTOR_FUNCTION U32 mixed_low_halves(U64 a, U64 b) {
 #if defined(__AVX2__)
     return bits_of(_mm256_shuffle_ps((__m256)a, (__m256)b, 0x88));
+#elif defined(__aarch64__)
+    return (U32)vuzp1q_u32((uint32x4_t)a, (uint32x4_t)b);
 #else
     return bits_of(_mm_shuffle_ps((__m128)a, (__m128)b, 0x88));
 #endif
@@ -200,9 +226,15 @@ CIWRAP_VECTOR_FUNCTION void store_bytes(std::uint8_t* to, const U32 (&mixed)[til
 #else
     for (int half = 0; half < 2; ++half) {
         const U32* from = mixed + 4 * half;
+#if defined(__aarch64__)
+        const uint16x8_t low = vuzp1q_u16((uint16x8_t)from[0], (uint16x8_t)from[1]);
+        const uint16x8_t high = vuzp1q_u16((uint16x8_t)from[2], (uint16x8_t)from[3]);
+        store_vector(to + 16 * half, vuzp1q_u8((uint8x16_t)low, (uint8x16_t)high));
+#else
         const __m128i low = _mm_packs_epi32((__m128i)from[0], (__m128i)from[1]);
         const __m128i high = _mm_packs_epi32((__m128i)from[2], (__m128i)from[3]);
         _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 16 * half), _mm_packus_epi16(low, high));
+#endif
     }
 #endif
 }
@@ -216,10 +248,16 @@ CIWRAP_VECTOR_FUNCTION U64 load_bytes(const std::uint8_t* from) {
 #else
     std::uint16_t two;
     __builtin_memcpy(&two, from, sizeof two);
+#if defined(__aarch64__)
+    // Places that no index names are zero.
+    const U64 places = {0xffffffffffffff00, 0xffffffffffffff01};
+    return (U64)vqtbl1q_u8((uint8x16_t)vdupq_n_u16(two), (uint8x16_t)places);
+#else
     const std::uint32_t apart = (two & 0xffu) | (static_cast<std::uint32_t>(two >> 8) << 16);
     const __m128i zero = _mm_setzero_si128();
     const __m128i words = _mm_unpacklo_epi16(_mm_cvtsi32_si128(static_cast<int>(apart)), zero);
     return (U64)_mm_unpacklo_epi32(words, zero);
+#endif
 #endif
 }
 
@@ -227,6 +265,8 @@ CIWRAP_VECTOR_FUNCTION U64 load_bytes(const std::uint8_t* from) {
 CIWRAP_VECTOR_FUNCTION F64 widen_floats(const std::uint8_t* from) {
 #if defined(__AVX2__)
     return _mm256_cvtps_pd(_mm_loadu_ps(reinterpret_cast<const float*>(from)));
+#elif defined(__aarch64__)
+    return (F64)vcvt_f64_f32(load_vector<float32x2_t>(from));
 #else
     return _mm_cvtps_pd(_mm_castsi128_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
 #endif
@@ -236,6 +276,8 @@ CIWRAP_VECTOR_FUNCTION F64 widen_floats(const std::uint8_t* from) {
 CIWRAP_VECTOR_FUNCTION F64 widen_integers(const std::uint8_t* from) {
 #if defined(__AVX2__)
     return _mm256_cvtepi32_pd(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+#elif defined(__aarch64__)
+    return (F64)vcvtq_f64_s64(vmovl_s32(load_vector<int32x2_t>(from)));
 #else
     return _mm_cvtepi32_pd(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
 #endif
@@ -246,6 +288,8 @@ CIWRAP_VECTOR_FUNCTION std::uint64_t sum_of_bytes(U8 bytes) {
 #if defined(__AVX2__)
     const U64 sums = (U64)_mm256_sad_epu8((__m256i)bytes, _mm256_setzero_si256());
     return sums[0] + sums[1] + sums[2] + sums[3];
+#elif defined(__aarch64__)
+    return vaddlvq_u8((uint8x16_t)bytes);
 #else
     const U64 sums = (U64)_mm_sad_epu8((__m128i)bytes, _mm_setzero_si128());
     return sums[0] + sums[1];
@@ -255,6 +299,8 @@ CIWRAP_VECTOR_FUNCTION std::uint64_t sum_of_bytes(U8 bytes) {
 CIWRAP_VECTOR_FUNCTION U8 larger(U8 a, U8 b) {
 #if defined(__AVX2__)
     return (U8)_mm256_max_epu8((__m256i)a, (__m256i)b);
+#elif defined(__aarch64__)
+    return (U8)vmaxq_u8((uint8x16_t)a, (uint8x16_t)b);
 #else
     return (U8)_mm_max_epu8((__m128i)a, (__m128i)b);
 #endif
@@ -263,6 +309,8 @@ CIWRAP_VECTOR_FUNCTION U8 larger(U8 a, U8 b) {
 CIWRAP_VECTOR_FUNCTION U8 smaller(U8 a, U8 b) {
 #if defined(__AVX2__)
     return (U8)_mm256_min_epu8((__m256i)a, (__m256i)b);
+#elif defined(__aarch64__)
+    return (U8)vminq_u8((uint8x16_t)a, (uint8x16_t)b);
 #else
     return (U8)_mm_min_epu8((__m128i)a, (__m128i)b);
 #endif
@@ -271,6 +319,8 @@ CIWRAP_VECTOR_FUNCTION U8 smaller(U8 a, U8 b) {
 CIWRAP_VECTOR_FUNCTION U16 smaller(U16 a, U16 b) {
 #if defined(__AVX2__)
     return (U16)_mm256_min_epu16((__m256i)a, (__m256i)b);
+#elif defined(__aarch64__)
+    return (U16)vminq_u16((uint16x8_t)a, (uint16x8_t)b);
 #else
     return a - (U16)_mm_subs_epu16((__m128i)a, (__m128i)b);
 #endif

@@ -157,7 +157,7 @@ struct AbsoluteNarrowQuick {
 struct AbsoluteWide {
     [[gnu::always_inline]] explicit AbsoluteWide(const QuantizePlan&) {}
     [[gnu::always_inline]] VectorDigits fine(F64 x, const VectorPlan& plan) const {
-#if defined(__FMA__)
+#if defined(CIWRAP_HAVE_FMA)
         // a + b = x * scale exactly, so both sums of section 5 are roundings of that one product.
         const F64 marked = x * plan.scale + plan.magic_high;
         const F64 high = marked - plan.magic_high;

@@ -13,6 +13,8 @@
 #include <immintrin.h>
 #elif defined(CIWRAP_CPU_LEVEL) && defined(__SSE2__)
 #include <emmintrin.h>
+#elif defined(CIWRAP_CPU_LEVEL) && defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace ciwrap::CIWRAP_LEVEL_NAMESPACE {
@@ -261,6 +263,30 @@ CIWRAP_FUNCTION void accumulate(Accumulators& sums, const std::uint8_t* in,
     for (int v = 0; v < 4; ++v) {
         _mm_store_si128(reinterpret_cast<__m128i*>(sums.lane + 2 * v), sum[v]);
     }
+#elif defined(CIWRAP_CPU_LEVEL) && defined(__aarch64__)
+    uint64x2_t sum[4];
+    for (int v = 0; v < 4; ++v)
+        sum[v] = vld1q_u64(sums.lane + 2 * v);
+    for (std::size_t s = 0; s < count; ++s) {
+        // Two vectors at a time: what is multiplied, the halves of their lanes, then takes two steps.
+        for (std::size_t v = 0; v < 4; v += 2) {
+            uint64x2_t keyed[2];
+            for (std::size_t w = 0; w < 2; ++w) {
+                const std::size_t at = 16 * (v + w);
+                const uint64x2_t value = vreinterpretq_u64_u8(vld1q_u8(in + stripe_bytes * s + at));
+                keyed[w] = value ^ vreinterpretq_u64_u8(vld1q_u8(secret + 8 * s + at));
+                sum[v + w] = vaddq_u64(sum[v + w], vextq_u64(value, value, 1));
+            }
+            const uint32x4_t first = vreinterpretq_u32_u64(keyed[0]);
+            const uint32x4_t second = vreinterpretq_u32_u64(keyed[1]);
+            const uint32x4_t low = vuzp1q_u32(first, second);
+            const uint32x4_t high = vuzp2q_u32(first, second);
+            sum[v] = vmlal_u32(sum[v], vget_low_u32(low), vget_low_u32(high));
+            sum[v + 1] = vmlal_high_u32(sum[v + 1], low, high);
+        }
+    }
+    for (int v = 0; v < 4; ++v)
+        vst1q_u64(sums.lane + 2 * v, sum[v]);
 #else
     for (std::size_t s = 0; s < count; ++s) {
         for (int lane = 0; lane < 8; ++lane) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
 
 #include "ciwrap/error.hpp"
@@ -38,6 +39,22 @@ void copy_run(std::byte* to, const std::byte* from, std::int64_t stride, std::ui
     }
     for (std::uint64_t i = 0; i < count; ++i, from += stride, to += bytes)
         std::memcpy(to, from, bytes);
+}
+
+// Elements of a row that are gathered before the next row's: as many as a line of the cache holds.
+constexpr std::uint64_t tile_columns = 8;
+
+// Copies whole rows of an array whose neighbours in memory are in the next row: a tile at a time,
+// so that each line of the cache is read once.
+void copy_transposed(std::byte* to, const std::byte* from, std::uint64_t rows,
+                     std::int64_t row_stride, std::uint64_t columns, std::int64_t stride,
+                     std::uint64_t bytes) {
+    for (std::uint64_t j = 0; j < columns; j += tile_columns) {
+        const std::uint64_t run = std::min(tile_columns, columns - j);
+        const std::byte* row = from + static_cast<std::int64_t>(j) * stride;
+        for (std::uint64_t i = 0; i < rows; ++i, row += row_stride)
+            copy_run(to + (i * columns + j) * bytes, row, stride, run, bytes);
+    }
 }
 
 }  // namespace
@@ -115,20 +132,40 @@ const std::byte* ArrayView::elements(std::uint64_t first, std::uint64_t count,
         from += static_cast<std::int64_t>(index[i]) * dimensions_[i].stride;
     }
     std::byte* to = buffer.data();
-    const Dimension& inner = dimensions_.back();
-    while (count > 0) {
-        const std::uint64_t run = std::min(count, inner.extent - index.back());
-        copy_run(to, from, inner.stride, run, element_bytes_);
-        to += run * element_bytes_;
-        count -= run;
-        from += static_cast<std::int64_t>(run) * inner.stride;
-        index.back() += run;
-        for (std::size_t i = index.size() - 1; i > 0 && index[i] == dimensions_[i].extent; --i) {
+    // Where a dimension is at its end, the one outside of it goes on.
+    const auto carry = [&](std::size_t i) {
+        for (; i > 0 && index[i] == dimensions_[i].extent; --i) {
             from -= static_cast<std::int64_t>(index[i]) * dimensions_[i].stride;
             index[i] = 0;
             ++index[i - 1];
             from += dimensions_[i - 1].stride;
         }
+    };
+    const std::size_t last = dimensions_.size() - 1;
+    const Dimension& inner = dimensions_[last];
+    const bool is_transposed =
+        last > 0 && std::abs(dimensions_[last - 1].stride) < std::abs(inner.stride);
+    while (count > 0) {
+        if (is_transposed && index[last] == 0 && count >= inner.extent) {
+            const Dimension& outer = dimensions_[last - 1];
+            const std::uint64_t rows =
+                std::min(count / inner.extent, outer.extent - index[last - 1]);
+            copy_transposed(to, from, rows, outer.stride, inner.extent, inner.stride,
+                            element_bytes_);
+            to += rows * inner.extent * element_bytes_;
+            count -= rows * inner.extent;
+            from += static_cast<std::int64_t>(rows) * outer.stride;
+            index[last - 1] += rows;
+            carry(last - 1);
+            continue;
+        }
+        const std::uint64_t run = std::min(count, inner.extent - index[last]);
+        copy_run(to, from, inner.stride, run, element_bytes_);
+        to += run * element_bytes_;
+        count -= run;
+        from += static_cast<std::int64_t>(run) * inner.stride;
+        index[last] += run;
+        carry(last);
     }
     return buffer.data();
 }

@@ -5,8 +5,10 @@
 #include <charconv>
 #include <cmath>
 #include <fstream>
+#include <type_traits>
 
 #include "base/fill_value.hpp"
+#include "base/read_decimal.hpp"
 #include "ciwrap/error.hpp"
 
 namespace ciwrap::record {
@@ -15,8 +17,12 @@ namespace {
 template <class Number>
 Number number(const std::string& text) {
     Number value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size())
+    std::from_chars_result read{};
+    if constexpr (std::is_same_v<Number, double>)
+        read = read_decimal(text, value);
+    else
+        read = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (read.ec != std::errc() || read.ptr != text.data() + text.size())
         throw Error(ErrorCode::corrupt_file, "'" + text + "' is no number");
     return value;
 }

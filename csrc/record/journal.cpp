@@ -168,7 +168,12 @@ void Journal::discard() {
 }
 
 void Journal::sync() {
-    if (fdatasync(descriptor_) != 0 && errno != EINVAL)
+#if CIWRAP_POSIX_ONLY  // macOS declares no fdatasync
+    const int result = fsync(descriptor_);
+#else
+    const int result = fdatasync(descriptor_);
+#endif
+    if (result != 0 && errno != EINVAL)
         fail(path_, "cannot be written");
 }
 

@@ -2,9 +2,14 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
+
+#if defined(__APPLE__)
+#include <pthread/qos.h>
+#elif !CIWRAP_POSIX_ONLY
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <unistd.h>
+#endif
 
 #include <chrono>
 
@@ -32,6 +37,15 @@ std::thread start_quietly(std::function<void()> body) {
     std::thread thread(std::move(body));
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return thread;
+}
+
+// The program goes first. POSIX knows the priority of processes alone, not that of this thread.
+void yield_to_others() {
+#if defined(__APPLE__)
+    (void)pthread_set_qos_class_self_np(QOS_CLASS_UTILITY, 0);
+#elif !CIWRAP_POSIX_ONLY
+    (void)setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 10);
+#endif
 }
 
 void hash_upper_levels(TreeParts& parts) {
@@ -133,7 +147,7 @@ void Writer::push(Job job) {
 }
 
 void Writer::run() {
-    (void)setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 10);
+    yield_to_others();
     std::unique_lock lock(mutex_);
     for (;;) {
         has_job_.wait(lock, [&] { return is_ending_ || !jobs_.empty(); });

@@ -1,6 +1,6 @@
 /* Heat conduction in a plate, cut into strips of rows: one for each MPI process.
  *
- *   mpicc -I"$(ciwrap record --folder-of c)" heat.c -o heat -lm -ldl
+ *   mpicc -I"$(ciwrap native --include)" heat.c -o heat -lm -ldl
  *   ciwrap record -o before -- mpiexec -n 2 ./heat
  *   ciwrap record -o after -- mpiexec -n 2 ./heat 7      (a defect in step 7)
  *   ciwrap compare before after

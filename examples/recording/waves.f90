@@ -1,7 +1,7 @@
 ! Waves on a string: leapfrog in time, two arrays that change places.
 !
-!   cp $(ciwrap record --folder-of fortran)/* .
-!   gfortran -I$(ciwrap record --folder-of c) ciwrap_record.f90 ciwrap_record_fortran.c waves.f90 \
+!   cp $(ciwrap native --fortran)/* .
+!   gfortran -I$(ciwrap native --include) ciwrap_record.f90 ciwrap_record_fortran.c waves.f90 \
 !       -o waves -ldl
 !   ciwrap record -o before -- ./waves
 program waves

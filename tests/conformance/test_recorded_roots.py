@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -213,3 +214,40 @@ def test_library_exports_one_symbol_and_needs_the_c_library_alone() -> None:
     ).stdout
     needed = {line.split("[")[1][:-1] for line in dynamic.splitlines() if "(NEEDED)" in line}
     assert needed <= {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "libpthread.so.0"}
+
+
+TRANSPOSED = """
+import sys, numpy as np, ciwrap
+from itertools import permutations
+arrays = {}
+for dtype in ("f8", "i4", "c16", "i2"):
+    for shape in ((300, 170), (2500, 9), (7, 501, 33), (12, 3, 90, 5)):
+        values = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+        for axes in permutations(range(len(shape))):
+            turned = np.ascontiguousarray(values.transpose(axes)).transpose(np.argsort(axes))
+            assert (turned == values).all()
+            arrays[f"{dtype} {shape} {axes}"] = turned
+        back = np.ascontiguousarray(values.T[::-1])[::-1].T
+        arrays[f"{dtype} {shape} back"] = back
+with ciwrap.Recorder() as r:
+    r.record(0, **arrays)
+    assert r.errors == 0
+"""
+
+
+def test_any_order_of_memory(tmp_path: Path) -> None:
+    """Every order of the dimensions, forwards and backwards, of arrays of several pieces."""
+    need_library()
+    done = python(TRANSPOSED, recording(tmp_path / "run"))
+    assert done.returncode == 0, done.stderr
+    found = roots(tmp_path / "run")
+    assert len(found) == 4 * (2 + 2 + 6 + 24 + 4)
+    expected: dict[tuple[str, str], bytes] = {}
+    for name, root in found.items():
+        dtype, shape = re.fullmatch(r"iter 0 / rank 0 / (\w+) (\(.*?\)) .*", name).groups()  # type: ignore[union-attr]
+        if (dtype, shape) not in expected:
+            extents = [int(one) for one in re.findall(r"\d+", shape)]
+            values = np.arange(np.prod(extents)).astype(dtype)
+            parameters = _core.TreeParameters(values.dtype.str, residue_levels=1)
+            expected[dtype, shape] = _core.build_tree(parameters, values.tobytes()).root
+        assert root == expected[dtype, shape], name

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from command_line import NO_OTHER_PLUGINS
+from recorded_runs import need_library
 
 ROOT = Path(__file__).resolve().parents[2]
 # Appended, so that an installed ciwrap comes before the source tree.
@@ -359,3 +360,33 @@ def test_what_snapshots_cost_is_measured(tmp_path: Path, monkeypatch: pytest.Mon
         r" median \d+ ms \(\d+ to \d+\) by the clock",
         said,
     )
+
+
+def test_recording_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trees and residues of the checkpoints that wait to be written, and 16 MiB."""
+    need_library()
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import recording
+
+    result = recording.run(size=1000, steps=12, every=2, repeats=1)
+    assert [row["way"] for row in result["rows"]] == [
+        "not recorded",
+        "digests alone",
+        "with residues",
+        "against a run",
+    ]
+    trees = result["journal_bytes_with_residues"]  # of all checkpoints, so of those that wait
+    assert trees > result["data_bytes"] / 32
+    for row in result["rows"]:
+        assert row["bytes_more"] <= trees + (16 << 20), row
+
+
+def test_blocked_time_is_measured_for_all_layouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    need_library()
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import recording_in_place
+
+    result = recording_in_place.run(rows=30, columns=40, repeats=1)
+    assert len(result["rows"]) == 3 * (4 + 1)
+    assert all(row["ratio"] > 0 for row in result["rows"])
+    assert len(recording_in_place.table(result)) == 6

@@ -15,7 +15,7 @@ import pytest
 from recorded_runs import LIBRARY, captured, need_library, python, recording, roots
 
 from ciwrap.captures.journal import JournalReader
-from ciwrap.captures.recording import journal_paths
+from ciwrap.captures.journals import journal_paths
 from ciwrap.cli.main import run as run_cli
 from ciwrap.errors import ExitCode
 
@@ -109,6 +109,9 @@ def test_a_bound_lets_nothing_pass_that_is_beyond_it(program: list[str]) -> None
     code, text = ciwrap("compare", "a", "b")
     assert code == ExitCode.NOT_COMPARABLE, text  # without data nobody can tell how far
     assert "atol=1e-6" in text
+    assert "record the one with --residues, and the other with --against it" in " ".join(
+        text.split()
+    )
 
 
 WITH_DATA = """

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from mpi_installations import ENVIRONMENT, MPIS, need_mpi
 from online_programs import ENDLESS_SOURCE, MPI_SOURCE, PYTHON_TEXT
 from recorded_runs import build, need_library, recording
 
 from ciwrap.captures.journal import FINE, JournalReader
-from ciwrap.captures.recording import journal_paths
+from ciwrap.captures.journals import journal_paths
 from ciwrap.cli.main import run as run_cli
 from ciwrap.errors import ExitCode
 from ciwrap.native.library import include_folder
@@ -71,20 +72,29 @@ def record(reference: list[str], output: str = "a", *more: str) -> None:
     assert code == 0, text
 
 
-def test_a_planted_defect_stops_two_ranks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, long_mode: bool
-) -> None:
-    """Any step, rank and element: at most two checkpoints later, and it is named."""
+@pytest.fixture(params=MPIS)
+def two_ranks(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
+    """The words that start a program of two processes, but for its arguments."""
     need_library()
+    mpi = need_mpi(request.param)
     monkeypatch.chdir(tmp_path)
-    mpi, program = mpi_program(tmp_path)
-    whole = [*mpi, str(program), "25", "-1", "0", "0", "0", "0"]
-    record(whole, "a")
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    Path("online.c").write_text(MPI_SOURCE)
+    program = mpi.build([f"-I{include_folder()}", "online.c"], tmp_path / "online")
+    return [*mpi.start(2), str(program)]
+
+
+def test_a_planted_defect_stops_two_ranks(two_ranks: list[str], long_mode: bool) -> None:
+    """Any step, rank and element: at most two checkpoints later, and it is named."""
+    record([*two_ranks, "25", "-1", "0", "0", "0", "0"], "a")
     chance = random.Random(8)
     for number in range(50 if long_mode else 3):
         step, rank, place = chance.randrange(22), chance.randrange(2), chance.randrange(6000)
         by = chance.choice((-1, 1)) * 1e-6 * chance.uniform(1.3, 9)
-        words = [*mpi, str(program), "25", *map(str, (step, rank, place, by, 0.5e-6))]
+        words = [*two_ranks, "25", *map(str, (step, rank, place, by, 0.5e-6))]
         code, text = ciwrap(*against("a", "stop"), "-o", f"run{number}", "--", *words)
         assert code == ExitCode.DIFFER, text
         assert step <= last_step(text) <= step + 2
@@ -94,24 +104,27 @@ def test_a_planted_defect_stops_two_ranks(
         assert index in text, text
 
 
-def mpi_program(folder: Path) -> tuple[list[str], Path]:
-    """How two processes are started, and the program."""
-    launcher = shutil.which("mpiexec")
-    if launcher is None:
-        pytest.skip("there is no mpiexec here")
-    Path("online.c").write_text(MPI_SOURCE)
-    program = build("mpicc", [f"-I{include_folder()}", "online.c"], folder / "online")
-    return [launcher, "-n", "2"], program
+def test_a_planted_defect_aborts_two_ranks(two_ranks: list[str], long_mode: bool) -> None:
+    """The launcher ends the rank that is right, which waits for the other one."""
+    record([*two_ranks, "25", "-1", "0", "0", "0", "0"], "a")
+    chance = random.Random(9)
+    for number in range(20 if long_mode else 2):
+        step, rank, place = chance.randrange(20), chance.randrange(2), chance.randrange(6000)
+        words = [*two_ranks, "25", *map(str, (step, rank, place, 4e-6, 0))]
+        code, text = ciwrap(*against("a", "abort"), "-o", f"run{number}", "--", *words)
+        assert code == ExitCode.DIFFER, text
+        assert "the program is ended" in text
+        assert "last step" not in text
+        assert f"iter {step} / rank {rank} / x" in text, text
+        for path in journal_paths(Path(f"run{number}")):
+            recorded = [one.iteration for one in JournalReader(path).checkpoints()]
+            assert recorded == list(range(len(recorded)))
+            assert len(recorded) <= step + 3
 
 
-def test_noise_of_half_the_bound_raises_no_alarm(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    need_library()
-    monkeypatch.chdir(tmp_path)
-    mpi, program = mpi_program(tmp_path)
-    record([*mpi, str(program), "200", "-1", "0", "0", "0", "0"])
-    words = [*mpi, str(program), "200", "-1", "0", "0", "0", "0.5e-6"]
+def test_noise_of_half_the_bound_raises_no_alarm(two_ranks: list[str]) -> None:
+    record([*two_ranks, "200", "-1", "0", "0", "0", "0"])
+    words = [*two_ranks, "200", "-1", "0", "0", "0", "0.5e-6"]
     code, text = ciwrap(*against("a", "stop"), "-o", "b", "--", *words)
     assert code == ExitCode.MATCH, text
     assert last_step(text) == 199

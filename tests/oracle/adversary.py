@@ -1,4 +1,7 @@
-"""Pairs (golden, new) chosen to break a rounding scheme, for every scalar type and bound."""
+"""Pairs (golden, new) chosen to break a rounding scheme, for every scalar type and bound.
+
+The same bytes on every machine: all that is not a single operation comes from `same_numbers`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import numpy as np
 
 from . import scalars as sc
 from .cell_codes import Plan, scaled_power
+from .same_numbers import LN_2, bell, exp2, expm1, uniform
 
 if TYPE_CHECKING:
     from .scalars import AnyArray
@@ -28,12 +32,12 @@ def golden_floats(plan: Plan, rng: Rng, count: int, bound: tuple[float, float]) 
     sign = rng.choice([-1.0, 1.0], count)
     with np.errstate(all="ignore"):
         sources = [
-            rng.standard_normal(count) * scale * 10.0 ** rng.uniform(-2, 4, count),
-            rng.standard_normal(count),
-            sign * np.exp2(rng.uniform(-1074, 1024, count)),
-            sign * np.exp2(np.rint(rng.uniform(-149, 128, count))),
-            sign * x * (1 + rng.integers(-4, 4, count) * 2.0 ** rng.integers(-53, -20, count)),
-            sign * x * 2.0 ** rng.uniform(-12, 2, count),
+            bell(rng, count) * scale * exp2(uniform(rng, -6.6, 13.3, count)),
+            bell(rng, count),
+            sign * exp2(uniform(rng, -1074, 1024, count)),
+            sign * exp2(np.rint(uniform(rng, -149, 128, count))),
+            sign * x * (1 + rng.integers(-4, 4, count) * exp2(rng.integers(-53, -20, count) * 1.0)),
+            sign * x * exp2(uniform(rng, -12, 2, count)),
             cell_borders(plan, rng, count),
             sign * rng.choice([0.0, 5e-324, 2.0**-149, 2.0**-24, 2.0**-133, 2.0**-1022], count),
             sign * rng.choice([math.inf, MAX_FLOAT.get(scalar, 1.7976931348623157e308)], count),
@@ -41,31 +45,45 @@ def golden_floats(plan: Plan, rng: Rng, count: int, bound: tuple[float, float]) 
         ]
         if rtol > 0 and atol > 0:
             turn = atol / rtol if atol / rtol < 1e300 else 1.0
-            sources.append(sign * turn * 2.0 ** rng.uniform(-30, 30, count))
+            sources.append(sign * turn * exp2(uniform(rng, -30, 30, count)))
         if plan.kind == "relative":
             # Where the logarithm passes from one octave to the next, its error jumps.
-            octave = 2.0 ** (np.rint(rng.uniform(0, 40, count)) + 0.5)
-            octave *= 1 + min(rtol, 0.1) * rng.uniform(-2, 2, count)
+            octave = exp2(np.rint(uniform(rng, 0, 40, count)) + 0.5)
+            octave *= 1 + min(rtol, 0.1) * uniform(rng, -2, 2, count)
             sources.append(sign * (octave if plan.log_offset else (octave - 1) / plan.c1))
-    weights = np.array([6, 4, 4, 1, 1, 2, 8, 0.5, 0.1, 0.1] + [4] * (len(sources) - 10))
-    which = rng.choice(len(sources), count, p=weights / weights.sum())
+    weights = [60, 40, 40, 10, 10, 20, 80, 5, 1, 1] + [40] * (len(sources) - 10)
+    which = rng.choice(np.repeat(np.arange(len(sources)), weights), count)
     chosen = sc.narrow(scalar, np.choose(which, np.broadcast_arrays(*sources)))
     return nudge(scalar, chosen, rng, 0.3)
+
+
+def vary_nan(scalar: str, values: AnyArray, rng: Rng) -> AnyArray:
+    """Gives every NaN a sign and a payload; those that arithmetic makes differ by machine."""
+    bits = sc.raw_bits(scalar, values).astype(np.uint64)
+    width = 8 * sc.raw_bits(scalar, values).dtype.itemsize
+    infinity = np.uint64(sc.BITS_OF_INF[scalar])
+    sign = np.uint64(1 << (width - 1))
+    payload = rng.integers(1, int(infinity & (~infinity + np.uint64(1))), bits.shape[0])
+    other = infinity | payload.astype(np.uint64)
+    other |= np.where(rng.random(bits.shape[0]) < 0.5, sign, np.uint64(0))
+    return sc.from_bits(scalar, np.where((bits & ~sign) > infinity, other, bits))
 
 
 def cell_borders(plan: Plan, rng: Rng, count: int) -> AnyArray:
     """Values where the fine step changes, small and large."""
     sign = rng.choice([-1.0, 1.0], count)
-    step = np.floor(2.0 ** rng.uniform(0, 50, count)) - 0.5
+    step = np.floor(exp2(uniform(rng, 0, 50, count))) - 0.5
     if plan.kind == "absolute":
-        return sign * step / plan.inv
+        without_hair = (plan.h + 1) / plan.atol  # borders of steps that do not leave room for error
+        return sign * step / np.where(rng.random(count) < 0.5, plan.inv, without_hair)
     if plan.kind == "relative" and plan.log_offset == 0:
-        step = np.floor(2.0 ** rng.uniform(0, math.log2(max(2.0, 900 * plan.c2)), count)) - 0.5
-        return sign * np.expm1(np.minimum(step / plan.c2 * math.log(2), 700)) / plan.c1
+        octaves = math.frexp(max(2.0, 900 * plan.c2))[1]
+        step = np.floor(exp2(uniform(rng, 0, octaves, count))) - 0.5
+        return sign * expm1(np.minimum(step / plan.c2 * LN_2, 700)) / plan.c1
     if plan.kind == "relative":
-        phi = (np.floor(rng.uniform(30, 2100, count) * plan.c2) - 0.5) / plan.c2
-        return sign * np.exp2(phi - 1100)
-    return sign * 2.0 ** rng.uniform(-20, 20, count)
+        phi = (np.floor(uniform(rng, 30, 2100, count) * plan.c2) - 0.5) / plan.c2
+        return sign * exp2(phi - 1100)
+    return sign * exp2(uniform(rng, -20, 20, count))
 
 
 def nudge(scalar: str, values: AnyArray, rng: Rng, share: float) -> AnyArray:
@@ -89,7 +107,7 @@ def new_floats(plan: Plan, rng: Rng, golden: AnyArray, bound: tuple[float, float
     around = [1 - EPS, 1, 1 + 2.0**-50, 1 + 2.0**-40, 1 + 2.0**-28, 1 + EPS]
     factors = np.array([0, 0.01, 0.3, 0.5, *(share * np.array([1 - EPS, 1, 1 + EPS])), *around, 2])
     factor = np.where(
-        rng.random(count) < 0.7, rng.choice(factors, count), rng.uniform(0, 1.3, count)
+        rng.random(count) < 0.7, rng.choice(factors, count), uniform(rng, 0, 1.3, count)
     )
     sign = rng.choice([-1.0, 1.0], count)
     g = sc.widen(scalar, golden)
@@ -170,4 +188,6 @@ def pairs(
         value = sc.narrow(scalar, np.array([fill], dtype="f8")) if scalar in sc.FLOATS else fill
         golden = np.where(rng.random(count) < 0.02, value, golden).astype(golden.dtype)
         new = np.where(rng.random(count) < 0.02, value, new).astype(golden.dtype)
+    if scalar in sc.FLOATS:
+        return vary_nan(scalar, golden, rng), vary_nan(scalar, new, rng)
     return golden, new

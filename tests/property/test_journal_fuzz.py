@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from recorded_runs import captured, need_library, python, recording
 
 from ciwrap.captures.journal import JournalFollower, JournalReader
-from ciwrap.captures.recording import journal_paths
+from ciwrap.captures.journals import journal_paths
 from ciwrap.errors import NotComparableError
 
 TEXT = """

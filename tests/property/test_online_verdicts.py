@@ -16,7 +16,7 @@ from recorded_runs import LIBRARY, need_library
 
 import ciwrap
 from ciwrap.captures.journal import JournalReader
-from ciwrap.captures.recording import journal_paths
+from ciwrap.captures.journals import journal_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -99,7 +99,7 @@ MAY_IMPORT = {
     "demo": {*TOOLS, "model", "config", "trees", "golden", "compare", "report", "_demo"},
     "review": {
         *TOOLS,
-        *("details", "model", "config", "arrays", "trees", "readers", "catalog"),
+        *("details", "model", "config", "arrays", "trees", "readers", "catalog", "captures"),
         *("golden", "compare", "report", "repository", "snapshot", "_core"),
     },
     "changes": {*TOOLS, "details", "model", "config", "trees", "golden", "report", "repository"},

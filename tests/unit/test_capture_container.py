@@ -140,6 +140,7 @@ def test_every_crash_leaves_a_whole_state(tmp_path: Path, monkeypatch: pytest.Mo
     assert seen == {-1, 0, 1, 2, 3}
 
 
+@pytest.mark.linux
 def test_a_system_that_takes_no_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As macOS, whose `os` has no such call."""
     path = tmp_path / "a.tree"

@@ -143,6 +143,28 @@ def test_windows_is_refused_with_a_way_out(tmp_path: Path) -> None:
     assert "compiler" not in done.stdout
 
 
+def test_pip_refuses_windows_in_one_line(tmp_path: Path) -> None:
+    """What pip starts, as Python on Windows would see itself."""
+    pytest.importorskip("scikit_build_core", reason="scikit-build-core is not installed")
+    root = Path(__file__).resolve().parents[2]
+    program = (
+        "import sys; import scikit_build_core.build as build; sys.platform = 'win32';"
+        f"build.build_wheel({str(tmp_path)!r})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode != 0
+    (line,) = (done.stdout + done.stderr).strip().splitlines()
+    assert line.startswith("ciwrap does not run on Windows. It runs on Linux in WSL 2: ")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("module", [ciwrap, ciwrap.readers, ciwrap.testing])
 def test_help_of_what_is_public(module: ModuleType) -> None:
     """Signatures of records are made of the types of their fields, which have to be at hand."""

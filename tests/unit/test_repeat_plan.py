@@ -44,6 +44,7 @@ def test_a_fraction_of_few_factors_is_refused() -> None:
         make_plan(4, find_factors(["A=0,1"], ()), "fractional", 1)
 
 
+@pytest.mark.linux
 def test_a_factor_changes_the_command_only_as_it_says() -> None:
     plan = make_plan(4, find_factors(["A=low,high", "reserve-core"], ()), "full", 1)
     settings = CommandSettings("run me", PATH.parent, 60.0, {"KEPT": "1"})

@@ -50,6 +50,7 @@ def test_the_end_of_much_output_is_kept(tmp_path: Path) -> None:
     assert len(outcome.output_tail) < 10_000
 
 
+@pytest.mark.linux
 def test_a_command_runs_on_the_cores_that_it_is_given(tmp_path: Path) -> None:
     ours = os.sched_getaffinity(0)
     core = min(ours)
@@ -61,6 +62,7 @@ def test_a_command_runs_on_the_cores_that_it_is_given(tmp_path: Path) -> None:
     assert {int(word) for word in free.output_tail.split()} == ours
 
 
+@pytest.mark.linux
 @pytest.mark.parametrize("cores", [frozenset(), frozenset({100_000}), frozenset({-1})])
 def test_cores_that_are_not_there_are_a_mistake(tmp_path: Path, cores: frozenset[int]) -> None:
     ours = os.sched_getaffinity(0)
@@ -119,6 +121,7 @@ def test_a_time_limit_does_not_blur_run_times(tmp_path: Path) -> None:
         assert min(run_command(settings, stop=stop).seconds for _ in range(5)) < 0.155
 
 
+@pytest.mark.linux
 def test_a_kernel_that_cannot_tell_of_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(pid: int) -> int:
         raise OSError("not implemented")

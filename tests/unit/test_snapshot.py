@@ -403,6 +403,7 @@ child.wait()
 """
 
 
+@pytest.mark.linux
 def test_grandchildren_in_sessions_of_their_own_are_seen() -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", GRANDCHILD],
@@ -425,6 +426,7 @@ def test_grandchildren_in_sessions_of_their_own_are_seen() -> None:
     assert watcher.seen == seen
 
 
+@pytest.mark.linux
 def test_a_process_that_becomes_another_program_is_that_program() -> None:
     code = (
         "import os, sys; print('first', flush=True); sys.stdin.readline();"
@@ -461,6 +463,7 @@ def test_a_process_that_becomes_another_program_is_that_program() -> None:
         process.communicate(timeout=30)
 
 
+@pytest.mark.linux
 def test_watching_ends_with_the_command() -> None:
     watcher = ProgramWatcher(is_thorough=True)
     with watcher.watch(os.getpid()):

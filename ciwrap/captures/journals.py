@@ -1,0 +1,41 @@
+"""Where the journals of a recorded run lie."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from ciwrap.errors import WriteFailedError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUN_FILE = "run.json"
+BOUNDS_FILE = "bounds.txt"
+SNAPSHOT_FILE = "snapshot.json"
+_JOURNALS = "[0-9][0-9][0-9]*/rank-*.cwr"
+
+
+def journal_paths(run: Path) -> list[Path]:
+    """The journals of a recorded run, by rank."""
+    return sorted(run.glob(_JOURNALS))
+
+
+def is_recording(path: Path) -> bool:
+    """Whether a folder is a recorded run."""
+    return path.is_dir() and next(path.glob(_JOURNALS), None) is not None
+
+
+def remove_run(run: Path) -> None:
+    """Deletes a recorded run, and nothing else that lies in its folder. Raises WriteFailedError."""
+    journals = journal_paths(run)
+    if not journals:
+        return
+    try:
+        for path in (*journals, *(run / one for one in (RUN_FILE, SNAPSHOT_FILE, BOUNDS_FILE))):
+            path.unlink(missing_ok=True)
+        for folder in {path.parent for path in journals}:
+            with contextlib.suppress(OSError):  # something else lies in it
+                folder.rmdir()
+    except OSError as error:
+        raise WriteFailedError(error.strerror or str(error), file=run) from error

@@ -1,0 +1,189 @@
+"""A golden against a run that was recorded while it ran, of which there are trees alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace as with_fields
+
+from ciwrap import _core
+from ciwrap.captures.bounds import NONE_GIVEN, CaptureHeader
+from ciwrap.captures.container import CaptureFile, CaptureWriter
+from ciwrap.captures.fingerprints import open_fingerprint
+from ciwrap.captures.in_memory import file_in_memory
+from ciwrap.captures.index import (
+    CapturedCheckpoint,
+    CapturedVariable,
+    CaptureIndex,
+    Directory,
+    MadeWith,
+    StoredTree,
+)
+from ciwrap.captures.index_codec import encode_checkpoint
+from ciwrap.captures.side import Side
+from ciwrap.catalog.rules import Rules
+from ciwrap.compare.check import GoldenVariables, newly_ignored
+from ciwrap.compare.histories import compare_histories
+from ciwrap.compare.judge import golden_id
+from ciwrap.compare.outcome import HistoryOptions
+from ciwrap.compare.tally import GOLDEN
+from ciwrap.errors import UsageError
+from ciwrap.model import VariableSettings, Verdict
+from ciwrap.progress import NO_PROGRESS
+from ciwrap.readers.layout import FoundOutputs
+from ciwrap.structs import replace
+from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from ciwrap.captures.index import CheckpointKey
+    from ciwrap.config import Check
+    from ciwrap.golden.store import StoredGolden
+    from ciwrap.model import CheckResult, VariableId
+    from ciwrap.progress import Progress
+
+
+def check_recorded(
+    check: Check,
+    golden: StoredGolden,
+    run: Path,
+    *,
+    settings_for: Callable[[VariableId, str], VariableSettings] | None = None,
+    resources: Resources = DEFAULT_RESOURCES,
+    progress: Progress = NO_PROGRESS,
+) -> CheckResult:
+    """Compares a recorded run with a check's golden, by trees and residues alone.
+
+    settings_for: of a variable and its dtype; those of the check if not given. Raises UsageError
+    for a check that needs data, and the errors of reading the run.
+    """
+    refuse_what_needs_data(check)
+    rules = Rules(
+        settings_for or check.settings_for,
+        check.is_ignored,
+        check.strict.variables,
+        bounds_from=f"check {check.name}",
+    )
+    ours = golden_side(golden)
+    try:
+        theirs = open_fingerprint(run, run)
+        try:
+            result = compare_histories(
+                check.name,
+                ours,
+                theirs,
+                rules,
+                HistoryOptions(detail_bytes=0),
+                golden_path=str(golden.path),
+                source_path=str(run),
+                one_sided=GOLDEN,
+                resources=resources,
+                progress=progress,
+            )
+        finally:
+            theirs.close()
+    finally:
+        ours.close()
+    return replace(
+        _with_newly_ignored(result, golden, check),
+        golden_root=golden.root,
+        golden_bytes=golden.byte_count,
+        golden_environment=dict(golden.manifest.environment),
+    )
+
+
+def refuse_what_needs_data(check: Check) -> None:
+    """Raises UsageError for a check that a recorded run cannot be held against."""
+    if check.expected:
+        raise UsageError(
+            f"check {check.name!r} says what values are ('expect', 'range'), and a recorded run"
+            " has none",
+            file=check.config_path,
+            remedy="leave that to a check of files",
+        )
+
+
+def _with_newly_ignored(result: CheckResult, golden: StoredGolden, check: Check) -> CheckResult:
+    """The result, in which what the golden holds and the check ignores is not comparable."""
+    ours = GoldenVariables(golden, check)
+    found = [one for one in ours.variables if check.is_ignored(one)]
+    if not found:
+        return result
+    told = [newly_ignored(one, ours.signature(one)) for one in found]
+    return replace(
+        result,
+        verdict=Verdict.worst((result.verdict, Verdict.NOT_COMPARABLE)),
+        variables=tuple(sorted((*result.variables, *told), key=lambda one: one.id.sort_key)),
+        ignored_variables=tuple(one for one in result.ignored_variables if one not in found),
+        left_out_variables=tuple(one for one in result.left_out_variables if one not in found),
+    )
+
+
+def trees_of_golden(variable: _core.GoldenVariable) -> tuple[_core.Tree | None, _core.Tree | None]:
+    """(plain tree, tree with residues) of a golden's variable, as far as it tells them.
+
+    A golden has one tree; of one that keeps its data both are made.
+    """
+    tree = variable.tree
+    if tree.residues is not None:
+        return None, tree
+    if variable.data is None:
+        return tree, None
+    fine = with_fields(
+        MadeWith.of(tree.parameters), residue_levels=VariableSettings().residue_levels
+    ).parameters
+    return tree, None if fine.residue_levels == 1 else _core.build_tree(fine, variable.data)
+
+
+def golden_side(golden: StoredGolden) -> Side:
+    """A golden as one of two runs, of which there are trees alone."""
+    with file_in_memory() as held:
+        with CaptureWriter(held) as writer:
+            directories = {
+                checkpoint.key: _directory(writer, checkpoint, golden.path)
+                for checkpoint in _checkpoints(golden, writer)
+            }
+            writer.commit(b"")
+        capture = CaptureFile(held)
+    capture.path = golden.path
+    return Side(
+        golden.path,
+        FoundOutputs(()),
+        {key: [] for key in directories},
+        capture,
+        CaptureIndex(CaptureHeader(NONE_GIVEN, 0, ()), directories),
+        is_fingerprint=True,
+    )
+
+
+def _directory(writer: CaptureWriter, checkpoint: CapturedCheckpoint, path: Path) -> Directory:
+    section = writer.append_packed(encode_checkpoint(checkpoint, path))
+    return Directory(checkpoint.key, section, checkpoint.digest)
+
+
+def _checkpoints(golden: StoredGolden, writer: CaptureWriter) -> list[CapturedCheckpoint]:
+    labels = golden.manifest.labels or {}
+    found: dict[CheckpointKey, list[CapturedVariable]] = {}
+    for one in golden.variables:
+        identity = golden_id(one)
+        plain, fine = (_stored(writer, tree) for tree in trees_of_golden(one))
+        captured = CapturedVariable(
+            identity,
+            one.tree.parameters.dtype,
+            tuple(one.shape),
+            plain,
+            fine,
+            labels=labels.get(identity, ()),
+        )
+        found.setdefault((identity.iteration, identity.rank), []).append(captured)
+    return [CapturedCheckpoint(key, (), tuple(some)) for key, some in found.items()]
+
+
+def _stored(writer: CaptureWriter, tree: _core.Tree | None) -> StoredTree | None:
+    if tree is None:
+        return None
+    residues = None if tree.residues is None else writer.append(tree.residues.tobytes())
+    digests = writer.append(tree.digests.tobytes())
+    return StoredTree(MadeWith.of(tree.parameters), tree.root, digests, residues)

@@ -1,0 +1,242 @@
+"""Goldens of recorded runs, and recorded runs against goldens of any kind."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recorded_runs import need_library
+
+from ciwrap.cli.main import run as run_cli
+from ciwrap.errors import ExitCode
+
+PROGRAM = """
+import sys, numpy as np, ciwrap
+from pathlib import Path
+step, by, noise = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
+random = np.random.default_rng(int(1e9 * noise) + 1)
+x = np.random.default_rng(3).normal(size=4000)
+with ciwrap.Recorder("walk") as r:
+    for n in range(6):
+        x = x + 0.001 * n
+        y = x + noise * random.uniform(-1, 1, size=x.size)
+        if n >= step:
+            y[1234] = x[1234] + by
+        r.record(n, x=y, count=np.arange(10) * n)
+        folder = Path("files") / f"iter_{n}" / "rank_0"
+        folder.mkdir(parents=True, exist_ok=True)
+        np.save(folder / "x.npy", y)
+        np.save(folder / "count.npy", np.arange(10) * n)
+"""
+CONFIG = """
+checks:
+  walk:
+    outputs: {outputs}
+    evidence: {evidence}
+    variables: {{x: {{atol: 0.001}}}}
+"""
+NEVER = "99"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    need_library()
+    monkeypatch.chdir(tmp_path)
+    Path("walk.py").write_text(PROGRAM)
+    configure("auto")
+    return tmp_path
+
+
+def configure(evidence: str, outputs: str = "run") -> None:
+    Path("ciwrap.yaml").write_text(CONFIG.format(evidence=evidence, outputs=outputs))
+
+
+def ciwrap(*words: str) -> tuple[int, str]:
+    """The exit code, and what was printed: by a command that starts a program, to stdout alone."""
+    told = io.StringIO()
+    errors = sys.__stderr__ if words[0] in ("record", "run") else told
+    with contextlib.redirect_stdout(told), contextlib.redirect_stderr(errors or told):
+        code = run_cli(words)
+    return code, told.getvalue()
+
+
+def record(*options: str, step: str = NEVER, by: float = 0, noise: float = 0) -> tuple[int, str]:
+    return ciwrap(
+        *("record", "--check", "walk", "-o", "run", "--replace", *options),
+        *("--", sys.executable, "walk.py", step, str(by), str(noise)),
+    )
+
+
+def accepted(evidence: str, *options: str) -> None:
+    configure(evidence)
+    assert record(*options)[0] == 0
+    code, text = ciwrap("accept", "--reason", "new")
+    assert code == 0, text
+
+
+def result(*words: str) -> tuple[int, dict[str, Any]]:
+    code, text = ciwrap("check", "--json", "result.json", *words)
+    assert "Traceback" not in text
+    (check,) = json.loads(Path("result.json").read_text())["checks"]
+    return code, check
+
+
+def test_a_golden_of_residues_judges_a_run_that_is_held_against_it(folder: Path) -> None:
+    accepted("auto", "--residues")
+    text = ciwrap("show", "golden/walk.golden")[1]
+    assert text.count("evidence residues") == 6
+    assert text.count("evidence tree") == 6  # integers are compared exactly
+    against = ("--against", "golden/walk")
+    assert record(*against, noise=0.0005)[0] == ExitCode.MATCH
+    code, check = result()
+    assert code == ExitCode.MATCH
+    assert len(check["variables"]) == 12
+    assert {one["evidence"] for one in check["variables"]} == {"residues", "tree"}
+    assert check["golden_path"].endswith("walk.golden")
+    assert record(*against, step="3", by=0.0014, noise=0.0005)[0] == ExitCode.DIFFER
+    code, check = result()
+    assert code == ExitCode.DIFFER
+    bad = [one for one in check["variables"] if one["verdict"] != "match"]
+    assert {one["iteration"] for one in bad} == {3, 4, 5}
+    assert all(one["moved_elements"][0]["index"] == [1234] for one in bad)
+
+
+@pytest.mark.parametrize("evidence", ["tree", "residues"])
+def test_a_run_that_was_recorded_alone_matches_if_it_is_the_same(
+    folder: Path, evidence: str
+) -> None:
+    accepted(evidence, "--residues")
+    assert record("--residues")[0] == 0
+    assert result()[0] == ExitCode.MATCH
+    # Within the bound, and nobody can tell: no match.
+    assert record("--residues", noise=0.0005)[0] == 0
+    code, check = result()
+    assert code == ExitCode.NOT_COMPARABLE
+    open_ones = [one for one in check["variables"] if one["verdict"] != "match"]
+    assert {one["name"] for one in open_ones} == {"x"}
+    if evidence == "residues":
+        assert record(step="2", by=1.0)[0] == 0
+        code, check = result()
+        assert code == ExitCode.NOT_COMPARABLE
+        told = {one["reason"] for one in check["variables"] if one["name"] == "x"}
+        assert all("--against" in str(one) for one in told), told
+
+
+def test_what_is_exact_is_refuted_without_data(folder: Path) -> None:
+    Path("ciwrap.yaml").write_text("checks:\n  walk:\n    outputs: run\n")
+    assert record()[0] == 0
+    assert ciwrap("accept")[0] == 0
+    assert result()[0] == ExitCode.MATCH
+    assert record(step="4", by=1e-14)[0] == 0
+    code, check = result()
+    assert code == ExitCode.DIFFER
+    bad = [one for one in check["variables"] if one["verdict"] == "differ"]
+    assert {(one["iteration"], one["name"]) for one in bad} == {(4, "x"), (5, "x")}
+
+
+@pytest.mark.parametrize("evidence", ["data", "residues", "tree"])
+def test_goldens_of_files_judge_recorded_runs(folder: Path, evidence: str) -> None:
+    configure(evidence, "files")
+    subprocess.run([sys.executable, "walk.py", NEVER, "0", "0"], check=True, timeout=60)
+    assert ciwrap("accept")[0] == 0
+    configure(evidence)
+    assert record("--residues")[0] == 0
+    assert result()[0] == ExitCode.MATCH
+    if evidence == "tree":
+        return
+    assert record("--against", "golden/walk", noise=0.0005)[0] == ExitCode.MATCH
+    assert result()[0] == ExitCode.MATCH
+    assert record("--against", "golden/walk", step="1", by=0.002)[0] == ExitCode.DIFFER
+    assert result()[0] == ExitCode.DIFFER
+
+
+def test_what_cannot_be_a_golden_is_refused(folder: Path) -> None:
+    assert record()[0] == 0
+    for evidence in ("data", "residues"):
+        configure(evidence)
+        code, text = ciwrap("accept")
+        assert code == ExitCode.NOT_COMPARABLE, text
+        assert f"does not have the evidence '{evidence}'" in text
+    # Other bounds than it was recorded with.
+    configure("auto")
+    Path("ciwrap.yaml").write_text(Path("ciwrap.yaml").read_text().replace("0.001", "0.01"))
+    code, text = ciwrap("accept")
+    assert code == ExitCode.NOT_COMPARABLE, text
+    assert "record it with `ciwrap record --check walk`" in text
+    # A run of which a part is missing.
+    configure("auto")
+    journal = Path("run/000/rank-000000.cwr")
+    whole = journal.read_bytes()
+    journal.write_bytes(whole[:-200])
+    code, text = ciwrap("accept")
+    assert code == ExitCode.NOT_COMPARABLE, text
+    assert "were not closed" in text
+    assert not Path("golden/walk.golden").exists()
+    journal.write_bytes(whole)
+    assert ciwrap("accept")[0] == 0
+    journal.write_bytes(whole[:-200])
+    assert result()[0] == ExitCode.NOT_COMPARABLE
+    damaged = bytearray(whole)
+    damaged[len(whole) // 2] ^= 1
+    journal.write_bytes(damaged)
+    assert result()[0] == ExitCode.NOT_COMPARABLE
+
+
+def test_other_bounds_and_other_variables_are_not_comparable(folder: Path) -> None:
+    accepted("auto", "--residues")
+    text = Path("ciwrap.yaml").read_text()
+    Path("ciwrap.yaml").write_text(text.replace("0.001", "0.01"))
+    assert result()[0] == ExitCode.NOT_COMPARABLE
+    Path("ciwrap.yaml").write_text(text + "    ignore: [count]\n")
+    code, check = result()
+    assert code == ExitCode.NOT_COMPARABLE
+    reasons = {one["reason"] for one in check["variables"] if one["name"] == "count"}
+    assert len(reasons) == 1
+    assert "the configuration ignores it" in reasons.pop()
+    Path("ciwrap.yaml").write_text(text)
+    Path("walk.py").write_text(PROGRAM.replace("count=", "counts="))
+    assert record("--residues")[0] == 0
+    code, check = result()
+    assert code == ExitCode.NOT_COMPARABLE
+    missing = [one for one in check["variables"] if one["verdict"] != "match"]
+    assert {one["name"] for one in missing} == {"count", "counts"}
+    assert "is in the golden, but not in the outputs" in str(missing)
+
+
+def test_a_golden_of_residues_is_replaced_by_another_one_alone(folder: Path) -> None:
+    accepted("auto", "--residues")
+    assert record("--residues")[0] == 0
+    code, text = ciwrap("accept")
+    assert code == 0, text
+    assert "same" in text
+    # A run that is held against another one has no residues of its own.
+    assert record("--residues", "--against", "golden/walk", noise=0.0004)[0] == 0
+    code, text = ciwrap("accept", "--reason", "noise")
+    assert code == ExitCode.NOT_COMPARABLE, text
+    assert "record it with --residues and without --against" in text
+    assert record("--residues", step="3", by=0.3)[0] == 0
+    assert ciwrap("accept")[0] == ExitCode.USAGE
+    code, text = ciwrap("accept", "--reason", "a better step")
+    assert code == 0, text
+    assert result()[0] == ExitCode.MATCH
+
+
+def test_a_run_is_recorded_and_checked_in_one_go(folder: Path) -> None:
+    accepted("auto", "--residues")
+    program = f"{sys.executable} walk.py {NEVER} 0 0.0005"
+    command = f"ciwrap record --check walk --replace --against golden/walk -o run -- {program}"
+    text = (
+        Path("ciwrap.yaml").read_text().replace("    outputs", f"    run: {command}\n    outputs")
+    )
+    Path("ciwrap.yaml").write_text(text)
+    code, told = ciwrap("run")
+    assert code == ExitCode.MATCH, told
+    Path("ciwrap.yaml").write_text(text.replace(f"{NEVER} 0 0.0005", "2 0.01 0.0005"))
+    code, told = ciwrap("run")
+    assert code != ExitCode.MATCH, told
