@@ -440,7 +440,7 @@ def test_checks_of_the_configuration_wait_too(suite: Suite) -> None:
     assert suite.cli("check", "--pending").returncode == 1
     assert suite.waiting()["mesh"]["kind"] == "changed"
     done = suite.cli("review")
-    assert "1 of 2 elements differ beyond atol=1e-6" in done.stdout
+    assert "1 of 2 elements differs beyond atol=1e-6" in done.stdout
     (suite.root / "out.csv").write_text("x\n1.0\n2.0\n")
     assert suite.cli("check", "--pending").returncode == 0
     assert suite.waiting() == {}
