@@ -110,9 +110,9 @@ class RecordedCapture(CaptureFile):
     without a journal, and CorruptCaptureError for journals of several runs.
     """
 
+    is_recording = True
+
     def __init__(self, run: Path) -> None:
-        self.notes: tuple[str, ...] = ()
-        self.faults: tuple[CiwrapError, ...] = ()
         self.open_journals = 0
         self.first_suspect: VariableId | None = None
         self.repeated: VariableId | None = None
@@ -356,8 +356,3 @@ def _keep(
     identity = VariableId(other, one.identity.iteration, one.identity.rank)
     found[other] = msgspec.structs.replace(one, identity=identity)
     return identity
-
-
-def open_capture(path: Path) -> CaptureFile:
-    """A capture file, or the capture that a recorded run's journals make."""
-    return RecordedCapture(path) if path.is_dir() else CaptureFile(path)
