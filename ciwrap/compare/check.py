@@ -14,6 +14,7 @@ from ciwrap.catalog.catalog import Catalog
 from ciwrap.catalog.files import change_since, looked_at
 from ciwrap.catalog.rows import Arrangement, refuse_other_ids
 from ciwrap.catalog.rules import Rules
+from ciwrap.compare.across_ranks import explain_ranks, parts_of_golden
 from ciwrap.compare.ensemble_runs import each_run
 from ciwrap.compare.judge import check_golden, golden_id, golden_signature
 from ciwrap.compare.law import begun, failed_check, not_comparable
@@ -235,7 +236,7 @@ def check_catalog(
         for one in judge_expected(check, catalog, work):
             keeper.add(one)
     _explain_first(outcome.results, work, check, ours, catalog)
-    _explain_ranks(outcome.results, ours, catalog)
+    explain_ranks(outcome.results, lambda first: parts_of_golden(ours.variables, catalog, first))
     outcome.data_bytes_read, outcome.engine = work.data_bytes_read, work.engine
     result = check_result(check.name, outcome, rules, GOLDEN)
     return replace(
@@ -273,27 +274,6 @@ def _explain_first(
         return check_golden(golden, values, settings, work=replace(work, progress=NO_PROGRESS))
 
     results[at] = with_other_iteration(first, ours.variables, judge)
-
-
-def _explain_ranks(results: list[VariableResult], ours: GoldenVariables, catalog: Catalog) -> None:
-    """Says of what does not match first if the golden has it on other ranks."""
-    from ciwrap.compare.across_ranks import explain_ranks, is_part
-    from ciwrap.compare.judge import kept_values
-
-    def parts_of(first: VariableResult) -> Any:
-        kept = (
-            (identity, kept_values(golden))
-            for identity, golden in ours.variables.items()
-            if is_part(identity, first) and golden.data is not None
-        )
-        new = (
-            (identity, catalog.values(identity))
-            for identity in catalog.entries
-            if is_part(identity, first)
-        )
-        return kept, new
-
-    explain_ranks(results, parts_of)
 
 
 def _refuse_newly_ignored(outcome: Outcome, ours: GoldenVariables) -> None:

@@ -317,7 +317,8 @@ def _whole(parts: Sequence[Outcome]) -> Outcome:
     outcome = Outcome()
     for part in parts:
         outcome.add(part)
-    outcome.results = whole_results(outcome.results)
+    outcome.results = whole_results(outcome.results, outcome.sums)
+    outcome.sums.clear()
     outcome.errors = list({str(error): error for error in outcome.errors}.values())
     return outcome
 

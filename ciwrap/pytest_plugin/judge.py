@@ -141,6 +141,8 @@ class Judge:
         resources: Resources,
     ) -> CheckResult:
         path = self.project.shown(store.path(place.name))
+        if not store.contains(place.name):
+            return _none_yet(check, path)
         try:
             golden = store.read(place.name)
             if golden.was_interrupted and self._mode != "none":
@@ -151,9 +153,8 @@ class Judge:
         except CiwrapError as error:
             if error.exit_code is ExitCode.USAGE:
                 raise
-            if not store.contains(place.name):
-                missing = GoldenMissingError("there is no golden yet", file=path)
-                return failed_check(check.name, missing, path)
+            if not store.contains(place.name):  # by now
+                return _none_yet(check, path)
             return failed_check(check.name, error, path)
         return replace(result, golden_path=path)
 
@@ -191,6 +192,11 @@ class Judge:
         )
         word = WRITTEN if result.verdict is Verdict.MATCH else _word(result)
         return Outcome(word, result, place, change.path, written=str(change.status))
+
+
+def _none_yet(check: Check, path: str) -> CheckResult:
+    missing = GoldenMissingError("there is no golden yet", file=path)
+    return failed_check(check.name, missing, path)
 
 
 def _word(result: CheckResult) -> str:
