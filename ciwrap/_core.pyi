@@ -392,7 +392,9 @@ def read_golden_header(path: str) -> bytes: ...  # the root, from the first few 
 def xxh3_128(data: Any) -> bytes: ...
 def backends() -> list[dict[str, Any]]: ...  # name, usable, reason, concurrency
 def io_engines() -> list[dict[str, Any]]: ...  # name, usable, reason
-def cpu_levels() -> list[dict[str, Any]]: ...  # name ("v1", "v3", "v4"), usable, reason, active
+def cpu_levels() -> list[
+    dict[str, Any]
+]: ...  # name ("v1", "v3", "v4"; "neon"), usable, reason, active
 def set_cpu_level(name: str) -> None:
     """Forces a CPU level (tests); "auto" returns to the best one."""
 

@@ -14,7 +14,6 @@ from ciwrap.catalog.catalog import Catalog
 from ciwrap.catalog.files import change_since, looked_at
 from ciwrap.catalog.rows import Arrangement, refuse_other_ids
 from ciwrap.catalog.rules import Rules
-from ciwrap.compare.across_ranks import explain_ranks, parts_of_golden
 from ciwrap.compare.ensemble_runs import each_run
 from ciwrap.compare.judge import check_golden, golden_id, golden_signature
 from ciwrap.compare.law import begun, failed_check, not_comparable
@@ -83,18 +82,17 @@ def outputs_of(check: Check) -> FoundOutputs:
     )
 
 
-def files_of(check: Check) -> list[Path]:
+def files_of(check: Check) -> Iterator[Path]:
     """A check's files as far as they are there, of all of its runs; what is missing is told of
-    when it is checked.
+    when it is checked. Nothing is looked for before the first is asked for.
     """
     recorded = recorded_run_of(check)
     if recorded is not None:
-        return journal_paths(recorded)
-    found: list[Path] = []
+        yield from journal_paths(recorded)
+        return
     for run in each_run(check):
         with suppress(NotComparableError):
-            found += [file.path for file in outputs_of(run).files if file.path.exists()]
-    return found
+            yield from [file.path for file in outputs_of(run).files if file.path.exists()]
 
 
 def arrangement_of(check: Check) -> Arrangement | None:
@@ -235,8 +233,13 @@ def check_catalog(
 
         for one in judge_expected(check, catalog, work):
             keeper.add(one)
-    _explain_first(outcome.results, work, check, ours, catalog)
-    explain_ranks(outcome.results, lambda first: parts_of_golden(ours.variables, catalog, first))
+    if any(one.verdict is not Verdict.MATCH for one in outcome.results):
+        from ciwrap.compare.across_ranks import explain_ranks, parts_of_golden
+
+        _explain_first(outcome.results, work, check, ours, catalog)
+        explain_ranks(
+            outcome.results, lambda first: parts_of_golden(ours.variables, catalog, first)
+        )
     outcome.data_bytes_read, outcome.engine = work.data_bytes_read, work.engine
     result = check_result(check.name, outcome, rules, GOLDEN)
     return replace(
