@@ -38,6 +38,13 @@ function(ciwrap_configure_target target)
     endif()
 endfunction()
 
+# ciwrap_unite(<target> <count>): compiles <count> files at once. Most of the time goes into headers and
+# templates that all of them have.
+function(ciwrap_unite target count)
+    set_target_properties(${target} PROPERTIES
+        UNITY_BUILD ${CIWRAP_UNITY_BUILD} UNITY_BUILD_BATCH_SIZE ${count})
+endfunction()
+
 # ciwrap_link_alone(<target>): nothing of the static libraries inside a shared one may meet the same
 # library in the program that loads it. On macOS all names that are hidden when they are compiled stay so,
 # and others are looked up in the library that they were linked with.

@@ -190,6 +190,7 @@ message(STATUS "ciwrap: Kokkos ${Kokkos_VERSION} (${Kokkos_DEVICES})")
 function(ciwrap_use_kokkos target)
     target_link_libraries(${target} PRIVATE Kokkos::kokkos)
     if("CUDA" IN_LIST Kokkos_DEVICES)
+        set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)  # not tried with nvcc
         # --fmad=false: device code rounds as host code does (compare -ffp-contract=off). What nvcc
         # generates is not pedantic about line directives. A device function that calls a host
         # function compiles with a warning, and fails when it runs.

@@ -29,6 +29,7 @@ target_link_libraries(_core PRIVATE ciwrap_core_lib ciwrap_text)
 # Most of the time of compiling a bind_*.cpp goes into these.
 target_precompile_headers(_core PRIVATE
     <pybind11/numpy.h> <pybind11/pybind11.h> <pybind11/stl.h>)
+ciwrap_unite(_core 6)
 ciwrap_link_alone(_core)
 install(TARGETS _core LIBRARY DESTINATION ciwrap COMPONENT python)
 

@@ -70,7 +70,8 @@ def check_result(
     notes = dict.fromkeys([*outcome.notes, *_encoding_notes(outcome.results)])
     warnings = (*messages, *notes, *unused)
     told = [Message(MessageLevel.WARNING, text) for text in warnings]
-    told += grouped_messages(outcome.errors)
+    if outcome.errors:
+        told += grouped_messages(outcome.errors)
     told += [Message(MessageLevel.WARNING, text) for text in _too_fine(outcome.results)]
     results, left_out = list(outcome.results), set(outcome.left_out)
     if outcome.missing or outcome.extra:
@@ -82,7 +83,9 @@ def check_result(
         text = "nothing was compared: no variable is on both sides and not ignored"
         told.append(Message(MessageLevel.ERROR, text))
     keeper = DetailKeeper([])
-    for result in sorted(with_one_rank(results), key=lambda one: one.id.sort_key):
+    if verdict is not Verdict.MATCH:
+        results = with_one_rank(results)
+    for result in sorted(results, key=lambda one: one.id.sort_key):
         keeper.add(result)
     return CheckResult(
         name=name,

@@ -207,7 +207,7 @@ def _in_our_words(message: str) -> str:
     return f"must be {wanted}{found['limits']}{tail}"
 
 
-_PLAIN = frozenset({str, int, bool})
+_PLAIN = frozenset({str, int, bool, type(None)})
 
 
 def to_plain(value: Any, always: Mapping[type, frozenset[str]]) -> Any:
@@ -217,10 +217,12 @@ def to_plain(value: Any, always: Mapping[type, frozenset[str]]) -> Any:
     """
     # Nearly all are one of these, and a check's result has a hundred of them.
     kind = type(value)
-    if value is None or kind in _PLAIN:
+    if kind in _PLAIN:
         return value
     if kind is list or kind is tuple:
         return [to_plain(item, always) for item in value]
+    if isinstance(value, msgspec.Struct):
+        return _record_to_plain(value, always)
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, float):
@@ -233,9 +235,13 @@ def to_plain(value: Any, always: Mapping[type, frozenset[str]]) -> Any:
         return [to_plain(item, always) for item in value]
     if isinstance(value, Mapping):
         return {str(key): to_plain(item, always) for key, item in value.items()}
+    return _record_to_plain(value, always)
+
+
+def _record_to_plain(value: Any, always: Mapping[type, frozenset[str]]) -> dict[str, Any]:
     kept = always.get(type(value), frozenset())
     return {
-        name: to_plain(content, always)
+        name: content if type(content) in _PLAIN else to_plain(content, always)
         for name, default in _defaults(cast("Hashable", type(value)))
         if (content := getattr(value, name)) != default or name in kept
     }

@@ -23,6 +23,7 @@ import contextlib
 import hashlib
 import json
 import zlib
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -162,9 +163,14 @@ def body_of(line: bytes) -> tuple[bytes, str]:
     body, _, said = line.rpartition(b" ")
     found = sum_of(body)
     if found.encode() != said:
-        is_merge = line.startswith((b"<<<<<<<", b"=======", b">>>>>>>"))
+        is_merge = is_of_merge(line)
         raise DocumentError("is of a merge that is not resolved" if is_merge else "is damaged")
     return body, found
+
+
+def is_of_merge(line: bytes) -> bool:
+    """Whether a line is what git puts between the two sides of a merge."""
+    return line.startswith((b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||"))
 
 
 def text_of(lines: Iterable[bytes]) -> bytes:
@@ -237,10 +243,16 @@ def _plain_golden(body: bytes) -> _Golden:
     return to_record(load_json(body), _Golden)
 
 
-def _table(tables: Mapping[str, bytes], name: str, kind: str, record: type[Any]) -> Any:
+def _table(tables: Mapping[str, bytes], name: str, kind: str, record: Any) -> Any:
     body = tables.get(name)
     if body is None or table_kind(body) != kind:
         raise DocumentError(f"names a line {name[:20]!r} with its {kind}, which is not there")
+    return _read_table(body, kind, record)
+
+
+@lru_cache(64)
+def _read_table(body: bytes, kind: str, record: Any) -> Any:
+    """A common line is read once, however many goldens name it."""
     return to_record(load_json(body)[kind], record)
 
 
@@ -278,7 +290,7 @@ def _decode(body: bytes, tables: Mapping[str, bytes], file_name: str) -> Shared:
         check=plain.name,
         binary=BinaryFile(file_name, root, len(encoded)),
         variables=rows_of(variables, labels),
-        environment=_table(tables, form.environment, "environment", dict[str, str]),
+        environment=dict(_table(tables, form.environment, "environment", dict[str, str])),
         accepted=tuple(log),
         pending=None if plain.more is None else plain.more.pending,
         ignored=form.ignored,

@@ -120,10 +120,11 @@ class Judge:
         """Compares, and leaves everything as it is. Raises UsageError."""
         place = self._place(test.place)
         store = self.project.goldens.at(place)
-        result = self._compare(check, place, store, catalog, resources_for(catalog))
+        result, path = self._compare(check, place, store, catalog, resources_for(catalog))
         result = replace(result, test_id=test_id, variant=place.variant)
-        word = _word(result) if store.contains(place.name) else NEW
-        return Outcome(word, result, place, store.path(place.name))
+        if path is None:
+            return Outcome(NEW, result, place, store.path(place.name))
+        return Outcome(_word(result), result, place, path)
 
     def _place(self, place: Place) -> Place:
         """Where the golden lies; if there is none, where a new one belongs."""
@@ -139,8 +140,8 @@ class Judge:
         store: GoldenStore,
         catalog: Catalog,
         resources: Resources,
-    ) -> CheckResult:
-        path = self.project.shown(store.path(place.name))
+    ) -> tuple[CheckResult, Path | None]:
+        """The result, and where the golden lies; None if there is none."""
         try:
             golden = store.read(place.name)
             if golden.was_interrupted and self._mode != "none":
@@ -151,11 +152,12 @@ class Judge:
         except CiwrapError as error:
             if error.exit_code is ExitCode.USAGE:
                 raise
+            path = store.path(place.name)
+            shown = self.project.shown(path)
             if not store.contains(place.name):
-                missing = GoldenMissingError("there is no golden yet", file=path)
-                return failed_check(check.name, missing, path)
-            return failed_check(check.name, error, path)
-        return replace(result, golden_path=path)
+                return _none_yet(check, shown), None
+            return failed_check(check.name, error, shown), path
+        return replace(result, golden_path=self.project.shown(golden.path)), golden.path
 
     def _write(
         self,
@@ -177,7 +179,7 @@ class Judge:
                 return Outcome(MATCHED, before, place, change.path)
             write_change(change, store, self._reason, self.origin)
         self.project.pending.discard(place)
-        result = self._compare(check, place, store, catalog, resources)
+        result, _ = self._compare(check, place, store, catalog, resources)
         note = Message(
             MessageLevel.NOTE,
             f"golden {change.status}: {self.project.where(place)} (it was: {before.verdict.words})",
@@ -191,6 +193,11 @@ class Judge:
         )
         word = WRITTEN if result.verdict is Verdict.MATCH else _word(result)
         return Outcome(word, result, place, change.path, written=str(change.status))
+
+
+def _none_yet(check: Check, path: str) -> CheckResult:
+    missing = GoldenMissingError("there is no golden yet", file=path)
+    return failed_check(check.name, missing, path)
 
 
 def _word(result: CheckResult) -> str:

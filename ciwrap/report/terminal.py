@@ -189,8 +189,9 @@ def _render_check(
     if verbose and check.left_out_variables:
         names = ", ".join(safe_name(one.text) for one in check.left_out_variables)
         console.print(Text(f"      left out: {names}", style="dim"))
-    for number, text in enumerate(timeline_lines(timelines_of(check))):
-        console.print(Text(f"{'      ' if number else '    '}{text}"))
+    if check.verdict is not Verdict.MATCH:
+        for number, text in enumerate(timeline_lines(timelines_of(check))):
+            console.print(Text(f"{'      ' if number else '    '}{text}"))
     if verbose:
         _render_costs(check, console)
 

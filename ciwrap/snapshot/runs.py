@@ -142,9 +142,11 @@ def snapshot_of_outputs(root: Path, files: Iterable[Path]) -> tuple[str, Snapsho
     """
     from ciwrap.snapshot.store import SnapshotStore
 
-    there = list(files)
-    notes = _read_notes(root) if there else {}
-    stamp = stamp_of(there) if notes else ""
+    notes = _read_notes(root)
+    there = list(files) if notes else []
+    if not there:
+        return None
+    stamp = stamp_of(there)
     for note in notes.values():
         if note.stamp == stamp:
             found = _load(note.snapshot, [SnapshotStore.of_project(root)])

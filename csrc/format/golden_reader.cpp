@@ -10,24 +10,24 @@
 namespace ciwrap {
 namespace {
 
-using Bytes = std::span<const std::uint8_t>;
-using Sections = std::array<Bytes, layout::section_count>;
+using ByteView = std::span<const std::uint8_t>;
+using Sections = std::array<ByteView, layout::section_count>;
 
 struct Opened {
     Directory directory;
-    Bytes sections;  // all that follows the directory
+    ByteView sections;  // all that follows the directory
 };
 
-Opened open_file(Bytes file, const std::string& source) {
+Opened open_file(ByteView file, const std::string& source) {
     const Header header = decode_header(file, source);
     check_length(header, file.size(), source);
-    const Bytes behind_header = file.subspan(layout::header_bytes);
+    const ByteView behind_header = file.subspan(layout::header_bytes);
     return {decode_directory(header, behind_header.first(header.directory_bytes), source),
             behind_header.subspan(header.directory_bytes)};
 }
 
 // Where every section of every variable lies. Together they must fill the rest of the file.
-std::vector<Sections> locate_sections(Bytes rest, const Directory& directory,
+std::vector<Sections> locate_sections(ByteView rest, const Directory& directory,
                                       const std::string& source) {
     std::vector<Sections> located(directory.entries.size());
     for (std::size_t section = 0; section < layout::section_count; ++section) {
@@ -120,8 +120,8 @@ class VariableReader {
   private:
     // The lengths have been verified against the shape, and lie in the file.
     void read_nodes(MerkleTree& tree) const {
-        const Bytes crown = stored_[layout::crown];
-        const Bytes lower = stored_[layout::lower];
+        const ByteView crown = stored_[layout::crown];
+        const ByteView lower = stored_[layout::lower];
         tree.digests.resize(1 + (crown.size() + lower.size()) / sizeof(Digest));
         tree.digests.front() = entry_.tree_root;
         std::uint8_t* nodes = tree.digests.data()->bytes.data() + sizeof(Digest);

@@ -13,7 +13,6 @@ namespace ciwrap {
 namespace {
 
 using device_compare::CompareFloats;
-using device_compare::Scratch;
 using device_compare::UnitTally;
 
 template <class Space>
@@ -83,7 +82,7 @@ class KokkosComparer final : public DeviceComparer {
         if (!units.empty()) {
             typename CompareFloats<Space>::Policy policy(lane.on, static_cast<int>(units.size()),
                                                          team_size());
-            policy.set_scratch_size(0, Kokkos::PerTeam(sizeof(Scratch) + 64));
+            policy.set_scratch_size(0, Kokkos::PerTeam(sizeof(device_compare::Scratch) + 64));
             Kokkos::parallel_for("ciwrap::compare_floats", policy, kernel);
         }
         // What came from the host came slower than this goes back. Of arrays that lie here, the

@@ -18,7 +18,6 @@ using device_hash::HashLeaves;
 using device_hash::HashWholeChunks;
 using device_hash::max_levels;
 using device_hash::PackResidues;
-using device_hash::Scratch;
 
 // Parts of one allocation, each at a multiple of what any access wants.
 class Parts {
@@ -238,7 +237,7 @@ class KokkosHasher final : public DeviceHasher {
         if (hashed < chunk_count) {
             typename HashLeaves<Space>::Policy policy(on, static_cast<int>(chunk_count - hashed),
                                                       Kokkos::AUTO);
-            policy.set_scratch_size(0, Kokkos::PerTeam(sizeof(Scratch) + 64));
+            policy.set_scratch_size(0, Kokkos::PerTeam(sizeof(device_hash::Scratch) + 64));
             Kokkos::parallel_for("ciwrap::hash_leaves", policy, HashLeaves<Space>(piece, hashed));
         }
         const std::uint64_t packed = by_warps && device_hash::packs_in_warps(piece)

@@ -8,10 +8,6 @@
 namespace ciwrap {
 namespace {
 
-char lower(char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
 bool is_same_word(std::string_view word, std::string_view lower_case) {
     return word.size() == lower_case.size() &&
            std::equal(word.begin(), word.end(), lower_case.begin(),

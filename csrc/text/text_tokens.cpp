@@ -26,10 +26,6 @@ std::uint8_t kind_of(char c) {
     return kinds[static_cast<unsigned char>(c)];
 }
 
-char lower(char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
 const char* skip_digits(const char* at, const char* end) {
     while (at < end && is_digit(*at))
         ++at;

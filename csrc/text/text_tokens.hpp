@@ -24,6 +24,10 @@ bool is_digit(char c);
 bool is_letter(char c);
 // Letters of ASCII, digits and the underscore.
 bool is_identifier(char c);
+// Of letters of ASCII; all else as it is.
+inline char lower(char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
 
 // Where the number that begins at `at` ends; `at` itself if none does. before: the character in
 // front of it, a blank at the beginning of a line.

@@ -27,7 +27,7 @@ def test_check_match_then_differ(project: Project) -> None:
     project.save("temperature", moved)
     outcome = project.run("check")
     assert outcome.code == 1
-    assert "1 of 600 elements differ beyond atol=1e-6 rtol=0" in outcome.out
+    assert "1 of 600 elements differs beyond atol=1e-6 rtol=0" in outcome.out
     assert "first at [3, 7]" in outcome.out
     assert "ciwrap accept mesh --reason" in outcome.out
     variable = outcome.variable("temperature")
