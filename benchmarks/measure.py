@@ -7,7 +7,6 @@ import platform
 import statistics
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -57,17 +56,10 @@ def machine() -> dict[str, Any]:
     import numpy
 
     from ciwrap import _core
+    from ciwrap.snapshot.machine import machine_facts
 
-    model = next(
-        (
-            line.split(":", 1)[1].strip()
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if line.startswith("model name")
-        ),
-        platform.processor(),
-    )
     return {
-        "cpu": model,
+        "cpu": machine_facts()["cpu"],
         "cores": len(os.sched_getaffinity(0)),
         "cpu_level": next((level["name"] for level in _core.cpu_levels() if level["active"]), "?"),
         "load_average_at_start": os.getloadavg()[0],

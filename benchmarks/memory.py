@@ -1,6 +1,6 @@
 """Peak memory of comparisons that grow: in the size of files, in variables, in checkpoints.
 
-    python -m benchmarks.memory             at full size: 8 GiB of sparse files, 89,600 variables
+    python -m benchmarks.memory             at full size: 142 GiB of sparse files, 89,600 variables
     python -m benchmarks.memory --quick     the same at small sizes, to see that it works
 
 Peaks are those of the command's own process and its children, by benchmarks/used.py.
@@ -33,12 +33,16 @@ def main() -> int:
         prog="python -m benchmarks.memory", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("--quick", action="store_true", help="small sizes; the numbers mean little")
-    quick = parser.parse_args().quick
+    parser.add_argument("--large-gib", type=float, default=64, help="the file for workers")
+    options = parser.parse_args()
+    quick, large_gib = options.quick, options.large_gib
     print("| work | exit code | peak MB | JSON MB |\n|---|---|---|---|")
     rows = [
         *(_files(gib / 64 if quick else gib) for gib in (1, 2, 4)),
+        _files(1.0625 if quick else large_gib, "--executor=process", "--threads=1"),
         _datasets(40 if quick else 4000),
-        *_history(*((4, 3) if quick else (200, 64))),
+        *_history(*((4, 3) if quick else (200, 64)), differs_everywhere=False),
+        *_history(*((4, 3) if quick else (200, 64)), differs_everywhere=True),
     ]
     return max(row.exit_code > 1 for row in rows)
 
@@ -59,13 +63,14 @@ def _pair(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.stem in ("a", "b"))
 
 
-def _files(gib: float) -> Row:
-    """Two files of zeros, which take no disk."""
+def _files(gib: float, *arguments: str) -> Row:
+    """Two files of zeros, which take no disk. With workers, the peak is that of the largest."""
     with tempfile.TemporaryDirectory() as name:
         folder, shape = Path(name), (int(gib * (1 << 27)),)
         for stem in "ab":
             np.lib.format.open_memmap(folder / f"{stem}.npy", "w+", "f8", shape)
-        return _measured(f"two .npy files of {gib:g} GiB", folder)
+        words = " ".join([f"two .npy files of {gib:g} GiB", *arguments])
+        return _measured(words, folder, *arguments)
 
 
 def _datasets(count: int) -> Row:
@@ -81,8 +86,10 @@ def _datasets(count: int) -> Row:
         return _measured(f"{count:,} datasets of 200 values in one HDF5 file", Path(name))
 
 
-def _history(iterations: int, ranks: int) -> list[Row]:
-    """Runs of seven variables; three of them differ on one rank in eight from the middle on."""
+def _history(iterations: int, ranks: int, *, differs_everywhere: bool) -> list[Row]:
+    """Runs of seven variables; all differ, or three of them on one rank in eight from the middle
+    on.
+    """
     names = "rho u v w p e t"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -95,11 +102,15 @@ def _history(iterations: int, ranks: int) -> list[Row]:
                     np.savez(
                         path,
                         **{
-                            one: np.arange(16.0) + (moved and at < 3 and rank % 8 == 0)
+                            one: np.arange(16.0)
+                            + (run == "b" if differs_everywhere else moved and at < 3)
+                            * (differs_everywhere or rank % 8 == 0)
+                            * (at + 1)
                             for at, one in enumerate(names.split())
                         },
                     )
-        work = f"{iterations} iterations x {ranks} ranks x 7 variables"
+        which = "all differ" if differs_everywhere else "few differ"
+        work = f"{iterations} iterations x {ranks} ranks x 7 variables, {which}"
         layout = "--layout=iter_{iteration:d}/rank_{rank:d}.npz"
         return [
             _measured(f"{work}, {words}", folder, layout, *more)
@@ -107,7 +118,11 @@ def _history(iterations: int, ranks: int) -> list[Row]:
                 ("no JSON", ()),
                 *(
                     (f"--json-detail {detail}", ("--json=o.json", f"--json-detail={detail}"))
-                    for detail in ("summary", "differing", "all")
+                    for detail in (
+                        "summary",
+                        "differing",
+                        *(() if differs_everywhere else ("all",)),
+                    )
                 ),
             )
         ]

@@ -238,6 +238,11 @@ class Comparison:
     max_rel_difference: float  # |v-g|/|g| over finite pairs with g != 0
     max_rel_index: int
     mean_rel_difference: float
+    # What the means are made of: of several comparisons they add up.
+    sum_abs_difference: float
+    finite_count: int
+    sum_rel_difference: float
+    nonzero_count: int  # of the finite pairs, those with a golden other than 0
     max_bound_share: float  # largest |v-g| / (atol + rtol|g|) (or steps/n); inf if the bound is 0 and they differ
     nan_mismatch_count: int  # NaN on one side only (or either, if equal_nan is false)
     inf_mismatch_count: int  # infinities not matched by the same infinity
@@ -387,7 +392,9 @@ def read_golden_header(path: str) -> bytes: ...  # the root, from the first few 
 def xxh3_128(data: Any) -> bytes: ...
 def backends() -> list[dict[str, Any]]: ...  # name, usable, reason, concurrency
 def io_engines() -> list[dict[str, Any]]: ...  # name, usable, reason
-def cpu_levels() -> list[dict[str, Any]]: ...  # name ("v1", "v3", "v4"), usable, reason, active
+def cpu_levels() -> list[
+    dict[str, Any]
+]: ...  # name ("v1", "v3", "v4"; "neon"), usable, reason, active
 def set_cpu_level(name: str) -> None:
     """Forces a CPU level (tests); "auto" returns to the best one."""
 

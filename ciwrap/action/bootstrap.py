@@ -40,8 +40,8 @@ SOURCES = (
 )
 SUPPORTED = (
     "the action runs on Linux (x86-64, arm64; glibc 2.28 or newer for wheels, else it is built from"
-    " source). On macOS and Windows, run the program there, upload what it wrote, and check it in a"
-    " Linux job"
+    " source). No runner with macOS has passed its tests yet, and Windows is not supported. Run the"
+    " program there, upload what it wrote, and check it in a Linux job"
 )
 MODES_WITH_TOKEN = ("comment", "accept")
 # Settings of the surroundings that would lead a private environment astray.

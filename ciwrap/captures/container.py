@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from ciwrap.errors import CiwrapError
     from ciwrap.model import VariableId
 
 MAGIC = b"\x89CWCAP\r\n"
@@ -115,10 +116,18 @@ def was_completed(path: Path) -> bool:
 
 
 class CaptureFile(Closing):
-    """A capture open for reading. bytes_read counts what was asked of the file.
+    """A capture open for reading.
+
+    bytes_read counts what was asked of the file. is_recording: whether it is made of a
+    recorded run's journals, which alone have notes, what is to be told of it, and faults, what it
+    lacks of the run.
 
     Raises OutputMissingError, UnreadableFileError, CorruptCaptureError, UnsupportedFormatError.
     """
+
+    is_recording = False
+    notes: tuple[str, ...] = ()
+    faults: tuple[CiwrapError, ...] = ()
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -9,7 +9,7 @@ from ciwrap.captures.container import MAGIC
 from ciwrap.captures.index_codec import read_index
 from ciwrap.captures.journals import is_recording
 from ciwrap.captures.listing import capture_paths
-from ciwrap.captures.recording import RecordedCapture, open_capture
+from ciwrap.captures.open_capture import open_capture
 from ciwrap.captures.side import Side
 from ciwrap.errors import UnreadableFileError
 from ciwrap.readers.layout import FoundOutputs
@@ -74,6 +74,6 @@ def open_fingerprint(run: Path, capture_path: Path) -> Side:
         index,
         header=index.header,
         is_fingerprint=True,
-        notes=capture.notes if isinstance(capture, RecordedCapture) else (),
-        faults=capture.faults if isinstance(capture, RecordedCapture) else (),
+        notes=capture.notes,
+        faults=capture.faults,
     )

@@ -45,7 +45,7 @@ def snapshot_text(path: Path) -> GivenSnapshot | None:
     Raises the errors of `CaptureFile`, and CorruptCaptureError.
     """
     from ciwrap.captures.index_codec import read_index
-    from ciwrap.captures.recording import open_capture
+    from ciwrap.captures.open_capture import open_capture
 
     with open_capture(path) as capture:
         kept = read_index(capture).header.snapshot

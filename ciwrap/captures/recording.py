@@ -81,7 +81,7 @@ def write_snapshot(run: Path, text: bytes) -> None:
         raise WriteFailedError(error.strerror or str(error), file=run) from error
 
 
-def _snapshot_of(run: Path) -> GivenSnapshot | None:
+def snapshot_of_run(run: Path) -> GivenSnapshot | None:
     """The snapshot in a run's folder, named as snapshots are; None without one."""
     try:
         with (run / SNAPSHOT_FILE).open("rb") as file:
@@ -105,15 +105,17 @@ class RecordedCapture(CaptureFile):
     notes: what is to be told of it. faults: what the program could not record, and journals that
     are missing: the run is not all there then. open_journals: of processes that have not ended
     them. first_suspect: what first did not match what the run was held against while it ran, by
-    iteration, order in it and rank. Raises the errors of `JournalReader`, OutputMissingError
+    iteration, order in it and rank. repeated: a variable that a restart recorded again, otherwise.
+    Raises the errors of `JournalReader`, OutputMissingError
     without a journal, and CorruptCaptureError for journals of several runs.
     """
 
+    is_recording = True
+
     def __init__(self, run: Path) -> None:
-        self.notes: tuple[str, ...] = ()
-        self.faults: tuple[CiwrapError, ...] = ()
         self.open_journals = 0
         self.first_suspect: VariableId | None = None
+        self.repeated: VariableId | None = None
         self._samples: dict[VariableId, dict[int, tuple[int, int]]] = {}
         self._journals = journal_paths(run)
         with file_in_memory() as held:
@@ -137,10 +139,11 @@ class RecordedCapture(CaptureFile):
             for number, reader in enumerate(readers, 1):
                 merge.take(writer, reader, number << _JOURNAL_BITS)
             index = merge.index(readers)
-            kept = appended(writer, _snapshot_of(run), None)
+            kept = appended(writer, snapshot_of_run(run), None)
             index.header = msgspec.structs.replace(index.header, snapshot=kept)
             writer.commit(encode_index(index))
         self.first_suspect, self._samples = merge.first_suspect, merge.samples
+        self.repeated = merge.repeated
         self.faults = (*missing, *_told(readers))
         self.open_journals = sum(not one.is_closed for one in readers)
         if self.open_journals:
@@ -219,6 +222,7 @@ class _Merge:
         self._chunk_bytes = 0
         self._first: tuple[int, int, int] | None = None  # iteration, order of points, rank
         self.first_suspect: VariableId | None = None
+        self.repeated: VariableId | None = None
         self.samples: dict[VariableId, dict[int, tuple[int, int]]] = {}
 
     def take(self, writer: CaptureWriter, reader: JournalReader, base: int) -> None:
@@ -229,6 +233,8 @@ class _Merge:
             for state in checkpoint.states:
                 one = self._captured(reader, checkpoint, state, base)
                 identity = _keep(found, one, checkpoint.attempt)
+                if identity not in (None, one.identity):
+                    self.repeated = self.repeated or one.identity
                 if state.compared is not None and state.compared.suspect_chunks:
                     self._note_suspect((checkpoint.iteration, order, reader.rank), one.identity)
                 if identity is not None and state.samples:
@@ -350,8 +356,3 @@ def _keep(
     identity = VariableId(other, one.identity.iteration, one.identity.rank)
     found[other] = msgspec.structs.replace(one, identity=identity)
     return identity
-
-
-def open_capture(path: Path) -> CaptureFile:
-    """A capture file, or the capture that a recorded run's journals make."""
-    return RecordedCapture(path) if path.is_dir() else CaptureFile(path)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ciwrap.captures.index_codec import read_checkpoint, read_index
-from ciwrap.captures.recording import open_capture
+from ciwrap.captures.open_capture import open_capture
 from ciwrap.catalog.files import Whole
 from ciwrap.trees.bounds import describe_bound
 

@@ -62,6 +62,11 @@ class Side(Struct):
         return sum(Path(name).name not in own for name in self.found.excluded)
 
     @property
+    def is_recorded(self) -> bool:
+        """Whether it is known by the journals that the program itself wrote."""
+        return self.capture is not None and self.capture.is_recording
+
+    @property
     def is_single(self) -> bool:
         """Whether there is but one checkpoint, of which the paths say nothing."""
         return list(self.groups) == [WHOLE_RUN]

@@ -177,13 +177,13 @@ def _means_pending(
     try:
         known = {check.name for check in load_project(config_path, None).checks}
     except ConfigMissingError:
-        if config_path is not None or not find_project(None, None).pending.all():
+        if config_path is not None or not any(find_project(None, None).pending.found()):
             raise
         return True
     unknown = [name for name in names if name not in known]
     if not unknown:
         return False
-    waiting = find_project(config_path, None).pending.all()
+    waiting, _ = find_project(config_path, None).pending.found()
     is_pending = [any(check_matches(name, one.check) for one in waiting) for name in unknown]
     if all(is_pending) and len(unknown) < len(names):
         raise UsageError(

@@ -66,6 +66,7 @@ _MOST_NAMES = 4
     help="Files younger than this may still be being written.",
 )
 @click.option("--rebuild", is_flag=True, help="Begin anew instead of adding what is new.")
+@click.option("--merge", is_flag=True, help="Pack the journals of a recorded run into one capture.")
 @rule_options
 @click.option(
     "--ensemble",
@@ -88,6 +89,7 @@ def command(
     chunk_bytes: int | None,
     settle: float,
     rebuild: bool,
+    merge: bool,
     chosen: RuleOptions,
     ensemble_check: str | None,
     of_ensemble: EnsembleOptions,
@@ -110,6 +112,8 @@ def command(
     if len(runs) != 1:
         raise UsageError("capture takes one run", remedy="--ensemble takes many")
     (run,) = runs
+    if merge:
+        return _merge(session, Path(run), output)
     from ciwrap.captures.capture import CaptureOptions, capture_run
     from ciwrap.captures.listing import DEFAULT_INSIDE
     from ciwrap.cli.progress import progress_bar
@@ -142,6 +146,20 @@ def command(
     session.emit_record(_document(report, run, str(target)))
     _show(session, report, str(target))
     return int(ExitCode.NOT_COMPARABLE if report.left_alone else ExitCode.MATCH)
+
+
+def _merge(session: Session, run: Path, output: str | None) -> int:
+    from ciwrap.captures.journals import is_recording
+    from ciwrap.captures.listing import capture_paths
+    from ciwrap.captures.merge import merge_recording
+
+    if not is_recording(run):
+        raise UsageError("is no recorded run", file=run, remedy="--merge takes one")
+    # Beside the run: inside of it, it would be taken for the run itself.
+    target = capture_paths(run)[-1] if output is None else Path(output)
+    count = merge_recording(run, target)
+    session.console.print(f"packed {count:,} checkpoints into {target}")
+    return 0
 
 
 def _snapshot(found: FoundOutputs) -> GivenSnapshot | None:

@@ -147,7 +147,7 @@ def with_layout_of(chosen: RuleOptions, prints: Sequence[Path | None]) -> RuleOp
     if chosen.layout is not None or chosen.check is not None:
         return chosen
     from ciwrap.captures.index_codec import read_index
-    from ciwrap.captures.recording import open_capture
+    from ciwrap.captures.open_capture import open_capture
 
     for path in prints:
         if path is not None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ciwrap.cli.session import Session
+    from ciwrap.errors import CiwrapError
     from ciwrap.golden.places import Place
     from ciwrap.review.project import Project
 
@@ -45,10 +46,13 @@ def command(
     from ciwrap.snapshot.unused import used_snapshots
 
     project = find_project(config_path, golden_dir)
-    unused = _unused(project)
+    faults: list[CiwrapError] = []
+    unused = _unused(project, faults)
     ensembles = _unused_ensembles(project)
     binaries = [*(_binary(project, one) for one in unused), *map(str, ensembles)]
     console = session.console
+    for fault in faults:
+        console.print(f"left as it is  {safe_text(fault)}")
     snapshots = SnapshotStore.of_goldens(project.golden_dir)
     try:
         used = used_snapshots(project.golden_dir, unused)
@@ -98,8 +102,11 @@ def _unused_ensembles(project: Project) -> list[Path]:
     return list(ensemble_orphans(project.golden_dir, known).values())
 
 
-def _unused(project: Project) -> list[Place]:
-    """What the configuration does not know, and what test runs found to be unused."""
+def _unused(project: Project, faults: list[CiwrapError]) -> list[Place]:
+    """What the configuration does not know, and what test runs found to be unused.
+
+    faults: takes the errors of files of which nobody knows what goldens they hold.
+    """
     from ciwrap.golden.listing import stored_places
     from ciwrap.golden.places import Place
     from ciwrap.golden.unused import read_unused
@@ -108,7 +115,7 @@ def _unused(project: Project) -> list[Place]:
     if project.config is not None:
         known = (check.name for check in project.config.checks)
         found += [Place("", name) for name in project.store.orphans(known)]
-    stored = set(stored_places(project.golden_dir))
+    stored = set(stored_places(project.golden_dir, faults))
     found += [
         one.place
         for one in read_unused(project.root)

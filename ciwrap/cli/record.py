@@ -59,6 +59,13 @@ _POLICIES = ("report", "callback", "stop", "abort")
     help="Stop or abort N checkpoints after the first that does not match (1).",
 )
 @click.option(
+    "--stop-within",
+    type=click.FloatRange(0),
+    default=60.0,
+    metavar="SECONDS",
+    help="Abort a program that still records so long after it was to stop (60).",
+)
+@click.option(
     "--wait",
     type=click.FloatRange(0),
     default=60.0,
@@ -197,6 +204,7 @@ def _run(asked: _Asked, reference: Reference | None) -> CommandOutcome:
         "CIWRAP_RECORD_ON_DIVERGENCE": asked.options["on_divergence"],
         "CIWRAP_RECORD_PATIENCE": str(asked.options["patience"]),
         "CIWRAP_RECORD_WAIT": str(asked.options["wait"]),
+        "CIWRAP_RECORD_STOP_WITHIN": str(asked.options["stop_within"]),
         **kokkos_environment(asked.options["views"], asked.options["step"]),
     }
     if table is not None:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from ciwrap.cli.options import config_options, json_option, verbose_option
-from ciwrap.errors import CiwrapError
+from ciwrap.errors import CiwrapError, ExitCode
 
 if TYPE_CHECKING:
     from ciwrap.cli.session import Session
+    from ciwrap.errors import CorruptGoldenError
     from ciwrap.review.pending_change import PendingChange
     from ciwrap.review.pending_goldens import PendingGolden
     from ciwrap.review.project import Project
@@ -28,7 +29,7 @@ _DECIDED = (_ACCEPTED, _REJECTED)
 _HELP = """\
   a  make the new numbers the golden; a replacement asks why
   r  throw the new numbers away; the golden stays
-  s  decide later (Enter alone does so, too)
+  s  decide later (Enter does so, too)
   g  make the new numbers the goldens of this one and of all that change alike
   A, R  the same for this one and all that follow
   d  what the failed test said: elements, indices, sizes
@@ -61,13 +62,17 @@ def command(
     from ciwrap.review.accept_document import accept_document
 
     project = find_project(config_path, golden_dir)
-    goldens = project.pending.select(patterns)
+    faults: list[CorruptGoldenError] = []
+    goldens = project.pending.select(patterns, faults)
+    for fault in faults:
+        session.console.print(f"error: {fault}")
     looked = _look_at_all(project, goldens)
     changes = [one.change for one in looked if not isinstance(one, CiwrapError)]
     session.emit_record(accept_document(changes, reason=None, dry_run=True))
     if not goldens:
-        session.console.print("nothing waits for review")
-        return 0
+        if not faults:
+            session.console.print("nothing waits for review")
+        return int(ExitCode.NOT_COMPARABLE) if faults else 0
     if sys.stdin.isatty() and sys.stdout.isatty():
         _Interview(session, project).ask_about_all(looked, goldens)
         project.pending.write_index(project.golden_dir_text)
@@ -126,6 +131,16 @@ def _groups_of(looked: list[PendingChange | CiwrapError]) -> list[list[int]]:
     for number, key in enumerate(keys):
         groups.setdefault(key, []).append(number)
     return [groups[key] for key in keys]
+
+
+def _answer() -> str:
+    """A letter at once, where the terminal can; else what was typed until Enter."""
+    from ciwrap.cli.keys import ask_key, has_keys
+
+    if has_keys():
+        return ask_key(_CHOICES).replace("\n", "s")
+    typed: str = click.prompt(_CHOICES, default="s", show_default=False)
+    return typed.strip()
 
 
 class _Interview:
@@ -290,7 +305,7 @@ class _Interview:
 
     def _ask(self, *, can_accept: bool) -> str:
         while True:
-            answer: str = click.prompt(_CHOICES, default="s", show_default=False).strip()
+            answer = _answer()
             if answer in ("A", "R"):
                 self._for_all = answer.lower()
             answer = answer.lower()[:1]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from ciwrap.config.starter import FoundFile, FoundVariable, Starter, make_starter
 from ciwrap.errors import OutputMissingError
 from ciwrap.readers.survey import MAX_FILES, is_text, survey
+from ciwrap.report.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +49,7 @@ def _left_out(result: Survey) -> list[str]:
     lines = [f"{path}: {why}" for path, why in result.skipped if not is_text(path)]
     if len(lines) > _MOST_NAMED:
         lines[_MOST_NAMED:] = [f"and {len(lines) - _MOST_NAMED} more files"]
+    lines += _unknown(result)
     if not result.is_complete:
         lines.append(f"whatever comes after the first {MAX_FILES:,} files")
     return lines
@@ -68,4 +71,27 @@ def _named(root: Path, outputs: Sequence[str]) -> list[FoundFile]:
 
 
 def _found(path: str, variables: Sequence[VariableInfo]) -> FoundFile:
-    return FoundFile(path, tuple(FoundVariable(v.name, v.dtype, v.shape) for v in variables))
+    """A file, its variables under the names that rules know them by in every iteration."""
+    return FoundFile(
+        path, tuple(FoundVariable(v.called or v.name, v.dtype, v.shape) for v in variables)
+    )
+
+
+def _unknown(result: Survey) -> list[str]:
+    """Of files of suffixes that no reader knows, those beside what was found."""
+    counts = Counter(
+        path.suffix or "without a suffix"
+        for path in result.unknown
+        if any(path.parent == one.path.parent for one in result.candidates)
+    )
+    if not counts:
+        return []
+    total = sum(counts.values())
+    named = [f"{suffix} ({count})" for suffix, count in counts.most_common(_MOST_NAMED)]
+    more = [f"and {len(counts) - _MOST_NAMED} more kinds"] if len(counts) > _MOST_NAMED else []
+    kinds = ", ".join([*named, *more])
+    text = (
+        f"{plural(total, 'file')} of suffixes that no reader knows: {kinds};"
+        " `ciwrap init --logs` proposes values of logs, 'format' names the reader of other files"
+    )
+    return [text]

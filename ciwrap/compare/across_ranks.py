@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.captures.checkpoint import Variables
-from ciwrap.compare.explain.decomposition import other_decomposition
 from ciwrap.compare.over_checkpoints import MOST_BYTES
-from ciwrap.compare.shares import as_numbers
 from ciwrap.details import MOST_EXPLANATIONS, Cause
 from ciwrap.errors import CiwrapError
 from ciwrap.model import Verdict
 from ciwrap.structs import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
+    from ciwrap import _core
     from ciwrap.arrays.values import Values
     from ciwrap.captures.side import Side
+    from ciwrap.catalog.catalog import Catalog
     from ciwrap.model import VariableId, VariableResult
 
     # The values of a variable on each rank: golden, new; what is not at hand is left out.
@@ -41,6 +41,8 @@ def explain_ranks(
     at = min(bad, key=lambda one: results[one].id.sort_key, default=None)
     if at is None or results[at].text is not None or results[at].series is not None:
         return
+    from ciwrap.compare.explain.decomposition import other_decomposition
+
     first = results[at]
     try:
         golden, new = (_arrays(parts) for parts in parts_of(first))
@@ -64,19 +66,40 @@ def parts_of_side(side: Side, first: VariableResult) -> Iterator[tuple[VariableI
         found = Variables(side, key)
         try:
             for identity in found.identities:
-                if is_part(identity, first):
+                if _is_part(identity, first):
                     yield identity, found.values(identity)
         finally:
             found.close()
 
 
-def is_part(identity: VariableId, first: VariableResult) -> bool:
+def parts_of_golden(
+    variables: Mapping[VariableId, _core.GoldenVariable], catalog: Catalog, first: VariableResult
+) -> tuple[Parts, Parts]:
+    """The variable of a result on every rank, as the golden has kept it and as the outputs have."""
+    from ciwrap.compare.judge import kept_values
+
+    kept = (
+        (identity, kept_values(golden))
+        for identity, golden in variables.items()
+        if _is_part(identity, first) and golden.data is not None
+    )
+    new = (
+        (identity, catalog.values(identity))
+        for identity in catalog.entries
+        if _is_part(identity, first)
+    )
+    return kept, new
+
+
+def _is_part(identity: VariableId, first: VariableResult) -> bool:
     """Whether it is the variable of a result on some rank."""
     return (identity.name, identity.iteration) == (first.name, first.iteration)
 
 
 def _arrays(parts: Parts) -> list[NDArray[Any]]:
     """The arrays of all ranks, in the order of the ranks; none if they are too large together."""
+    from ciwrap.compare.shares import as_numbers
+
     found: dict[int, NDArray[Any]] = {}
     size = 0
     for identity, values in parts:

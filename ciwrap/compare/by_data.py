@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ciwrap.closing import Closing
 from ciwrap.compare.elements import compare_elements
+from ciwrap.compare.outcome import PartSums
 from ciwrap.compare.parts import read_each
 from ciwrap.compare.question import Question, answered, streamed_result
 from ciwrap.compare.stream import Stream, fits_stream
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ciwrap import _core
     from ciwrap.captures.checkpoint import Variables
     from ciwrap.compare.differences import DifferenceList
     from ciwrap.compare.outcome import Outcome
@@ -73,6 +75,7 @@ class ByData(Closing):
 
         result = answered(question, comparison, lambda flats: read_each(read_both, flats))
         self._outcome.results.append(result)
+        self._note_sums(question, comparison)
         if result.verdict is Verdict.DIFFER and self._differences is not None:
             self._differences.add_values(identity, question.parameters, mine, other)
 
@@ -101,9 +104,23 @@ class ByData(Closing):
     def _take(self, answers: Iterable[tuple[Question, Streamed]]) -> None:
         for count, (question, found) in enumerate(answers, 1):
             self._outcome.results.append(streamed_result(question, found))
+            if found.comparison is not None:
+                self._note_sums(question, found.comparison)
             if count % _MOST_OPEN == 0:
                 self._take_notice()
         self._take_notice()
+
+    def _note_sums(self, question: Question, one: _core.Comparison) -> None:
+        if question.is_part:
+            self._outcome.sums.append(
+                PartSums(
+                    question.result.id,
+                    float(one.sum_abs_difference),
+                    int(one.finite_count),
+                    float(one.sum_rel_difference),
+                    int(one.nonzero_count),
+                )
+            )
 
     def finish(self) -> None:
         """Waits for all answers."""

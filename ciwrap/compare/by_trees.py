@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from ciwrap import _core
 from ciwrap.captures.checkpoint import comparable_trees, fitting, usable_residues
 from ciwrap.captures.index import read_tree
-from ciwrap.captures.recording import RecordedCapture
 from ciwrap.captures.stage_one import Descent, prefetch_trees, roots_match, suspect_leaves
 from ciwrap.compare.by_data import STREAM_FROM
 from ciwrap.compare.findings import (
@@ -98,7 +97,7 @@ def _have_other_kinds(pair: Pair) -> bool:
 def _with_remedy(result: VariableResult, pair: Pair) -> VariableResult:
     """The result, saying what helps two runs that were recorded, each by itself."""
     sides = (pair.ours.side, pair.theirs.side)
-    if pair.ours.has_data or not all(isinstance(one.capture, RecordedCapture) for one in sides):
+    if pair.ours.has_data or not all(one.is_recorded for one in sides):
         return result
     return replace(result, reason=f"{result.reason}; {_WHILE_IT_RUNS}")
 

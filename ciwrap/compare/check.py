@@ -234,8 +234,12 @@ def check_catalog(
         for one in judge_expected(check, catalog, work):
             keeper.add(one)
     if any(one.verdict is not Verdict.MATCH for one in outcome.results):
+        from ciwrap.compare.across_ranks import explain_ranks, parts_of_golden
+
         _explain_first(outcome.results, work, check, ours, catalog)
-        _explain_ranks(outcome.results, ours, catalog)
+        explain_ranks(
+            outcome.results, lambda first: parts_of_golden(ours.variables, catalog, first)
+        )
     outcome.data_bytes_read, outcome.engine = work.data_bytes_read, work.engine
     result = check_result(check.name, outcome, rules, GOLDEN)
     return replace(
@@ -273,27 +277,6 @@ def _explain_first(
         return check_golden(golden, values, settings, work=replace(work, progress=NO_PROGRESS))
 
     results[at] = with_other_iteration(first, ours.variables, judge)
-
-
-def _explain_ranks(results: list[VariableResult], ours: GoldenVariables, catalog: Catalog) -> None:
-    """Says of what does not match first if the golden has it on other ranks."""
-    from ciwrap.compare.across_ranks import explain_ranks, is_part
-    from ciwrap.compare.judge import kept_values
-
-    def parts_of(first: VariableResult) -> Any:
-        kept = (
-            (identity, kept_values(golden))
-            for identity, golden in ours.variables.items()
-            if is_part(identity, first) and golden.data is not None
-        )
-        new = (
-            (identity, catalog.values(identity))
-            for identity in catalog.entries
-            if is_part(identity, first)
-        )
-        return kept, new
-
-    explain_ranks(results, parts_of)
 
 
 def _refuse_newly_ignored(outcome: Outcome, ours: GoldenVariables) -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from ciwrap.captures.index import key_order
 from ciwrap.compare.bounds_used import rules_between, with_bound_notes
 from ciwrap.compare.outcome import HistoryOptions
-from ciwrap.compare.over_checkpoints import explain_first
 from ciwrap.compare.spread import Spread
 from ciwrap.compare.tally import RUNS, check_result, fewer_details
 from ciwrap.compare.unit_comparer import UnitComparer
@@ -104,14 +103,7 @@ def compare_histories(
     finally:
         progress.end()
     if options.is_explained and outcome.ended_by is None:
-        explain_first(outcome, resources, (golden, new), rules)
-        if any(one.verdict is not Verdict.MATCH for one in outcome.results):
-            from ciwrap.compare.across_ranks import explain_ranks, parts_of_side
-
-            explain_ranks(
-                outcome.results,
-                lambda first: (parts_of_side(golden, first), parts_of_side(new, first)),
-            )
+        _explain(outcome, resources, (golden, new), rules)
     if options.is_common:
         from ciwrap.compare.common import leave_out_uncommon
 
@@ -145,6 +137,22 @@ def _grouped_in_other_ways(golden: Side, new: Side) -> bool:
         any(key[part] is None for key in golden.groups)
         != any(key[part] is None for key in new.groups)
         for part in (0, 1)
+    )
+
+
+def _explain(
+    outcome: Outcome, resources: Resources, sides: tuple[Side, Side], rules: Rules
+) -> None:
+    """Says of what does not match why."""
+    if all(one.verdict is Verdict.MATCH for one in outcome.results):
+        return
+    from ciwrap.compare.across_ranks import explain_ranks, parts_of_side
+    from ciwrap.compare.over_checkpoints import explain_first
+
+    explain_first(outcome, resources, sides, rules)
+    explain_ranks(
+        outcome.results,
+        lambda first: (parts_of_side(sides[0], first), parts_of_side(sides[1], first)),
     )
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ciwrap.compare.stream import DEFAULT_MEMORY_BYTES
+from ciwrap.details import Number
+from ciwrap.model import VariableId
 from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
     from ciwrap.captures.index import CheckpointKey
     from ciwrap.errors import CiwrapError
-    from ciwrap.model import VariableId, VariableResult
+    from ciwrap.model import VariableResult
 
 
 class HistoryOptions(Struct, frozen=True):
@@ -29,6 +33,18 @@ class HistoryOptions(Struct, frozen=True):
     is_explained: bool = False
     ended_in: int | None = None
     is_brief: bool = False
+
+
+class PartSums(msgspec.Struct, frozen=True):
+    """What the means of a variable's part are made of: sums over pairs of finite numbers, and how
+    many pairs these are (relative: with a reference other than 0).
+    """
+
+    variable: VariableId
+    sum_abs: Number
+    finite_count: int
+    sum_rel: Number
+    nonzero_count: int
 
 
 class Outcome(Struct):
@@ -51,6 +67,8 @@ class Outcome(Struct):
     unused: list[str] = field(default_factory=list)
     # Checkpoints that nobody came to compare, and why.
     lost: list[tuple[CheckpointKey, str]] = field(default_factory=list)
+    # Of variables that are compared in parts.
+    sums: list[PartSums] = field(default_factory=list)
     capture_bytes_read: int = 0
     data_bytes_read: int = 0
     engine: str | None = None
@@ -73,6 +91,7 @@ class Outcome(Struct):
         self.stale += other.stale
         self.unused += other.unused
         self.lost += other.lost
+        self.sums += other.sums
         self.capture_bytes_read += other.capture_bytes_read
         self.data_bytes_read += other.data_bytes_read
         self.engine = other.engine or self.engine

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ciwrap.captures.index import CheckpointKey
-from ciwrap.compare.outcome import Outcome
+from ciwrap.compare.outcome import Outcome, PartSums
 from ciwrap.documents import to_plain, to_record
 from ciwrap.documents.load_json import load_json
 from ciwrap.errors import CiwrapError, ConfigError, NotComparableError, all_errors
@@ -69,6 +69,7 @@ class OutcomeRecord(msgspec.Struct, frozen=True):
     stale: tuple[tuple[str, CheckpointKey, str], ...] = ()
     unused: tuple[str, ...] = ()
     lost: tuple[tuple[CheckpointKey, str], ...] = ()
+    sums: tuple[PartSums, ...] = ()
     capture_bytes_read: int = 0
     data_bytes_read: int = 0
     engine: str | None = None

@@ -93,9 +93,21 @@ def make_pictures(
         found["imaginary"] = _picture(plane, "imaginary")
     length = golden.shape[1]
     if row is None and length > MOST_LINE:
-        start, stop = max(0, at - _ZOOM), min(length, at + _ZOOM + 1)
-        found["zoom"] = _picture(plane.columns(start, stop), "real", start)
+        start, stop = _part(at, length, box, column)
+        found["zoom"] = _picture(plane.columns(start, stop), "real", (start, stop))
     return {name: one for name, one in found.items() if one is not None}
+
+
+def _part(at: int, length: int, box: IndexBox | None, axis: int) -> tuple[int, int]:
+    """Which part of a long line is drawn anew: what differs, with some room around it; next to the
+    worst element where that is nearly nothing, or most of the line.
+    """
+    if box is not None:
+        first, last = box.first_index[axis], box.last_index[axis]
+        room = max(_ZOOM, (last - first) // 8)
+        if first <= at <= last and last - first + 1 <= length // 2:
+            return max(0, first - room), min(length, last + room + 1)
+    return max(0, at - _ZOOM), min(length, at + _ZOOM + 1)
 
 
 def make_new_picture(
@@ -172,8 +184,13 @@ def _flat_positions(
     return along[None, :] + np.arange(shape[row], dtype=np.int64)[:, None] * steps[row]
 
 
-def _picture(plane: _Plane, part: str, start: int = 0) -> Picture | None:
-    """The plane, or this part of complex numbers; None if it has no finite value."""
+def _picture(
+    plane: _Plane, part: str, columns: tuple[int, int | None] = (0, None)
+) -> Picture | None:
+    """The plane, or this part of complex numbers; None if it has no finite value.
+
+    columns: which of the array's the plane has, if not all.
+    """
     is_complex = plane.golden.dtype.kind == "c"
     sides = [drawable(side, part) for side in (plane.golden, plane.new)]
     scale = scale_of(*sides)
@@ -204,8 +221,8 @@ def _picture(plane: _Plane, part: str, start: int = 0) -> Picture | None:
         new=_levels(scale, new),
         classes=_text(plane.classes[cells.at]),
         row_axis=plane.row,
-        start=start,
-        stop=start + plane.golden.shape[1] if start else None,
+        start=columns[0],
+        stop=columns[1],
         cell_elements=cells.most_elements,
         least=scale.least,
         greatest=scale.greatest,

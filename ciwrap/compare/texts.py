@@ -145,14 +145,14 @@ def _why_not(text: TextResult, found: Mapping[str, Any]) -> str | None:
         one = text.unpaired[0]
         first = one.golden or one.new
         assert first is not None
-        side = "the golden" if one.golden else "the new text"
+        side = "first" if one.golden else "second"
         total = golden + new
         lines = "1 line has" if total == 1 else f"{total:,} lines have"
         verb = "number differs" if text.differing == 1 else "numbers differ"
         numbers = f"; of the others, {text.differing:,} {verb}" if text.differing else ""
         return (
-            f"{lines} no partner on the other side ({golden:,} of the golden, {new:,} new), the"
-            f" first is line {first.line} of {side}{numbers}"
+            f"{lines} no partner on the other side ({golden:,} on the first side, {new:,} on the"
+            f" second), as line {first.line} of the {side}{numbers}"
         )
     left_out = sum(text.ignored_lines)
     if left_out and not found["pair_count"]:

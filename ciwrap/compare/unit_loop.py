@@ -11,7 +11,6 @@ import signal
 import threading
 import time
 from collections import deque
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, wait
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,7 +23,6 @@ from ciwrap.progress import NO_PROGRESS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from concurrent.futures import Future
 
     from ciwrap.compare.journal import Journal
     from ciwrap.compare.units import Unit
@@ -32,6 +30,16 @@ if TYPE_CHECKING:
 
 # How long a signal may have come before it is noticed while others work.
 _LOOK_SECONDS = 0.2
+
+
+class Answer(Protocol):
+    """What the loop asks of a `concurrent.futures.Future`, or of whatever else is like one."""
+
+    def done(self) -> bool: ...
+    def cancelled(self) -> bool: ...
+    def exception(self) -> BaseException | None: ...
+    def result(self) -> Any: ...
+    def cancel(self) -> bool: ...
 
 
 class Engine(Protocol):
@@ -45,7 +53,7 @@ class Engine(Protocol):
     def can_renew(self) -> bool: ...
     @property
     def told_bytes(self) -> int: ...
-    def submit(self, unit: Unit) -> Future[Any]: ...
+    def submit(self, unit: Unit) -> Answer: ...
     def outcome(self, answer: Any) -> Outcome: ...
     def renew(self) -> None: ...
 
@@ -107,7 +115,7 @@ class UnitLoop:
         self._waiting: deque[Unit] = deque()
         # What was at work when a pool broke: one of them is to blame, so each is tried alone.
         self._suspects: deque[Unit] = deque()
-        self._at_work: dict[Future[Any], Unit] = {}
+        self._at_work: dict[Answer, Unit] = {}
         self._ended_by: str | None = None
         self.has_ended_early = False
 
@@ -166,7 +174,9 @@ class UnitLoop:
         try:
             with _alarm(self._silence):
                 future = self._engine.submit(units[0])
-        except BrokenExecutor as error:
+        except RuntimeError as error:
+            if not _is_broken(error):
+                raise
             # Somebody's death was not noticed yet.
             self._broken([], error)
             return False
@@ -184,7 +194,7 @@ class UnitLoop:
             error = _error_of(future)
             if error is None:
                 self._keep(unit, self._engine.outcome(future.result()))
-            elif isinstance(error, BrokenExecutor):
+            elif _is_broken(error):
                 broken = error
                 victims.append(unit)
             else:
@@ -192,15 +202,22 @@ class UnitLoop:
         if broken is not None:
             self._broken(victims, broken)
 
-    def _next_done(self) -> set[Future[Any]]:
+    def _next_done(self) -> set[Answer]:
         """Waits until something is done. Raises _SilenceError, and EndedEarlyError: a signal that
         comes while others work sets a mark, which has to be looked at.
         """
+        done = {one for one in self._at_work if one.done()}
+        if done:
+            return done
+        # Only where somebody else works: it brings logging along.
+        from concurrent.futures import FIRST_COMPLETED, wait
+
         deadline = None if self._silence is None else time.monotonic() + self._silence
+        others: dict[Any, Unit] = self._at_work
         while True:
-            done, _ = wait(self._at_work, _LOOK_SECONDS, FIRST_COMPLETED)
-            if done:
-                return done
+            ended, _ = wait(others, _LOOK_SECONDS, FIRST_COMPLETED)
+            if ended:
+                return set(ended)
             if deadline is not None and time.monotonic() >= deadline:
                 raise _SilenceError
             self._progress.advance(0)
@@ -300,16 +317,25 @@ def _whole(parts: Sequence[Outcome]) -> Outcome:
     outcome = Outcome()
     for part in parts:
         outcome.add(part)
-    outcome.results = whole_results(outcome.results)
+    outcome.results = whole_results(outcome.results, outcome.sums)
+    outcome.sums.clear()
     outcome.errors = list({str(error): error for error in outcome.errors}.values())
     return outcome
 
 
-def _error_of(future: Future[Any]) -> BaseException | None:
-    try:
-        return future.exception()
-    except CancelledError as error:
-        return error
+def _error_of(answer: Answer) -> BaseException | None:
+    if not answer.cancelled():
+        return answer.exception()
+    from concurrent.futures import CancelledError
+
+    return CancelledError()
+
+
+def _is_broken(error: BaseException) -> bool:
+    """Whether it says that a pool is of no use any more."""
+    from concurrent.futures import BrokenExecutor
+
+    return isinstance(error, BrokenExecutor)
 
 
 @contextmanager

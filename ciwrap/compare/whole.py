@@ -12,6 +12,7 @@ from ciwrap.structs import replace
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from ciwrap.compare.outcome import PartSums
     from ciwrap.model import VariableId
 
 # Of these counts the whole has the sum.
@@ -32,16 +33,22 @@ _LARGEST = (
 )
 
 
-def whole_results(results: Iterable[VariableResult]) -> list[VariableResult]:
-    """The results, those of one variable as one. Parts come in the order of their elements."""
+def whole_results(
+    results: Iterable[VariableResult], sums: Iterable[PartSums]
+) -> list[VariableResult]:
+    """The results, those of one variable as one. Parts, and what their means are made of, come in
+    the order of their elements.
+    """
     found: dict[VariableId, list[VariableResult]] = {}
     for result in results:
         found.setdefault(result.id, []).append(result)
-    return [_whole(parts) for parts in found.values()]
+    terms: dict[VariableId, list[PartSums]] = {}
+    for one in sums:
+        terms.setdefault(one.variable, []).append(one)
+    return [_whole(parts, terms.get(identity, [])) for identity, parts in found.items()]
 
 
-def _whole(parts: Sequence[VariableResult]) -> VariableResult:
-    """Means are not known: they are of each part's finite numbers, and nobody counts these."""
+def _whole(parts: Sequence[VariableResult], terms: Sequence[PartSums]) -> VariableResult:
     if len(parts) == 1:
         return parts[0]
     failed = [part for part in parts if part.verdict is Verdict.NOT_COMPARABLE]
@@ -64,9 +71,23 @@ def _whole(parts: Sequence[VariableResult]) -> VariableResult:
         first_differences=tuple(one for part in parts for one in part.first_differences)[
             :MOST_ELEMENTS
         ],
-        mean_abs_difference=None,
-        mean_rel_difference=None,
+        **_means(parts, terms),
     )
+
+
+def _means(parts: Sequence[VariableResult], terms: Sequence[PartSums]) -> dict[str, Any]:
+    """Of all finite pairs; None where a part has none to tell of."""
+    if len(terms) != len(parts) or any(part.mean_abs_difference is None for part in parts):
+        return {"mean_abs_difference": None, "mean_rel_difference": None}
+    count, nonzero = (sum(counts) for counts in zip(*map(_counts, terms), strict=True))
+    return {
+        "mean_abs_difference": sum(one.sum_abs for one in terms) / count if count else 0.0,
+        "mean_rel_difference": sum(one.sum_rel for one in terms) / nonzero if nonzero else 0.0,
+    }
+
+
+def _counts(one: PartSums) -> tuple[int, int]:
+    return one.finite_count, one.nonzero_count
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:

@@ -40,9 +40,10 @@ _FULL_BYTES = 64 << 20
 # Of each test's golden several questions are asked, one after the other.
 _MOST_DECODED = 1024
 _REMEDY = (
-    "take the file from a commit where it is whole, or make its goldens anew with"
-    " `pytest --ciwrap-update=failed`"
+    "take the file from a commit where it is whole; or run the tests and accept what then waits:"
+    " goldens whose own lines are whole stay as they are"
 )
+_REMEDY_MERGE = "delete the marks of the merge, and of two lines of one golden the wrong one"
 _Stamp = tuple[int, int, int] | None
 
 
@@ -52,6 +53,7 @@ class State(Struct):
     goldens: the lines of goldens by their names. tables: what they have in common, by check sums.
     put: names that the journal has put here. moved: those that may lie in a pair of files by now,
     with the root that pair has if they do. fault: the first damage, which makes all unusable.
+    is_merge: whether that is a merge that was not resolved, of which somebody has to choose.
     byte_count: of file and journal. decoded: goldens that were looked at last, by their lines.
     """
 
@@ -60,6 +62,7 @@ class State(Struct):
     put: set[str] = field(default_factory=set)
     moved: dict[str, str] = field(default_factory=dict)
     fault: CiwrapError | None = None
+    is_merge: bool = False
     byte_count: int = 0
     decoded: dict[bytes, Shared] = field(default_factory=dict)
 
@@ -202,8 +205,11 @@ class SharedGoldens:
             body, name = shared_text.body_of(line)
             self._take(body, name, is_journal=path == self.journal)
         except DocumentError as error:
+            is_merge = shared_text.is_of_merge(line)
+            state.is_merge = state.is_merge or is_merge
             if state.fault is None:
-                state.fault = _damaged(path, f"line {number} {error.message}")
+                remedy = _REMEDY_MERGE if is_merge else _REMEDY
+                state.fault = _damaged(path, f"line {number} {error.message}", remedy)
 
     def _take(self, body: bytes, name: str, *, is_journal: bool) -> None:
         state = self._state
@@ -297,12 +303,13 @@ class SharedGoldens:
 
     def repair(self) -> None:
         """Drops what is damaged; goldens that are whole stay. Raises UnsupportedFormatError, or
-        CorruptGoldenError where nothing here is a file of goldens; OSError.
+        CorruptGoldenError where nothing here is a file of goldens, or of a merge; OSError.
         """
         fault = self.state.fault
         if fault is None:
             return
-        if not isinstance(fault, CorruptGoldenError) or not self._is_ours():
+        is_ours = isinstance(fault, CorruptGoldenError) and self._is_ours()
+        if self._state.is_merge or not is_ours:
             raise fault
         self._state.goldens = {
             name: body
@@ -366,9 +373,9 @@ def read_shared(data: bytes, path: Path) -> list[Shared]:
     return shared.decode_all(data)
 
 
-def _damaged(path: Path, what: str) -> CorruptGoldenError:
+def _damaged(path: Path, what: str, remedy: str = _REMEDY) -> CorruptGoldenError:
     return CorruptGoldenError(
-        f"{what}, so none of the goldens in it can be used", file=path, remedy=_REMEDY
+        f"{what}, so none of the goldens in it can be used", file=path, remedy=remedy
     )
 
 

@@ -163,9 +163,14 @@ def body_of(line: bytes) -> tuple[bytes, str]:
     body, _, said = line.rpartition(b" ")
     found = sum_of(body)
     if found.encode() != said:
-        is_merge = line.startswith((b"<<<<<<<", b"=======", b">>>>>>>"))
+        is_merge = is_of_merge(line)
         raise DocumentError("is of a merge that is not resolved" if is_merge else "is damaged")
     return body, found
+
+
+def is_of_merge(line: bytes) -> bool:
+    """Whether a line is what git puts between the two sides of a merge."""
+    return line.startswith((b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||"))
 
 
 def text_of(lines: Iterable[bytes]) -> bytes:

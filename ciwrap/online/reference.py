@@ -16,7 +16,7 @@ from ciwrap.captures.index_codec import read_checkpoint, read_index
 from ciwrap.captures.journal import FINE, PLAIN, JournalReader
 from ciwrap.captures.journal_writer import JournalWriter
 from ciwrap.captures.journals import is_recording, journal_paths
-from ciwrap.captures.recording import open_capture
+from ciwrap.captures.open_capture import open_capture
 from ciwrap.compare.judge import golden_id
 from ciwrap.compare.recorded import trees_of_golden
 from ciwrap.errors import NotComparableError, OutputMissingError

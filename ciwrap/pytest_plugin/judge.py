@@ -155,8 +155,7 @@ class Judge:
             path = store.path(place.name)
             shown = self.project.shown(path)
             if not store.contains(place.name):
-                missing = GoldenMissingError("there is no golden yet", file=shown)
-                return failed_check(check.name, missing, shown), None
+                return _none_yet(check, shown), None
             return failed_check(check.name, error, shown), path
         return replace(result, golden_path=self.project.shown(golden.path)), golden.path
 
@@ -194,6 +193,11 @@ class Judge:
         )
         word = WRITTEN if result.verdict is Verdict.MATCH else _word(result)
         return Outcome(word, result, place, change.path, written=str(change.status))
+
+
+def _none_yet(check: Check, path: str) -> CheckResult:
+    missing = GoldenMissingError("there is no golden yet", file=path)
+    return failed_check(check.name, missing, path)
 
 
 def _word(result: CheckResult) -> str:

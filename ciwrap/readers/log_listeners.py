@@ -270,6 +270,7 @@ class TableFinder(Listening):
         self._section = section
         self._end = end
         self._columns: list[str] = []
+        self._one_by_one_until = 0
         self.first: Line | None = None
 
     def hear(self, line: Line) -> None:
@@ -312,13 +313,17 @@ class TableFinder(Listening):
 
     def follow_many(self, block: Block, begin: int, end: int) -> int:
         end_literal = None if self._end is None else self._end.literal
-        if end_literal is None:
+        if end_literal is None or block.offset + begin < self._one_by_one_until:
             return begin
         at = block.data.find(end_literal, begin, end)
         end = end if at < 0 else block.data.rfind(b"\n", begin, at) + 1
         columns = [self.series[one] for one in self._columns]
         label = None if self.rule.iteration is None else self._columns.index(self.rule.iteration)
-        return end if end > begin and rows_of(block, begin, end, columns, label) else begin
+        if end > begin and rows_of(block, begin, end, columns, label):
+            return end
+        # Not to look through all of it again at each of its lines.
+        self._one_by_one_until = block.offset + end
+        return begin
 
     def _take_row(self, line: Line, words: list[Any]) -> None:
         if len(words) != len(self._columns):

@@ -29,13 +29,15 @@ class Candidate(Struct, frozen=True):
 
 
 class Survey(Struct, frozen=True):
-    """What was found. skipped: files of a known suffix that could not be opened, and why.
+    """What was found. skipped: files of a known suffix that could not be opened, and why. unknown:
+    files of other suffixes, which nobody looked into.
 
     is_complete: false if there were more than MAX_FILES files to look at.
     """
 
     candidates: tuple[Candidate, ...]
     skipped: tuple[tuple[Path, str], ...]
+    unknown: tuple[Path, ...] = ()
     is_complete: bool = True
 
 
@@ -46,6 +48,7 @@ def survey(folder: Path, *, leave_out: tuple[str, ...] = ("golden",)) -> Survey:
     """
     found: list[Candidate] = []
     skipped: list[tuple[Path, str]] = []
+    unknown: list[Path] = []
     count = 0
     for here, folders, files in os.walk(folder):
         folders[:] = sorted(
@@ -60,11 +63,14 @@ def survey(folder: Path, *, leave_out: tuple[str, ...] = ("golden",)) -> Survey:
         folders[:] = [name for name in folders if name not in stores]
         for name in sorted([*files, *stores]):
             path = Path(here, name)
-            if name.startswith(".") or path.suffix.lower() not in _SUFFIXES:
+            if name.startswith("."):
+                continue
+            if path.suffix.lower() not in _SUFFIXES:
+                unknown.append(path.relative_to(folder))
                 continue
             count += 1
             if count > MAX_FILES:
-                return Survey(tuple(found), tuple(skipped), is_complete=False)
+                return Survey(tuple(found), tuple(skipped), tuple(unknown), is_complete=False)
             relative = path.relative_to(folder)
             try:
                 variables = _variables(path)
@@ -74,7 +80,7 @@ def survey(folder: Path, *, leave_out: tuple[str, ...] = ("golden",)) -> Survey:
                 continue
             if variables:
                 found.append(Candidate(relative, variables))
-    return Survey(tuple(found), tuple(skipped))
+    return Survey(tuple(found), tuple(skipped), tuple(unknown))
 
 
 def _is_there(path: Path) -> bool:

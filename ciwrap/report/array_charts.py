@@ -41,12 +41,16 @@ def image_chart(
     label: str,
     spot: Spot | None = None,
     edges: Sequence[tuple[float, float, float, float]] = (),
+    *,
+    is_plane: bool = False,
 ) -> Markup:
     """An image of cells with the array's own indices along its sides.
 
     spot: what the eye should find; ringed where it is too small to be seen. edges: lines over the
-    image as (left, top, right, bottom), from 0 to 1.
+    image as (left, top, right, bottom), from 0 to 1. is_plane: whether the page knows the numbers
+    behind it, and tells those under the pointer.
     """
+    axes = f"{'' if row is None else row.axis},{column.axis}"
     left, top, side = 40.0, 6.0, 300.0
     extent = row.extent if row else 1
     scale = side / max(column.extent, extent)
@@ -63,6 +67,7 @@ def image_chart(
             height=height,
             preserveAspectRatio="none",
             class_="px",
+            **({"data_axes": axes} if is_plane else {}),
         ),
         element("rect", x=left, y=top, width=width, height=height, class_="fr"),
         *_rings(spot, left, top, width, height),

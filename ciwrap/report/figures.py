@@ -146,7 +146,9 @@ def _line_figure(
     title = capital(f"{sides[0]} (blue) and {sides[1]} (orange)")
     if picture.part:
         title += f", {picture.part} part"
-    notes = [_where(picture, shape)] if picture.stop is None else ["next to the worst element"]
+    notes = [_where(picture, shape)]
+    if picture.stop is not None:
+        notes = [f"the part [{picture.start}:{picture.stop}]"]
     notes.append("below: |difference| / bound")
     if picture.cell_elements > 1:
         notes.append(f"each place: {picture.cell_elements} elements, least to greatest")
@@ -156,6 +158,9 @@ def _line_figure(
 def _plane_figures(
     result: VariableResult, picture: Picture, shape: tuple[int, ...], sides: tuple[str, str]
 ) -> Iterator[Figure]:
+    def drawn(text: str, palette: Sequence[Colour], label: str) -> Markup:
+        return _image(picture, text, palette, shape, label, is_plane=True)
+
     plane = _where(picture, shape)
     part = f", {picture.part} part" if picture.part else ""
     worst = ""
@@ -166,26 +171,27 @@ def _plane_figures(
     values = colour_bar(VALUE_PALETTE, [(at, short_number(v)) for at, v in ticks], "values")
     for title, text in ((sides[0], picture.golden), (sides[1], picture.new)):
         name = f"{capital(title)}{part}"
-        image = _image(
-            picture, text, VALUE_PALETTE, shape, f"{result.name}: {name} {plane}".rstrip()
-        )
+        label = f"{result.name}: {name} {plane}".rstrip()
+        image = drawn(text, VALUE_PALETTE, label)
         notes = (plane, worst, _scale_note(picture))
         yield Figure(name, image + values, "; ".join(note for note in notes if note))
     if picture.signed and picture.signed_limit:
         limit = picture.signed_limit
         name = f"{capital(sides[1])} - {sides[0]}{part}"
-        image = _image(picture, picture.signed, SIGNED_PALETTE, shape, f"{result.name}: {name}")
+        image = drawn(picture.signed, SIGNED_PALETTE, f"{result.name}: {name}")
         ends = [(0.0, -limit), (0.5, 0.0), (1.0, limit)]
         bar = colour_bar(SIGNED_PALETTE, [(at, short_number(v)) for at, v in ends], "difference")
-        yield Figure(name, image + bar, "; ".join(note for note in (plane, worst) if note))
+        largest = result.max_abs_difference or 0.0
+        # The scale leaves out the largest fiftieth; of the parts of complex numbers none is known.
+        off = f"up to {short_number(largest)}, off the scale" if largest > limit else ""
+        notes = (plane, worst, "" if picture.part else off)
+        yield Figure(name, image + bar, "; ".join(note for note in notes if note))
     name = "|difference| / bound"
-    image = _image(picture, picture.classes, SHARE_PALETTE, shape, f"{result.name}: {name}")
+    image = drawn(picture.classes, SHARE_PALETTE, f"{result.name}: {name}")
     yield Figure(name, image, "; ".join(note for note in (plane, worst) if note))
     if picture.differing:
         name = "Share of differing elements"
-        image = _image(
-            picture, picture.differing, DIFFERING_PALETTE, shape, f"{result.name}: {name}"
-        )
+        image = drawn(picture.differing, DIFFERING_PALETTE, f"{result.name}: {name}")
         bar = colour_bar(DIFFERING_PALETTE, [(0, "0 %"), (0.5, "50 %"), (1, "100 %")], name)
         yield Figure(name, image + bar, f"of the up to {picture.cell_elements} in each cell")
 
@@ -209,6 +215,8 @@ def _image(
     shape: tuple[int, ...],
     label: str,
     outlined: bytes = b"",
+    *,
+    is_plane: bool = False,
 ) -> Markup:
     """A map of cells; what is much taller than wide (particles by components) lies on its side.
 
@@ -226,7 +234,7 @@ def _image(
     spot = _spot(values, rows, columns) if palette is SHARE_PALETTE else None
     edges = outline(outlined, rows, columns) if outlined else ()
     png = palette_png(values, rows, columns, palette)
-    return image_chart(png, row, column, label, spot, edges)
+    return image_chart(png, row, column, label, spot, edges, is_plane=is_plane)
 
 
 def _is_marked(picture: Picture) -> bool:

@@ -46,6 +46,7 @@ _LONGEST_VALUE = 60
 _MOST_NAMES = 8
 # A box of this share of an array says nothing of where in it.
 _NEARLY_ALL = 0.95
+_FEW = 20
 
 
 def title(run: RunResult) -> str:
@@ -325,9 +326,16 @@ def box_words(variable: VariableResult) -> str:
         if first == last and shape[axis] > 1
     ]
     text = box_text(box, shape)
+    is_nearly_all = _share_of(box, shape) >= _NEARLY_ALL
+    faces = [one for one in variable.explanations if one.cause is Cause.BOUNDARY]
+    if faces and is_nearly_all:
+        return f"at the faces along axis {' and '.join(map(str, faces[0].axes))}"
+    # A few elements span a box, and are not spread over it.
+    if is_nearly_all and (variable.differing_count or 0) < _FEW and variable.first_index:
+        return f"first at {index_text(variable.first_index)}"
     if not text.strip("[]:, "):
         return "spread over the whole array"
-    if _share_of(box, shape) >= _NEARLY_ALL:
+    if is_nearly_all:
         return "spread over nearly the whole array"
     free = [axis for axis, extent in enumerate(shape) if extent > 1 and axis not in fixed]
     if len(fixed) == 1 and len(free) == 2:

@@ -44,17 +44,19 @@ def alarm_lines(check: CheckResult) -> Iterator[tuple[Verdict, str, Text]]:
 
 def _words(group: list[VariableResult], bad: list[VariableResult]) -> str:
     where = where_text([one for one in group if one.verdict is not Verdict.NOT_COMPARABLE])
-    parts = [where or bad[0].id.text]
+    where = where or _place(bad[0])
+    parts = [where] if where else []
+    there = "there " if where else ""
     total = sum(one.compared_elements for one in bad)
     least, most = (sum(counts) for counts in zip(*map(_differing, bad), strict=True))
     if least == most:
-        parts.append(f"there {least:,} of {total:,} elements differ")
+        parts.append(f"{there}{least:,} of {total:,} elements differ")
     elif least:
-        parts.append(f"there from {least:,} to {most:,} of {total:,} elements differ")
+        parts.append(f"{there}from {least:,} to {most:,} of {total:,} elements differ")
     else:
         suspect = sum(one.suspect_chunks or 0 for one in bad)
         chunks = sum(one.chunk_count or 0 for one in bad)
-        parts.append(f"there {suspect:,} of {chunks:,} chunks are suspect")
+        parts.append(f"{there}{suspect:,} of {chunks:,} chunks are suspect")
     return "; ".join([*parts, *_how_much(bad)])
 
 
@@ -73,16 +75,16 @@ def _how_much(bad: list[VariableResult]) -> Iterator[str]:
         share = worst.max_bound_share or 0.0
         if math.isinf(share):
             what = "no number on one side" if lost_count(worst) else "beyond a bound of 0"
-            yield f"{what} ({_place(worst)})"
+            yield f"{what}{_in_brackets(worst)}"
         else:
-            yield f"up to {beyond_text(share)} ({_place(worst)})"
+            yield f"up to {beyond_text(share)}{_in_brackets(worst)}"
         return
     sized = [one for one in bad if one.max_abs_difference]
     if sized:
         worst = max(sized, key=lambda one: one.max_abs_difference or 0.0)
         yield (
             f"largest |difference| {short_number(worst.max_abs_difference or 0.0)}"
-            f" ({_place(worst)})"
+            f"{_in_brackets(worst)}"
         )
         return
     # Told by residues: at least so much.
@@ -93,4 +95,12 @@ def _how_much(bad: list[VariableResult]) -> Iterator[str]:
 
 
 def _place(variable: VariableResult) -> str:
+    """`iter 3 / rank 1`; nothing for a variable that is there once."""
+    if variable.iteration is None and variable.rank is None:
+        return ""
     return safe_name(variable.id.text).removesuffix(f" / {safe_name(variable.name)}")
+
+
+def _in_brackets(variable: VariableResult) -> str:
+    place = _place(variable)
+    return f" ({place})" if place else ""

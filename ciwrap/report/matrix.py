@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -53,7 +54,8 @@ class Row(Struct, frozen=True):
     thumb: Markup
 
 
-def row_of(number: int, group: Group) -> Row:
+def row_of(number: int, group: Group, iterations: Sequence[int] = ()) -> Row:
+    """iterations: all of the run, in order, for an axis that all rows share."""
     first = group.first
     return Row(
         number=number,
@@ -65,7 +67,7 @@ def row_of(number: int, group: Group) -> Row:
         is_near=group.verdict is Verdict.MATCH and (group.share or 0.0) >= NEAR_THE_BOUND,
         count=_count_words(group),
         pattern=safe_name(_pattern(group, first), 160),
-        over_time=mini_timeline(group),
+        over_time=mini_timeline(group, iterations),
         thumb=thumbnail(group.worst) or thumbnail(first),
     )
 
@@ -132,8 +134,11 @@ def _pattern(group: Group, first: VariableResult) -> str:
     return "; ".join([*names[:1], *([place] if place else [])])
 
 
-def mini_timeline(group: Group) -> Markup:
-    """A mark for each iteration, the worst rank counting; nothing without several of them."""
+def mini_timeline(group: Group, iterations: Sequence[int] = ()) -> Markup:
+    """A mark for each iteration, the worst rank counting; nothing without several of them.
+
+    iterations: those of the axis, among which the variable's own are; () for these alone.
+    """
     by_iteration: dict[int, int] = {}
     for one in group.results:
         if one.iteration is not None:
@@ -142,13 +147,17 @@ def mini_timeline(group: Group) -> Markup:
             by_iteration[one.iteration] = cell if known is None else worse_cell(known, cell)
     if len(by_iteration) < 2:
         return Markup("")
-    ordered = [by_iteration[iteration] for iteration in sorted(by_iteration)]
+    axis = iterations or sorted(by_iteration)
+    ordered = [by_iteration.get(iteration) for iteration in axis]
     marks = min(len(ordered), _MOST_MARKS)
     wide = min(12, _WIDE // marks)
     paths: dict[int, list[str]] = {}
     for mark in range(marks):
         some = ordered[mark * len(ordered) // marks : (mark + 1) * len(ordered) // marks]
-        worst = max(_beat(cell) for cell in some)
+        beats = [_beat(cell) for cell in some if cell is not None]
+        if not beats:
+            continue
+        worst = max(beats)
         # A height of its own as well, so that it is read without colours.
         high = (5, 10, _HIGH, _HIGH)[worst]
         path = f"M{mark * wide} {_HIGH - high}h{wide - 1}v{high}h{1 - wide}z"
@@ -157,11 +166,14 @@ def mini_timeline(group: Group) -> Markup:
         Markup('<path class="{}" d="{}"/>').format(_BEATS[beat][0], "".join(path))
         for beat, path in sorted(paths.items())
     ]
-    said = ", ".join(f"{sum(_beat(c) == b for c in ordered)} {_BEATS[b][1]}" for b in sorted(paths))
+    counts = Counter(map(_beat, by_iteration.values()))
+    said = ", ".join(f"{counts[beat]} {_BEATS[beat][1]}" for beat in sorted(paths))
     return Markup(
         '<svg class="beat" viewBox="0 0 {} {}" width="{}" height="{}" role="img">'
         "<title>{} iterations: {}</title>{}</svg>"
-    ).format(marks * wide, _HIGH, marks * wide, _HIGH, len(ordered), said, Markup("").join(parts))
+    ).format(
+        marks * wide, _HIGH, marks * wide, _HIGH, len(by_iteration), said, Markup("").join(parts)
+    )
 
 
 def _beat(cell: int) -> int:

@@ -39,8 +39,9 @@ def rows_of(groups: Sequence[Group], card_of_group: Mapping[int, int], shape: Ro
     bad_rows: list[str] = []
     matching_rows: list[str] = []
     size = 0
+    iterations = _iterations(groups)
     for at, group in enumerate(groups):
-        row = row_of(card_of_group.get(at, 0), group)
+        row = row_of(card_of_group.get(at, 0), group, iterations.get(id(group.check), ()))
         is_match = group.verdict is Verdict.MATCH
         text = _matching_row(row, shape) if is_match else _row(row, shape)
         size += len(text.encode())
@@ -49,6 +50,16 @@ def rows_of(groups: Sequence[Group], card_of_group: Mapping[int, int], shape: Ro
         (matching_rows if is_match else bad_rows).append(text)
     rest = groups[len(bad_rows) + len(matching_rows) :]
     return Rows(tuple(bad_rows), tuple(matching_rows), _left_out_words(rest))
+
+
+def _iterations(groups: Sequence[Group]) -> dict[int, list[int]]:
+    """Of each run with more than one, all its iterations: the axis of all marks."""
+    found: dict[int, set[int]] = {}
+    for group in groups:
+        if group.is_history:
+            mine = {one.iteration for one in group.results if one.iteration is not None}
+            found.setdefault(id(group.check), set()).update(mine)
+    return {check: sorted(mine) for check, mine in found.items()}
 
 
 def _left_out_words(rest: Sequence[Group]) -> str:

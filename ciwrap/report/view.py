@@ -194,6 +194,9 @@ def cell_of(result: VariableResult) -> int:
     share = result.max_bound_share
     if result.verdict is Verdict.SUSPECT:
         return SUSPECT
+    if result.verdict is Verdict.DIFFER and share is None:
+        # Told by residues: at least so much.
+        share = max((one.share_from or 0.0 for one in result.moved_elements), default=0.0) or None
     if result.verdict is Verdict.DIFFER and (share is None or math.isinf(share)):
         return CELL_DIFFER
     if share is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ciwrap.details import SHARE_CLASSES
 from ciwrap.model import number_text
 from ciwrap.report.palette import SHARE_PALETTE, SIGNED_PALETTE, VALUE_PALETTE
-from ciwrap.report.text import percent_text, safe_name, short_number
+from ciwrap.report.text import grouped_number, percent_text, safe_name, short_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +70,9 @@ def range_words(effect: Effect | None, value: float) -> str:
     if not 0 < reach < math.inf:
         return ""
     share = abs(value) / reach
-    return f"{percent_text(share)} of the range" if share < 10 else f"{share:.2g} times the range"
+    if share < 10:
+        return f"{percent_text(share)} of the range"
+    return f"{grouped_number(float(f'{share:.2g}'))} times the range"
 
 
 def _beside(words: str) -> str:

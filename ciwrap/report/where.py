@@ -36,18 +36,30 @@ def where_text(results: Sequence[VariableResult]) -> str:
 
 
 def extent_words(check: CheckResult) -> str:
-    """`3 of 7 variables, at 140 of 200 iterations, on 64 of 64 ranks`: of what does not match."""
+    """`3 of 7 variables, at 140 of 200 iterations, on 64 of 64 ranks`: of what does not match.
+
+    Where something else makes the check not comparable, a file that was not read, the words say
+    what became of the variables.
+    """
     bad = [one for one in check.variables if one.verdict is not Verdict.MATCH]
     names = {one.name for one in check.variables}
+    if not bad:
+        each = "the variable" if len(names) == 1 else f"all {len(names):,} variables"
+        match = "matches" if len(names) == 1 else "match"
+        return f"{each} that could be compared {match}, and not everything could be"
     parts = [f"{len({one.name for one in bad}):,} of {grouped_plural(len(names), 'variable')}"]
     for preposition, noun, of in (
         ("at", "iteration", _iterations),
         ("on", "rank", _ranks),
     ):
-        every = of(check.variables)
-        if len(every) > 1:
-            parts.append(f"{preposition} {len(of(bad)):,} of {grouped_plural(len(every), noun)}")
-    return ", ".join(parts)
+        every, hit = of(check.variables), of(bad)
+        if len(every) > 1 and hit:
+            parts.append(f"{preposition} {len(hit):,} of {grouped_plural(len(every), noun)}")
+    words = ", ".join(parts)
+    if all(one.verdict is not check.verdict for one in bad):
+        worst = Verdict.worst(one.verdict for one in bad)
+        return f"not everything could be compared; {worst.words}: {words}"
+    return words
 
 
 def _iterations(results: Iterable[VariableResult]) -> list[int]:

@@ -128,6 +128,8 @@ class OldGolden(Struct, frozen=True):
     @classmethod
     def of(cls, name: str, store: GoldenStore) -> OldGolden:
         """Raises UnsupportedFormatError for a golden of a newer version."""
+        if not store.contains(name):
+            return cls(None, None, ())
         try:
             golden = store.read(name)
         except CorruptGoldenError as error:

@@ -191,9 +191,8 @@ def _refuse_stale(looked: PendingChange, change: GoldenChange) -> None:
         return
     base, old = looked.base, change.old
     is_repair = base.kind == "changed" and base.base_root is None
-    fits = (
-        old.problem is not None if is_repair else base.base_root == old.root and old.problem is None
-    )
+    # Of a shared file what was damaged is gone as soon as one of its goldens has been accepted.
+    fits = old.golden is None if is_repair else base.base_root == old.root and old.problem is None
     if not fits:
         raise _conflict(
             looked,

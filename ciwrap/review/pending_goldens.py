@@ -223,20 +223,48 @@ class PendingGoldens:
             raise faults[0]
         return goldens
 
-    def select(self, patterns: Sequence[str]) -> list[PendingGolden]:
+    def remove_damaged(self, fault: CorruptGoldenError) -> None:
+        """Removes the files that `found` told of. Raises LockBusyError, WriteFailedError."""
+        path = Path(str(fault.file))
+        if self.folder not in path.parents:
+            raise fault
+        name = path.name.removesuffix(paths.STAGED_SUFFIX)
+        if name.endswith(paths.SHARED_SUFFIX):
+            shared = path.with_name(name)
+            store: GoldenStore = ModuleStore(path.with_name(name.removesuffix(paths.SHARED_SUFFIX)))
+            files = [shared, paths.journal_path(shared)]
+        else:
+            store = GoldenStore(path.parent)
+            stem = name.removesuffix(paths.MANIFEST_SUFFIX)
+            ends = (paths.MANIFEST_SUFFIX, paths.BINARY_SUFFIX, RESULT_SUFFIX)
+            files = [path.with_name(f"{stem}{end}") for end in ends]
+        with store.locked():
+            for one in files:
+                self._remove(one)
+
+    def select(
+        self, patterns: Sequence[str], faults: list[CorruptGoldenError] | None = None
+    ) -> list[PendingGolden]:
         """The pending goldens that one of the patterns means; without a pattern, all.
 
-        Raises UsageError for a pattern that means none, CorruptGoldenError.
+        faults: takes the errors of files that look like pending goldens and are none. Raises
+        UsageError for a pattern that means none; CorruptGoldenError for such a file, unless faults
+        takes it, or the patterns mean others.
         """
         import difflib
 
-        goldens = self.all()
+        goldens, damaged = self.found()
+        if faults is not None:
+            faults += damaged
+        names = {golden.check for golden in goldens}
+        is_hit = [any(check_matches(one, name) for name in names) for one in patterns]
+        if damaged and faults is None and not (patterns and all(is_hit)):
+            raise damaged[0]
         if not patterns:
             return goldens
-        names = sorted({golden.check for golden in goldens})
-        for pattern in patterns:
-            if not any(check_matches(pattern, name) for name in names):
-                near_names = difflib.get_close_matches(pattern, names, 1, 0.5)
+        for pattern, is_one in zip(patterns, is_hit, strict=True):
+            if not is_one:
+                near_names = difflib.get_close_matches(pattern, sorted(names), 1, 0.5)
                 hint = f"did you mean {near_names[0]!r}?" if near_names else "see `ciwrap review`"
                 raise UsageError(f"no pending golden is called {pattern!r}", remedy=hint)
         return [
@@ -325,7 +353,11 @@ def _look_at_all_shared(
     try:
         names = store.shared_names()
     except CorruptGoldenError as error:
-        yield error
+        yield CorruptGoldenError(
+            error.message,
+            file=error.file,
+            remedy="throw it away with `ciwrap reject --all`, and run the tests again",
+        )
         return
     for name in names:
         yield _look_at_shared(Place(folder, name), store)

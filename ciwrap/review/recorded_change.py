@@ -45,6 +45,13 @@ def golden_of_recorded(check: Check, run: Path, old: OldGolden) -> list[_core.Go
                 file=run,
                 remedy="record the run to its end",
             )
+        if capture.repeated is not None:
+            raise NotComparableError(
+                "was recorded twice, and not the same: a restart did not repeat it",
+                file=run,
+                variable=capture.repeated.text,
+                remedy="record the run in one go",
+            )
         wanted = [
             one
             for directory in read_index(capture).checkpoints.values()

@@ -17,6 +17,17 @@ _FLAGS = (
     *("asimd", "asimddp", "sve", "sve2", "bf16"),
 )
 _MOST_BYTES = 1 << 20
+# arm64 kernels tell numbers instead of a name: who made the processor, and which one it is
+# (MIDR_EL1 in the Arm Architecture Reference Manual, and each maker's manuals).
+_ARM_MAKERS = {
+    "0x41": "Arm", "0x42": "Broadcom", "0x43": "Cavium", "0x46": "Fujitsu", "0x48": "HiSilicon",
+    "0x4e": "NVIDIA", "0x50": "Applied Micro", "0x51": "Qualcomm", "0x61": "Apple",
+    "0xc0": "Ampere",
+}  # fmt: skip
+_ARM_CORES = {
+    "0xd03": "Cortex-A53", "0xd07": "Cortex-A57", "0xd08": "Cortex-A72", "0xd0b": "Cortex-A76",
+    "0xd0c": "Neoverse N1", "0xd40": "Neoverse V1", "0xd49": "Neoverse N2", "0xd4f": "Neoverse V2",
+}  # fmt: skip
 
 
 def machine_facts() -> dict[str, str]:
@@ -69,11 +80,25 @@ def _cpu_info() -> tuple[str, str, str, str]:
         facts.setdefault(key.strip(), value.strip())
     model = next(
         (facts[key] for key in ("model name", "Model", "cpu model") if facts.get(key)),
-        _asked("machdep.cpu.brand_string") or platform.processor() or platform.machine(),
+        _arm_model(facts)
+        or _asked("machdep.cpu.brand_string")
+        or platform.processor()
+        or platform.machine(),
     )
     flags = set((facts.get("flags") or facts.get("Features") or "").split())
     vendor = _line(Path("/sys/hypervisor/type")) or ("yes" if "hypervisor" in flags else "")
     return model, facts.get("microcode", ""), " ".join(f for f in _FLAGS if f in flags), vendor
+
+
+def _arm_model(facts: dict[str, str]) -> str:
+    """As `Arm Neoverse N1 r3p1`; empty where /proc/cpuinfo tells no maker."""
+    maker, part = facts.get("CPU implementer", ""), facts.get("CPU part", "")
+    if not maker or not part:
+        return ""
+    core = _ARM_CORES.get(part) if maker == "0x41" else None
+    variant = facts.get("CPU variant", "0x0").removeprefix("0x")
+    stepping = f"r{variant}p{facts.get('CPU revision', '0')}"
+    return f"{_ARM_MAKERS.get(maker, f'maker {maker}')} {core or f'part {part}'} {stepping}"
 
 
 def _asked(name: str) -> str:

@@ -85,6 +85,10 @@ void register_compare(py::module_& module) {
         .def_property_readonly(
             "mean_rel_difference",
             [](const Comparison& c) { return mean(c.sum_rel_difference, c.nonzero_count); })
+        .def_readonly("sum_abs_difference", &Comparison::sum_abs_difference)
+        .def_readonly("finite_count", &Comparison::finite_count)
+        .def_readonly("sum_rel_difference", &Comparison::sum_rel_difference)
+        .def_readonly("nonzero_count", &Comparison::nonzero_count)
         .def_readonly("max_bound_share", &Comparison::max_bound_share)
         .def_readonly("nan_mismatch_count", &Comparison::nan_mismatch_count)
         .def_readonly("inf_mismatch_count", &Comparison::inf_mismatch_count)

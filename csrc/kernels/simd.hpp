@@ -1,6 +1,7 @@
 // Vectors of one CPU level: 32 bytes from AVX2 on, else 16, of SSE2 or NEON. Arithmetic uses the
 // compilers' own vector types; only what these cannot say, or say badly, is an intrinsic. Where
-// CIWRAP_HAVE_SIMD is not defined (other architectures), the loops of encode_block.hpp serve instead.
+// CIWRAP_HAVE_SIMD is not defined (other architectures), the loops of encode_block.hpp serve
+// instead.
 //
 // Lanes are rounded one by one exactly as scalars are, so codes do not depend on the vector width.
 #pragma once

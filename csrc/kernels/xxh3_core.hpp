@@ -268,7 +268,8 @@ CIWRAP_FUNCTION void accumulate(Accumulators& sums, const std::uint8_t* in,
     for (int v = 0; v < 4; ++v)
         sum[v] = vld1q_u64(sums.lane + 2 * v);
     for (std::size_t s = 0; s < count; ++s) {
-        // Two vectors at a time: what is multiplied, the halves of their lanes, then takes two steps.
+        // Two vectors at a time: what is multiplied, the halves of their lanes, then takes two
+        // steps.
         for (std::size_t v = 0; v < 4; v += 2) {
             uint64x2_t keyed[2];
             for (std::size_t w = 0; w < 2; ++w) {

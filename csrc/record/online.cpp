@@ -10,6 +10,8 @@
 namespace ciwrap::record {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // Of a variable at a checkpoint, and of all: the first chunks that do not match tell most.
 constexpr std::uint64_t most_sample_bytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t most_bytes_of_all = std::uint64_t{32} << 20;
@@ -51,6 +53,7 @@ OnlineOptions OnlineOptions::from_environment() {
     found.on_divergence = policy_of(variable_of("CIWRAP_RECORD_ON_DIVERGENCE"));
     found.patience = static_cast<std::int64_t>(number_of("CIWRAP_RECORD_PATIENCE", 1));
     found.wait_seconds = number_of("CIWRAP_RECORD_WAIT", found.wait_seconds);
+    found.stop_seconds = number_of("CIWRAP_RECORD_STOP_WITHIN", found.stop_seconds);
     return found;
 }
 
@@ -91,9 +94,10 @@ void Online::judge(Batch& batch, const std::string& point) {
     else
         begin_telling(batch, *first, point);
     const bool is_over = checkpoints_since_ >= options_.patience;
-    if (is_over && (options_.on_divergence == OnDivergence::stop ||
-                    options_.on_divergence == OnDivergence::abort))
-        should_stop_.store(true);
+    const bool is_to_end = options_.on_divergence == OnDivergence::stop ||
+                           options_.on_divergence == OnDivergence::abort;
+    if (is_over && is_to_end && !should_stop_.exchange(true))
+        told_to_stop_at_ = Clock::now();
 }
 
 void Online::begin_telling(const Batch& batch, const Recorded& one, const std::string& point) {
@@ -114,7 +118,11 @@ bool Online::tell() {
                                      news.variable.c_str(), news.suspect_count, news.leaf_count};
         callback_(callback_data_, &told);
     }
-    return options_.on_divergence == OnDivergence::abort && should_stop();
+    if (!should_stop())
+        return false;
+    // A program that never asks, or does not do as it is told.
+    const std::chrono::duration<double> since = Clock::now() - told_to_stop_at_;
+    return options_.on_divergence == OnDivergence::abort || since.count() > options_.stop_seconds;
 }
 
 }  // namespace ciwrap::record

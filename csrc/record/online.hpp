@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -15,14 +16,17 @@ namespace ciwrap::record {
 enum class OnDivergence : std::uint8_t { report, callback, stop, abort };
 
 // against: the folder of a recorded run; empty: none. patience: how many checkpoints the program
-// goes on for after the first one that does not match.
+// goes on for after the first one that does not match. stop_seconds: for how long one may go on
+// that is to stop, but does not.
 struct OnlineOptions {
     std::string against;
     OnDivergence on_divergence = OnDivergence::report;
     std::int64_t patience = 1;
     double wait_seconds = 60;
+    double stop_seconds = 60;
 
-    // CIWRAP_RECORD_AGAINST, _ON_DIVERGENCE, _PATIENCE, _WAIT. Throws Error(invalid_argument).
+    // CIWRAP_RECORD_AGAINST, _ON_DIVERGENCE, _PATIENCE, _WAIT, _STOP_WITHIN. Throws
+    // Error(invalid_argument).
     static OnlineOptions from_environment();
 };
 
@@ -53,6 +57,7 @@ class Online {
     std::int64_t checkpoints_since_ = 0;
     std::uint64_t sampled_bytes_ = 0;
     std::atomic<bool> should_stop_{false};
+    std::chrono::steady_clock::time_point told_to_stop_at_;
     // Of the checkpoint judged last, until it is told.
     struct News {
         std::int64_t iteration;

@@ -290,3 +290,23 @@ def test_print_leaves_out_what_paper_cannot_do(page: Page, pages: Any) -> None:
     page.emulate_media(media="print")
     expect(page.locator(".tools")).to_be_hidden()
     expect(page.locator("#lead")).to_be_visible()
+
+
+def test_the_values_under_the_pointer_are_told_beside_the_pictures(
+    page: Page, pages: dict[str, str]
+) -> None:
+    page.goto(pages["field"])
+    image = page.locator("image[data-axes]").first
+    image.scroll_into_view_if_needed()
+    box = image.bounding_box()
+    assert box is not None
+    line = page.locator(".looking .under").first
+    expect(line).to_have_text("")
+    page.mouse.move(box["x"] + 0.62 * box["width"], box["y"] + 0.35 * box["height"])
+    expect(line).to_contain_text("the bound")
+    worst = line.inner_text()
+    page.mouse.move(box["x"] + 1, box["y"] + 1)
+    expect(line).to_contain_text("[9, 0:2, 0]: A 278.26, B 278.26, about 0.12 % of the bound")
+    assert line.inner_text() != worst
+    page.mouse.move(1, 1)
+    expect(line).to_have_text("")

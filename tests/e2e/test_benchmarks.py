@@ -390,3 +390,22 @@ def test_blocked_time_is_measured_for_all_layouts(monkeypatch: pytest.MonkeyPatc
     assert len(result["rows"]) == 3 * (4 + 1)
     assert all(row["ratio"] > 0 for row in result["rows"])
     assert len(recording_in_place.table(result)) == 6
+
+
+@pytest.mark.slow
+def test_growth_is_measured(tmp_path: Path) -> None:
+    words = ("--quick", "--repeats", "1", "--only", "check by variables")
+    (row,) = run_benchmarks(tmp_path, *words, module="benchmarks.growth")["rows"]
+    assert len(row["sizes"]) == len(row["seconds"]) == 4
+    assert min(row["seconds"]) > 0
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 1.5, 2.0])
+def test_growth_finds_powers(power: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT)])
+    growth = importlib.import_module("benchmarks.growth")
+    sizes = [8, 100, 200, 400, 800]
+    seconds = [0.3 + 0.5 * (size / 800) ** power for size in sizes]
+    assert growth.exponent(sizes, seconds) == pytest.approx(power, abs=0.02)
+    assert growth.last_exponent(seconds) == pytest.approx(power, abs=1e-6)
+    assert growth.exponent(sizes, [0.3, 0.3, 0.31, 0.3, 0.3]) is None

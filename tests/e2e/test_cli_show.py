@@ -134,6 +134,39 @@ def test_init_tells_what_it_left_out(project: Project) -> None:
     assert "notes.txt" not in outcome.out
 
 
+def test_init_counts_files_that_no_reader_knows(project: Project) -> None:
+    """Those beside outputs, not sources elsewhere."""
+    (project.folder / "ciwrap.yaml").unlink()
+    (project.folder / "src").mkdir()
+    (project.folder / "src" / "main.c").write_text("int main;\n")
+    for name in ("a.log", "b.log", "restart", "x.ener"):
+        (project.folder / "out" / name).write_text("1\n")
+    outcome = project.run("init")
+    assert outcome.code == 0, outcome
+    assert (
+        "  left out: 4 files of suffixes that no reader knows: .log (2), without a suffix (1),"
+        " .ener (1); `ciwrap init --logs` proposes" in outcome.out
+    )
+
+
+def test_init_names_variables_of_frames_as_rules_do(tmp_path: Path) -> None:
+    project = Project(tmp_path / "p")
+    for path in (project.folder / "ciwrap.yaml", *(project.folder / "out").iterdir()):
+        path.unlink()
+    frames = "".join(f"1\nstep={i}\nH {i}.0 0.0 0.0\n" for i in range(3))
+    (project.folder / "md.xyz").write_text(frames)
+    assert project.run("init").code == 0
+    path = project.folder / "ciwrap.yaml"
+    text = path.read_text()
+    assert "    #   pos: {atol: 1e-6}" in text
+    assert "pos[" not in text
+    text = text.replace("    # variables:", "    variables:").replace("    #   pos:", "      pos:")
+    path.write_text(text)
+    project.accept()
+    (project.folder / "md.xyz").write_text(frames.replace("H 1.0", "H 1.0000005"))
+    assert project.run("check").code == 0, "the rule means the positions"
+
+
 def test_init_names_the_reason_why_there_is_nothing(tmp_path: Path) -> None:
     project = Project(tmp_path / "p")
     for path in (project.folder / "ciwrap.yaml", *(project.folder / "out").iterdir()):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
 import pytest
+from e2e.cli_project import environment
 from e2e.history_runs import ciwrap
 from scipy.io import netcdf_file
 
@@ -219,3 +222,40 @@ def test_equal_errors_are_one_message(tmp_path: Path, pair: tuple[Path, Path]) -
     (told,) = texts(document)
     assert told.startswith("60 files: ")
     assert "and 57 more" in told
+
+
+def test_the_first_line_says_what_became_of_the_variables(
+    tmp_path: Path, pair: tuple[Path, Path]
+) -> None:
+    """A file that nobody read does not make variables that match look as if they did not."""
+    for run in pair:
+        for number in (1, 2):
+            save(run / f"iter_{number}/x.npy")
+        (run / "notes.bin").write_bytes(b"\x01\x02")
+        save(run / "total.npy")
+    words = ("compare", *pair)
+    title = printed(tmp_path, *words)[0]
+    assert title == (
+        "NOT COMPARABLE  all 2 variables that could be compared match, and not everything could be"
+    )
+    save(pair[1] / "total.npy", (1.0, 2.0, 4.0))
+    lines = printed(tmp_path, *words)
+    assert lines[0] == (
+        "NOT COMPARABLE  not everything could be compared; differ: 1 of 2 variables"
+    )
+    assert "    DIFFER  total: 1 of 3 elements differ; largest |difference| 1" in lines
+    save(pair[1] / "iter_2/x.npy", (1.0, 2.0, 4.0))
+    assert printed(tmp_path, *words)[0].endswith("differ: 2 of 2 variables, at 1 of 2 iterations")
+
+
+def printed(folder: Path, *words: object) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "ciwrap", *map(str, words)],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3, done.stderr
+    return done.stdout.splitlines()

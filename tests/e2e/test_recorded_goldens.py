@@ -188,6 +188,17 @@ def test_what_cannot_be_a_golden_is_refused(folder: Path) -> None:
     assert result()[0] == ExitCode.NOT_COMPARABLE
 
 
+def test_a_restart_that_did_otherwise_is_no_golden(folder: Path) -> None:
+    assert record()[0] == 0
+    words = ("record", "--check", "walk", "-o", "run", "--again", "--", sys.executable, "walk.py")
+    assert ciwrap(*words, NEVER, "0", "0")[0] == 0
+    assert ciwrap("accept", "--dry-run")[0] == 0
+    assert ciwrap(*words, "2", "0.5", "0")[0] == 0
+    code, text = ciwrap("accept")
+    assert code == ExitCode.NOT_COMPARABLE, text
+    assert "was recorded twice, and not the same" in text
+
+
 def test_other_bounds_and_other_variables_are_not_comparable(folder: Path) -> None:
     accepted("auto", "--residues")
     text = Path("ciwrap.yaml").read_text()
@@ -240,3 +251,28 @@ def test_a_run_is_recorded_and_checked_in_one_go(folder: Path) -> None:
     Path("ciwrap.yaml").write_text(text.replace(f"{NEVER} 0 0.0005", "2 0.01 0.0005"))
     code, told = ciwrap("run")
     assert code != ExitCode.MATCH, told
+
+
+def test_a_recorded_run_is_packed_into_a_capture(folder: Path) -> None:
+    assert record("--residues")[0] == 0
+    Path("run.tree.new").write_bytes(b"what a killed one left")
+    code, text = ciwrap("capture", "--merge", "run")
+    assert code == 0, text
+    assert not Path("run.tree.new").exists()
+    assert "packed 6 checkpoints into run.tree" in text
+    assert ciwrap("capture", "--merge", "run")[0] == ExitCode.USAGE
+    assert ciwrap("compare", "run", "run.tree")[0] == ExitCode.MATCH
+    shown = [ciwrap("show", one)[1].partition("variable")[2] for one in ("run", "run.tree")]
+    assert shown[0] == shown[1] != ""
+    # It serves as the run does: others are held against it, and it is refuted by what differs.
+    for step, by, expected in ((NEVER, 0, ExitCode.MATCH), ("4", 0.002, ExitCode.DIFFER)):
+        code, text = record("--against", "run.tree", step=step, by=by, noise=0.0005)
+        assert code == expected, text
+        assert ciwrap("compare", "run.tree", "run")[0] == expected
+    # What a capture could not tell of stays in its journals.
+    journal = Path("run/000/rank-000000.cwr")
+    journal.write_bytes(journal.read_bytes()[:-200])
+    code, text = ciwrap("capture", "--merge", "run", "-o", "other.tree")
+    assert code == ExitCode.NOT_COMPARABLE, text
+    assert not Path("other.tree").exists()
+    assert ciwrap("capture", "--merge", "golden")[0] == ExitCode.USAGE

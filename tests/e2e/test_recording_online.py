@@ -167,6 +167,25 @@ def test_policies(
     assert quietly("compare", "--common", "a", "b") == later
 
 
+@pytest.mark.parametrize(("seconds", "is_ended"), [("0.2", True), ("60", False)])
+def test_a_program_that_never_asks_is_ended_in_the_end(
+    program: list[str], seconds: str, is_ended: bool
+) -> None:
+    deaf = Path("walk.py").read_text().replace("if r.should_stop():", "if False:")
+    Path("deaf.py").write_text(deaf)
+    record(program)
+    words = [program[0], "deaf.py", "7", "1234", "0.0013", "0.0005", "20", "0.05"]
+    limit = ("--stop-within", seconds)
+    code, text = ciwrap(*against("a", "stop", *limit), "-o", "b", "--", *words)
+    assert code == ExitCode.DIFFER, text
+    assert ("the program is ended" in text) == is_ended
+    assert ("last step 19" in text) == (not is_ended)
+    (path,) = journal_paths(Path("b"))
+    recorded = [one.iteration for one in JournalReader(path).checkpoints()]
+    assert (recorded[-1] < 19) == is_ended
+    assert recorded[-1] > 8
+
+
 def test_a_run_that_ends_early_by_itself_is_no_match(program: list[str]) -> None:
     record(program)
     shorter = [*program, "-1", "0", "0", "0", "15"]

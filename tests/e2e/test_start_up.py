@@ -37,7 +37,8 @@ NEVER = {
 WITHOUT_VALUES = {
     *("numpy", "yaml", "json", "ciwrap.config", "ciwrap.golden", "ciwrap.snapshot"),
     *("ciwrap.compare.check", "ciwrap.compare.judge", "ciwrap.documents", "ciwrap.cli.capture"),
-    "dataclasses",
+    *("dataclasses", "concurrent.futures", "logging", "hashlib", "ciwrap.captures.recording"),
+    *("ciwrap.compare.across_ranks", "ciwrap.compare.over_checkpoints", "ciwrap.compare.explain"),
 }
 
 

@@ -108,11 +108,7 @@ Bytes make_data(const TreeParameters& parameters, std::size_t count, bool specia
         }
         if (plan.scalar == ScalarType::boolean)
             bits %= 2;
-        std::uint8_t bytes[8];
-        std::memcpy(bytes, &bits, 8);
-        if (plan.swap_unit > 1)
-            std::reverse(bytes, bytes + plan.scalar_bytes);
-        std::memcpy(data.data() + i * plan.scalar_bytes, bytes, plan.scalar_bytes);
+        put_bits(plan, bits, data.data() + i * plan.scalar_bytes);
     }
     return data;
 }
@@ -131,11 +127,7 @@ Bytes moved(const TreeParameters& parameters, Bytes data, Random& random) {
         } else {
             bits += random() % 9 - 4;
         }
-        std::uint8_t bytes[8];
-        std::memcpy(bytes, &bits, 8);
-        if (plan.swap_unit > 1)
-            std::reverse(bytes, bytes + plan.scalar_bytes);
-        std::memcpy(data.data() + i, bytes, plan.scalar_bytes);
+        put_bits(plan, bits, data.data() + i);
     }
     return data;
 }

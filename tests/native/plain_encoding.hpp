@@ -27,11 +27,19 @@ struct Encoded {
 };
 
 std::uint64_t bits_at(const QuantizePlan& plan, const std::uint8_t* data, std::size_t i) {
-    std::uint8_t bytes[8] = {};
-    std::memcpy(bytes, data + i * plan.scalar_bytes, plan.scalar_bytes);
-    if (plan.swap_unit > 1)
-        std::reverse(bytes, bytes + plan.scalar_bytes);
-    return std::bit_cast<std::uint64_t>(bytes);
+    std::uint64_t bits = 0;
+    for (std::uint32_t byte = 0; byte < plan.scalar_bytes; ++byte) {
+        const std::uint32_t place = plan.swap_unit > 1 ? plan.scalar_bytes - 1 - byte : byte;
+        bits |= std::uint64_t{data[i * plan.scalar_bytes + byte]} << (8 * place);
+    }
+    return bits;
+}
+
+void put_bits(const QuantizePlan& plan, std::uint64_t bits, std::uint8_t* to) {
+    for (std::uint32_t byte = 0; byte < plan.scalar_bytes; ++byte) {
+        const std::uint32_t place = plan.swap_unit > 1 ? plan.scalar_bytes - 1 - byte : byte;
+        to[byte] = static_cast<std::uint8_t>(bits >> (8 * place));
+    }
 }
 
 double value_of(ScalarType type, std::uint64_t bits) {

@@ -139,7 +139,80 @@ def test_a_damaged_pending_golden_is_not_accepted(changed: Suite, damage: str) -
     done = changed.cli("accept", "--pending", "-m", "x")
     assert done.returncode == 3
     assert "none of the goldens in it can be used" in done.stderr
+    assert "`ciwrap reject --all`" in done.stderr
     assert changed.files("golden") == before
+    done = changed.cli("review")
+    assert done.returncode == 3
+    assert "error: " in done.stdout
+    # The way out that the message names.
+    done = changed.cli("reject", "--all")
+    assert done.returncode == 0, done.stderr
+    assert "deleted  .ciwrap/pending/tests/test_it.goldens (damaged)" in done.stdout
+    assert not path.exists()
+    changed.run().assert_outcomes(failed=2)
+    assert changed.cli("accept", "--pending", "-m", "x").returncode == 0
+
+
+def test_what_waits_beside_a_damaged_file_can_be_decided(changed: Suite) -> None:
+    (changed.root / "tests/test_other.py").write_text(
+        "import numpy as np\ndef test_o(ciwrap): ciwrap.check(np.ones(3))\n"
+    )
+    changed.run()
+    path = changed.root / ".ciwrap/pending/tests/test_it.goldens"
+    path.write_text(path.read_text()[:-20])
+    done = changed.cli("accept", "tests/test_other.py")
+    assert done.returncode == 0, done.stderr
+    done = changed.cli("review")
+    assert done.stdout.startswith("error: .ciwrap/pending/tests/test_it.goldens: it is cut off")
+    # The damaged one may be meant.
+    done = changed.cli("reject", "tests/test_it.py")
+    assert done.returncode == 3
+    assert "it is cut off" in done.stderr
+
+
+def test_the_goldens_of_a_damaged_file_are_made_whole_by_accepting(changed: Suite) -> None:
+    """The line that is damaged is lost; the other one stays, and so does who accepted it."""
+    path = changed.root / "golden/tests/test_it.goldens"
+    whole = path.read_text()
+    path.write_text(whole.replace('["test_b"', '["test_x"'))
+    write(changed)
+    changed.run().assert_outcomes(failed=2)
+    done = changed.cli("accept", "--pending", "--reason", "It was damaged")
+    assert done.returncode == 0, done.stderr
+    changed.run().assert_outcomes(passed=2)
+    assert manifest(changed, "test_a-a")["accepted"][0]["why"] == "first golden"
+
+
+def test_of_a_merge_that_is_not_resolved_somebody_has_to_choose(changed: Suite) -> None:
+    path = changed.root / "golden/tests/test_it.goldens"
+    lines = path.read_text().splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith('["test_b"'))
+    marked = [*lines[:at], "<<<<<<< a", lines[at], "=======", ">>>>>>> b", *lines[at + 1 :], ""]
+    path.write_text("\n".join(marked))
+    write(changed)
+    changed.run().assert_outcomes(failed=2)
+    done = changed.cli("accept", "--pending", "--reason", "x")
+    assert done.returncode == 3
+    assert "delete the marks of the merge" in done.stderr
+    assert path.read_text() == "\n".join(marked)
+    path.write_text("\n".join([*lines, ""]))
+    changed.run().assert_outcomes(passed=2)
+
+
+def test_prune_goes_on_beside_a_damaged_file(changed: Suite) -> None:
+    other = changed.root / "tests/test_other.py"
+    other.write_text("import numpy as np\ndef test_o(ciwrap): ciwrap.check(np.ones(3))\n")
+    changed.run("--ciwrap-update=new")
+    other.write_text("def test_p(): pass\n")
+    changed.run()
+    path = changed.root / "golden/tests/test_it.goldens"
+    path.write_text(path.read_text().replace('["test_b"', '["test_x"'))
+    before = path.read_text()
+    done = changed.cli("prune", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "left as it is  golden/tests/test_it.goldens: line" in done.stdout
+    assert "deleted  golden/tests/test_other.goldens (test_o)" in done.stdout
+    assert path.read_text() == before
 
 
 def interview(suite: Suite, answers: list[tuple[str, str]], **env: str) -> str:
@@ -179,6 +252,55 @@ def test_review_at_a_terminal(changed: Suite) -> None:
     assert changed.waiting() == {}
     assert manifest(changed, "test_a-a")["accepted"][-1]["why"] == "Second-order push"
     changed.run().assert_outcomes(passed=1, failed=1)
+
+
+def test_review_takes_one_key_without_enter(changed: Suite) -> None:
+    child = pexpect.spawn(
+        sys.executable,
+        ["-m", "ciwrap", "review"],
+        cwd=str(changed.root),
+        env=changed.environment(TERM="xterm"),
+        encoding="utf-8",
+        timeout=60,
+        dimensions=(40, 200),
+    )
+    said = ""
+    for prompt, keys in [
+        ("[q]uit:", "\x1b[A"),  # an arrow is no answer
+        ("[q]uit:", "ar"),  # nor is what was pasted
+        ("[q]uit:", "?"),
+        ("[q]uit:", "\r"),
+        ("[q]uit:", "b"),
+        ("[q]uit:", "a"),
+        ("why are the new numbers right", "Second-order push\r"),
+        ("[q]uit:", "q"),
+    ]:
+        child.expect_exact(prompt)
+        said += child.before + child.after
+        child.send(keys)
+    child.expect(pexpect.EOF)
+    child.close()
+    said += child.before
+    assert child.exitstatus == 0, said
+    assert said.count("please answer with one of these letters") == 2
+    assert "decide later" in said
+    assert "1 accepted, 1 left for later" in said
+    assert manifest(changed, "test_a-a")["accepted"][-1]["why"] == "Second-order push"
+    assert list(changed.waiting()) == ["tests/test_it.py::test_b"]
+
+
+@pytest.mark.parametrize("key", ["\x03", "\x04"])
+def test_a_review_that_is_ended_leaves_the_terminal_as_it_was(changed: Suite, key: str) -> None:
+    child = pexpect.spawn("/bin/sh", env=changed.environment(TERM="xterm"), encoding="utf-8")
+    child.expect_exact(("$", "#"))
+    child.sendline(f"cd '{changed.root}'; stty -g >before; '{sys.executable}' -m ciwrap review")
+    child.expect_exact("[q]uit:", timeout=60)
+    child.send(key)
+    child.sendline("stty -g >after; exit")
+    child.expect(pexpect.EOF, timeout=60)
+    child.close()
+    assert (changed.root / "before").read_text() == (changed.root / "after").read_text()
+    assert len(changed.waiting()) == 2
 
 
 def test_review_goes_back_shows_details_and_helps(changed: Suite) -> None:

@@ -68,6 +68,13 @@ def test_slabs_of_another_height_are_found(noise: float) -> None:
     assert (found.cause, found.held_count) == (Cause.ACROSS_RANKS, whole.size)
 
 
+def flipped(part: np.ndarray) -> np.ndarray:
+    """One face has the wrong sign, as at a wall of one rank."""
+    part = part.copy()
+    part[..., -1] *= -1
+    return part
+
+
 def other_difference(seed: int) -> tuple[Parts, Parts]:
     """Parts of which no other cutting makes the same array."""
     random = np.random.default_rng(seed)
@@ -83,6 +90,8 @@ def other_difference(seed: int) -> tuple[Parts, Parts]:
         lambda: list(np.array_split(whole + 0.5, count % 4 + 2)),
         lambda: [part * np.nan for part in ours],
         lambda: [np.zeros_like(part) for part in ours],
+        lambda: [np.where(random.random(part.shape) < 0.02, part + 1, part) for part in ours],
+        lambda: [*ours[:-1], flipped(ours[-1])],
         lambda: ours[:-1],  # rows are missing
         lambda: [*ours[:-1], ours[-1][:-1]],
     )

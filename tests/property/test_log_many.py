@@ -144,3 +144,27 @@ def test_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with LogReader().open(path, options={"values": {"e": "n {iteration:int} E = {e} {*}"}}) as one:
         assert not heard
         np.testing.assert_array_equal(one.elements_of("e"), [at / 3 for at in range(5000)])
+
+
+def test_rows_that_do_not_fit_are_looked_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the time would grow with the square of a block's lines."""
+    rows = ["1.5 2\n"] * 3000
+    rows[2000] = "1.5D0 2\n"
+    path = tmp_path / "a.log"
+    path.write_text("".join(["E n\n", *rows, "done\n", "E n\n", *("2.5 3\n" * 3000), "done\n"]))
+    called = []
+    rows_of = log_many.rows_of
+
+    def counted(*arguments: Any) -> bool:
+        called.append(rows_of(*arguments))
+        return called[-1]
+
+    monkeypatch.setattr("ciwrap.readers.log_listeners.rows_of", counted)
+    options = {"tables": {"t": {"header": "E n", "end": "done"}}}
+    with LogReader().open(path, options=options) as one:
+        expected = [1.5] * 3000 + [2.5] * 3000
+        np.testing.assert_array_equal(one.elements_of("t.E"), expected)
+    assert called[:2] == [False, True]
+    assert len(called) <= 4

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +16,7 @@ from ciwrap import _core
 from ciwrap.arrays.values import TEXT_SETS
 from ciwrap.errors import CiwrapError
 
+LOGS = Path(__file__).parents[1] / "data" / "logs"
 SEED = 20261122
 EDITED_LOGS = 1000
 
@@ -29,6 +32,10 @@ def _text(lines: list[str]) -> bytes:
 def test_no_edit_is_missed_and_each_has_its_line_and_column() -> None:
     rng = random.Random(SEED)
     logs = [printed_log(rng) for _ in range(20)]
+    # Of CIWRAP_REAL_LOGS, a list of paths, all are tried as well; nobody's are kept here but ours.
+    real = [*sorted(LOGS.iterdir()), *map(Path, os.environ.get("CIWRAP_REAL_LOGS", "").split())]
+    assert len(real) >= 3
+    logs += [path.read_text(encoding="utf-8").splitlines() for path in real]
     kinds = set()
     for turn in range(EDITED_LOGS):
         golden = rng.choice(logs)

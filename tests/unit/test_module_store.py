@@ -328,6 +328,13 @@ def test_damage_is_told_of_every_golden(store: ModuleStore, damage: str) -> None
         with pytest.raises(CorruptGoldenError):
             write(store, CHECK, 5.0)
         path.unlink()
+    if damage == "a merge":
+        # Which side is right nobody but the user knows.
+        before = path.read_bytes()
+        with pytest.raises(CorruptGoldenError, match="delete the marks of the merge"):
+            write(store, CHECK, 5.0)
+        assert path.read_bytes() == before
+        path.write_bytes(whole)
     write(store, CHECK, 5.0)
     assert read(store) == 5.0
     # Lines that are whole have stayed.

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from ciwrap.compare.outcome import Outcome
+from ciwrap.compare.outcome import Outcome, PartSums
 from ciwrap.compare.outcome_record import Answer, ErrorRecord, OutcomeRecord, answer_of, to_text
 from ciwrap.errors import ConfigError, CorruptFileError, all_errors
 from ciwrap.model import (
@@ -52,6 +52,7 @@ FULL = Outcome(
     stale=[("A", (1, None), "gone")],
     unused=["why"],
     lost=[((None, None), "died")],
+    sums=[PartSums(VariableId("y", 1), math.inf, 3, 0.1 + 0.2, 2)],
     capture_bytes_read=1 << 40,
     data_bytes_read=3,
     engine="pread",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import re
 from typing import Any
@@ -202,3 +203,69 @@ def test_junit_has_a_case_for_each_variable() -> None:
     assert (failure.get("message") or "").startswith("300 of 400 checkpoints, first iter 100 / u: ")
     assert "280 more checkpoints" in (failure.text or "")
     assert len(text) < 8000
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "part"),
+    [(3, 3, (0, 44)), (5000, 5000, (4960, 5041)), (40_000, 44_000, (39_500, 44_501))],
+)
+def test_the_part_of_a_long_line_that_differs_is_drawn_and_named(
+    first: int, last: int, part: tuple[int, int]
+) -> None:
+    golden = np.sin(np.arange(100_000) / 1e4)
+    new = golden.copy()
+    new[first : last + 1] += 0.5
+    found = api.compare_arrays(golden, new, atol=1e-6)
+    assert found.details is not None
+    zoom = found.details.zoom
+    assert zoom is not None
+    assert (zoom.start, zoom.stop) == part
+    page = html.unescape(render_html(run_of(found)))
+    assert f"the part [{part[0]}:{part[1]}]" in page
+
+
+def test_all_rows_of_a_run_have_one_axis_of_iterations() -> None:
+    early = [one_of("early", iteration, at_fault=iteration == 2) for iteration in (1, 2, 3)]
+    late = [one_of("late", iteration, at_fault=True) for iteration in (7, 8)]
+    page = render_html(run_of(*early, *late))
+    beats = re.findall(r'class="beat"[^>]*width="(\d+)".*?<title>(\d) iterations: ([^<]*)<', page)
+    assert {width for width, _, _ in beats} == {"60"}
+    assert {(count, words) for _, count, words in beats} == {
+        ("3", "2 matches, 1 differs"),
+        ("2", "2 differs"),
+    }
+
+
+def one_of(name: str, iteration: int, *, at_fault: bool) -> VariableResult:
+    values = np.arange(9.0)
+    found = api.compare_arrays(values, values + at_fault, atol=1e-6)
+    return replace(found, name=name, iteration=iteration)
+
+
+def test_a_few_elements_are_not_spread_over_an_array() -> None:
+    golden = np.random.default_rng(0).random((30, 30))
+    new = golden.copy()
+    new[0, 0] += 0.3
+    new[29, 29] += 0.7
+    page = render_html(run_of(api.compare_arrays(golden, new, atol=1e-6)))
+    assert "pread over" not in page.split("<style>")[0] + page.split("</style>")[1]
+    assert "first at [0, 0]" in page.lower()
+
+
+def test_differences_at_the_faces_are_placed_there() -> None:
+    golden = np.random.default_rng(0).random((60, 60))
+    new = golden.copy()
+    new[:, [0, -1]] += np.random.default_rng(1).random((60, 2))
+    page = render_html(run_of(api.compare_arrays(golden, new, atol=1e-6)))
+    assert "At the faces along axis 1" in page
+    assert "pread over the whole array" not in page
+
+
+def test_the_terminal_tells_a_check_of_a_run_by_variables() -> None:
+    results = [one_of("u", iteration, at_fault=iteration > 2) for iteration in range(1, 6)]
+    stream = io.StringIO()
+    render(run_of(*results), make_console(stream, color=False))
+    text = " ".join(stream.getvalue().split())
+    assert "DIFFER u: from iteration 3 on; there 27 of 27 elements differ; up to 1e6 x" in text
+    assert text.count("DIFFER u") == 1
+    assert "u ..###" in text

@@ -40,26 +40,40 @@ def other_decomposition(golden: Parts, new: Parts, bound: ErrorBound | None) -> 
     flat = np.concatenate([part.reshape(-1) for part in golden])
     if not flat.size or bool(np.all(flat == flat[0])):
         return None
+    # What is equal where it is needs no explanation.
+    differing = count - _equal_in_place(golden, new, bound)
     ranks = (float(len(golden)), float(len(new)))
-    held = _same_rows(golden, new)
-    if held:
-        return Explanation(
-            Cause.ACROSS_RANKS,
-            held,
-            count,
-            values=ranks,
-            words="rows",
-            remedy="across_ranks: true",
-        )
-    held = _same_whole(golden, new, bound)
-    if held:
-        return Explanation(Cause.ACROSS_RANKS, held, count, values=ranks, words="array")
+    for held, words, remedy in (
+        (_same_rows(golden, new), "rows", "across_ranks: true"),
+        (_same_whole(golden, new, bound), "array", None),
+    ):
+        told = differing - (count - held)
+        if held and told >= MOST_OF_THEM * differing and told > 0:
+            return Explanation(
+                Cause.ACROSS_RANKS, told, differing, values=ranks, words=words, remedy=remedy
+            )
     return None
 
 
+def _equal_in_place(golden: Parts, new: Parts, bound: ErrorBound | None) -> int:
+    """How many elements are equal within the bound where they are; 0 for ranks of other shapes."""
+    if [part.shape for part in golden] != [part.shape for part in new]:
+        return 0
+    return sum(_equal_count(one, other, bound) for one, other in zip(golden, new, strict=True))
+
+
+def _equal_count(one: NDArray[Any], other: NDArray[Any], bound: ErrorBound | None) -> int:
+    atol, rtol = (0.0, 0.0) if bound is None else (bound.atol, bound.rtol)
+    wide = np.complex128 if one.dtype.kind == "c" else np.float64
+    with np.errstate(all="ignore"):
+        golden, new = one.astype(wide), other.astype(wide)
+        near = np.abs(new - golden) <= atol + rtol * np.abs(golden)
+        return int(np.count_nonzero(near | (golden == new)))
+
+
 def _same_rows(golden: Parts, new: Parts) -> int:
-    """How many elements are in rows that both sides have, to the last bit; 0 if these are not
-    nearly all, or if each rank has its own rows still.
+    """How many elements are in rows that both sides have, to the last bit; 0 if there are few rows,
+    or if each rank has its own rows still.
     """
     if len({part.shape[1:] for part in (*golden, *new)}) > 1:
         return 0
@@ -72,7 +86,7 @@ def _same_rows(golden: Parts, new: Parts) -> int:
     _, mine, other = np.intersect1d(ours, theirs, assume_unique=True, return_indices=True)
     common = int(np.minimum(our_counts[mine], their_counts[other]).sum())
     total = int(our_counts.sum())
-    if total < _FEWEST_ROWS or common < MOST_OF_THEM * total:
+    if total < _FEWEST_ROWS:
         return 0
     return common * (sum(part.size for part in golden) // total)
 
@@ -91,21 +105,16 @@ def _is_same_set(ours: NDArray[Any], theirs: NDArray[Any]) -> bool:
 
 
 def _same_whole(golden: Parts, new: Parts, bound: ErrorBound | None) -> int:
-    """How many elements are equal within the bound, in the way of putting both sides together that
-    fits; 0 if none does.
+    """How many elements are equal within the bound, in the way of putting both sides together in
+    which most are; 0 if none fits.
     """
-    atol, rtol = (0.0, 0.0) if bound is None else (bound.atol, bound.rtol)
     wholes = list(_wholes(new))
+    best = 0
     for one in _wholes(golden):
         for other in wholes:
-            if one.shape != other.shape:
-                continue
-            with np.errstate(all="ignore"):
-                near = np.abs(other - one) <= atol + rtol * np.abs(one)
-                held = int(np.count_nonzero(near | (one == other)))
-            if held >= MOST_OF_THEM * one.size:
-                return held
-    return 0
+            if one.shape == other.shape:
+                best = max(best, _equal_count(one, other, bound))
+    return best
 
 
 def _wholes(parts: Parts) -> Iterator[NDArray[np.float64]]:

@@ -37,15 +37,37 @@
     return Math.min(Math.max(Math.floor((code - 32768) / 256) + BOUND, 1), LAST);
   };
 
-  const open = (view, opener) => {
+  // Cells of several elements hold the worst of them.
+  const rangeOf = (cell, cells, extent) => {
+    const first = Math.floor((cell * extent) / cells), last = Math.floor(((cell + 1) * extent) / cells) - 1;
+    return last > first ? `${first}:${last + 1}` : String(first);
+  };
+  const within = (value, least, most) => Math.min(Math.max(value, least), most);
+
+  // The numbers of a view, and what is said of a cell of one of its planes.
+  const numbersOf = (view) => {
     const [rows, columns] = view.cells, [low, high] = view.scale, count = rows * columns;
-    const isLine = view.axes[0] === null;
     const planes = view.planes.map((text) => {
       const all = new Uint16Array(bytesOf(text).buffer);
       return { golden: all.subarray(0, count), new: all.subarray(count, 2 * count), share: all.subarray(2 * count) };
     });
     const valueOf = (level) => (level === OFF ? NaN : low + (high - low) * (level / 65534));
     const words = (level) => (level === OFF ? "no number" : view.cut && level === 0 ? `${short(low)} (or less)` : view.cut && level === 65534 ? `${short(high)} (or more)` : short(valueOf(level)));
+    const saidOf = (at, row, column) => {
+      const place = [...view.index], k = row * columns + column, plane = planes[at];
+      if (view.axes[0] !== null) place[view.axes[0]] = rangeOf(row, rows, view.extents[0]);
+      place[view.axes[1]] = rangeOf(column, columns, view.extents[1]);
+      if (view.axis !== null) place[view.axis] = view.positions[at];
+      const each = view.each > 1 ? "the worst of " : "";
+      return `${each}[${place.join(", ")}]: ${view.sides[0]} ${words(plane.golden[k])}, ${view.sides[1]} ${words(plane.new[k])}, ${timesOf(plane.share[k])}`;
+    };
+    return { planes, valueOf, saidOf };
+  };
+
+  const open = (view, opener) => {
+    const [rows, columns] = view.cells, count = rows * columns;
+    const isLine = view.axes[0] === null;
+    const { planes, valueOf, saidOf } = numbersOf(view);
     let at = view.shown, what = isLine ? "both" : "new", row = 0, column = 0;
     let rect = [0, rows, 0, columns];
 
@@ -90,25 +112,14 @@
     output.setAttribute("aria-live", "polite");
     make("p", `Arrows move the mark, ${slider ? "[ and ] change the plane, " : ""}+ goes closer, 0 shows all, w finds the worst${isLine ? "" : ", g, n, m, d choose the picture, b blinks, space flips"}.`, dialog, { className: "soft small" });
 
-    // Cells of several elements hold the worst of them.
-    const rangeOf = (cell, cells, extent) => {
-      const first = Math.floor((cell * extent) / cells), last = Math.floor(((cell + 1) * extent) / cells) - 1;
-      return last > first ? `${first}:${last + 1}` : String(first);
-    };
     const say = () => {
-      const place = [...view.index], k = row * columns + column, plane = planes[at];
-      if (view.axes[0] !== null) place[view.axes[0]] = rangeOf(row, rows, view.extents[0]);
-      place[view.axes[1]] = rangeOf(column, columns, view.extents[1]);
-      if (view.axis !== null) place[view.axis] = view.positions[at];
-      const each = view.each > 1 ? "the worst of " : "";
-      output.textContent = `${each}[${place.join(", ")}]: ${view.sides[0]} ${words(plane.golden[k])}, ${view.sides[1]} ${words(plane.new[k])}, ${timesOf(plane.share[k])}`;
+      output.textContent = saidOf(at, row, column);
       if (slider) {
         slider.said.textContent = `axis ${view.axis}: ${view.positions[at]} `;
         slider.value = at;
       }
     };
 
-    const within = (value, least, most) => Math.min(Math.max(value, least), most);
     const shape = (ratio) => {
       canvas.style.aspectRatio = String(ratio);
       canvas.style.width = `min(100%, ${Math.round(66 * ratio)}vh)`;
@@ -268,5 +279,29 @@
     all();
     canvas.focus();
   };
-  for (const opener of openers) opener.addEventListener("click", () => open(JSON.parse(opener.dataset.view), opener));
+
+  // The same under the pointer on the small pictures of that plane, in the line below them.
+  const read = (opener) => {
+    const images = opener.closest("section, details").querySelectorAll("image[data-axes]");
+    if (!images.length) return;
+    const line = make("span", "", opener.parentNode, { className: "under soft small" });
+    let view, saidOf;
+    const say = (event) => {
+      if (!view) { view = JSON.parse(opener.dataset.view); ({ saidOf } = numbersOf(view)); }
+      const image = event.currentTarget, box = image.getBoundingClientRect();
+      const parts = [(event.clientY - box.top) / box.height, (event.clientX - box.left) / box.width];
+      // What is much taller than wide lies on its side.
+      if (image.dataset.axes.split(",")[0] !== String(view.axes[0])) parts.reverse();
+      const [row, column] = parts.map((part, i) => within(Math.floor(part * view.cells[i]), 0, view.cells[i] - 1));
+      line.textContent = saidOf(view.shown, row, column);
+    };
+    for (const image of images) {
+      image.addEventListener("pointermove", say);
+      image.addEventListener("pointerleave", () => { line.textContent = ""; });
+    }
+  };
+  for (const opener of openers) {
+    opener.addEventListener("click", () => open(JSON.parse(opener.dataset.view), opener));
+    read(opener);
+  }
 })();

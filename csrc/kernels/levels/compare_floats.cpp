@@ -1,16 +1,10 @@
 // Compiled once per CPU level (see level_kernels.hpp).
-//
-// Vectors of four doubles, whatever the level: compilers split them where the machine has narrower
-// ones, and sums come out the same everywhere.
 #include "kernels/compare_floats.hpp"
 
 #include "kernels/floating_point_mode.hpp"
+#include "kernels/four_lanes.hpp"
 #include "kernels/level_kernels.hpp"
 #include "kernels/level_namespace.hpp"
-
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
 
 #pragma GCC diagnostic ignored "-Wpsabi"  // vectors never leave this file
 
@@ -20,66 +14,10 @@ void compare_floats(const FloatComparison& input, FloatTally& tally);
 
 namespace {
 
-using Reals = double __attribute__((vector_size(32)));
-using Words = std::int64_t __attribute__((vector_size(32)));
-using UnsignedWords = std::uint64_t __attribute__((vector_size(32)));
-using Floats = float __attribute__((vector_size(16)));
-
-constexpr std::size_t lanes = 4;
-#if defined(__AVX2__)
-constexpr int tile_unroll = 8;
-#else
-constexpr int tile_unroll = 1;  // for size, as in simd.hpp
+#if !defined(CIWRAP_HAVE_SIMD)
+constexpr int tile_unroll = 1;
 #endif
 constexpr double infinity = __builtin_inf();
-
-[[gnu::always_inline]] inline Reals all(double value) {
-    return value - Reals{};
-}
-[[gnu::always_inline]] inline Reals masked(Reals value, Words mask) {
-    return reinterpret_cast<Reals>(reinterpret_cast<Words>(value) & mask);
-}
-[[gnu::always_inline]] inline Reals magnitude(Reals value) {
-    return masked(value, ~(Words{} + (std::int64_t{1} << 63)));
-}
-[[gnu::always_inline]] inline Reals larger(Reals a, Reals b) {
-#if defined(__AVX2__)
-    return _mm256_max_pd(a, b);
-#else
-    return a > b ? a : b;
-#endif
-}
-
-// One bit a lane of a mask.
-[[gnu::always_inline]] inline std::uint32_t lane_bits(Words mask) {
-#if defined(__AVX2__)
-    return static_cast<std::uint32_t>(_mm256_movemask_pd(reinterpret_cast<Reals>(mask)));
-#else
-    std::uint32_t bits = 0;
-    for (std::size_t lane = 0; lane < lanes; ++lane)
-        bits |= static_cast<std::uint32_t>(mask[lane] < 0) << lane;
-    return bits;
-#endif
-}
-
-[[gnu::always_inline]] inline double largest(Reals value) {
-    const double first = value[0] > value[1] ? value[0] : value[1];
-    const double second = value[2] > value[3] ? value[2] : value[3];
-    return first > second ? first : second;
-}
-
-template <class Real>
-[[gnu::always_inline]] inline Reals load_reals(const std::uint8_t* from) {
-    if constexpr (sizeof(Real) == 8) {
-        Reals value;
-        __builtin_memcpy(&value, from, sizeof value);
-        return value;
-    } else {
-        Floats value;
-        __builtin_memcpy(&value, from, sizeof value);
-        return __builtin_convertvector(value, Reals);
-    }
-}
 
 template <class Real>
 double load_real(const std::uint8_t* from, std::size_t index) {
@@ -225,12 +163,11 @@ class TileComparer {
             if (input_.rtol != 0.0)
                 most_share = larger(masked(difference / bound, moved), most_share);
             const UnsignedWords ratio =
-                reinterpret_cast<UnsignedWords>(difference) -
-                reinterpret_cast<UnsignedWords>(bound) +
+                as<UnsignedWords>(difference) - as<UnsignedWords>(bound) +
                 (UnsignedWords{} + (static_cast<std::uint64_t>(ratio_bias) << 52));
-            const UnsignedWords unbounded = reinterpret_cast<UnsignedWords>(bound == Reals{});
+            const UnsignedWords unbounded = as<UnsignedWords>(bound == Reals{});
             const UnsignedWords kept =
-                ((ratio >> 52) | (unbounded >> 52)) & reinterpret_cast<UnsignedWords>(moved);
+                ((ratio >> 52) | (unbounded >> 52)) & as<UnsignedWords>(moved);
             __builtin_memcpy(ratios + i, &kept, sizeof kept);
         }
         if (lane_bits(doubtful) != 0)

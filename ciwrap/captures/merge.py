@@ -1,0 +1,76 @@
+"""Packing the journals of a recorded run into one capture."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from ciwrap.captures.container import CaptureWriter
+from ciwrap.captures.index import CapturedCheckpoint, CaptureIndex, Directory, StoredTree
+from ciwrap.captures.index_codec import encode_checkpoint, encode_index, read_checkpoint, read_index
+from ciwrap.captures.kept_snapshot import appended
+from ciwrap.captures.recording import RecordedCapture, snapshot_of_run
+from ciwrap.errors import StillWrittenError, UsageError, WriteFailedError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ciwrap.captures.container import CaptureFile
+    from ciwrap.captures.index import CapturedVariable, CheckpointKey
+
+
+def merge_recording(run: Path, target: Path) -> int:
+    """Writes all trees of a recorded run into a capture; the number of its checkpoints.
+
+    Elements that were kept of suspect chunks stay behind. Raises the first fault of a run that is
+    not all there, since a capture could not tell of it, StillWrittenError for one that still runs
+    or was killed, UsageError for a file that is there already, WriteFailedError, and the errors of
+    reading journals.
+    """
+    if target.exists():
+        raise UsageError("is there already", file=target, remedy="give another name with -o")
+    with RecordedCapture(run) as capture:
+        if capture.faults:
+            raise capture.faults[0]
+        if capture.open_journals:
+            raise StillWrittenError(
+                "has journals that were not closed: its program still runs, or was killed",
+                file=run,
+                remedy="compare the folder as it is",
+            )
+        index = read_index(capture)
+        work = target.with_name(target.name + ".new")
+        with contextlib.suppress(FileNotFoundError):
+            work.unlink()
+        with CaptureWriter(work) as writer:
+            directories: dict[CheckpointKey, Directory] = {}
+            for key, directory in index.checkpoints.items():
+                held = read_checkpoint(capture, directory)
+                copied = tuple(_copied(one, capture, writer) for one in held.variables)
+                checkpoint = CapturedCheckpoint(key, (), copied)
+                section = writer.append_packed(encode_checkpoint(checkpoint, run))
+                directories[key] = Directory(key, section, checkpoint.digest)
+            kept = appended(writer, snapshot_of_run(run), None)
+            header = replace(index.header, snapshot=kept)
+            writer.commit(encode_index(CaptureIndex(header, directories)))
+    try:
+        work.replace(target)
+    except OSError as error:
+        raise WriteFailedError(error.strerror or str(error), file=target) from error
+    return len(directories)
+
+
+def _copied(one: CapturedVariable, capture: CaptureFile, writer: CaptureWriter) -> CapturedVariable:
+    def tree(stored: StoredTree | None) -> StoredTree | None:
+        if stored is None:
+            return None
+        residues = stored.residues
+        return replace(
+            stored,
+            digests=writer.append(capture.section(stored.digests)),
+            residues=None if residues is None else writer.append(capture.section(residues)),
+        )
+
+    return replace(one, plain=tree(one.plain), fine=tree(one.fine), relative=tree(one.relative))

@@ -1,0 +1,155 @@
+// Vectors of four 64-bit lanes at every CPU level, for sums that come out the same everywhere.
+//
+// Where the machine's vectors have 16 bytes, two of them stand for one: compilers split wider ones
+// themselves, but take comparisons apart lane by lane.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/simd.hpp"
+
+#define CIWRAP_LANES_FUNCTION [[gnu::always_inline]] inline
+
+namespace ciwrap::CIWRAP_LEVEL_NAMESPACE {
+
+inline constexpr std::size_t lanes = 4;
+
+template <class To, class From>
+CIWRAP_LANES_FUNCTION To as(const From& from) {
+    return __builtin_bit_cast(To, from);
+}
+
+#if defined(CIWRAP_HAVE_SIMD) && !defined(__AVX2__)
+
+template <class Half>
+struct Pair {
+    Half low;
+    Half high;
+
+    CIWRAP_LANES_FUNCTION auto operator[](std::size_t lane) const {
+        return lane < 2 ? low[lane] : high[lane - 2];
+    }
+};
+
+template <class Half>
+CIWRAP_LANES_FUNCTION Pair<Half> pair_of(Half low, Half high) {
+    return {low, high};
+}
+
+// Of two pairs, or of a pair and one number for all lanes.
+#define CIWRAP_LANEWISE(op)                                                            \
+    template <class Half>                                                              \
+    CIWRAP_LANES_FUNCTION auto operator op(const Pair<Half>& a, const Pair<Half>& b) { \
+        return pair_of(a.low op b.low, a.high op b.high);                              \
+    }                                                                                  \
+    template <class Half, class Number>                                                \
+    CIWRAP_LANES_FUNCTION auto operator op(const Pair<Half>& a, Number b) {            \
+        return pair_of(a.low op b, a.high op b);                                       \
+    }
+#define CIWRAP_LANEWISE_TO(op)                                                      \
+    template <class Half>                                                           \
+    CIWRAP_LANES_FUNCTION void operator op##=(Pair<Half>& a, const Pair<Half>& b) { \
+        a = a op b;                                                                 \
+    }
+CIWRAP_LANEWISE(+)
+CIWRAP_LANEWISE(-)
+CIWRAP_LANEWISE(*)
+CIWRAP_LANEWISE(/)
+CIWRAP_LANEWISE(&)
+CIWRAP_LANEWISE(|)
+CIWRAP_LANEWISE(^)
+CIWRAP_LANEWISE(>>)
+CIWRAP_LANEWISE(<)
+CIWRAP_LANEWISE(<=)
+CIWRAP_LANEWISE(>)
+CIWRAP_LANEWISE(>=)
+CIWRAP_LANEWISE(==)
+CIWRAP_LANEWISE_TO(+)
+CIWRAP_LANEWISE_TO(-)
+CIWRAP_LANEWISE_TO(|)
+#undef CIWRAP_LANEWISE
+#undef CIWRAP_LANEWISE_TO
+
+template <class Half>
+CIWRAP_LANES_FUNCTION Pair<Half> operator~(const Pair<Half>& a) {
+    return {~a.low, ~a.high};
+}
+
+using Reals = Pair<F64>;
+using Words = Pair<I64>;
+using UnsignedWords = Pair<U64>;
+
+CIWRAP_LANES_FUNCTION Reals larger(const Reals& a, const Reals& b) {
+    return {larger(a.low, b.low), larger(a.high, b.high)};
+}
+
+// One bit a lane of a mask.
+CIWRAP_LANES_FUNCTION std::uint32_t lane_bits(const Words& mask) {
+    return lane_bits(as<U64>(mask.low)) | lane_bits(as<U64>(mask.high)) << 2;
+}
+
+CIWRAP_LANES_FUNCTION Reals widen_four_floats(const std::uint8_t* from) {
+    return {widen_floats(from), widen_floats(from + 8)};
+}
+
+#else
+
+using Reals = double __attribute__((vector_size(32)));
+using Words = std::int64_t __attribute__((vector_size(32)));
+using UnsignedWords = std::uint64_t __attribute__((vector_size(32)));
+
+#if defined(CIWRAP_HAVE_SIMD)
+CIWRAP_LANES_FUNCTION std::uint32_t lane_bits(Words mask) {
+    return lane_bits(as<U64>(mask));
+}
+#else
+CIWRAP_LANES_FUNCTION Reals larger(Reals a, Reals b) {
+    return a > b ? a : b;
+}
+
+CIWRAP_LANES_FUNCTION std::uint32_t lane_bits(Words mask) {
+    std::uint32_t bits = 0;
+    for (std::size_t lane = 0; lane < lanes; ++lane)
+        bits |= static_cast<std::uint32_t>(mask[lane] < 0) << lane;
+    return bits;
+}
+#endif
+
+CIWRAP_LANES_FUNCTION Reals widen_four_floats(const std::uint8_t* from) {
+    using Floats = float __attribute__((vector_size(16)));
+    Floats value;
+    __builtin_memcpy(&value, from, sizeof value);
+    return __builtin_convertvector(value, Reals);
+}
+
+#endif
+
+CIWRAP_LANES_FUNCTION Reals all(double value) {
+    return Reals{} + value;
+}
+CIWRAP_LANES_FUNCTION Reals masked(const Reals& value, const Words& mask) {
+    return as<Reals>(as<Words>(value) & mask);
+}
+CIWRAP_LANES_FUNCTION Reals magnitude(const Reals& value) {
+    return masked(value, ~(Words{} + (std::int64_t{1} << 63)));
+}
+
+CIWRAP_LANES_FUNCTION double largest(const Reals& value) {
+    const double first = value[0] > value[1] ? value[0] : value[1];
+    const double second = value[2] > value[3] ? value[2] : value[3];
+    return first > second ? first : second;
+}
+
+template <class Real>
+CIWRAP_LANES_FUNCTION Reals load_reals(const std::uint8_t* from) {
+    if constexpr (sizeof(Real) == 8) {
+        Reals value;
+        __builtin_memcpy(&value, from, sizeof value);
+        return value;
+    } else {
+        return widen_four_floats(from);
+    }
+}
+
+}  // namespace ciwrap::CIWRAP_LEVEL_NAMESPACE
