@@ -35,6 +35,7 @@ def leave_out_uncommon(outcome: Outcome) -> list[str]:
     outcome.missing = [one for one in outcome.missing if is_within(one)]
     outcome.extra = [one for one in outcome.extra if is_within(one)]
     outcome.ignored += gone + new
+    outcome.uncommon += len(gone) + len(new)
     outcome.left_out += gone
     if not gone and not new:
         return []
@@ -63,6 +64,7 @@ def leave_out_after(outcome: Outcome, ended_in: int) -> list[str]:
     gone = [one.id for one in outcome.missing if is_after(one)]
     outcome.missing = [one for one in outcome.missing if not is_after(one)]
     outcome.ignored += gone
+    outcome.uncommon += len(gone)
     outcome.left_out += gone
     if not gone:
         return []

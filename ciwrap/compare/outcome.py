@@ -51,7 +51,8 @@ class Outcome(Struct):
     """What was found. Several outcomes add up, whoever found them.
 
     missing, extra: what only one side has, as results that have only begun. ignored: left out as
-    the rules say; left_out: those of them that the reference holds. notes: what to tell besides.
+    the rules say; left_out: those of them that the reference holds; uncommon: how many of the
+    ignored ones are of iterations that were not to be compared. notes: what to tell besides.
     """
 
     results: list[VariableResult] = field(default_factory=list)
@@ -59,6 +60,7 @@ class Outcome(Struct):
     extra: list[VariableResult] = field(default_factory=list)
     ignored: list[VariableId] = field(default_factory=list)
     left_out: list[VariableId] = field(default_factory=list)
+    uncommon: int = 0
     errors: list[CiwrapError] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     # Checkpoints whose capture no longer holds: run, checkpoint, why.
@@ -86,6 +88,7 @@ class Outcome(Struct):
         self.extra += other.extra
         self.ignored += other.ignored
         self.left_out += other.left_out
+        self.uncommon += other.uncommon
         self.errors += other.errors
         self.notes += other.notes
         self.stale += other.stale

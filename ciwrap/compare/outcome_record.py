@@ -64,6 +64,7 @@ class OutcomeRecord(msgspec.Struct, frozen=True):
     extra: tuple[VariableResult, ...] = ()
     ignored: tuple[VariableId, ...] = ()
     left_out: tuple[VariableId, ...] = ()
+    uncommon: int = 0
     errors: tuple[ErrorRecord, ...] = ()
     notes: tuple[str, ...] = ()
     stale: tuple[tuple[str, CheckpointKey, str], ...] = ()

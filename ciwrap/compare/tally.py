@@ -95,6 +95,7 @@ def check_result(
         extra_variables=tuple(one.id for one in outcome.extra),
         messages=tuple(told),
         ignored_variables=tuple(sorted(outcome.ignored)),
+        uncommon=outcome.uncommon,
         left_out_variables=tuple(sorted(left_out)),
         engine=outcome.engine,
         bytes_read=outcome.capture_bytes_read + outcome.data_bytes_read,

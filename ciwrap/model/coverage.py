@@ -21,7 +21,8 @@ class Coverage(Struct, frozen=True):
 
     compared_elements: of the compared variables, without those that are masked.
     not_comparable: variables that both sides hold, and that could not be compared. missing: on the
-    golden side only. extra: on the new side only. ignored: what `ignore` names, on either side.
+    golden side only. extra: on the new side only. ignored: what `ignore` names, on either side, and
+    uncommon, which are of iterations that were not to be compared.
     left_out: what the golden side holds and the configuration left out; each of them is also
     counted under ignored or missing. let_go: how many of those no `ignore` names; they are gone
     from the new side while strict variables are off.
@@ -38,6 +39,7 @@ class Coverage(Struct, frozen=True):
     missing: int = 0
     extra: int = 0
     ignored: int = 0
+    uncommon: int = 0
     left_out: int = 0
     let_go: int = 0
     masked_elements: int = 0
@@ -88,7 +90,8 @@ class Coverage(Struct, frozen=True):
             (self.not_comparable, "variable", "not comparable"),
             (self.missing, "variable", "missing"),
             (self.extra, "variable", "extra"),
-            (self.ignored, "variable", "by ignore"),
+            (self.ignored - self.uncommon, "variable", "by ignore"),
+            (self.uncommon, "variable", "of iterations left out"),
             (self.masked_elements, "element", "masked"),
             (self.masked_unknown, "variable", "in part by a mask"),
             (self.filled, "variable", "in part by fill values"),
@@ -125,6 +128,7 @@ def coverage_of(check: CheckResult) -> Coverage:
         missing=len(check.missing_variables),
         extra=len(check.extra_variables),
         ignored=len(check.ignored_variables),
+        uncommon=check.uncommon,
         left_out=len(left_out),
         let_go=len(left_out.difference(check.ignored_variables)),
         masked_elements=masked,

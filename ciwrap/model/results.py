@@ -116,7 +116,9 @@ class CheckResult(Struct, frozen=True):
     leaves out. By default these are, of more than 1,000 variables, those that match, and those that
     do not beyond the first 10,000.
 
-    ignored_variables: all that `ignore` names, on either side. left_out_variables: those that the
+    ignored_variables: all that `ignore` names, on either side, and what is of iterations that were
+    not to be compared (`--common`, or a run that was ended); uncommon: how many of the latter.
+    left_out_variables: those that the
     golden side holds and the configuration left out, by `ignore`, or because they are gone from the
     run while strict variables are off. excluded_files: how many files `exclude` took out.
     attributes: "none" where files have
@@ -137,6 +139,7 @@ class CheckResult(Struct, frozen=True):
     extra_variables: tuple[VariableId, ...] = ()
     ignored_variables: tuple[VariableId, ...] = ()
     left_out_variables: tuple[VariableId, ...] = ()
+    uncommon: int = 0
     excluded_files: int = 0
     attributes: str | None = None
     messages: tuple[Message, ...] = ()

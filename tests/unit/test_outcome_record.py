@@ -47,6 +47,7 @@ FULL = Outcome(
     extra=[RESULT],
     ignored=[VariableId("y", None, 2)],
     left_out=[VariableId("y", 1)],
+    uncommon=1,
     errors=[CorruptFileError("is broken", file="a.npy", variable="x", remedy="mend it")],
     notes=["a \N{GREEK SMALL LETTER BETA} \udc80"],
     stale=[("A", (1, None), "gone")],

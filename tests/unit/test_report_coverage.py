@@ -167,6 +167,10 @@ LEFT_OUT = {"ignored_variables": ids("i", "j"), "left_out_variables": ids("i")}
 # Checks that match, and did not compare everything: what has to be said.
 PARTIAL: dict[str, tuple[CheckResult, str]] = {
     "ignored": (CheckResult("c", Verdict.MATCH, (match(),), **LEFT_OUT), "2 variables by ignore"),
+    "of other iterations": (
+        CheckResult("c", Verdict.MATCH, (match(),), ignored_variables=ids("i", "j"), uncommon=1),
+        "1 variable by ignore, 1 variable of iterations left out",
+    ),
     "ignored in the new run": (
         CheckResult("c", Verdict.MATCH, (match(),), ignored_variables=ids("i")),
         "1 variable by ignore",
