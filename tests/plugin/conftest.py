@@ -28,8 +28,8 @@ from ciwrap.golden.stores import GoldenStores
 # After each run pytester forgets the modules that the run has loaded, so all of ours are loaded
 # before: NumPy does not bear being loaded twice, and pydantic takes longer than all the rest.
 for _module in pkgutil.walk_packages(ciwrap.__path__, "ciwrap."):
-    # A library for programs lies beside them, which is no module.
-    if not _module.name.endswith((".__main__", ".libciwrap_record")):
+    # Libraries for programs lie beside them, which are no modules.
+    if not _module.name.endswith((".__main__", ".libciwrap_record", ".libciwrap_kokkos")):
         importlib.import_module(_module.name)
 
 if TYPE_CHECKING:

@@ -102,6 +102,8 @@ def one_bit(difference: Difference) -> Explanation | None:
         for side in (difference.golden, difference.new)
     )
     flipped = golden ^ new
+    if not flipped[0]:
+        return None  # NaN on both sides, where that is no match
     bit = int(flipped[0]).bit_length() - 1
     if int(flipped[0]) != 1 << bit or bit == 8 * kind.itemsize - 1:
         return None
