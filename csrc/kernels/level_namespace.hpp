@@ -1,6 +1,6 @@
 // Names for code that is compiled more than once: per CPU level on the host (CIWRAP_CPU_LEVEL is
-// set by the build: v1, v3, v4, neon, generic), or as part of a Kokkos translation unit (where it is not
-// set).
+// set by the build: v1, v3, v4, neon, generic), or as part of a Kokkos translation unit (where it
+// is not set).
 #pragma once
 
 #include "ciwrap/host_device.hpp"
