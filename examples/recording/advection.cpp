@@ -35,7 +35,8 @@ int main(int argc, char** argv) {
         Field now("cloud", ny + 2, nx + 2), old("cloud before", ny + 2, nx + 2);
         for (int i = 0; i < ny + 2; ++i)
             for (int j = 0; j < nx + 2; ++j)
-                old(i, j) = now(i, j) = std::exp(-0.01 * ((i - 20) * (i - 20) + (j - 30) * (j - 30)));
+                old(i, j) = now(i, j) =
+                    std::exp(-0.01 * ((i - 20) * (i - 20) + (j - 30) * (j - 30)));
 
         ciwrap::Recorder recorder("advection");
         const auto rows = std::make_pair(1, ny + 1), columns = std::make_pair(1, nx + 1);
