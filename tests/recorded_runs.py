@@ -44,9 +44,22 @@ def find_kokkos() -> Path | None:
     """The CMake package of the Kokkos that ciwrap was built with, if it is still there."""
     cache = Path(os.environ.get("CIWRAP_CACHE_DIR") or Path.home() / ".cache" / "ciwrap")
     for found in sorted(cache.glob("kokkos-*/lib*/cmake/Kokkos/KokkosConfigCommon.cmake")):
-        if "CUDA" not in found.read_text():  # which nvcc alone compiles
+        has_cuda = re.search(r"Kokkos_DEVICES [^)]*CUDA", found.read_text())  # for nvcc alone
+        library = found.parents[2] / "libkokkoscore.a"
+        if not has_cuda and _machine(library) == _machine(Path(sys.executable)):
             return found.parent
     return None
+
+
+def _machine(binary: Path) -> str:
+    """What processors a program or library is for; "" where nobody can tell."""
+    readelf = shutil.which("readelf")
+    if readelf is None:
+        return ""
+    words = [readelf, "-h", str(binary)]
+    told = subprocess.run(words, capture_output=True, text=True, check=False).stdout
+    found = re.search(r"Machine: +(.*)", told)
+    return found[1] if found else ""
 
 
 def find_kokkos_with_tools() -> Path | None:

@@ -23,6 +23,7 @@ from ciwrap.report.text import (
 from ciwrap.report.text_words import place_words
 from ciwrap.report.wording import (
     GOLDEN_AND_NEW,
+    arrays_words,
     at_most_words,
     bound_words,
     elements_words,
@@ -137,14 +138,21 @@ def _lead(run: RunResult, without: Divergence | None) -> Iterator[str]:
         if number == 0 and check.is_history:
             yield from _together(check, divergence)
     if any(not one.kind.is_alarm for _, one in told):
-        if counts[Verdict.NOT_COMPARABLE] > 1:
-            yield f"{counts[Verdict.NOT_COMPARABLE]:,} variables were not compared."
+        lost = counts[Verdict.NOT_COMPARABLE]
+        if lost > 1:
+            names = {(check.name, one.name) for check in run.checks for one in _lost(check)}
+            is_listed = sum(len(_lost(check)) for check in run.checks) == lost
+            yield f"{arrays_words(lost, len(names) if is_listed else 0)} were not compared."
     elif run.verdict is Verdict.NOT_COMPARABLE:
         yield from _uncompared(run)
     for check in run.checks:
         if check.verdict.is_statistical and check.ensemble is not None:
             name = f"{safe_name(check_title(check))}: " if len(run.checks) > 1 else ""
             yield f"{capital(f'{name}{ensemble_sentence(check.ensemble)}')}."
+
+
+def _lost(check: CheckResult) -> list[VariableResult]:
+    return [one for one in check.variables if one.verdict is Verdict.NOT_COMPARABLE]
 
 
 def lead_place(run: RunResult, check: CheckResult, divergence: Divergence) -> str:

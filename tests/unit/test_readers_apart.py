@@ -25,6 +25,9 @@ from ciwrap.readers.entries import EntrySource, Listing
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+# What they open is known to copies of this process alone; e2e/test_without_linux.py has others.
+pytestmark = pytest.mark.linux
+
 PATH = Path("a file")
 
 

@@ -162,6 +162,7 @@ def test_named_datatypes_are_compared(tmp_path: Path) -> None:
 # --- odd objects ----------------------------------------------------------------------------------
 
 
+@pytest.mark.linux  # finds the library of HDF5 in /proc
 def test_odd_objects_do_not_keep_others_from_being_compared(tmp_path: Path) -> None:
     def write(file: Any) -> None:
         file["x"] = NUMBERS

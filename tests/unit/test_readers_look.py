@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from ciwrap.readers.base import Source
 
+# What they open is known to copies of this process alone; e2e/test_without_linux.py has others.
+pytestmark = pytest.mark.linux
+
 # What a damaged file may have done to the process that looked at it.
 _harm: list[Path] = []
 
