@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import CorruptFileError
 from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
+from ciwrap.readers.apart import SourceApart, bytes_below
 from ciwrap.readers.base import Reader, Source
 from ciwrap.readers.entries import MAX_TEXTS, EntrySource, Listing, guarded
 from ciwrap.readers.files import check_is_file
@@ -38,14 +40,25 @@ class ParquetReader(Reader):
     ) -> Source:
         self.check_options(options or {}, path)
         check_is_file(path)
-        arrow = library("pyarrow", "parquet", file=path)
-        parquet = library("pyarrow.parquet", "parquet", file=path)
-        with guarded(path):
-            file = parquet.ParquetFile(str(path), memory_map=False)
-        listing = Listing(path)
-        with closed_on_error(file.close), guarded(path):
-            _list(arrow, file, listing)
-        return EntrySource(path, listing.entries, file.close)
+        _libraries(path)  # once, and not in the process of each file
+        # Arrow ends the process on some damaged files.
+        return SourceApart(path, partial(_source, path), bytes_below(path))
+
+
+def _libraries(path: Path) -> tuple[Any, Any]:
+    return library("pyarrow", "parquet", file=path), library(
+        "pyarrow.parquet", "parquet", file=path
+    )
+
+
+def _source(path: Path) -> Source:
+    arrow, parquet = _libraries(path)
+    with guarded(path):
+        file = parquet.ParquetFile(str(path), memory_map=False)
+    listing = Listing(path)
+    with closed_on_error(file.close), guarded(path):
+        _list(arrow, file, listing)
+    return EntrySource(path, listing.entries, file.close)
 
 
 def _list(arrow: Any, file: Any, listing: Listing) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from optional_libraries import needs
 
+from ciwrap.errors import CorruptFileError
+from ciwrap.readers import parquet
 from ciwrap.readers.parquet import ParquetReader
 from ciwrap.readers.safetensors import SafetensorsReader
 from ciwrap.testing import ReaderSuite
@@ -54,8 +58,20 @@ class TestParquet(ReaderSuite):
         parquet.write_table(arrow.table(columns), path, row_group_size=300)
 
 
+def test_arrow_that_ends_the_process_is_a_damaged_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrow, pq = needs("pyarrow"), needs("pyarrow.parquet")
+    path = tmp_path / "x.parquet"
+    pq.write_table(arrow.table({"x": arrow.array([1.0])}), path)
+    monkeypatch.setattr(parquet, "_list", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    with pytest.raises(CorruptFileError) as caught:
+        ParquetReader().open(path)
+    assert caught.value.file == str(path)
+
+
 def test_parquet_nulls_texts_and_times(tmp_path: Path) -> None:
-    arrow, parquet = needs("pyarrow"), needs("pyarrow.parquet")
+    arrow, pq = needs("pyarrow"), needs("pyarrow.parquet")
     path = tmp_path / "x.parquet"
     table = arrow.table(
         {
@@ -67,7 +83,7 @@ def test_parquet_nulls_texts_and_times(tmp_path: Path) -> None:
             "list": arrow.array([[1], [2, 3], [], [4]]),
         }
     )
-    parquet.write_table(table, path, row_group_size=2)
+    pq.write_table(table, path, row_group_size=2)
     with ParquetReader().open(path) as source:
         faults = {info.name for info in source.variables if info.fault is not None}
         found = {
