@@ -12,7 +12,7 @@ from ciwrap.captures.index import CapturedCheckpoint, CaptureIndex, Directory, S
 from ciwrap.captures.index_codec import encode_checkpoint, encode_index, read_checkpoint, read_index
 from ciwrap.captures.kept_snapshot import appended
 from ciwrap.captures.recording import RecordedCapture, snapshot_of_run
-from ciwrap.errors import StillWrittenError, UsageError, WriteFailedError
+from ciwrap.errors import UsageError, WriteFailedError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,22 +24,14 @@ if TYPE_CHECKING:
 def merge_recording(run: Path, target: Path) -> int:
     """Writes all trees of a recorded run into a capture; the number of its checkpoints.
 
-    Elements that were kept of suspect chunks stay behind. Raises the first fault of a run that is
-    not all there, since a capture could not tell of it, StillWrittenError for one that still runs
-    or was killed, UsageError for a file that is there already, WriteFailedError, and the errors of
-    reading journals.
+    Elements that were kept of suspect chunks stay behind. Raises what `refuse_parts` does, since a
+    capture could not tell of it, UsageError for a file that is there already, WriteFailedError, and
+    the errors of reading journals.
     """
     if target.exists():
         raise UsageError("is there already", file=target, remedy="give another name with -o")
     with RecordedCapture(run) as capture:
-        if capture.faults:
-            raise capture.faults[0]
-        if capture.open_journals:
-            raise StillWrittenError(
-                "has journals that were not closed: its program still runs, or was killed",
-                file=run,
-                remedy="compare the folder as it is",
-            )
+        capture.refuse_parts("compare the folder as it is")
         index = read_index(capture)
         work = target.with_name(target.name + ".new")
         with contextlib.suppress(FileNotFoundError):

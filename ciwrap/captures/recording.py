@@ -33,6 +33,7 @@ from ciwrap.errors import (
     CorruptCaptureError,
     NotComparableError,
     OutputMissingError,
+    StillWrittenError,
     UnreadableFileError,
     WriteFailedError,
 )
@@ -122,6 +123,28 @@ class RecordedCapture(CaptureFile):
             self._merge(run, held)
             super().__init__(held)
         self.path = run
+
+    def refuse_parts(self, remedy: str) -> None:
+        """Raises for a run that is not all there, where nothing could tell of it later.
+
+        The first fault; StillWrittenError, with that remedy, for a run that goes on or was killed;
+        NotComparableError for one that a restart recorded again, otherwise.
+        """
+        if self.faults:
+            raise self.faults[0]
+        if self.open_journals:
+            raise StillWrittenError(
+                "has journals that were not closed: its program still runs, or was killed",
+                file=self.path,
+                remedy=remedy,
+            )
+        if self.repeated is not None:
+            raise NotComparableError(
+                "was recorded twice, and not the same: a restart did not repeat it",
+                file=self.path,
+                variable=self.repeated.text,
+                remedy="record the run in one go",
+            )
 
     def _merge(self, run: Path, target: Path) -> None:
         readers = [JournalReader(path) for path in self._journals]

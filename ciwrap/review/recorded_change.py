@@ -11,7 +11,7 @@ from ciwrap.captures.index_codec import read_checkpoint, read_index
 from ciwrap.captures.recording import RecordedCapture
 from ciwrap.compare.judge import golden_id
 from ciwrap.compare.recorded import check_recorded, refuse_what_needs_data
-from ciwrap.errors import NotComparableError, ParameterMismatchError, StillWrittenError
+from ciwrap.errors import NotComparableError, ParameterMismatchError
 from ciwrap.model import EvidencePolicy
 from ciwrap.structs import replace
 from ciwrap.trees.bounds import bound_of, describe_bound
@@ -37,21 +37,7 @@ def golden_of_recorded(check: Check, run: Path, old: OldGolden) -> list[_core.Go
     """
     refuse_what_needs_data(check)
     with RecordedCapture(run) as capture:
-        if capture.faults:
-            raise capture.faults[0]
-        if capture.open_journals:
-            raise StillWrittenError(
-                "has journals that were not closed: its program still runs, or was killed",
-                file=run,
-                remedy="record the run to its end",
-            )
-        if capture.repeated is not None:
-            raise NotComparableError(
-                "was recorded twice, and not the same: a restart did not repeat it",
-                file=run,
-                variable=capture.repeated.text,
-                remedy="record the run in one go",
-            )
+        capture.refuse_parts("record the run to its end")
         wanted = [
             one
             for directory in read_index(capture).checkpoints.values()

@@ -197,6 +197,10 @@ def test_a_restart_that_did_otherwise_is_no_golden(folder: Path) -> None:
     code, text = ciwrap("accept")
     assert code == ExitCode.NOT_COMPARABLE, text
     assert "was recorded twice, and not the same" in text
+    code, text = ciwrap("capture", "--merge", "run")
+    assert code == ExitCode.NOT_COMPARABLE, text
+    assert "was recorded twice, and not the same" in text
+    assert not Path("run.tree").exists()
 
 
 def test_other_bounds_and_other_variables_are_not_comparable(folder: Path) -> None:
