@@ -91,4 +91,7 @@ def pack(archive: Path, folder: Path, names: list[str]) -> None:
 def unpack(archive: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tarfile.open(archive) as tar:
-        tar.extractall(folder, filter="data")
+        # Python 3.11.2 of Debian 12 knows no filters; the archive is our own.
+        if hasattr(tarfile, "data_filter"):
+            tar.extraction_filter = tarfile.data_filter
+        tar.extractall(folder)

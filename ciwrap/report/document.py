@@ -255,7 +255,10 @@ def document_text(document: Mapping[str, Any]) -> str:
     """Strict JSON (no NaN), readable, ending in a line break."""
     # With an indent json itself takes ten times as long.
     compact = json.dumps(document, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return msgspec.json.format(compact, indent=1) + "\n"
+    try:
+        return msgspec.json.format(compact, indent=1) + "\n"
+    except msgspec.DecodeError:  # of paths that are no UTF-8, which msgspec knows no text for
+        return json.dumps(document, indent=1, ensure_ascii=True, allow_nan=False) + "\n"
 
 
 def write_document(document: Mapping[str, Any], target: str) -> None:

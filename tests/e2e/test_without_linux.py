@@ -126,7 +126,8 @@ def test_a_process_started_anew_that_crashes_is_a_damaged_file(number: int, tmp_
     done = subprocess.run(
         [sys.executable, "main.py"],
         cwd=tmp_path,
-        env=environment(),
+        # By its name, since a script's own folder may not be on the path (PYTHONSAFEPATH).
+        env={**environment(), "PYTHONPATH": f"{tmp_path}:{environment()['PYTHONPATH']}"},
         capture_output=True,
         text=True,
         timeout=60,

@@ -74,7 +74,7 @@ def test_accepting_for_one_kind_of_machine(project: Project, there: float | str 
     assert looked.change.path == store.path("test_a")
     if there == "damaged":
         # The file is that of all small goldens of the test file: nothing in it is given up here.
-        with pytest.raises(CorruptGoldenError, match="pytest --ciwrap-update=failed"):
+        with pytest.raises(CorruptGoldenError, match="run the tests and accept what then waits"):
             accept(project, looked, "why")
         assert len(project.pending.all()) == 1
         return
