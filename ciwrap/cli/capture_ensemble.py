@@ -203,7 +203,7 @@ def _environment(project: Project, check: Check, folders: Sequence[Path]) -> dic
 
     if not project.own_config.snapshot.objects:
         return describe_environment(project.root)
-    members = [files_of(replace(check, root=folder, ensemble=())) for folder in folders]
+    members = [list(files_of(replace(check, root=folder, ensemble=()))) for folder in folders]
     together = [path for files in members for path in files]
     known = (
         files

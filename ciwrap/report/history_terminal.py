@@ -89,9 +89,12 @@ def _how_much(bad: list[VariableResult]) -> Iterator[str]:
         return
     # Told by residues: at least so much.
     moved = [m.share_from for one in bad for m in one.moved_elements if m.share_from]
-    least_shares = moved or [one.guaranteed_share for one in bad if one.guaranteed_share]
-    if least_shares:
-        yield f"by more than {share_text(max(least_shares))}"
+    least = min((one.guaranteed_share or 0.0 for one in bad), default=0.0)
+    if moved:
+        yield f"an element moved by more than {share_text(max(moved))}"
+    elif least:
+        how_far = share_text(least)
+        yield f"in each, an element moved by more than {how_far}, or is no number on one side"
 
 
 def _place(variable: VariableResult) -> str:
