@@ -113,8 +113,9 @@ class UnitLoop:
         self._found: dict[tuple[int, int], Outcome] = {}
         self._units: Sequence[Unit] = ()
         self._waiting: deque[Unit] = deque()
-        # What was at work when a pool broke: one of them is to blame, so each is tried alone.
+        # What was at work when a worker died: one of them is to blame, so each is tried alone.
         self._suspects: deque[Unit] = deque()
+        self._alone: Unit | None = None
         self._at_work: dict[Answer, Unit] = {}
         self._ended_by: str | None = None
         self.has_ended_early = False
@@ -180,6 +181,7 @@ class UnitLoop:
             # Somebody's death was not noticed yet.
             self._broken([], error)
             return False
+        self._alone = None if self._at_work else units[0]
         self._at_work[future] = units.popleft()
         return True
 
@@ -236,9 +238,14 @@ class UnitLoop:
         self._progress.advance(unit.progress_bytes - self._engine.told_bytes)
 
     def _failed(self, unit: Unit, error: BaseException) -> None:
-        """A unit that was lost by itself: its checkpoints are tried one by one."""
+        """A unit that was lost: its checkpoints are tried one by one, and then with nothing beside
+        them, for Dask blames all that waits at a worker that dies.
+        """
         if len(unit.keys) > 1:
             self._waiting.extendleft(reversed(unit.apart()))
+            return
+        if unit is not self._alone:
+            self._suspects.append(unit)
             return
         reason = one_line(f"{type(error).__name__}: {error}")
         self._found[unit.order] = Outcome(lost=[(unit.keys[0], reason)])

@@ -70,7 +70,9 @@ def array_of(iteration: int, rank: int) -> Any:
 
 def write_runs(folder: Path, *, one_sided: bool = False, unit_bytes: int = 100_000) -> None:
     """B differs from A in one element of each rank from iteration 7 on."""
-    (folder / "unit-bytes").write_text(str(unit_bytes))
+    # In one step: workers that start meanwhile read it.
+    (folder / "unit-bytes.new").write_text(str(unit_bytes))
+    (folder / "unit-bytes.new").replace(folder / "unit-bytes")
     for run in ("A", "B"):
         for iteration in range(ITERATIONS):
             for rank in range(RANKS):

@@ -146,6 +146,43 @@ def test_what_nobody_answers_for_is_lost() -> None:
     ]
 
 
+def test_who_worked_beside_the_one_to_blame_is_not_lost() -> None:
+    """As Dask does it: what waits at a worker that dies is blamed with what killed it."""
+
+    class BlamesAll:
+        at_once, can_renew, told_bytes = None, False, 0
+
+        def __init__(self) -> None:
+            self._at_work: list[tuple[Unit, Future[Any]]] = []
+
+        def submit(self, unit: Unit) -> Future[Any]:
+            future: Future[Any] = Future()
+            # `done` is asked once all that is to be at work is: then the worker dies.
+            future.done = lambda: self._end() or Future.done(future)  # type: ignore[method-assign]
+            self._at_work.append((unit, future))
+            return future
+
+        def _end(self) -> None:
+            ended, self._at_work = self._at_work, []
+            is_bad = any((2, 1) in unit.keys for unit, _ in ended)
+            for unit, future in ended:
+                if is_bad:
+                    future.set_exception(RuntimeError("the worker died"))
+                else:
+                    future.set_result(Outcome(notes=[str(key) for key in unit.keys]))
+
+        def outcome(self, answer: Any) -> Outcome:
+            return answer
+
+        def renew(self) -> None:
+            raise AssertionError
+
+    planned = [Unit(0, ((1, 0), (1, 1)), 10), Unit(1, ((2, 0), (2, 1)), 5), Unit(2, ((3, 0),), 5)]
+    outcome = UnitLoop(BlamesAll()).run(planned)
+    assert outcome.lost == [((2, 1), "RuntimeError: the worker died")]
+    assert outcome.notes == ["(1, 0)", "(1, 1)", "(2, 0)", "(3, 0)"]
+
+
 class Answers:
     """Has an answer for each unit; a signal has come before the one whose answer says so."""
 
