@@ -28,6 +28,7 @@ NEVER = {
         "subprocess",
         "zipfile",
         "tempfile",
+        "traceback",
     ),
     *("difflib", "fractions", "ciwrap.api", "ciwrap.compare.circle", "ciwrap.compare.combined"),
     *("ciwrap.compare.details", "ciwrap.compare.hints", "ciwrap.compare.solve"),
@@ -37,7 +38,14 @@ NEVER = {
 WITHOUT_VALUES = {
     *("numpy", "yaml", "json", "ciwrap.config", "ciwrap.golden", "ciwrap.snapshot"),
     *("ciwrap.compare.check", "ciwrap.compare.judge", "ciwrap.documents", "ciwrap.cli.capture"),
-    *("dataclasses", "concurrent.futures", "logging", "hashlib", "ciwrap.captures.recording"),
+    *(
+        "dataclasses",
+        "concurrent.futures",
+        "logging",
+        "hashlib",
+        "base64",
+        "ciwrap.captures.recording",
+    ),
     *("ciwrap.compare.across_ranks", "ciwrap.compare.over_checkpoints", "ciwrap.compare.explain"),
 }
 
