@@ -15,14 +15,13 @@ from ciwrap.errors import (
     CiwrapError,
     ConfigError,
     CorruptFileError,
-    OutputMissingError,
     StillWrittenError,
 )
 from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.apart import SourceApart, bytes_below
 from ciwrap.readers.attributes import add_attributes
-from ciwrap.readers.base import Source, reading
+from ciwrap.readers.base import Source, not_there, reading
 from ciwrap.readers.boxes import FlatReader
 from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import check_is_file
@@ -70,9 +69,7 @@ class Adios2Reader(HistoryReader):
             raise ConfigError("steps have no name here", file=path, key="options.iterations")
         with reading(path):
             if not path.exists():
-                raise OutputMissingError(
-                    "does not exist", file=path, remedy="run the program first"
-                )
+                raise not_there(path)
             if path.is_dir():
                 held = list(path.iterdir())
                 if not any(one.name == "md.idx" for one in held):
