@@ -80,7 +80,7 @@ def test_there_is_no_picture_of_what_matches_or_has_no_data() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_cell_shows_the_first_of_its_largest_shares(seed: int) -> None:
-    """NaN is larger than all; of equal ones of a cell, the first column, and there the first row."""
+    """NaN is larger than all; of equal ones, the first column has it, and there the first row."""
     draw = np.random.default_rng(seed)
     shape, most = draw.integers(1, 40, 2), draw.integers(1, 30, 2)
     shares = draw.integers(0, 4, shape).astype(float)
