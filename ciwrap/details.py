@@ -78,8 +78,8 @@ class Explanation(Struct, frozen=True):
     the rank and how many there are, the ranks of both sides, the thread and how many, or the atol
     that would have passed. axes: what is moved or exchanged. on_golden: whether it is the golden
     side that holds the fill value or is rounded. words: what the factor or the type is called, the
-    part of the number that the bit is in, or what the ranks hold: rows, array. remedy: a line for
-    ciwrap.yaml.
+    part of the number that the bit is in, what the ranks hold (rows, array), or what is to be said
+    beside a bound. remedy: a line for ciwrap.yaml.
     """
 
     cause: Cause

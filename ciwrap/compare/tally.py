@@ -126,7 +126,8 @@ def _add_one_sided(
     """
     let_go = set()
     where, remedy = one_sided.missing
-    where += " that could be read" if outcome.errors else ""
+    if outcome.errors:
+        where, remedy = f"{where}, as far as files could be read", "first mend what the errors name"
     for result in outcome.missing:
         error: CiwrapError = VariableMissingError(where, remedy=remedy)
         if strict.refuses_missing:

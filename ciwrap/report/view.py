@@ -15,6 +15,8 @@ from ciwrap.report.iteration_charts import (
     CELL_MATCH,
     CELL_NONE,
     CELL_NOT_COMPARABLE,
+    CROSSES,
+    DASHES,
     Point,
     growth_curve,
     timeline,
@@ -178,6 +180,23 @@ def timeline_of(group: Group) -> Markup | None:
         f"{group.name}: share of the bound by iteration and rank",
         first,
     )
+
+
+def timeline_words(group: Group, drawn: str) -> str:
+    """What its cells, marks and ring mean; `drawn`: the chart."""
+    checkpoints = {(one.iteration, one.rank) for one in group.results}
+    columns, rows = (len(set(one)) for one in zip(*checkpoints, strict=True))
+    wide, high = -(-columns // _MOST_TIMELINE_COLUMNS), -(-rows // _MOST_TIMELINE_ROWS)
+    cell = "a checkpoint" if wide * high == 1 else f"the worst of up to {wide * high} checkpoints"
+    if group.verdict is Verdict.MATCH:
+        return f"each cell {cell}, darker where more of the bound is used"
+    marks = [
+        words
+        for class_, words in ((CROSSES, "a cross does not match"), (DASHES, "a dash: not compared"))
+        if f'class="{class_}"' in drawn
+    ]
+    marks = marks or ["what is orange, red or purple does not match"]
+    return "; ".join([f"each cell {cell}", *marks, "the ring is the first of these"])
 
 
 def _labels(values: Sequence[int | None], count: int) -> list[str]:

@@ -255,7 +255,7 @@ def test_a_line_for_each_variable_the_first_to_diverge_first(
     assert shown[0] == "DIFFER  3 of 4 variables, at 15 of 20 iterations"
     assert shown[1].strip() == "bound: none given, compared exactly"
     assert shown[2].strip() == "first divergence: iter 5 / u [0]: 0.0 and 1.0, compared exactly"
-    assert shown[3].strip() == "in each of them B = A + (1)"
+    assert shown[3].strip() == "in each of them B = A + 1"
     assert (
         shown[4].strip() == "all would match with atol=1.1; if so much does not matter: atol: 1.1"
     )
@@ -340,7 +340,7 @@ def test_two_runs_are_a_and_b_in_every_output(tmp_path: Path, pair: tuple[Path, 
     report = tmp_path / "r.html"
     ciwrap(tmp_path, "compare", *pair, "--report", report)
     page = report.read_text()
-    assert "in each of them B = A + (2)" in page.replace("\xa0", " ")
+    assert "in each of them B = A + 2" in page.replace("\xa0", " ")
     assert "Not matching in iteration 1 either: v." in page
     assert ">A</th>" in page
     assert ">golden</th>" not in page.partition('id="environment"')[0]

@@ -51,6 +51,7 @@ def by_bound(difference: Difference) -> list[Explanation]:
             difference.count,
             difference.count,
             values=(atol,),
+            words="rtol as it is" if parameters.rtol else None,
             remedy=f"atol: {atol:g}",
         )
     ]

@@ -21,8 +21,10 @@ _MOST_LAYERS = 3
 _SAMPLE = 512
 _FEWEST_ROWS = 4
 _THREADS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-# The odds of lying at a face by chance, below which it is told.
+# The odds of lying at a face, or of finding the same numbers elsewhere, by chance, below which it
+# is told.
 _CHANCE = 1e-6
+_PAIRS = 256
 
 
 MOVES = (Cause.TRANSPOSED, Cause.COLUMNS_FIRST, Cause.SHIFTED, Cause.OTHER_ORDER)
@@ -78,7 +80,7 @@ def _if_from(
     if np.count_nonzero(_is_same(difference, flat[some], new[some])) < 0.9 * some.size:
         return None
     held = _is_same(difference, flat[at], new[at])
-    if not difference.is_most(held) or _is_flat(difference, flat[at]):
+    if not difference.is_most(held) or _is_by_chance(difference, flat, int(held.sum())):
         return None
     return Explanation(
         told.cause,
@@ -89,9 +91,16 @@ def _if_from(
     )
 
 
-def _is_flat(difference: Difference, values: NDArray[Any]) -> bool:
-    """Whether all values are one and the same, which moves nowhere."""
-    return bool(np.all(_is_same(difference, values, np.full_like(values, values[0]))))
+def _is_by_chance(difference: Difference, values: NDArray[Any], count: int) -> bool:
+    """Whether so many numbers may well be those of any other place: of few values, as flags and
+    materials have, many are equal wherever one looks.
+    """
+    some = values[:: max(1, values.size // _PAIRS)][:_PAIRS]
+    equal = _is_same(difference, some[:, None], some[None, :])
+    # Of each number with itself nothing is to be learnt; one pair more, so that none is impossible.
+    pairs = some.size * (some.size - 1)
+    share = (int(np.count_nonzero(equal)) - some.size + 1) / max(pairs, 1)
+    return bool(count * np.log(min(max(share, 1e-300), 1.0)) > np.log(_CHANCE))
 
 
 def _shifted(difference: Difference, axis: int, by: int) -> Explanation | None:
@@ -114,7 +123,9 @@ def _other_order(difference: Difference) -> Explanation | None:
         return None
     one, other = (_sorted_rows(side[rows]) for side in (golden, new))
     held = one == other
-    if np.count_nonzero(held) < MOST_OF_THEM * held.size or bool(np.all(one == one[0])):
+    # Of few different rows, any may be taken for the others in another order.
+    is_told = np.unique(one).size > 0.5 * one.size
+    if np.count_nonzero(held) < MOST_OF_THEM * held.size or not is_told:
         return None
     share = np.count_nonzero(held) / held.size
     return Explanation(

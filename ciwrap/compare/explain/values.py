@@ -53,6 +53,7 @@ _FACTORS = (
     (86400.0, "86400: days and seconds"),
 )
 _SAME_FACTOR = 2e-4
+_FEW_VALUES = 15
 # Mantissa bits of the shorter types, and what they are called.
 _TYPES = ((23, "float32"), (10, "float16"), (7, "bfloat16"))
 
@@ -87,6 +88,7 @@ def _of_numbers(
             yield _told(difference, Cause.SIGN_FLIPPED, np.abs(new + golden) <= 2 * slack)
         if golden.dtype.kind != "c":
             yield _periodic(difference, golden, new)
+        if difference.golden.dtype.kind not in "bc":
             yield _offset(difference, golden, new, slack)
         yield _factor(difference, golden, new, slack)
 
@@ -274,7 +276,8 @@ def _periodic(
         # Where all elements moved the same way, it is an offset.
         is_wrapped = mine.sum() < every.size and bool(size.size)
         period = float(np.median(size)) if size.size else 0.0
-        is_wrapped = is_wrapped and bool(np.any(every != every[0]))
+        # Flags and the like lie on no circle: between few values, many steps are equal.
+        is_wrapped = is_wrapped and np.unique(every).size > min(_FEW_VALUES, every.size // 2)
         if not is_wrapped or period < 0.5 * float(np.ptp(every)) or not period:
             periods.append(0.0)
             continue
