@@ -39,6 +39,8 @@ MOST_RUNS = 2048
 MOST_LEVELS = 64
 MOST_MAPS = 3
 MOST_EXPLANATIONS = 4
+# Who is so many times further off than the bound has a defect, and no bound that is somewhat tight.
+FAR_BEYOND = 100.0
 
 
 class Cause(str, Enum):

@@ -116,6 +116,7 @@ def _value_words(one: Explanation) -> str:
 
 def _said(one: Explanation, golden: str, new: str) -> str:
     value = _value_words(one)
+    passing = f"; {_passing_words(one)}" if one.values else ""
     layers = "1 layer" if value == "1" else f"{value} layers"
     plus = f"- {value[1:]}" if value.startswith("-") else f"+ {value}"
     side, other = (golden, new) if one.on_golden else (new, golden)
@@ -144,6 +145,6 @@ def _said(one: Explanation, golden: str, new: str) -> str:
         Cause.STRIPE: f"in the rows of axis {axes} that thread {value} of"
         f" {one.values[-1] if one.values else 0:.0f} would be dealt",
         Cause.BOUNDARY: f"within {layers} of the faces along axis {axes}",
-        Cause.NEAR_ZERO: f"{golden} is next to zero; {_passing_words(one) if one.values else ''}",
+        Cause.NEAR_ZERO: f"{golden} is next to zero{passing}",
         Cause.WIDER_BOUND: "",
     }[one.cause]

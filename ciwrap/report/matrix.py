@@ -42,7 +42,13 @@ _THUMB_WIDTH = 44
 _SMALLEST = 2
 # Of a suspect cell, between what is within its bound and what is beyond it.
 SUSPECT_WEIGHT = 2 * BOUND_CLASS - 1
-_BEATS = (("s0", "matches"), ("s1", "suspect"), ("s2", "differs"), ("s3", "not compared"))
+# The class of a mark, and the word for one and for several.
+_BEATS = (
+    ("s0", "matches", "match"),
+    ("s1", "suspect", "suspect"),
+    ("s2", "differs", "differ"),
+    ("s3", "not compared", "not compared"),
+)
 
 
 class Row(Struct, frozen=True):
@@ -178,7 +184,7 @@ def mini_timeline(group: Group, iterations: Sequence[int] = ()) -> Markup:
         for beat, path in sorted(paths.items())
     ]
     counts = Counter(map(_beat, by_iteration.values()))
-    said = ", ".join(f"{counts[beat]} {_BEATS[beat][1]}" for beat in sorted(paths))
+    said = ", ".join(f"{counts[beat]} {_BEATS[beat][1 if counts[beat] == 1 else 2]}" for beat in sorted(paths))
     return Markup(
         '<svg class="beat" viewBox="0 0 {} {}" width="{}" height="{}" role="img">'
         "<title>{} iterations: {}</title>{}</svg>"
