@@ -184,7 +184,9 @@ def mini_timeline(group: Group, iterations: Sequence[int] = ()) -> Markup:
         for beat, path in sorted(paths.items())
     ]
     counts = Counter(map(_beat, by_iteration.values()))
-    said = ", ".join(f"{counts[beat]} {_BEATS[beat][1 if counts[beat] == 1 else 2]}" for beat in sorted(paths))
+    said = ", ".join(
+        f"{counts[beat]} {_BEATS[beat][1 if counts[beat] == 1 else 2]}" for beat in sorted(paths)
+    )
     return Markup(
         '<svg class="beat" viewBox="0 0 {} {}" width="{}" height="{}" role="img">'
         "<title>{} iterations: {}</title>{}</svg>"

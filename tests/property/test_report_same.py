@@ -1,4 +1,4 @@
-"""200 random runs that differ: what JSON, terminal, page and Markdown say of them is what NumPy says.
+"""200 random runs that differ: JSON, terminal, page and Markdown say of them what NumPy says.
 
 Shares, histograms, counts, ranges and the first divergence, over iterations, ranks and variables.
 """

@@ -20,6 +20,8 @@ _MOST_ROWS = 4
 _MOST_LAYERS = 3
 _SAMPLE = 512
 _FEWEST_ROWS = 4
+# Of the rows of a thread, so much at least differs.
+_MOST_OF_ROWS = 0.9
 _THREADS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 # The odds of lying at a face, or of finding the same numbers elsewhere, by chance, below which it
 # is told.
@@ -148,9 +150,8 @@ def in_a_stripe(difference: Difference) -> list[Explanation]:
     for axis in range(min(2, len(shape))):
         rows = np.unique(np.unravel_index(difference.positions, shape)[axis])
         first, stop, count = int(rows[0]), int(rows[-1]) + 1, shape[axis]
-        is_dense = rows.size == stop - first and difference.count >= 0.5 * rows.size * (
-            difference.golden.size // count
-        )
+        whole = rows.size * (difference.golden.size // count)
+        is_dense = rows.size == stop - first and difference.count >= _MOST_OF_ROWS * whole
         if not is_dense or stop - first < _FEWEST_ROWS or stop - first > count // 2:
             continue
         for threads in _THREADS:

@@ -88,9 +88,17 @@ def _of_numbers(
             yield _told(difference, Cause.SIGN_FLIPPED, np.abs(new + golden) <= 2 * slack)
         if golden.dtype.kind != "c":
             yield _periodic(difference, golden, new)
-        if difference.golden.dtype.kind not in "bc":
+        if golden.dtype.kind != "c" and not _are_flags(difference):
             yield _offset(difference, golden, new, slack)
         yield _factor(difference, golden, new, slack)
+
+
+def _are_flags(difference: Difference) -> bool:
+    """Whether both sides are true or false, which nothing is added to."""
+    sides = (difference.golden, difference.new)
+    return sides[0].dtype.itemsize == 1 and all(
+        bool(np.all((one == 0) | (one == 1))) for one in sides
+    )
 
 
 def one_bit(difference: Difference) -> Explanation | None:
