@@ -66,6 +66,11 @@ class Coverage(Struct, frozen=True):
         )
 
     @property
+    def unit(self) -> str:
+        """What is counted beside elements."""
+        return "array" if self.checkpointed else "variable"
+
+    @property
     def text(self) -> str:
         """One line: `compared 12 variables, 1,203 elements; not compared: 40 elements masked`."""
         parts = self.not_compared
@@ -87,7 +92,7 @@ class Coverage(Struct, frozen=True):
     @property
     def not_compared(self) -> tuple[str, ...]:
         """What was not compared, in words, a part for each reason."""
-        one = "array" if self.checkpointed else "variable"
+        one = self.unit
         parts = (
             (self.not_comparable, one, "not comparable"),
             (self.missing, one, "missing"),

@@ -26,6 +26,7 @@ _NAMES = {
     Cause.SHIFTED: "shifted",
     Cause.TRANSPOSED: "transposed",
     Cause.COLUMNS_FIRST: "columns first",
+    Cause.EXCHANGED: "components exchanged",
     Cause.OTHER_ORDER: "other order of rows",
     Cause.OTHER_ITERATION: "other iteration",
     Cause.ONE_RANK: "one rank",
@@ -40,6 +41,8 @@ _NAMES = {
 def cause_name(one: Explanation) -> str:
     """`sign flipped`, `factor 1000`; nothing for what is no cause."""
     name = _NAMES[one.cause]
+    if one.cause is Cause.LESS_PRECISE and one.words:
+        return f"rounded to {safe_name(one.words)}"
     if one.values and one.cause in (Cause.CONSTANT_FACTOR, Cause.CONSTANT_OFFSET):
         return f"{name.removeprefix('constant ')} {_value_words(one)}"
     return name
@@ -75,7 +78,8 @@ def remedy_words(one: Explanation) -> str:
     """When the line of configuration is right, in a few words; nothing if there is none."""
     return {
         Cause.PERIODIC_IMAGE: "if the values lie on a circle or in a periodic box",
-        Cause.OTHER_ORDER: "if the order of rows means nothing; ID: the variable that names them",
+        Cause.OTHER_ORDER: "if the order of rows means nothing"
+        + ("; ID: the variable that names them" if (one.remedy or "").endswith(" ID") else ""),
         Cause.LESS_PRECISE: "if the shorter type is meant",
         Cause.FILL_VALUE: "if it stands for a missing value",
         Cause.ACROSS_RANKS: "beside align_by: ID, where ID is the variable that names the rows",
@@ -97,7 +101,14 @@ def _across_ranks_words(one: Explanation, golden: str, new: str) -> str:
 
 
 # What is said of the array, not of each of its elements.
-_OF_THE_ARRAY = (Cause.SHIFTED, Cause.TRANSPOSED, Cause.COLUMNS_FIRST, Cause.OTHER_ORDER)
+_OF_THE_ARRAY = (
+    Cause.SHIFTED,
+    Cause.TRANSPOSED,
+    Cause.COLUMNS_FIRST,
+    Cause.EXCHANGED,
+    Cause.OTHER_ORDER,
+    Cause.OTHER_ITERATION,
+)
 _WHOLE = (Cause.BIT_FLIPPED, Cause.OTHER_ITERATION, Cause.STRIPE, Cause.SHIFTED, Cause.BOUNDARY)
 
 
@@ -116,6 +127,7 @@ def _value_words(one: Explanation) -> str:
 
 def _said(one: Explanation, golden: str, new: str) -> str:
     value = _value_words(one)
+    parts = " and ".join(f"{part:.0f}" for part in one.values)
     passing = f"; {_passing_words(one)}" if one.values else ""
     layers = "1 layer" if value == "1" else f"{value} layers"
     plus = f"- {value[1:]}" if value.startswith("-") else f"+ {value}"
@@ -138,6 +150,7 @@ def _said(one: Explanation, golden: str, new: str) -> str:
         Cause.SHIFTED: f"{new} is {golden} moved by {value} along axis {axes}",
         Cause.TRANSPOSED: f"{new} is {golden} with axes {axes} exchanged",
         Cause.COLUMNS_FIRST: f"{new} is {golden} written in the other order of axes (C, Fortran)",
+        Cause.EXCHANGED: f"{new} is {golden} with components {parts} of axis {axes} exchanged",
         Cause.OTHER_ORDER: f"{new} has the rows of {golden} in another order",
         Cause.OTHER_ITERATION: f"{new} is {golden} of iteration {value}",
         Cause.ONE_RANK: "",

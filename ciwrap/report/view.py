@@ -256,7 +256,8 @@ def growth_of(group: Group) -> Markup | None:
     for one in group.results:
         if one.iteration is not None and one.verdict is not Verdict.NOT_COMPARABLE:
             by_iteration.setdefault(one.iteration, []).append(one)
-    if len(by_iteration) < 2 or all(variable_is_exact(one) for one in group.results):
+    is_lost = group.verdict is Verdict.NOT_COMPARABLE and not group.differing
+    if is_lost or len(by_iteration) < 2 or all(map(variable_is_exact, group.results)):
         return None
     points = [_point(iteration, by_iteration[iteration]) for iteration in sorted(by_iteration)]
     if all(point.share is None for point in points):

@@ -140,9 +140,11 @@ def left_out_words(coverage: Coverage, kind: str) -> str:
     count = coverage.left_out
     side = "first side" if kind == "compare" else "golden"
     verb = "was" if count == 1 else "were"
-    reasons = [] if count == coverage.let_go else ["ignore"]
+    is_named = count != coverage.let_go and coverage.ignored != coverage.uncommon
+    reasons = ["ignore"] if is_named else []
+    reasons += ["of iterations left out"] if coverage.uncommon else []
     reasons += ["gone, not strict"] if coverage.let_go else []
-    left_out = f"{grouped_plural(count, 'variable')} of the {side}"
+    left_out = f"{grouped_plural(count, coverage.unit)} of the {side}"
     return f"{left_out} {verb} not compared ({'; '.join(reasons)})"
 
 
@@ -271,7 +273,12 @@ def place_words(variable: VariableResult) -> str:
 
 
 def variable_is_exact(variable: VariableResult) -> bool:
-    return variable.bound is None or variable.bound.is_exact
+    """Whether nothing but equal numbers match: whole numbers move by 1 at least."""
+    bound = variable.bound
+    if bound is None or bound.is_exact:
+        return True
+    is_whole = variable.dtype is not None and variable.dtype[1:2] in ("i", "u", "b")
+    return is_whole and bound.atol < 1 and not bound.rtol and not bound.ulps
 
 
 def _largest_lines(variable: VariableResult) -> list[str]:

@@ -108,9 +108,7 @@ def test_as_far_as_both_runs_go(tmp_path: Path, pair: tuple[Path, Path]) -> None
     (told,) = texts(document, "warning")
     assert "iterations 10 to 29 were compared" in told
     assert "10 variables of the first run, 10 variables of the second" in told
-    assert document["coverage"]["text"].endswith(
-        "not compared: 20 variables of iterations left out"
-    )
+    assert document["coverage"]["text"].endswith("not compared: 20 arrays of iterations left out")
     # What is lacking in between is not let go, and what differs differs.
     (pair[1] / "iter_15/x.npy").unlink()
     (pair[1] / "iter_15/y.npy").write_bytes(b"")

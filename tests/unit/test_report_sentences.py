@@ -229,6 +229,20 @@ def test_all_elements_are_not_first_at_the_first() -> None:
     assert "first at [0]" not in page
 
 
+def test_the_id_that_names_the_rows_is_named(tmp_path: Path) -> None:
+    cases.make("orders", tmp_path / "orders")
+    run = read(tmp_path / "orders")
+    told = {
+        variable.name: [one.remedy for one in variable.explanations if one.remedy][:1]
+        for variable in run.checks[0].variables
+    }
+    assert told["id"] == told["velocity"] == ["align_by: id"]
+    assert "align_by: ID" not in text_of(run)
+    # Whole numbers are equal or are not, whatever bound there is.
+    found = api.compare_arrays(np.arange(9), np.arange(9) + 1, atol=1e-9)
+    assert "a bound of 0" not in text_of(run_of(found))
+
+
 def test_messages_keep_their_level() -> None:
     one = api.compare_arrays(np.ones(9), np.ones(9))
     notes = (

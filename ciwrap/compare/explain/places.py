@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 4
 _MOST_LAYERS = 3
+# Of the differing elements of what is moved, so many at least have a source.
+_LEAST_INSIDE = 0.7
 _SAMPLE = 512
+# Of an axis that counts components.
+_MOST_COMPONENTS = 16
 _FEWEST_ROWS = 4
 # Of the rows of a thread, so much at least differs.
 _MOST_OF_ROWS = 0.9
@@ -29,7 +33,13 @@ _CHANCE = 1e-6
 _PAIRS = 256
 
 
-MOVES = (Cause.TRANSPOSED, Cause.COLUMNS_FIRST, Cause.SHIFTED, Cause.OTHER_ORDER)
+MOVES = (
+    Cause.TRANSPOSED,
+    Cause.COLUMNS_FIRST,
+    Cause.EXCHANGED,
+    Cause.SHIFTED,
+    Cause.OTHER_ORDER,
+)
 
 
 def moved_places(difference: Difference) -> list[Explanation]:
@@ -48,6 +58,9 @@ def _moves(difference: Difference) -> Iterator[Explanation | None]:
     if len(wide) > 1:
         source = difference.golden.reshape(-1, order="F").reshape(shape)
         yield _if_from(difference, source, Explanation(Cause.COLUMNS_FIRST, 0, 0))
+    for axis in wide:
+        if shape[axis] <= _MOST_COMPONENTS:
+            yield from _exchanged(difference, axis)
     for axis in wide:
         for rows in range(1, min(_MOST_ROWS, shape[axis] - 1) + 1):
             for by in (rows, -rows):
@@ -75,7 +88,7 @@ def _if_from(
     inside: the differing elements that have a source; the others are counted as not explained.
     """
     at = difference.positions if inside is None else difference.positions[inside]
-    if at.size < 0.5 * difference.count:
+    if at.size < _LEAST_INSIDE * difference.count:
         return None
     flat, new = source.reshape(-1), difference.new.reshape(-1)
     some = at[:: max(1, at.size // _SAMPLE)]
@@ -105,6 +118,20 @@ def _is_by_chance(difference: Difference, values: NDArray[Any], count: int) -> b
     return bool(count * np.log(min(max(share, 1e-300), 1.0)) > np.log(_CHANCE))
 
 
+def _exchanged(difference: Difference, axis: int) -> Iterator[Explanation | None]:
+    """Whether two or three components of an axis stand in each other's place."""
+    index = np.unravel_index(difference.positions, difference.golden.shape)[axis]
+    rows = [int(row) for row in np.unique(index)]
+    if len(rows) not in (2, 3):
+        return
+    for by in range(1, len(rows)):
+        order = np.arange(difference.golden.shape[axis])
+        order[rows] = np.roll(rows, by)
+        source = np.take(difference.golden, order, axis=axis)
+        told = Explanation(Cause.EXCHANGED, 0, 0, values=tuple(map(float, rows)), axes=(axis,))
+        yield _if_from(difference, source, told)
+
+
 def _shifted(difference: Difference, axis: int, by: int) -> Explanation | None:
     """Whether new[i] = golden[i - by] along an axis."""
     shape = difference.golden.shape
@@ -123,13 +150,14 @@ def _other_order(difference: Difference) -> Explanation | None:
     rows = np.unique(np.unravel_index(difference.positions, golden.shape)[0])
     if rows.size < 3:
         return None
-    one, other = (_sorted_rows(side[rows]) for side in (golden, new))
-    held = one == other
+    (one, ours), (other, theirs) = (
+        np.unique(_row_keys(side[rows]), return_counts=True) for side in (golden, new)
+    )
+    _, mine, yours = np.intersect1d(one, other, assume_unique=True, return_indices=True)
+    share = int(np.minimum(ours[mine], theirs[yours]).sum()) / rows.size
     # Of few different rows, any may be taken for the others in another order.
-    is_told = np.unique(one).size > 0.5 * one.size
-    if np.count_nonzero(held) < MOST_OF_THEM * held.size or not is_told:
+    if share < MOST_OF_THEM or one.size <= 0.5 * rows.size:
         return None
-    share = np.count_nonzero(held) / held.size
     return Explanation(
         Cause.OTHER_ORDER,
         int(share * difference.count),
@@ -139,9 +167,10 @@ def _other_order(difference: Difference) -> Explanation | None:
     )
 
 
-def _sorted_rows(rows: NDArray[Any]) -> NDArray[Any]:
+def _row_keys(rows: NDArray[Any]) -> NDArray[Any]:
+    """A key of bytes for each row."""
     flat = np.ascontiguousarray(rows).reshape(len(rows), -1)
-    return np.sort(flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).reshape(-1))
+    return flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).reshape(-1)
 
 
 def in_a_stripe(difference: Difference) -> list[Explanation]:

@@ -10,6 +10,7 @@ from ciwrap.arrays.convert import widen_bfloat16
 from ciwrap.compare.explain.difference import CLEAR, whole_or_short
 from ciwrap.details import Cause, Explanation
 from ciwrap.late import numpy as np
+from ciwrap.model import number_text
 from ciwrap.structs import replace
 
 if TYPE_CHECKING:
@@ -238,7 +239,7 @@ def _less_precise(difference: Difference) -> Explanation | None:
                     difference.count,
                     on_golden=on_golden,
                     words=name,
-                    remedy=f"rtol: {2.0 ** -(bits + 1) * 1.01:.2g}",
+                    remedy=f"rtol: {number_text(float(f'{2.0 ** -(bits + 1) * 1.01:.2g}'))}",
                 )
     return None
 
