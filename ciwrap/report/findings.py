@@ -14,7 +14,6 @@ from ciwrap.report.digest_words import suspect_place
 from ciwrap.report.text import (
     capital,
     grouped_number,
-    plural,
     safe_name,
     safe_text,
     share_text,
@@ -276,7 +275,7 @@ def difference_sentence(variable: VariableResult, sides: tuple[str, str] = GOLDE
     elif variable.max_abs_difference:
         parts.append(f"largest |difference| {short_number(variable.max_abs_difference)}")
     specials = [
-        f"{plural(count, 'element')} {words}"
+        f"{grouped_plural(count, 'element')} {words}"
         for count, words in (
             (variable.nan_mismatch_count, "NaN on one side only"),
             (variable.inf_mismatch_count, "infinite on one side only"),
@@ -289,7 +288,7 @@ def difference_sentence(variable: VariableResult, sides: tuple[str, str] = GOLDE
 
 def count_words(variable: VariableResult) -> str:
     """`3 of 1,000 elements differ beyond atol=1e-6 rtol=0`, `all 10 elements differ`."""
-    total = elements_words(variable, grouped_plural)
+    total = elements_words(variable)
     if variable.element_count == 1:
         return f"it differs{bound_words(variable)}"
     if variable.differing_count == variable.compared_elements:
@@ -303,7 +302,7 @@ def match_words(variable: VariableResult) -> str:
     if variable.element_count == 1:
         elements = "its one element is"
     else:
-        elements = f"all {elements_words(variable, grouped_plural)} are"
+        elements = f"all {elements_words(variable)} are"
     if variable_is_exact(variable):
         return f"{elements} equal"
     return f"{elements} within the bound{used_words(used_share(variable))}"

@@ -24,7 +24,7 @@ from ciwrap.report.text import (
 from ciwrap.report.text_words import text_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from ciwrap.model import (
         CheckResult,
@@ -110,17 +110,17 @@ def _match_sentence(variable: VariableResult) -> str:
     return f"{elements} within the bound{used_words(used_share(variable))}"
 
 
-def elements_words(variable: VariableResult, counted: Callable[[int, str], str] = plural) -> str:
+def elements_words(variable: VariableResult) -> str:
     """How many elements were compared: `10 elements`, `6 elements (4 more are masked)`."""
     total, masked = variable.element_count or 0, variable.masked_count
     if variable.text is not None:
-        said = counted(total - (masked or 0), "number")
+        said = grouped_plural(total - (masked or 0), "number")
         return f"{said} ({masked:,} more by ignore)" if masked else said
     if masked:
         verb = "is" if masked == 1 else "are"
-        rest = counted(max(0, total - masked), "element")
+        rest = grouped_plural(max(0, total - masked), "element")
         return f"{rest} ({masked:,} more {verb} masked)"
-    said = counted(total, "element")
+    said = grouped_plural(total, "element")
     is_unknown = variable.mask is not None and masked is None
     return f"{said} (less those masked)" if is_unknown else said
 
@@ -189,7 +189,7 @@ def _differ_sentence(variable: VariableResult) -> str:
         return by_digests_sentence(variable)
     total = elements_words(variable)
     verb = "differs" if variable.differing_count == 1 else "differ"
-    return f"{variable.differing_count} of {total} {verb}{bound_words(variable)}"
+    return f"{variable.differing_count:,} of {total} {verb}{bound_words(variable)}"
 
 
 def bound_words(variable: VariableResult) -> str:
@@ -302,7 +302,7 @@ def _special_lines(variable: VariableResult) -> list[str]:
         (variable.inf_mismatch_count, "infinity on one side only"),
         (variable.missing_mismatch_count, "missing on one side only"),
     )
-    said = [f"{plural(count, 'element')} {words}" for count, words in counts if count]
+    said = [f"{grouped_plural(count, 'element')} {words}" for count, words in counts if count]
     return [", ".join(said)] if said else []
 
 
