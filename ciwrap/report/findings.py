@@ -20,6 +20,7 @@ from ciwrap.report.text import (
     short_number,
 )
 from ciwrap.report.text_words import place_words
+from ciwrap.report.timelines import together_text
 from ciwrap.report.wording import (
     GOLDEN_AND_NEW,
     arrays_words,
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
 _LONGEST_REASON = 400
 _LONGEST_VALUE = 60
-_MOST_NAMES = 8
 
 
 def title(run: RunResult) -> str:
@@ -166,12 +166,10 @@ _ALONE = {DivergenceKind.DIFFER: "Difference", DivergenceKind.SUSPECT: "Suspect"
 
 
 def _together(check: CheckResult, first: Divergence) -> Iterator[str]:
-    """The other variables that do not match in the first divergence's iteration."""
-    others = [name for name in check.first_names if name != first.variable.name]
-    if first == check.first_divergence and others:
-        said = ", ".join(safe_name(name, _LONGEST_VALUE) for name in others[:_MOST_NAMES])
-        more = f" and {len(others) - _MOST_NAMES} more" if len(others) > _MOST_NAMES else ""
-        yield f"Not matching in iteration {first.variable.iteration} either: {said}{more}."
+    """The other variables that do not match where the first divergence is."""
+    words = together_text(check) if first == check.first_divergence else ""
+    if words:
+        yield f"{words[0].upper()}{words[1:]}."
 
 
 def _opening(check: CheckResult, divergence: Divergence, *, is_alone: bool, is_second: bool) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from ciwrap.model import Evidence, Verdict
@@ -43,14 +43,13 @@ def bounds_line(check: CheckResult) -> str:
     origin = check.bounds_from or ""
     if origin == "none given":
         return "bound: none given, compared exactly"
-    kinds = Counter(
-        "exact" if one.bound.is_exact else one.bound.text
-        for one in check.variables
-        if one.bound is not None
-    )
-    said = [text for text, _ in kinds.most_common(_MOST_BOUNDS)]
+    kinds: defaultdict[str, set[str]] = defaultdict(set)
+    for one in check.variables:
+        if one.bound is not None:
+            kinds["exact" if one.bound.is_exact else one.bound.text].add(one.name)
+    said = sorted(kinds, key=lambda text: -len(kinds[text]))[:_MOST_BOUNDS]
     if len(kinds) > 1:
-        said = [f"{text} ({plural(kinds[text], 'variable')})" for text in said]
+        said = [f"{text} ({plural(len(kinds[text]), 'variable')})" for text in said]
     more = ", ..." if len(kinds) > _MOST_BOUNDS else ""
     words = {"given": "as given"}.get(origin, f"of {origin}")
     return f"bound: {', '.join(said)}{more}, {words}" if said else f"bound: {words}"

@@ -266,6 +266,23 @@ def test_a_line_for_each_variable_the_first_to_diverge_first(
     assert "A 0.0, B 1.0" in capsys.readouterr().out
 
 
+def test_what_has_no_iteration_beside_what_has(
+    tmp_path: Path, pair: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What differs outside all iterations is in none; bounds are counted by variables."""
+    for side, run in enumerate(pair):
+        for i in range(3):
+            save(run / f"iter_{i}/u.npy", np.arange(4.0) + side)
+        for name in ("kinetic", "potential"):
+            save(run / f"{name}.npy", np.arange(4.0) + side)
+        save(run / "count.npy", np.array(["a", "b"]))
+    ciwrap(tmp_path, "compare", *pair, "--atol", 1e-6)
+    shown = capsys.readouterr().out
+    assert "not matching either, of what has no iteration: potential\n" in shown
+    assert "None" not in shown
+    assert "bound: atol=1e-6 rtol=0 (3 variables), exact (1 variable), as given\n" in shown
+
+
 def test_a_jump_is_told_with_the_iterations_it_lies_between(
     tmp_path: Path, pair: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
