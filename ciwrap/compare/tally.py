@@ -126,7 +126,9 @@ def _add_one_sided(
     """
     let_go = set()
     where, remedy = one_sided.missing
-    where += " that could be read" if outcome.errors else ""
+    if outcome.errors:
+        where += " that could be read"
+        remedy = "mend what could not be read first"
     for result in outcome.missing:
         error: CiwrapError = VariableMissingError(where, remedy=remedy)
         if strict.refuses_missing:

@@ -124,7 +124,7 @@ def test_what_is_told_besides() -> None:
         ("error", "a.npy: is cut off"),
         (
             "warning",
-            "old: is on the first side only that could be read; write it in both runs",
+            "old: is on the first side only that could be read; mend what could not be read first",
         ),
         ("warning", "new: is on the second side only; write it in both runs"),
     ]
