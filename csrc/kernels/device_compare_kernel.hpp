@@ -232,7 +232,7 @@ class CompareFloats {
         bool is_doubtful = !is_relative && unit.atol > 0.0 &&
                            !(unit.atol > smallest_bound && unit.atol < largest_sum);
         double most_rel = 0.0;
-        double most_bound[lanes] = {};
+        double most_bound = 0.0;
         tile.max_abs = 0.0;
         for (std::uint32_t i = 0; i < compare_tile; ++i) {
             const double g = number<Real>(g_bits[i]);
@@ -247,8 +247,7 @@ class CompareFloats {
             if (is_relative) {
                 is_doubtful =
                     is_doubtful || (bound <= smallest_bound && (has_size || unit.atol > 0.0));
-                most_bound[i % lanes] =
-                    bound > most_bound[i % lanes] ? bound : most_bound[i % lanes];
+                most_bound = bound > most_bound ? bound : most_bound;
             }
             tile.differs |= (within ? 0u : 1u) << i;
             tile.nonzero_count += has_size ? 1 : 0;
@@ -272,7 +271,7 @@ class CompareFloats {
             }
         }
         for (std::uint32_t lane = 0; lane < lanes; ++lane)
-            is_doubtful = is_doubtful || !(tile.sum_abs[lane] + most_bound[lane] < largest_sum);
+            is_doubtful = is_doubtful || !(tile.sum_abs[lane] + most_bound < largest_sum);
         if (is_doubtful) {
             clear(tile);
             tile.undecided = 1;

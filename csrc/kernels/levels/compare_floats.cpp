@@ -211,8 +211,8 @@ class TileComparer {
             most_rel = larger(relative, most_rel);
             bins[row] = bin_of(measure, limits) & as<UnsignedWords>(difference > Reals{});
         }
-        sure =
-            sure & (sum_abs + most_bound < all(largest_sum)) & (least_bound > all(smallest_bound));
+        sure = sure & (sum_abs + all(largest(most_bound)) < all(largest_sum)) &
+               (least_bound > all(smallest_bound));
         if (lane_bits(~sure) != 0)
             return false;
         tally_.differs[tile] = lane_bits(~all_within) == 0 ? 0 : bits_of_differing(within);
