@@ -37,6 +37,10 @@ struct LevelKernels {
     // to.
     void (*hash_chunks)(const ChunkBatch& batch, std::uint64_t first, std::uint64_t last,
                         std::uint64_t* histogram);
+    // The same for two trees of the same data with chunks of the same size, chunk by chunk, so that
+    // data are read from memory once.
+    void (*hash_both)(const ChunkBatch& one, const ChunkBatch& other, std::uint64_t first,
+                      std::uint64_t last);
     // parents[i] = node over children [i * arity, ...), i in [first, last).
     void (*hash_nodes)(const Digest* children, std::uint64_t child_count, std::uint32_t arity,
                        Digest* parents, std::uint64_t first, std::uint64_t last);
