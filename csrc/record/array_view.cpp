@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "ciwrap/error.hpp"
+#include "record/device_library.hpp"
 
 namespace ciwrap::record {
 namespace {
@@ -73,8 +74,11 @@ std::string full_dtype(const std::string& dtype) {
 }
 
 ArrayView::ArrayView(const ciwrap_array& array) {
-    if (array.location != CIWRAP_HOST)
-        refuse("lies on a device, which this library does not read");
+    is_on_device_ = array.location == CIWRAP_DEVICE;
+    if (is_on_device_)
+        (void)DeviceLibrary::get();
+    else if (array.location != CIWRAP_HOST)
+        refuse("lies neither on the host nor on a device");
     dtype_ = full_dtype(array.dtype == nullptr ? "" : array.dtype);
     const DataType type = DataType::parse(dtype_);
     element_bytes_ = type.element_bytes();
@@ -117,8 +121,34 @@ ArrayView::ArrayView(const ciwrap_array& array) {
     data_ = static_cast<const std::byte*>(array.data);
 }
 
+template <class Body>
+void ArrayView::as_device_memory(Body&& body) const {
+    std::vector<std::int64_t> extents;
+    std::vector<std::int64_t> strides;
+    for (const Dimension& one : dimensions_) {
+        extents.push_back(static_cast<std::int64_t>(one.extent));
+        strides.push_back(one.stride);
+    }
+    body(DeviceMemory{data_, extents.size(), extents.data(), strides.data(),
+                      static_cast<std::uint32_t>(element_bytes_)});
+}
+
+void ArrayView::hash_on_device(std::span<const ChunkBatch> batches,
+                               std::uint64_t chunk_count) const {
+    as_device_memory([&](const DeviceMemory& memory) {
+        DeviceLibrary::get().hash(memory, batches, chunk_count);
+    });
+}
+
 const std::byte* ArrayView::elements(std::uint64_t first, std::uint64_t count,
                                      std::vector<std::byte>& buffer) const {
+    if (is_on_device_) {
+        buffer.resize(count * element_bytes_);
+        as_device_memory([&](const DeviceMemory& memory) {
+            DeviceLibrary::get().copy(memory, first, count, buffer.data());
+        });
+        return buffer.data();
+    }
     const auto bytes = static_cast<std::int64_t>(element_bytes_);
     if (dimensions_.empty() || (dimensions_.size() == 1 && dimensions_[0].stride == bytes))
         return data_ + first * element_bytes_;
