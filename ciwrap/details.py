@@ -9,7 +9,6 @@ which is never a distance; `SUSPECT` where a chunk is suspect and no more is kno
 
 from __future__ import annotations
 
-import base64
 import binascii
 import numbers
 from enum import Enum
@@ -39,6 +38,8 @@ MOST_RUNS = 2048
 MOST_LEVELS = 64
 MOST_MAPS = 3
 MOST_EXPLANATIONS = 4
+# Who is so many times further off than the bound has a defect, and no bound that is somewhat tight.
+FAR_BEYOND = 100.0
 
 
 class Cause(str, Enum):
@@ -57,6 +58,7 @@ class Cause(str, Enum):
     SHIFTED = "shifted"  # new = golden, moved along an axis
     TRANSPOSED = "transposed"  # new = golden, two axes exchanged
     COLUMNS_FIRST = "columns_first"  # new = golden, written in the other order of axes
+    EXCHANGED = "exchanged"  # new = golden, some components of an axis in each other's place
     OTHER_ORDER = "other_order"  # the same rows in another order
     OTHER_ITERATION = "other_iteration"  # new = golden of the iteration before or after
     ONE_RANK = "one_rank"  # of several ranks only one differs
@@ -74,12 +76,12 @@ class Explanation(Struct, frozen=True):
     """What differing elements have in common, and on how many of them that was seen to hold.
 
     values: the offset, the factor (of complex numbers its two parts), the bit, the period of each
-    component, the rows that it is moved by, the fill value, the layers at the faces, the iteration,
-    the rank and how many there are, the ranks of both sides, the thread and how many, or the atol
-    that would have passed. axes: what is moved or exchanged. on_golden: whether it is the golden
-    side that holds the fill value or is rounded. words: what the factor or the type is called, the
-    part of the number that the bit is in, or what the ranks hold: rows, array. remedy: a line for
-    ciwrap.yaml.
+    component, the rows that it is moved by, the components, the fill value, the layers at the
+    faces, the iteration, the rank and how many there are, the ranks of both sides, the thread and
+    how many, or the atol that would have passed. axes: what is moved or exchanged. on_golden:
+    whether it is the golden side that holds the fill value or is rounded. words: what the factor or
+    the type is called, the part of the number that the bit is in, what the ranks hold (rows,
+    array), or what is to be said beside a bound. remedy: a line for ciwrap.yaml.
     """
 
     cause: Cause
@@ -261,6 +263,8 @@ def cells(text: str, rows: int, columns: int) -> bytes:
 
 
 def _decoded(text: str, size: int) -> bytes:
+    import base64
+
     try:
         found = base64.b64decode(text, validate=True)
     except binascii.Error:
@@ -271,4 +275,4 @@ def _decoded(text: str, size: int) -> bytes:
 
 
 def cells_text(values: bytes) -> str:
-    return base64.b64encode(values).decode("ascii")
+    return binascii.b2a_base64(values, newline=False).decode("ascii")

@@ -12,6 +12,7 @@ import click
 from ciwrap.cli.options import json_option
 from ciwrap.errors import UsageError, WriteFailedError
 from ciwrap.report.text import plural, safe_text
+from ciwrap.report.wording import arrays_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,7 +104,7 @@ def _tell(session: Session, starter: Starter, left_out: Sequence[str], target: P
     for check in starter.checks:
         session.console.print(
             f"  check {check.name}: {plural(check.file_count, 'file')},"
-            f" {plural(check.variable_count, 'variable')}"
+            f" {arrays_words(check.array_count, check.variable_count)}"
         )
     for text in left_out:
         session.console.print(f"  left out: {safe_text(text)}")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from ciwrap.report.console import Text
-from ciwrap.report.text import bytes_text, plural, safe_name, safe_text
-from ciwrap.report.wording import detail_lines, headline, used_words
+from ciwrap.report.text import bytes_text, safe_name, safe_text
+from ciwrap.report.wording import arrays_words, detail_lines, headline, used_words
 from ciwrap.review.accept_document import change_word
 from ciwrap.review.golden_change import GoldenChange, Status, VariableChange
 
@@ -85,18 +86,20 @@ def _print_variables(golden: GoldenChange, console: Console, verbose: bool) -> N
     if quiet:
         shares = [share for one in quiet if (share := one.used_share) is not None]
         note = used_words(max(shares, default=None))
-        console.print(Text(f"  {plural(len(quiet), 'variable')} within the bound{note}"))
+        console.print(Text(f"  {_arrays(quiet)} within the bound{note}"))
 
 
 def _print_first(golden: GoldenChange, console: Console, verbose: bool) -> None:
-    rows = [change.new for change in golden.changes if change.new is not None]
-    kinds: dict[str, int] = {}
-    for row in rows:
-        kinds[row.evidence] = kinds.get(row.evidence, 0) + 1
+    made = [change for change in golden.changes if change.new is not None]
+    kinds = Counter(change.new.evidence for change in made if change.new is not None)
     evidence = ", ".join(f"{count} with {words}" for words, count in sorted(kinds.items()))
-    console.print(Text(f"  {plural(len(rows), 'variable')}: {evidence}"))
+    console.print(Text(f"  {_arrays(made)}: {evidence}"))
     for change in golden.changes if verbose else ():
         _print_variable(change, console)
+
+
+def _arrays(changes: Sequence[VariableChange]) -> str:
+    return arrays_words(len(changes), len({one.identity.name for one in changes}))
 
 
 def _print_variable(change: VariableChange, console: Console) -> None:

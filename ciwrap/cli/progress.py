@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from ciwrap.progress import Progress
 
 _PATIENCE_SECONDS = 1.0
+# A terminal of fewer columns has no room for the speed and the time that is left.
+_NARROW = 80
+_COUNTS_WIDTH = 30
 
 
 class ProgressBar:
@@ -45,13 +48,17 @@ class ProgressBar:
         self._done += byte_count
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=self._done)
-        elif time.monotonic() - self._started >= _PATIENCE_SECONDS:
+        elif time.monotonic() - self._started >= _PATIENCE_SECONDS and self._is_unfinished():
             self._show()
 
     def end(self) -> None:
         if self._bar is not None:
             self._bar.stop()
         self._bar = self._task = None
+
+    def _is_unfinished(self) -> bool:
+        """A bar that is full in its first frame says nothing of what still takes its time."""
+        return self._total is None or self._done < self._total
 
     def _show(self) -> None:
         from rich.console import Console
@@ -64,16 +71,20 @@ class ProgressBar:
             TransferSpeedColumn,
         )
 
+        console = Console(file=sys.stderr)
+        speed = [TransferSpeedColumn(), TimeRemainingColumn()]
         self._bar = Progress(
             TextColumn("{task.description}", markup=False),
-            BarColumn(),
+            BarColumn(bar_width=None if console.width < _NARROW else 40),
             DownloadColumn(binary_units=True),
-            TransferSpeedColumn(),
-            TimeRemainingColumn(),
-            console=Console(file=sys.stderr),
+            *(speed if console.width >= _NARROW else ()),
+            console=console,
             transient=True,
         )
-        self._task = self._bar.add_task(self._label, total=self._total, completed=self._done)
+        label = self._label
+        if console.width < _NARROW:
+            label = safe_name(label, max(4, console.width - _COUNTS_WIDTH))
+        self._task = self._bar.add_task(label, total=self._total, completed=self._done)
         self._bar.start()
 
 

@@ -78,7 +78,7 @@ def _found(path: str, variables: Sequence[VariableInfo]) -> FoundFile:
 
 
 def _unknown(result: Survey) -> list[str]:
-    """Of files of suffixes that no reader knows, those beside what was found."""
+    """Of files that no reader knows, those beside what was found."""
     counts = Counter(
         path.suffix or "without a suffix"
         for path in result.unknown
@@ -91,7 +91,7 @@ def _unknown(result: Survey) -> list[str]:
     more = [f"and {len(counts) - _MOST_NAMED} more kinds"] if len(counts) > _MOST_NAMED else []
     kinds = ", ".join([*named, *more])
     text = (
-        f"{plural(total, 'file')} of suffixes that no reader knows: {kinds};"
+        f"{plural(total, 'file')} of which no reader knows suffix or content: {kinds};"
         " `ciwrap init --logs` proposes values of logs, 'format' names the reader of other files"
     )
     return [text]

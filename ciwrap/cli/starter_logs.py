@@ -63,7 +63,8 @@ def starter_for_logs(paths: Sequence[Path]) -> Starter:
     text += "" if not found else "    values:\n"
     text += "".join(_line(one, is_live=at < MOST_LIVE) for at, one in enumerate(found))
     text += _TABLES if has_table else ""
-    check = StarterCheck(name, (paths[0].as_posix(),), 1, min(len(found), MOST_LIVE))
+    count = min(len(found), MOST_LIVE)
+    check = StarterCheck(name, (paths[0].as_posix(),), 1, count, count)
     return Starter((check,), text)
 
 

@@ -6,15 +6,18 @@ import re
 from typing import TYPE_CHECKING
 
 from ciwrap.captures.checkpoint import Variables
+from ciwrap.details import Cause
 from ciwrap.errors import CiwrapError
 from ciwrap.late import numpy as np
 from ciwrap.model import Verdict
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ciwrap.captures.side import Side
     from ciwrap.compare.outcome import Outcome
+    from ciwrap.details import Explanation
     from ciwrap.model import VariableId, VariableResult
 
 # What variables that number the rows of others are called.
@@ -101,6 +104,31 @@ def _other_order(outcome: Outcome, golden: Side, new: Side) -> Iterator[str]:
                     f"{one.name} holds the same values in another order: try --align-by {one.name}"
                 )
             return
+
+
+def with_id_named(results: Sequence[VariableResult]) -> list[VariableResult]:
+    """The results; where rows stand in another order and an id does so as well, the remedy names it
+    instead of leaving that to the reader.
+    """
+    names = {one.name for one in results if _is_id(one) and _order_of(one) is not None}
+    if len(names) != 1:
+        return list(results)
+    (name,) = names
+    return [
+        one if (told := _order_of(one)) is None else _with_remedy(one, told, f"align_by: {name}")
+        for one in results
+    ]
+
+
+def _order_of(one: VariableResult) -> Explanation | None:
+    found = (told for told in one.explanations if told.cause is Cause.OTHER_ORDER)
+    return next(found, None)
+
+
+def _with_remedy(one: VariableResult, told: Explanation, remedy: str) -> VariableResult:
+    named = replace(told, remedy=remedy)
+    explanations = tuple(named if other is told else other for other in one.explanations)
+    return replace(one, explanations=explanations)
 
 
 def _are_same_values(identity: VariableId, golden: Side, new: Side) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ciwrap.compare.grouped_errors import grouped_messages
+from ciwrap.compare.hints import with_id_named
 from ciwrap.compare.law import message_of, not_comparable
+from ciwrap.compare.one_bound import with_one_bound
 from ciwrap.compare.one_rank import with_one_rank
 from ciwrap.errors import CiwrapError, VariableExtraError, VariableMissingError
 from ciwrap.model import (
@@ -84,7 +86,7 @@ def check_result(
         told.append(Message(MessageLevel.ERROR, text))
     keeper = DetailKeeper([])
     if verdict is not Verdict.MATCH:
-        results = with_one_rank(results)
+        results = with_id_named(with_one_rank(with_one_bound(results)))
     for result in sorted(results, key=lambda one: one.id.sort_key):
         keeper.add(result)
     return CheckResult(
@@ -126,7 +128,8 @@ def _add_one_sided(
     """
     let_go = set()
     where, remedy = one_sided.missing
-    where += " that could be read" if outcome.errors else ""
+    if outcome.errors:
+        where, remedy = f"{where}, as far as files could be read", "first mend what the errors name"
     for result in outcome.missing:
         error: CiwrapError = VariableMissingError(where, remedy=remedy)
         if strict.refuses_missing:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 _ITERATION = re.compile(r"(?:iter|iteration|step|frame|cycle|time|t)[_-]?(\d+)", re.IGNORECASE)
 _RANK = re.compile(r"(?:rank|proc|processor|pe)[_-]?(\d+)", re.IGNORECASE)
@@ -50,12 +50,13 @@ class _Group(Struct, frozen=True):
 
 
 class StarterCheck(Struct, frozen=True):
-    """One check of a starter."""
+    """One check of a starter. array_count: of all its variables in all its files and iterations."""
 
     name: str
     outputs: tuple[str, ...]
     file_count: int
     variable_count: int
+    array_count: int
 
 
 class Starter(Struct, frozen=True):
@@ -112,9 +113,10 @@ def make_starter(found: Iterable[FoundFile], *, command: str | None = None) -> S
     names: set[str] = set()
     for group in groups[:_MOST_CHECKS]:
         name = _check_name(group.pattern, names)
-        variables = sum(len(file.variables) for file in group.files)
-        checks.append(StarterCheck(name, (group.pattern,), len(group.files), variables))
-        text += "\n".join(_check(name, group)) + "\n\n"
+        listed = _listed(group)
+        arrays = sum(map(len, listed.values()))
+        checks.append(StarterCheck(name, (group.pattern,), len(group.files), len(listed), arrays))
+        text += "\n".join(_check(name, group, listed)) + "\n\n"
     if len(groups) > _MOST_CHECKS:
         text += f"  # Files in {len(groups) - _MOST_CHECKS} more places are not listed here.\n"
     return Starter(tuple(checks), text.rstrip("\n") + "\n")
@@ -153,15 +155,20 @@ def _template(path: str) -> str:
     return "/".join(parts)
 
 
-def _check(name: str, group: _Group) -> list[str]:
-    lines = [f"  {_quoted(name)}:", f"    outputs: {_quoted(group.pattern)}"]
-    if group.is_template:
-        count = len(group.files)
-        lines[1] += f"  # {count} file{'s' if count > 1 else ''} now"
+def _listed(group: _Group) -> dict[str, list[FoundVariable]]:
+    """The arrays of each variable, by the name that rules know it by."""
     listed: dict[str, list[FoundVariable]] = {}
     for file in group.files:
         for variable in file.variables:
             listed.setdefault(_name_in_check(group, file, variable), []).append(variable)
+    return listed
+
+
+def _check(name: str, group: _Group, listed: Mapping[str, list[FoundVariable]]) -> list[str]:
+    lines = [f"  {_quoted(name)}:", f"    outputs: {_quoted(group.pattern)}"]
+    if group.is_template:
+        count = len(group.files)
+        lines[1] += f"  # {count} file{'s' if count > 1 else ''} now"
     if listed:
         lines.append(
             "    # Bounds of single variables, by name or pattern, in place of the defaults:"

@@ -23,7 +23,7 @@ from ciwrap.errors import (
     UnreadableFileError,
     UnsupportedFormatError,
 )
-from ciwrap.golden import paths, shared_text
+from ciwrap.golden import paths, shared_lines, shared_text
 from ciwrap.golden.files import flush, flush_folder, read_regular, remove
 from ciwrap.golden.golden_file import refuse_pointer
 from ciwrap.structs import Struct, field
@@ -142,7 +142,7 @@ class SharedGoldens:
             self._keep_decoded(body, found)
             return found
         except DocumentError as error:
-            name = shared_text.golden_name(body)
+            name = shared_lines.golden_name(body)
             fault = _damaged(self.path, f"the line of {name!r} {error.message}")
             self._state.fault = self._state.fault or fault
             raise fault from None
@@ -185,11 +185,11 @@ class SharedGoldens:
             return
         refuse_pointer(data, self.path)
         lines = data.split(b"\n")
-        if not lines[0].startswith(shared_text.HEAD_START):
+        if not lines[0].startswith(shared_lines.HEAD_START):
             self._state.fault = _damaged(self.path, "line 1 is not the head of a file of goldens")
         for number, line in enumerate(lines[:-1], 1):
             self._take_line(line, number, self.path)
-        is_whole = lines[-1] == b"" and len(lines) > 2 and lines[-2].startswith(shared_text.END)
+        is_whole = lines[-1] == b"" and len(lines) > 2 and lines[-2].startswith(shared_lines.END)
         if not is_whole and self._state.fault is None:
             self._state.fault = _damaged(self.path, "it is cut off")
 
@@ -202,10 +202,10 @@ class SharedGoldens:
     def _take_line(self, line: bytes, number: int, path: Path) -> None:
         state = self._state
         try:
-            body, name = shared_text.body_of(line)
+            body, name = shared_lines.body_of(line)
             self._take(body, name, is_journal=path == self.journal)
         except DocumentError as error:
-            is_merge = shared_text.is_of_merge(line)
+            is_merge = shared_lines.is_of_merge(line)
             state.is_merge = state.is_merge or is_merge
             if state.fault is None:
                 remedy = _REMEDY_MERGE if is_merge else _REMEDY
@@ -213,14 +213,14 @@ class SharedGoldens:
 
     def _take(self, body: bytes, name: str, *, is_journal: bool) -> None:
         state = self._state
-        version = shared_text.version_of(body)
-        if version is not None and version > shared_text.FORMAT:
+        version = shared_lines.version_of(body)
+        if version is not None and version > shared_lines.FORMAT:
             raise UnsupportedFormatError(
-                f"has format {version}, this ciwrap reads up to {shared_text.FORMAT}",
+                f"has format {version}, this ciwrap reads up to {shared_lines.FORMAT}",
                 file=self.path,
                 remedy="update ciwrap",
             )
-        golden = shared_text.golden_name(body)
+        golden = shared_lines.golden_name(body)
         if golden is not None:
             known = state.goldens.get(golden)
             if known not in (None, body) and not is_journal:
@@ -229,17 +229,17 @@ class SharedGoldens:
             if is_journal:
                 state.put.add(golden)
                 state.moved.pop(golden, None)
-        elif shared_text.table_kind(body) is not None:
+        elif shared_lines.table_kind(body) is not None:
             if state.tables.setdefault(name, body) != body:
                 raise DocumentError("has the check sum of another line")
-        elif (drop := shared_text.drop_of(body)) is not None:
+        elif (drop := shared_lines.drop_of(body)) is not None:
             state.put.discard(drop.drop)
             if drop.moved_to is not None:
                 state.moved[drop.drop] = drop.moved_to
             else:
                 state.goldens.pop(drop.drop, None)
                 state.moved.pop(drop.drop, None)
-        elif version is None and body != shared_text.END:
+        elif version is None and body != shared_lines.END:
             raise DocumentError("is of no kind that this release knows")
 
     # --- writing
@@ -263,12 +263,12 @@ class SharedGoldens:
         for it; the golden here counts until that is there. Raises OSError.
         """
         if name in self.state.goldens:
-            self._append([shared_text.drop_line(shared_text.Drop(name, moved_to))])
+            self._append([shared_lines.drop_line(shared_lines.Drop(name, moved_to))])
 
     def _append(self, bodies: list[bytes]) -> None:
         """All of these lines, or none."""
         state = self.state
-        data = b"".join(map(shared_text.line_of, bodies))
+        data = b"".join(map(shared_lines.line_of, bodies))
         descriptor = os.open(self.journal, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             if os.fstat(descriptor).st_size > self._journal_end:
@@ -328,15 +328,15 @@ class SharedGoldens:
             used = self._used_tables()
             ordered = [
                 tables[name]
-                for kind in shared_text.TABLES
+                for kind in shared_lines.TABLES
                 for name in sorted(used)
-                if shared_text.table_kind(tables[name]) == kind
+                if shared_lines.table_kind(tables[name]) == kind
             ]
             ordered += [goldens[name] for name in sorted(goldens)]
             staged = self.path.with_name(f"{self.path.name}.whole{paths.STAGED_SUFFIX}")
             try:
                 with staged.open("wb") as stream:
-                    stream.write(shared_text.text_of(ordered))
+                    stream.write(shared_lines.text_of(ordered))
                     stream.flush()
                     os.fsync(stream.fileno())
                 staged.replace(self.path)

@@ -1,9 +1,4 @@
-"""The text of small goldens that share a file: a line each, and each with its own check sum.
-
-A line is a JSON value, a space, and eight characters of a hash of the value's text, so that git can
-merge what two branches add, and damage of any line is seen. The first line names the format, the
-last one says that nothing is cut off. Between them stand, by kind, what many goldens have in
-common, called by its check sum, and then the goldens in the order of their names:
+"""Small goldens as lines of the file that they share (`shared_lines`), and back:
 
     {"environment": {...}}
     {"accepted": {"when": ..., "who": ..., "why": ..., "commit": ...}}
@@ -11,17 +6,14 @@ common, called by its check sum, and then the goldens in the order of their name
     [NAME, FORM, ACCEPTED, DATA]
 
 ACCEPTED is a list where a golden was replaced. DATA is the variables' own bytes in base64 (without
-padding), after a `~` deflated where that is shorter. Trees and
-roots are not kept, since they follow from the data and the bounds.
+padding), after a `~` deflated where that is shorter. Trees and roots are not kept, since they
+follow from the data and the bounds.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import contextlib
-import hashlib
-import json
 import zlib
 from functools import lru_cache
 from math import prod
@@ -32,7 +24,7 @@ from msgspec import structs
 
 from ciwrap import _core
 from ciwrap.arrays.dtypes import storage_dtype
-from ciwrap.documents import DocumentError, to_plain, to_record
+from ciwrap.documents import DocumentError, to_record
 from ciwrap.documents.load_json import load_json
 from ciwrap.errors import CiwrapError
 from ciwrap.golden.manifest import (
@@ -43,33 +35,20 @@ from ciwrap.golden.manifest import (
     Root,
     rows_of,
 )
+from ciwrap.golden.shared_lines import Record, json_line, plain, sum_of, table_kind
 from ciwrap.model import VariableId
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-FORMAT = 1
 # Beyond some 3 kB the base64 takes more bytes than a pair of files does, and more to read for all.
 MOST_DATA_BYTES = 4096
 _MOST_RESULT_BYTES = 4 << 20
-_SUM_BYTES = 6
 _DEFLATED = "~"
-HEADER = (
-    f'{{"ciwrap goldens":{FORMAT},"note":"Small goldens of one test file. Do not edit; `ciwrap show'
-    ' FILE` prints the numbers."}'
-).encode()
-END = b'{"end":true}'
-HEAD_START = b'{"ciwrap goldens":'
-_DROP_START = b'{"drop":'
-TABLES = ("environment", "accepted", "form")
 
 
-class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A mapping of which every key is known."""
-
-
-class _Variable(_Record, frozen=True, kw_only=True):
+class _Variable(Record, frozen=True, kw_only=True):
     """One variable of a form: what its tree is made with. fill_values: as texts."""
 
     name: str
@@ -84,10 +63,10 @@ class _Variable(_Record, frozen=True, kw_only=True):
     fill_values: tuple[str, ...] = ()
     chunk_bytes: int = 4096
     arity: int = 16
-    labels: dict[str, str] = {}
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-class _Form(_Record, frozen=True):
+class _Form(Record, frozen=True):
     """What goldens are of, without their numbers. environment: the sum of an `environment` line."""
 
     environment: str
@@ -95,7 +74,7 @@ class _Form(_Record, frozen=True):
     ignored: tuple[str, ...] = ()
 
 
-class _Accepted(_Record, frozen=True, kw_only=True):
+class _Accepted(Record, frozen=True, kw_only=True):
     """What acceptances of many goldens have in common."""
 
     when: str
@@ -106,7 +85,7 @@ class _Accepted(_Record, frozen=True, kw_only=True):
     run: str | None = None
 
 
-class _Entry(_Record, frozen=True, kw_only=True):
+class _Entry(Record, frozen=True, kw_only=True):
     """One acceptance of one golden. by: the sum of an `accepted` line."""
 
     by: str
@@ -116,18 +95,11 @@ class _Entry(_Record, frozen=True, kw_only=True):
     bounds: tuple[str, ...] = ()
 
 
-class _More(_Record, frozen=True, kw_only=True):
+class _More(Record, frozen=True, kw_only=True):
     """Of a golden that waits. result: the document of its comparison, deflated, in base64."""
 
     pending: PendingOrigin
     result: str = ""
-
-
-class Drop(_Record, frozen=True):
-    """A golden is gone, or has moved into a pair of files if these have the root `moved_to`."""
-
-    drop: str
-    moved_to: Root | None = None
 
 
 class Shared(Struct, frozen=True):
@@ -149,81 +121,12 @@ class Line(Struct, frozen=True):
     golden: Shared
 
 
-def sum_of(body: bytes) -> str:
-    digest = hashlib.blake2b(body, digest_size=_SUM_BYTES).digest()
-    return base64.urlsafe_b64encode(digest).decode()
-
-
-def line_of(body: bytes) -> bytes:
-    return b"%b %b\n" % (body, sum_of(body).encode())
-
-
-def body_of(line: bytes) -> tuple[bytes, str]:
-    """A line's value, as text, and its sum. Raises DocumentError for a damaged one."""
-    body, _, said = line.rpartition(b" ")
-    found = sum_of(body)
-    if found.encode() != said:
-        is_merge = is_of_merge(line)
-        raise DocumentError("is of a merge that is not resolved" if is_merge else "is damaged")
-    return body, found
-
-
-def is_of_merge(line: bytes) -> bool:
-    """Whether a line is what git puts between the two sides of a merge."""
-    return line.startswith((b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||"))
-
-
-def text_of(lines: Iterable[bytes]) -> bytes:
-    """A whole file of these bodies."""
-    return b"".join(line_of(body) for body in (HEADER, *lines, END))
-
-
-def version_of(body: bytes) -> int | None:
-    """The format that a head line states; None for another line."""
-    if not body.startswith(HEAD_START):
-        return None
-    found = load_json(body).get("ciwrap goldens")
-    return found if isinstance(found, int) else None
-
-
-def golden_name(body: bytes) -> str | None:
-    """The golden that a line is of; None for another line. Raises DocumentError."""
-    if not body.startswith(b"["):
-        return None
-    name = None
-    # Only a text is looked at here: lists in lists without end would be the end of the reader.
-    if body.startswith(b'["'):
-        with contextlib.suppress(ValueError):
-            name, _ = _DECODER.raw_decode(body.decode(), 1)
-    if not isinstance(name, str) or not name:
-        raise DocumentError("has no name")
-    return name
-
-
-_DECODER = json.JSONDecoder()
-
-
-def drop_of(body: bytes) -> Drop | None:
-    """What a line takes away; None for one of another kind. Raises DocumentError."""
-    if not body.startswith(_DROP_START):
-        return None
-    return to_record(load_json(body), Drop)
-
-
-def drop_line(drop: Drop) -> bytes:
-    return _json(_plain(drop))
-
-
-def table_kind(body: bytes) -> str | None:
-    return next((kind for kind in TABLES if body.startswith(f'{{"{kind}":'.encode())), None)
-
-
 def tables_of(body: bytes, tables: Mapping[str, bytes]) -> set[str]:
     """The sums of all common lines that a golden's line needs."""
-    plain = _plain_golden(body)
-    found = {plain.form, *(one.by if isinstance(one, _Entry) else one for one in plain.entries)}
-    if table_kind(tables.get(plain.form, b"")) == "form":
-        found.add(_table(tables, plain.form, "form", _Form).environment)
+    line = _read_line(body)
+    found = {line.form, *(one.by if isinstance(one, _Entry) else one for one in line.entries)}
+    if table_kind(tables.get(line.form, b"")) == "form":
+        found.add(_table(tables, line.form, "form", _Form).environment)
     return found
 
 
@@ -239,7 +142,7 @@ class _Golden(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
         return (self.log,) if isinstance(self.log, str) else self.log
 
 
-def _plain_golden(body: bytes) -> _Golden:
+def _read_line(body: bytes) -> _Golden:
     return to_record(load_json(body), _Golden)
 
 
@@ -268,36 +171,36 @@ def decode(body: bytes, tables: Mapping[str, bytes], file_name: str) -> Shared:
 
 
 def _decode(body: bytes, tables: Mapping[str, bytes], file_name: str) -> Shared:
-    plain = _plain_golden(body)
-    form: _Form = _table(tables, plain.form, "form", _Form)
-    variables = _variables(form, _unpack(plain.data, MOST_DATA_BYTES))
+    line = _read_line(body)
+    form: _Form = _table(tables, line.form, "form", _Form)
+    variables = _variables(form, _unpack(line.data, MOST_DATA_BYTES))
     encoded = _core.encode_golden(variables)
     root = _core.golden_root(encoded).hex()
     log: list[Acceptance] = []
-    for one in plain.entries:
+    for one in line.entries:
         entry = one if isinstance(one, _Entry) else _Entry(by=one, new_root=root)
         common: _Accepted = _table(tables, entry.by, "accepted", _Accepted)
         log.append(_acceptance(entry, common))
     if log and log[-1].new_root != root:
         raise DocumentError("holds other numbers than were accepted")
-    if not log and plain.more is None:
+    if not log and line.more is None:
         raise DocumentError("does not say who accepted it")
     labels = {
         VariableId(one.name, one.iteration, one.rank): tuple(sorted(one.labels.items()))
         for one in form.variables
     }
     manifest = Manifest(
-        check=plain.name,
+        check=line.name,
         binary=BinaryFile(file_name, root, len(encoded)),
         variables=rows_of(variables, labels),
         environment=dict(_table(tables, form.environment, "environment", dict[str, str])),
         accepted=tuple(log),
-        pending=None if plain.more is None else plain.more.pending,
+        pending=None if line.more is None else line.more.pending,
         ignored=form.ignored,
     )
     result = None
-    if plain.more is not None and plain.more.result:
-        result = _unpack(plain.more.result, _MOST_RESULT_BYTES).decode()
+    if line.more is not None and line.more.result:
+        result = _unpack(line.more.result, _MOST_RESULT_BYTES).decode()
     return Shared(manifest, tuple(variables), len(encoded), result)
 
 
@@ -354,21 +257,21 @@ def encode(
     tables: dict[str, bytes] = {}
 
     def common(kind: str, value: Any) -> str:
-        body = _json({kind: value}, is_spaced=True)
+        body = json_line({kind: value}, is_spaced=True)
         tables[sum_of(body)] = body
         return sum_of(body)
 
     try:
         environment = common("environment", dict(manifest.environment))
-        form = common("form", _plain(_form_of(variables, manifest, environment)))
+        form = common("form", plain(_form_of(variables, manifest, environment)))
         log = [_log_entry(one, manifest, common) for one in manifest.accepted]
         is_first = len(log) == 1 and isinstance(log[0], str)
         body: list[Any] = [manifest.check, form, log[0] if is_first else log, _pack(data)]
         if manifest.pending is not None:
             packed = "" if result is None else _pack(result.encode())
             more = _More(pending=manifest.pending, result=packed)
-            body.append(_plain(more))
-        line = _json(body)
+            body.append(plain(more))
+        line = json_line(body)
         read = decode(line, tables, manifest.binary.file)
     except (UnicodeEncodeError, DocumentError):
         return None  # the pair says what is wrong with it
@@ -390,7 +293,7 @@ def small_data(variables: Sequence[_core.GoldenVariable]) -> bytes | None:
 def _log_entry(one: Acceptance, manifest: Manifest, common: Any) -> Any:
     said = structs.asdict(one)
     own = {key: said.pop(key) for key in ("new_root", "old_root", "largest_bound_share", "bounds")}
-    by = common("accepted", _plain(_Accepted(**said)))
+    by = common("accepted", plain(_Accepted(**said)))
     is_first = own["old_root"] is None and own["largest_bound_share"] is None and not own["bounds"]
     if is_first and one is manifest.accepted[-1]:
         return by
@@ -401,7 +304,7 @@ def _log_entry(one: Acceptance, manifest: Manifest, common: Any) -> Any:
         share=one.largest_bound_share,
         bounds=one.bounds,
     )
-    return _plain(entry)
+    return plain(entry)
 
 
 def _form_of(
@@ -453,15 +356,3 @@ def _unpack(text: str, most: int) -> bytes:
     if len(data) > most:
         raise DocumentError(f"holds more than {most} bytes of data")
     return data
-
-
-def _plain(record: _Record | PendingOrigin) -> Any:
-    """A record as plain values, without what is at its default."""
-    return to_plain(record, {})
-
-
-def _json(value: Any, *, is_spaced: bool = False) -> bytes:
-    """One line of UTF-8. Raises UnicodeEncodeError for half a surrogate pair."""
-    separators = (", ", ": ") if is_spaced else (",", ":")
-    text = json.dumps(value, ensure_ascii=False, separators=separators, allow_nan=False)
-    return text.encode()

@@ -17,7 +17,7 @@ class Coverage(Struct, frozen=True):
     result that it is made of.
 
     compared_variables: each checkpoint's counts; compared_names: how many variables that are, over
-    all checkpoints.
+    all checkpoints. checkpointed: checks with iterations or ranks, where what is counted is arrays.
 
     compared_elements: of the compared variables, without those that are masked.
     not_comparable: variables that both sides hold, and that could not be compared. missing: on the
@@ -49,6 +49,7 @@ class Coverage(Struct, frozen=True):
     attributes: int = 0
     by_statistics: int = 0
     compared_names: int = 0
+    checkpointed: int = 0
 
     def __add__(self, other: Coverage) -> Coverage:
         return Coverage(*map(add, astuple(self), astuple(other)))
@@ -63,6 +64,11 @@ class Coverage(Struct, frozen=True):
                 self.by_statistics,
             )
         )
+
+    @property
+    def unit(self) -> str:
+        """What is counted beside elements."""
+        return "array" if self.checkpointed else "variable"
 
     @property
     def text(self) -> str:
@@ -86,15 +92,16 @@ class Coverage(Struct, frozen=True):
     @property
     def not_compared(self) -> tuple[str, ...]:
         """What was not compared, in words, a part for each reason."""
+        one = self.unit
         parts = (
-            (self.not_comparable, "variable", "not comparable"),
-            (self.missing, "variable", "missing"),
-            (self.extra, "variable", "extra"),
-            (self.ignored - self.uncommon, "variable", "by ignore"),
-            (self.uncommon, "variable", "of iterations left out"),
+            (self.not_comparable, one, "not comparable"),
+            (self.missing, one, "missing"),
+            (self.extra, one, "extra"),
+            (self.ignored - self.uncommon, one, "by ignore"),
+            (self.uncommon, one, "of iterations left out"),
             (self.masked_elements, "element", "masked"),
-            (self.masked_unknown, "variable", "in part by a mask"),
-            (self.filled, "variable", "in part by fill values"),
+            (self.masked_unknown, one, "in part by a mask"),
+            (self.filled, one, "in part by fill values"),
             (self.excluded_files, "file", "by exclude"),
         )
         said = [f"{grouped_plural(count, noun)} {why}" for count, noun, why in parts if count]
@@ -138,7 +145,17 @@ def coverage_of(check: CheckResult) -> Coverage:
         attributes=int(check.attributes == "none"),
         by_statistics=int(check.verdict.is_statistical),
         compared_names=len(names),
+        checkpointed=int(_has_checkpoints(check)),
     )
+
+
+def _has_checkpoints(check: CheckResult) -> bool:
+    """Whether anything of it is of an iteration or a rank."""
+    lists = (check.missing_variables, check.extra_variables, check.ignored_variables)
+    named = [one for part in (*lists, check.left_out_variables) for one in part]
+    places = [(one.iteration, one.rank) for one in check.variables]
+    places += [(one.iteration, one.rank) for one in named]
+    return any(place != (None, None) for place in places)
 
 
 def grouped_plural(count: int, noun: str) -> str:

@@ -11,19 +11,17 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ciwrap.closing import closed_on_error
 from ciwrap.errors import (
     CiwrapError,
     ConfigError,
     CorruptFileError,
-    OutputMissingError,
     StillWrittenError,
 )
 from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.apart import SourceApart, bytes_below
 from ciwrap.readers.attributes import add_attributes
-from ciwrap.readers.base import Source, reading
+from ciwrap.readers.base import Source, not_there, reading
 from ciwrap.readers.boxes import FlatReader
 from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import check_is_file
@@ -47,6 +45,9 @@ _TYPES = {
 _WAIT_SECONDS = 0.5
 _DECORATION = re.compile(r"\x1b\[[0-9;]*m|\[[^]]*\d{4}\]|\[ADIOS2 EXCEPTION\]")
 _PARAMETERS = {"OpenTimeoutSecs": str(_WAIT_SECONDS)}
+# Nothing that ADIOS2 opens is closed: when it closes a file that it has read, it leaves another one
+# in /tmp, and no parameter keeps it from doing so. All of it ends with the process.
+_never_closed: list[Any] = []
 
 
 class Adios2Reader(HistoryReader):
@@ -68,9 +69,7 @@ class Adios2Reader(HistoryReader):
             raise ConfigError("steps have no name here", file=path, key="options.iterations")
         with reading(path):
             if not path.exists():
-                raise OutputMissingError(
-                    "does not exist", file=path, remedy="run the program first"
-                )
+                raise not_there(path)
             if path.is_dir():
                 held = list(path.iterdir())
                 if not any(one.name == "md.idx" for one in held):
@@ -91,11 +90,12 @@ def _source(path: Path, rule: IterationRule, attributes: AttributeRule) -> Sourc
         io = adios2.Adios().declare_io("ciwrap")
         io.set_parameters(_PARAMETERS)
         file = adios2.FileReader(io, str(path))
-    with closed_on_error(file.close), guarded(path), _plain_errors():
+    _never_closed.append(file)
+    with guarded(path), _plain_errors():
         listing = _Contents(adios2, file, path, rule, attributes).listing()
         if attributes.has_all:
             add_attributes(listing, _Attributes(file), (), lambda _, name: Place(name))
-    return EntrySource(path, listing.entries, file.close)
+    return EntrySource(path, listing.entries)
 
 
 @contextlib.contextmanager
@@ -286,29 +286,27 @@ def _steps(adios2: Any, path: Path) -> list[dict[str, _Step]]:
     io.set_parameters(_PARAMETERS)
     engine = io.open(str(path), adios2.bindings.Mode.Read)
     status = adios2.bindings.StepStatus
+    _never_closed.append(engine)
     steps: list[dict[str, _Step]] = []
     seen: dict[str, int] = {}
-    try:
-        while True:
-            found = engine.begin_step(adios2.bindings.StepMode.Read, _WAIT_SECONDS)
-            if found == status.EndOfStream:
-                return steps
-            if found != status.OK:
-                raise StillWrittenError(
-                    f"has no end after {len(steps)} steps",
-                    file=path,
-                    remedy="has the program finished writing it?",
-                )
-            step: dict[str, _Step] = {}
-            for name, facts in io.available_variables().items():
-                is_array = facts.get("SingleValue") != "true" and facts["Type"] in _TYPES
-                blocks = tuple(_blocks(io.inquire_variable(name))) if is_array else ()
-                step[name] = _Step(name, facts, seen.get(name, 0), blocks)
-                seen[name] = seen.get(name, 0) + 1
-            steps.append(step)
-            engine.end_step()
-    finally:
-        engine.close()
+    while True:
+        found = engine.begin_step(adios2.bindings.StepMode.Read, _WAIT_SECONDS)
+        if found == status.EndOfStream:
+            return steps
+        if found != status.OK:
+            raise StillWrittenError(
+                f"has no end after {len(steps)} steps",
+                file=path,
+                remedy="has the program finished writing it?",
+            )
+        step: dict[str, _Step] = {}
+        for name, facts in io.available_variables().items():
+            is_array = facts.get("SingleValue") != "true" and facts["Type"] in _TYPES
+            blocks = tuple(_blocks(io.inquire_variable(name))) if is_array else ()
+            step[name] = _Step(name, facts, seen.get(name, 0), blocks)
+            seen[name] = seen.get(name, 0) + 1
+        steps.append(step)
+        engine.end_step()
 
 
 def _blocks(variable: Any) -> Iterator[tuple[int, ...]]:

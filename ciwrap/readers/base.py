@@ -20,6 +20,7 @@ from ciwrap.closing import Closing
 from ciwrap.errors import (
     CiwrapError,
     ConfigError,
+    OutputMissingError,
     UnreadableFileError,
     UnsupportedDtypeError,
     VariableMissingError,
@@ -206,6 +207,13 @@ class Reader(ABC):
                     file=path,
                     key=f"options.{key}",
                 )
+
+
+def not_there(path: Path) -> OutputMissingError:
+    """The error of a file that does not exist, which may be an output or what somebody named."""
+    return OutputMissingError(
+        "does not exist", file=path, remedy="run the program first, or mend the name"
+    )
 
 
 @contextlib.contextmanager

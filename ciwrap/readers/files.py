@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ciwrap.arrays.dtypes import storage_dtype
 from ciwrap.errors import CorruptFileError, OutputMissingError, UnreadableFileError
-from ciwrap.readers.base import as_elements, reading
+from ciwrap.readers.base import as_elements, not_there, reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,9 +42,7 @@ class InputFile:
                     raise OutputMissingError(
                         "is a link to what is not there", file=path, remedy="mend the link"
                     ) from None
-                raise OutputMissingError(
-                    "does not exist", file=path, remedy="run the program first"
-                ) from None
+                raise not_there(path) from None
             raise
         except ValueError as error:
             raise UnreadableFileError(f"is no valid path: {error}", file=ascii(path)) from None

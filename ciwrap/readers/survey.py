@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 from ciwrap.errors import CiwrapError
 from ciwrap.model.formats import OWN_FORMATS
-from ciwrap.readers.registry import is_output_folder, reader_for
+from ciwrap.readers.choice import Choice
+from ciwrap.readers.registry import is_output_folder
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
-    from ciwrap.readers.base import VariableInfo
+    from ciwrap.readers.base import Reader, VariableInfo
 
 MAX_FILES = 2000
 MAX_TEXT_BYTES = 64 << 20
 _SKIPPED_FOLDERS = {"__pycache__", "node_modules", "site-packages", "venv", "env", "dist"}
-_SUFFIXES = {suffix for one in OWN_FORMATS.values() for suffix in one.suffixes}
 _TEXT_SUFFIXES = set(OWN_FORMATS["text"].suffixes)
 
 
@@ -29,8 +29,8 @@ class Candidate(Struct, frozen=True):
 
 
 class Survey(Struct, frozen=True):
-    """What was found. skipped: files of a known suffix that could not be opened, and why. unknown:
-    files of other suffixes, which nobody looked into.
+    """What was found. skipped: files of a known format that could not be opened, and why. unknown:
+    files that neither their suffix nor their first bytes say how to read.
 
     is_complete: false if there were more than MAX_FILES files to look at.
     """
@@ -42,9 +42,9 @@ class Survey(Struct, frozen=True):
 
 
 def survey(folder: Path, *, leave_out: tuple[str, ...] = ("golden",)) -> Survey:
-    """Opens every file of a known suffix below the folder; hidden ones, virtual environments and
-    the folders named in leave_out are passed over, and so are text files without a column of
-    numbers.
+    """Opens every file below the folder that a reader knows by suffix or content; hidden ones,
+    virtual environments and the folders named in leave_out are passed over, and so are text files
+    without a column of numbers.
     """
     found: list[Candidate] = []
     skipped: list[tuple[Path, str]] = []
@@ -65,15 +65,16 @@ def survey(folder: Path, *, leave_out: tuple[str, ...] = ("golden",)) -> Survey:
             path = Path(here, name)
             if name.startswith("."):
                 continue
-            if path.suffix.lower() not in _SUFFIXES:
-                unknown.append(path.relative_to(folder))
-                continue
             count += 1
             if count > MAX_FILES:
                 return Survey(tuple(found), tuple(skipped), tuple(unknown), is_complete=False)
             relative = path.relative_to(folder)
+            chosen = Choice().of(path, name)
+            if chosen is None:
+                unknown.append(relative)
+                continue
             try:
-                variables = _variables(path)
+                variables = _variables(path, chosen.reader)
             except CiwrapError as error:
                 why = f"{error.message}; {error.remedy}" if error.remedy else error.message
                 skipped.append((relative, why))
@@ -95,11 +96,11 @@ def is_text(path: Path) -> bool:
     return path.suffix.lower() in _TEXT_SUFFIXES
 
 
-def _variables(path: Path) -> tuple[VariableInfo, ...]:
+def _variables(path: Path, reader: Reader) -> tuple[VariableInfo, ...]:
     """The file's variables; none for prose and lists that happen to have a table's suffix."""
     if is_text(path) and path.stat().st_size > MAX_TEXT_BYTES:
         return ()
-    with reader_for(path).open(path) as source:
+    with reader.open(path) as source:
         if is_text(path) and not any(
             info.dtype[1] in "if" and info.shape[0] for info in source.variables
         ):

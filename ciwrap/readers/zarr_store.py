@@ -12,13 +12,12 @@ from ciwrap.errors import (
     ConfigError,
     CorruptFileError,
     FileLimitError,
-    OutputMissingError,
     UnreadableFileError,
 )
 from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.attributes import add_attributes
-from ciwrap.readers.base import FileRegion, Source, reading
+from ciwrap.readers.base import FileRegion, Source, not_there, reading
 from ciwrap.readers.boxes import FlatReader, box_reader
 from ciwrap.readers.entries import MAX_TEXTS, EntrySource, Listing, guarded
 from ciwrap.readers.files import InputFile
@@ -75,7 +74,7 @@ class ZarrReader(HistoryReader):
 def _check_is_store(path: Path) -> None:
     with reading(path):
         if not path.exists():
-            raise OutputMissingError("does not exist", file=path, remedy="run the program first")
+            raise not_there(path)
         if not path.is_dir():
             raise UnreadableFileError(
                 "is no folder, as a Zarr store is", file=path, remedy="give the store's folder"

@@ -14,6 +14,7 @@ from ciwrap.readers.layout import find_in, outputs_within
 from ciwrap.repeat.measure import Measurer, RunOutputs
 from ciwrap.repeat.repeat import Repetition, measurer_of
 from ciwrap.repeat.summary import names_that_vary
+from ciwrap.report.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,9 +35,13 @@ def existing_runs(patterns: Sequence[str]) -> list[Path]:
         path for pattern in patterns for path in sorted(_matches(pattern), key=natural)
     )
     if len(found) < _LEAST_RUNS:
+        said = " ".join(patterns)
+        remedy = "name at least two: --runs 'run_*'"
+        if said.isdecimal():
+            remedy += f"; to run the program so many times: -n {said}"
         raise UsageError(
-            f"{' '.join(patterns)} means {len(found)} of the runs that are to be compared",
-            remedy="name at least two: --runs 'run_*'",
+            f"--runs {said} names {plural(len(found), 'run')}",
+            remedy=remedy,
         )
     return list(found)
 

@@ -31,7 +31,7 @@ from ciwrap.report.text import (
     short_number,
 )
 from ciwrap.report.text_words import difference_text, looks_like, summary_line
-from ciwrap.report.view import growth_of, timeline_of, where_words
+from ciwrap.report.view import growth_of, timeline_of, timeline_words, where_words
 from ciwrap.report.views import view_text
 from ciwrap.report.wording import (
     headline,
@@ -123,7 +123,7 @@ class Card(Struct, frozen=True):
     timeline: Markup | None
     growth: Markup | None
     has_ring: bool
-    has_crosses: bool
+    timeline_note: str
     has_unknown: bool
     parts: tuple[Part, ...]
 
@@ -166,7 +166,7 @@ def card_of(
         timeline=timeline,
         growth=growth,
         has_ring=is_bad,
-        has_crosses='class="xx"' in (timeline or ""),
+        timeline_note=timeline_words(group, timeline or ""),
         has_unknown=any(one.max_bound_share is None for one in group.differing),
         parts=tuple(parts),
     )

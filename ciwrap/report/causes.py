@@ -26,6 +26,7 @@ _NAMES = {
     Cause.SHIFTED: "shifted",
     Cause.TRANSPOSED: "transposed",
     Cause.COLUMNS_FIRST: "columns first",
+    Cause.EXCHANGED: "components exchanged",
     Cause.OTHER_ORDER: "other order of rows",
     Cause.OTHER_ITERATION: "other iteration",
     Cause.ONE_RANK: "one rank",
@@ -40,6 +41,8 @@ _NAMES = {
 def cause_name(one: Explanation) -> str:
     """`sign flipped`, `factor 1000`; nothing for what is no cause."""
     name = _NAMES[one.cause]
+    if one.cause is Cause.LESS_PRECISE and one.words:
+        return f"rounded to {safe_name(one.words)}"
     if one.values and one.cause in (Cause.CONSTANT_FACTOR, Cause.CONSTANT_OFFSET):
         return f"{name.removeprefix('constant ')} {_value_words(one)}"
     return name
@@ -48,24 +51,35 @@ def cause_name(one: Explanation) -> str:
 def cause_words(one: Explanation, sides: tuple[str, str]) -> str:
     """`in each of them the sign is flipped: new = -golden`; how many, where it is not each."""
     if one.cause is Cause.WIDER_BOUND:
-        return f"all would match with atol={short_number(one.values[0])}"
+        return _passing_words(one)
     if one.cause is Cause.ONE_RANK:
         rank, count = one.values
         return f"of {count:.0f} ranks only rank {rank:.0f} differs"
     if one.cause is Cause.ACROSS_RANKS:
         return _across_ranks_words(one, *sides)
     whole = one.held_count >= one.differing_count
+    if whole and one.cause in _OF_THE_ARRAY:
+        return _said(one, *sides)
+    if one.cause in (Cause.BOUNDARY, Cause.STRIPE):
+        return f"each lies {_said(one, *sides)}"
     share = "in each of them" if whole else f"in {one.held_count:,} of {one.differing_count:,}"
     if one.differing_count == 1:
         share = "in it"
     return f"{share} {_said(one, *sides)}"
 
 
+def _passing_words(one: Explanation) -> str:
+    """The bound under which all would match."""
+    beside = f" ({safe_name(one.words)})" if one.words else ""
+    return f"all would match with atol={short_number(one.values[0])}{beside}"
+
+
 def remedy_words(one: Explanation) -> str:
     """When the line of configuration is right, in a few words; nothing if there is none."""
     return {
         Cause.PERIODIC_IMAGE: "if the values lie on a circle or in a periodic box",
-        Cause.OTHER_ORDER: "if the order of rows means nothing; ID: the variable that names them",
+        Cause.OTHER_ORDER: "if the order of rows means nothing"
+        + ("; ID: the variable that names them" if (one.remedy or "").endswith(" ID") else ""),
         Cause.LESS_PRECISE: "if the shorter type is meant",
         Cause.FILL_VALUE: "if it stands for a missing value",
         Cause.ACROSS_RANKS: "beside align_by: ID, where ID is the variable that names the rows",
@@ -86,6 +100,15 @@ def _across_ranks_words(one: Explanation, golden: str, new: str) -> str:
     return f"{ranks}, dealt out in another way{but}"
 
 
+# What is said of the array, not of each of its elements.
+_OF_THE_ARRAY = (
+    Cause.SHIFTED,
+    Cause.TRANSPOSED,
+    Cause.COLUMNS_FIRST,
+    Cause.EXCHANGED,
+    Cause.OTHER_ORDER,
+    Cause.OTHER_ITERATION,
+)
 _WHOLE = (Cause.BIT_FLIPPED, Cause.OTHER_ITERATION, Cause.STRIPE, Cause.SHIFTED, Cause.BOUNDARY)
 
 
@@ -104,13 +127,17 @@ def _value_words(one: Explanation) -> str:
 
 def _said(one: Explanation, golden: str, new: str) -> str:
     value = _value_words(one)
+    parts = " and ".join(f"{part:.0f}" for part in one.values)
+    passing = f"; {_passing_words(one)}" if one.values else ""
+    layers = "1 layer" if value == "1" else f"{value} layers"
+    plus = f"- {value[1:]}" if value.startswith("-") else f"+ {value}"
     side, other = (golden, new) if one.on_golden else (new, golden)
     axes = " and ".join(map(str, one.axes))
     called = safe_name(one.words or "")
     named = f" ({called})" if called else ""
     return {
         Cause.SIGN_FLIPPED: f"the sign is flipped: {new} = -{golden}",
-        Cause.CONSTANT_OFFSET: f"{new} = {golden} + ({value})",
+        Cause.CONSTANT_OFFSET: f"{new} = {golden} {plus}",
         Cause.CONSTANT_FACTOR: f"{new} = {golden} x {value}{named}",
         Cause.ALL_ZERO: f"{new} is 0",
         Cause.ALL_NAN: f"{new} is NaN",
@@ -123,13 +150,14 @@ def _said(one: Explanation, golden: str, new: str) -> str:
         Cause.SHIFTED: f"{new} is {golden} moved by {value} along axis {axes}",
         Cause.TRANSPOSED: f"{new} is {golden} with axes {axes} exchanged",
         Cause.COLUMNS_FIRST: f"{new} is {golden} written in the other order of axes (C, Fortran)",
+        Cause.EXCHANGED: f"{new} is {golden} with components {parts} of axis {axes} exchanged",
         Cause.OTHER_ORDER: f"{new} has the rows of {golden} in another order",
         Cause.OTHER_ITERATION: f"{new} is {golden} of iteration {value}",
         Cause.ONE_RANK: "",
         Cause.ACROSS_RANKS: "",
-        Cause.STRIPE: f"the place is in the rows of axis {axes} that thread {value} of"
+        Cause.STRIPE: f"in the rows of axis {axes} that thread {value} of"
         f" {one.values[-1] if one.values else 0:.0f} would be dealt",
-        Cause.BOUNDARY: f"the place is within {value} of the faces along axis {axes}",
-        Cause.NEAR_ZERO: f"{golden} is next to zero; all would match with atol={value}",
+        Cause.BOUNDARY: f"within {layers} of the faces along axis {axes}",
+        Cause.NEAR_ZERO: f"{golden} is next to zero{passing}",
         Cause.WIDER_BOUND: "",
     }[one.cause]

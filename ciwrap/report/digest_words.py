@@ -10,7 +10,6 @@ from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.text import (
     index_text,
     percent_text,
-    plural,
     safe_name,
     share_text,
     short_number,
@@ -28,12 +27,14 @@ def by_digests_sentence(variable: VariableResult) -> str:
     """Of a variable of which it is not known how many elements differ: what is sure of it."""
     at_least = variable.differing_count_at_least or 0
     at_most = variable.differing_count_at_most or 0
-    total = plural((variable.element_count or 0) - (variable.masked_count or 0), "element")
-    chunks = f"{variable.suspect_chunks or 0} of {plural(variable.chunk_count or 0, 'chunk')}"
+    total = grouped_plural((variable.element_count or 0) - (variable.masked_count or 0), "element")
+    suspect = f"{variable.suspect_chunks or 0:,}"
+    chunks = f"{suspect} of {grouped_plural(variable.chunk_count or 0, 'chunk')}"
     bound = "" if variable.bound is None or variable.bound.is_exact else variable.bound.text
     beyond = f" beyond {bound}" if bound else ""
     if at_least:
-        count = f"from {at_least} to {at_most}" if at_most > at_least else f"at least {at_least}"
+        count = f"from {at_least:,} to {at_most:,}"
+        count = count if at_most > at_least else f"at least {at_least:,}"
         if not variable.moved_elements:
             # Each of these chunks is proof.
             return f"{chunks} differ: {count} of {total} differ{beyond}"

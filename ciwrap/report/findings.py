@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 from ciwrap.details import Cause
 from ciwrap.model import Divergence, DivergenceKind, MessageLevel, Verdict
 from ciwrap.model.coverage import grouped_plural
+from ciwrap.report.boxes import box_words
 from ciwrap.report.causes import cause_words
 from ciwrap.report.digest_words import suspect_place
 from ciwrap.report.text import (
     capital,
     grouped_number,
-    index_text,
-    plural,
     safe_name,
     safe_text,
     share_text,
     short_number,
 )
 from ciwrap.report.text_words import place_words
+from ciwrap.report.timelines import together_text
 from ciwrap.report.wording import (
     GOLDEN_AND_NEW,
     arrays_words,
@@ -37,17 +37,12 @@ from ciwrap.report.wording import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
-    from ciwrap.details import IndexBox
     from ciwrap.model import CheckResult, RunResult, VariableResult
 
 _LONGEST_REASON = 400
 _LONGEST_VALUE = 60
-_MOST_NAMES = 8
-# A box of this share of an array says nothing of where in it.
-_NEARLY_ALL = 0.95
-_FEW = 20
 
 
 def title(run: RunResult) -> str:
@@ -171,12 +166,10 @@ _ALONE = {DivergenceKind.DIFFER: "Difference", DivergenceKind.SUSPECT: "Suspect"
 
 
 def _together(check: CheckResult, first: Divergence) -> Iterator[str]:
-    """The other variables that do not match in the first divergence's iteration."""
-    others = [name for name in check.first_names if name != first.variable.name]
-    if first == check.first_divergence and others:
-        said = ", ".join(safe_name(name, _LONGEST_VALUE) for name in others[:_MOST_NAMES])
-        more = f" and {len(others) - _MOST_NAMES} more" if len(others) > _MOST_NAMES else ""
-        yield f"Not matching in iteration {first.variable.iteration} either: {said}{more}."
+    """The other variables that do not match where the first divergence is."""
+    words = together_text(check) if first == check.first_divergence else ""
+    if words:
+        yield f"{words[0].upper()}{words[1:]}."
 
 
 def _opening(check: CheckResult, divergence: Divergence, *, is_alone: bool, is_second: bool) -> str:
@@ -198,7 +191,17 @@ def _opening(check: CheckResult, divergence: Divergence, *, is_alone: bool, is_s
 
 
 def _uncompared(run: RunResult) -> Iterator[str]:
-    """Why the whole is not comparable: of the first variable, else of the first error."""
+    """Why the whole is not comparable: the first error, of which what is missing may be a
+    consequence, and the first variable.
+    """
+    errors = [
+        message.text
+        for messages in (run.messages, *(check.messages for check in run.checks))
+        for message in messages
+        if message.level is MessageLevel.ERROR
+    ]
+    if errors:
+        yield error_sentence(errors[0])
     bad = [
         (check, variable)
         for check in run.checks
@@ -209,14 +212,13 @@ def _uncompared(run: RunResult) -> Iterator[str]:
         check, first = min(bad, key=lambda pair: pair[1].id.sort_key)
         more = f" (the first of {len(bad)})" if len(bad) > 1 else ""
         yield f"Not compared{more}: {place(first)}: {_with_cause(check, first)}."
-        return
-    errors = [
-        message.text
-        for messages in (run.messages, *(check.messages for check in run.checks))
-        for message in messages
-        if message.level is MessageLevel.ERROR
-    ]
-    yield f"{cut(safe_text(errors[0]))}." if errors else "Nothing was compared."
+    elif not errors:
+        yield "Nothing was compared."
+
+
+def error_sentence(text: str) -> str:
+    """An error's message as a sentence on the whole."""
+    return f"{cut(safe_text(text))}."
 
 
 def _with_cause(check: CheckResult, variable: VariableResult) -> str:
@@ -227,7 +229,9 @@ def _with_cause(check: CheckResult, variable: VariableResult) -> str:
 
 
 def match_sentence(run: RunResult) -> str:
-    sentence = f"{total_words(run)} in {grouped_plural(len(run.checks), 'check')} match"
+    words = total_words(run)
+    verb = "matches" if words.startswith("1 ") else "match"
+    sentence = f"{words} in {grouped_plural(len(run.checks), 'check')} {verb}"
     shares = [
         (share, variable)
         for check in run.checks
@@ -278,7 +282,7 @@ def difference_sentence(variable: VariableResult, sides: tuple[str, str] = GOLDE
     elif variable.max_abs_difference:
         parts.append(f"largest |difference| {short_number(variable.max_abs_difference)}")
     specials = [
-        f"{plural(count, 'element')} {words}"
+        f"{grouped_plural(count, 'element')} {words}"
         for count, words in (
             (variable.nan_mismatch_count, "NaN on one side only"),
             (variable.inf_mismatch_count, "infinite on one side only"),
@@ -291,7 +295,7 @@ def difference_sentence(variable: VariableResult, sides: tuple[str, str] = GOLDE
 
 def count_words(variable: VariableResult) -> str:
     """`3 of 1,000 elements differ beyond atol=1e-6 rtol=0`, `all 10 elements differ`."""
-    total = elements_words(variable, grouped_plural)
+    total = elements_words(variable)
     if variable.element_count == 1:
         return f"it differs{bound_words(variable)}"
     if variable.differing_count == variable.compared_elements:
@@ -305,7 +309,7 @@ def match_words(variable: VariableResult) -> str:
     if variable.element_count == 1:
         elements = "its one element is"
     else:
-        elements = f"all {elements_words(variable, grouped_plural)} are"
+        elements = f"all {elements_words(variable)} are"
     if variable_is_exact(variable):
         return f"{elements} equal"
     return f"{elements} within the bound{used_words(used_share(variable))}"
@@ -314,70 +318,6 @@ def match_words(variable: VariableResult) -> str:
 def beyond_text(share: float) -> str:
     """`16,600 x the bound`."""
     return f"{grouped_number(share)} x the bound" if share >= 10 else share_text(share)
-
-
-def box_words(variable: VariableResult) -> str:
-    """Where all differing elements lie, in the array's own indices; nothing if that is
-    everywhere or not known.
-    """
-    box, shape = variable.differing_box, variable.shape
-    if variable.differing_count == 1 and variable.first_index is not None:
-        at = f"at {index_text(variable.first_index)}" if variable.first_index else ""
-        return f"{at}, in the interior" if _is_inside(variable.first_index, shape) else at
-    if box is None or not shape or len(shape) != len(box.first_index):
-        if variable.first_index:
-            return f"first at {index_text(variable.first_index)}"
-        return ""
-    fixed = [
-        axis
-        for axis, (first, last) in enumerate(zip(box.first_index, box.last_index, strict=True))
-        if first == last and shape[axis] > 1
-    ]
-    text = box_text(box, shape)
-    is_nearly_all = _share_of(box, shape) >= _NEARLY_ALL
-    faces = [one for one in variable.explanations if one.cause is Cause.BOUNDARY]
-    if faces and is_nearly_all:
-        return f"at the faces along axis {' and '.join(map(str, faces[0].axes))}"
-    # A few elements span a box, and are not spread over it.
-    if is_nearly_all and (variable.differing_count or 0) < _FEW and variable.first_index:
-        return f"first at {index_text(variable.first_index)}"
-    if not text.strip("[]:, "):
-        return "spread over the whole array"
-    if is_nearly_all:
-        return "spread over nearly the whole array"
-    free = [axis for axis, extent in enumerate(shape) if extent > 1 and axis not in fixed]
-    if len(fixed) == 1 and len(free) == 2:
-        return f"all in the plane {text}"
-    if fixed and len(free) == 1:
-        return f"all in the line {text}"
-    return f"all within {text}"
-
-
-def _is_inside(index: Sequence[int], shape: Sequence[int] | None) -> bool:
-    """Whether an element of a field lies at none of its faces."""
-    pairs = list(zip(index, shape or (), strict=False))
-    return bool(pairs) and all(0 < at < extent - 1 for at, extent in pairs if extent > 1)
-
-
-def _share_of(box: IndexBox, shape: Sequence[int]) -> float:
-    """How much of the array lies in the box."""
-    inside = math.prod(
-        last - first + 1 for first, last in zip(box.first_index, box.last_index, strict=True)
-    )
-    return inside / math.prod(shape)
-
-
-def box_text(box: IndexBox, shape: Sequence[int]) -> str:
-    """`[0, :, 3:17]`, as NumPy would slice it."""
-    parts = []
-    for first, last, extent in zip(box.first_index, box.last_index, shape, strict=True):
-        if first == last and extent > 1:
-            parts.append(str(first))
-        elif first == 0 and last == extent - 1:
-            parts.append(":")
-        else:
-            parts.append(f"{first}:{last + 1}")
-    return f"[{', '.join(parts)}]"
 
 
 def lost_count(variable: VariableResult) -> int:

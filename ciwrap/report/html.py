@@ -69,6 +69,7 @@ class Page(Struct, frozen=True):
     not_compared: str
     has_checks: bool
     has_time: bool
+    has_numbers: bool
     environment_differs: tuple[str, ...]
     environments: tuple[Environment, ...]
     messages: tuple[MessageView, ...]
@@ -108,7 +109,8 @@ def render_html(run: RunResult) -> str:
     several = len(run.checks) > 1
     cards, card_of_group, cards_left_out = _cards(groups, with_check=several)
     with_time = any(group.is_history for group in groups if group.verdict is not Verdict.MATCH)
-    shape = RowShape(with_check=several, with_time=with_time)
+    with_numbers = any(group.differing for group in groups)
+    shape = RowShape(with_check=several, with_time=with_time, with_numbers=with_numbers)
     rows = rows_of(groups, card_of_group, shape)
     messages = messages_of(run)
     environments = environments_of(run)
@@ -134,6 +136,7 @@ def render_html(run: RunResult) -> str:
         not_compared=", ".join(coverage.not_compared),
         has_checks=several,
         has_time=with_time,
+        has_numbers=with_numbers,
         environment_differs=differing_keys(environments) if not run.verdict.is_good else (),
         environments=environments,
         messages=messages[:MOST_MESSAGES],

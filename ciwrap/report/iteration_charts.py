@@ -98,6 +98,8 @@ def _mark(x: float, y: float, point: Point) -> Markup:
     return element("circle", title, cx=x, cy=y, r=2.6, class_="mi")
 
 
+# Marks of cells that do not match, and of cells that were not compared.
+CROSSES, DASHES = "xx", "xx na"
 # Of a cell of the timeline: a class of the share, or one of these.
 CELL_MATCH, CELL_DIFFER, CELL_NOT_COMPARABLE, CELL_NONE = 100, 101, 102, 103
 
@@ -120,7 +122,8 @@ def timeline(
     height = 22 + rows * cell_height + 40
     gap = 1.0 if cell_width > 4 else 0.0
     paths: dict[int, list[str]] = {}
-    marks: list[str] = []
+    crosses: list[str] = []
+    dashes: list[str] = []
     for i, row in enumerate(grid):
         for j, cell in enumerate(row):
             if cell == CELL_NONE:
@@ -133,16 +136,16 @@ def timeline(
             if _is_bad(cell) and cell_width >= 6 and cell_height >= 8:
                 r = min(w, h) * 0.22
                 cx, cy = x + w / 2, y + h / 2
+                if cell == CELL_NOT_COMPARABLE:
+                    dashes.append(f"M{number(cx - r)} {number(cy)}h{number(2 * r)}")
+                    continue
                 cross = f"M{number(cx - r)} {number(cy - r)}l{number(2 * r)} {number(2 * r)}"
                 cross += f"m0 -{number(2 * r)}l-{number(2 * r)} {number(2 * r)}"
-                marks.append(
-                    cross
-                    if cell != CELL_NOT_COMPARABLE
-                    else f"M{number(cx - r)} {number(cy)}h{number(2 * r)}"
-                )
+                crosses.append(cross)
     parts = [_cells(cell, "".join(path)) for cell, path in sorted(paths.items())]
-    if marks:
-        parts.append(element("path", d="".join(marks), class_="xx"))
+    for marks, class_ in ((crosses, CROSSES), (dashes, DASHES)):
+        if marks:
+            parts.append(element("path", d="".join(marks), class_=class_))
     if first is not None:
         i, j = first
         parts.append(

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from ciwrap.details import Cause
 from ciwrap.model.coverage import grouped_plural
+from ciwrap.report.boxes import box_words, is_the_same_place
 from ciwrap.report.causes import cause_words
 from ciwrap.report.digest_words import lost_words, moved_words, suspect_place
 from ciwrap.report.findings import (
     beyond_text,
-    box_words,
     count_words,
     lead,
     lead_beside,
@@ -79,6 +79,8 @@ def _what(check: CheckResult, variable: VariableResult) -> str:
 
 def _where(variable: VariableResult, results: list[VariableResult]) -> str:
     inside = suspect_place(variable) or box_words(variable)
+    if inside and not is_the_same_place(variable, results):
+        inside = f"at first {inside}"
     ordered = sorted(results, key=lambda one: one.id.sort_key)
     return "; ".join(part for part in (where_text(ordered), inside) if part)
 

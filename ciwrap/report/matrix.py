@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from ciwrap.details import BOUND_CLASS, SHARE_CLASSES, SUSPECT, cells
+from ciwrap.details import BOUND_CLASS, NO_CELL, SHARE_CLASSES, SUSPECT, cells
 from ciwrap.model import Verdict
+from ciwrap.report.boxes import box_words, is_the_same_cause, is_the_same_place
 from ciwrap.report.causes import cause_name
 from ciwrap.report.digest_words import lost_words, suspect_place
-from ciwrap.report.findings import box_words, check_title, lost_count
+from ciwrap.report.findings import (
+    check_title,
+    lost_count,
+)
 from ciwrap.report.iteration_charts import CELL_DIFFER, CELL_NOT_COMPARABLE
 from ciwrap.report.palette import SHARE_PALETTE
 from ciwrap.report.png import data_uri, palette_png
@@ -33,7 +37,18 @@ _MOST_MARKS = 48
 NEAR_THE_BOUND = 0.8
 _WIDE, _HIGH = 144, 14
 _MOST_THUMB_CELLS = 4096
-_BEATS = (("s0", "matches"), ("s1", "suspect"), ("s2", "differs"), ("s3", "not compared"))
+_THUMB_WIDTH = 44
+# Pixels across of the smallest cell of a thumb that is seen.
+_SMALLEST = 2
+# Of a suspect cell, between what is within its bound and what is beyond it.
+SUSPECT_WEIGHT = 2 * BOUND_CLASS - 1
+# The class of a mark, and the word for one and for several.
+_BEATS = (
+    ("s0", "matches", "match"),
+    ("s1", "suspect", "suspect"),
+    ("s2", "differs", "differ"),
+    ("s3", "not compared", "not compared"),
+)
 
 
 class Row(Struct, frozen=True):
@@ -131,7 +146,9 @@ def _pattern(group: Group, first: VariableResult) -> str:
     if new is not None and first.differing_count is None and lost_words(new):
         names = [f"{lost_words(new)} among the new numbers"]
     place = suspect_place(first) or box_words(first)
-    return "; ".join([*names[:1], *([place] if place else [])])
+    words = [*names[:1], *([place] if place else [])]
+    is_of_all = is_the_same_place(first, group.results) and is_the_same_cause(first, group.results)
+    return f"{'' if is_of_all or not words else 'at first '}{'; '.join(words)}"
 
 
 def mini_timeline(group: Group, iterations: Sequence[int] = ()) -> Markup:
@@ -167,7 +184,9 @@ def mini_timeline(group: Group, iterations: Sequence[int] = ()) -> Markup:
         for beat, path in sorted(paths.items())
     ]
     counts = Counter(map(_beat, by_iteration.values()))
-    said = ", ".join(f"{counts[beat]} {_BEATS[beat][1]}" for beat in sorted(paths))
+    said = ", ".join(
+        f"{counts[beat]} {_BEATS[beat][1 if counts[beat] == 1 else 2]}" for beat in sorted(paths)
+    )
     return Markup(
         '<svg class="beat" viewBox="0 0 {} {}" width="{}" height="{}" role="img">'
         "<title>{} iterations: {}</title>{}</svg>"
@@ -184,6 +203,25 @@ def _beat(cell: int) -> int:
     return 1 if cell == SUSPECT else 0
 
 
+def _shrunk(values: bytes, rows: int, columns: int, high: int) -> tuple[bytes, int, int]:
+    """A map of no more cells than a thumb has room for, each the worst of its own: a browser that
+    makes a picture smaller leaves out or blends what stands alone.
+    """
+    many, most = min(rows, high // _SMALLEST), min(columns, _THUMB_WIDTH // _SMALLEST)
+    if (many, most) == (rows, columns):
+        return values, rows, columns
+    found = [NO_CELL] * (many * most)
+    for at, cell in enumerate(values):
+        place = (at // columns) * many // rows * most + (at % columns) * most // columns
+        found[place] = max(found[place], cell, key=_weight)
+    return bytes(found), many, most
+
+
+def _weight(cell: int) -> int:
+    """What counts for more in a cell of several: what has no number, then what is furthest off."""
+    return -1 if cell == NO_CELL else SUSPECT_WEIGHT if cell == SUSPECT else 2 * cell
+
+
 def thumbnail(result: VariableResult) -> Markup:
     """Where it differs, as large as a thumb; nothing where there is no map."""
     if result.details is None:
@@ -195,8 +233,9 @@ def thumbnail(result: VariableResult) -> Markup:
         values = cells(one.classes, one.rows, one.columns)
         if len(values) > 4 * _MOST_THUMB_CELLS:
             continue
-        uri = data_uri(palette_png(values, one.rows, one.columns, SHARE_PALETTE))
         high = 14 if one.row_axis is None else 28
+        values, rows, columns = _shrunk(values, one.rows, one.columns, high)
+        uri = data_uri(palette_png(values, rows, columns, SHARE_PALETTE))
         return Markup(
             '<svg class="thumb" viewBox="0 0 44 {0}" width="44" height="{0}" aria-hidden="true">'
             '<image href="{1}" width="44" height="{0}" preserveAspectRatio="none" class="px"/>'

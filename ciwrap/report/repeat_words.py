@@ -27,8 +27,8 @@ _FIT_WORDS = {
 
 
 def headline(variables: Sequence[RepeatedVariable], runs: Sequence[RepeatedRun]) -> str:
-    """The first sentence: `6 of 8 variables vary, at most 5e-7; atol: 2e-6 would hold; nothing
-    grows`.
+    """The first sentence: `6 of 8 variables vary, at most 5e-7; atol: 2e-6 would hold; no
+    exponential growth seen`.
     """
     failed = [run for run in runs if run.problem is not None]
     if not variables:
@@ -90,7 +90,7 @@ def _growth_words(variables: Sequence[RepeatedVariable]) -> str:
     if unrelated:
         return f"{_names(unrelated)} may have a random seed left open"
     if not growing:
-        return "nothing grows"
+        return "no exponential growth seen"
     known = [one.compare_until for one in growing if one.compare_until is not None]
     until = f", compare up to iteration {min(known)}" if known else ""
     verb = "grows" if len(growing) == 1 else "grow"

@@ -20,10 +20,11 @@ MOST_ROW_BYTES = 1_800_000
 
 
 class RowShape(Struct, frozen=True):
-    """Which columns the table of variables has."""
+    """Which columns the table of variables has. with_numbers: how far what differs moved."""
 
     with_check: bool
     with_time: bool
+    with_numbers: bool
 
 
 class Rows(Struct, frozen=True):
@@ -80,12 +81,15 @@ def _left_out_words(rest: Sequence[Group]) -> str:
 def _row(row: Row, shape: RowShape) -> str:
     verdict = row.verdict.value
     time = f"<td>{row.over_time}</td><td>{escape(row.first)}</td>" if shape.with_time else ""
+    numbers = thumb = ""
+    if shape.with_numbers:
+        numbers = f'<td class="r">{escape(row.worst)}</td><td class="r">{escape(row.count)}</td>'
+        thumb = f"<td>{row.thumb}</td>"
     return (
         f'<tr data-v="{verdict}"><td><svg class="ico" viewBox="0 0 16 16" aria-hidden="true">'
         f'<use href="#i-{verdict}"/></svg> {escape(row.verdict.words)}</td>'
         f'{_check_cell(row, shape)}<th scope="row" class="mono">{_name_cell(row)}</th>{time}'
-        f'<td class="r">{escape(row.worst)}</td><td class="r">{escape(row.count)}</td>'
-        f"<td>{escape(row.pattern)}</td><td>{row.thumb}</td></tr>"
+        f"{numbers}<td>{escape(row.pattern)}</td>{thumb}</tr>"
     )
 
 

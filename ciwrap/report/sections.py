@@ -24,6 +24,9 @@ MOST_CHECKS = 100
 _TAIL_CHARACTERS = 4000
 _MOST_LEFT_OUT = 8
 
+# What notes begin with that tell what to try.
+_HINT = "hint: "
+
 
 class MessageView(Struct, frozen=True):
     level: str
@@ -64,10 +67,10 @@ def messages_of(run: RunResult) -> tuple[MessageView, ...]:
     found.sort(key=lambda pair: order.index(pair[1].level))
     return tuple(
         MessageView(
-            level=message.level.value.capitalize(),
+            level="Hint" if message.text.startswith(_HINT) else message.level.value.capitalize(),
             class_="not_comparable" if message.level is MessageLevel.ERROR else "",
             check=safe_name(name, 80) if len(run.checks) > 1 else "",
-            text=safe_name(message.text, 1000),
+            text=safe_name(message.text.removeprefix(_HINT), 1000),
         )
         for name, message in found
     )
@@ -150,7 +153,7 @@ def evidence_notes(run: RunResult) -> tuple[str, ...]:
         variable.evidence.value
         for check in run.checks
         for variable in check.variables
-        if variable.evidence is not None
+        if variable.evidence is not None and variable.verdict is not Verdict.NOT_COMPARABLE
     }
     notes = {
         "data": "data: the values of both sides were compared element by element; counts and"

@@ -134,7 +134,9 @@ def _title(result: RunResult) -> Text:
         every = "all " if total > 1 and coverage.is_whole else ""
         text.append(f"  {every}{total_words(result)}")
     elif not total:
-        text.append(f"  {plural(len(result.checks), 'check')}")
+        is_one = result.kind == "compare"
+        words = plural(len(result.checks), "check")
+        text.append("  nothing could be compared" if is_one else f"  {words}")
     elif len(result.checks) == 1 and _is_of_runs(result.checks[0]):
         text.append(f"  {extent_words(result.checks[0])}")
     else:

@@ -59,7 +59,7 @@ def divergence_lines(check: CheckResult) -> Iterator[tuple[str, str, str, list[s
 
 
 def together_text(check: CheckResult) -> str:
-    """The other variables that do not match in the first divergence's iteration; '' if none do."""
+    """The other variables that do not match where the first divergence is; '' if all others do."""
     first = check.first_divergence
     if first is None or not check.is_history:
         return ""
@@ -68,7 +68,10 @@ def together_text(check: CheckResult) -> str:
         return ""
     said = ", ".join(safe_name(name, 60) for name in others[:_MOST_NAMES])
     more = f" and {len(others) - _MOST_NAMES} more" if len(others) > _MOST_NAMES else ""
-    return f"not matching in iteration {first.variable.iteration} either: {said}{more}"
+    iteration = first.variable.iteration
+    if iteration is None:
+        return f"not matching either, of what has no iteration: {said}{more}"
+    return f"not matching in iteration {iteration} either: {said}{more}"
 
 
 def _divergence(

@@ -15,6 +15,8 @@ from ciwrap.report.iteration_charts import (
     CELL_MATCH,
     CELL_NONE,
     CELL_NOT_COMPARABLE,
+    CROSSES,
+    DASHES,
     Point,
     growth_curve,
     timeline,
@@ -180,6 +182,23 @@ def timeline_of(group: Group) -> Markup | None:
     )
 
 
+def timeline_words(group: Group, drawn: str) -> str:
+    """What its cells, marks and ring mean; `drawn`: the chart."""
+    checkpoints = {(one.iteration, one.rank) for one in group.results}
+    columns, rows = (len(set(one)) for one in zip(*checkpoints, strict=True))
+    wide, high = -(-columns // _MOST_TIMELINE_COLUMNS), -(-rows // _MOST_TIMELINE_ROWS)
+    cell = "a checkpoint" if wide * high == 1 else f"the worst of up to {wide * high} checkpoints"
+    if group.verdict is Verdict.MATCH:
+        return f"each cell {cell}, darker where more of the bound is used"
+    marks = [
+        words
+        for class_, words in ((CROSSES, "a cross does not match"), (DASHES, "a dash: not compared"))
+        if f'class="{class_}"' in drawn
+    ]
+    marks = marks or ["what is orange, red or purple does not match"]
+    return "; ".join([f"each cell {cell}", *marks, "the ring is the first of these"])
+
+
 def _labels(values: Sequence[int | None], count: int) -> list[str]:
     """The first value of each of `count` bins."""
     found = [""] * count
@@ -237,7 +256,8 @@ def growth_of(group: Group) -> Markup | None:
     for one in group.results:
         if one.iteration is not None and one.verdict is not Verdict.NOT_COMPARABLE:
             by_iteration.setdefault(one.iteration, []).append(one)
-    if len(by_iteration) < 2 or all(variable_is_exact(one) for one in group.results):
+    is_lost = group.verdict is Verdict.NOT_COMPARABLE and not group.differing
+    if is_lost or len(by_iteration) < 2 or all(map(variable_is_exact, group.results)):
         return None
     points = [_point(iteration, by_iteration[iteration]) for iteration in sorted(by_iteration)]
     if all(point.share is None for point in points):

@@ -79,10 +79,15 @@ def _beside(words: str) -> str:
     return f" ({words})" if words else ""
 
 
-def effect_facts(effect: Effect) -> Iterator[tuple[str, str]]:
-    """Whether a difference matters, in the units of the variable and against its range."""
+def effect_facts(effect: Effect, *, is_whole: bool = True) -> Iterator[tuple[str, str]]:
+    """Whether a difference matters, in the units of the variable and against its range.
+
+    is_whole: whether every element is a number on both sides; what is none is left out.
+    """
     rms, bias = (_beside(range_words(effect, value)) for value in (effect.rms, effect.bias))
     yield "root mean square", f"{short_number(effect.rms)}{rms}"
+    if not is_whole:
+        yield "numbers on both sides", f"{effect.element_count:,}: of these alone, mean and sum"
     sign = "+" if effect.bias > 0 else ""
     yield "mean of new - golden", f"{sign}{short_number(effect.bias)}{bias}"
     yield "range", f"{short_number(effect.least)} to {short_number(effect.greatest)}"
@@ -91,10 +96,11 @@ def effect_facts(effect: Effect) -> Iterator[tuple[str, str]]:
         words = f"{effect.apart_count:,} are {value}, perhaps a fill value: fill_values: [{value}]"
         yield "left out of the range", words
     if effect.size_sum > 0:
+        name = "sum" if is_whole else "sum of the others"
         change = (effect.new_sum - effect.golden_sum) / effect.size_sum
         words = f"{short_number(effect.golden_sum)} to {short_number(effect.new_sum)}"
         if abs(change) <= _CONSERVED:
-            yield "sum", f"{words}, conserved to within rounding"
+            yield name, f"{words}, conserved to within rounding"
         else:
             part = percent_text(abs(change))
-            yield "sum", f"{words}, a change by {part} of the sum of all sizes"
+            yield name, f"{words}, a change by {part} of the sum of all sizes"

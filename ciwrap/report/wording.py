@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from ciwrap.model import Evidence, Verdict
@@ -24,7 +24,7 @@ from ciwrap.report.text import (
 from ciwrap.report.text_words import text_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from ciwrap.model import (
         CheckResult,
@@ -43,14 +43,13 @@ def bounds_line(check: CheckResult) -> str:
     origin = check.bounds_from or ""
     if origin == "none given":
         return "bound: none given, compared exactly"
-    kinds = Counter(
-        "exact" if one.bound.is_exact else one.bound.text
-        for one in check.variables
-        if one.bound is not None
-    )
-    said = [text for text, _ in kinds.most_common(_MOST_BOUNDS)]
+    kinds: defaultdict[str, set[str]] = defaultdict(set)
+    for one in check.variables:
+        if one.bound is not None:
+            kinds["exact" if one.bound.is_exact else one.bound.text].add(one.name)
+    said = sorted(kinds, key=lambda text: -len(kinds[text]))[:_MOST_BOUNDS]
     if len(kinds) > 1:
-        said = [f"{text} ({plural(kinds[text], 'variable')})" for text in said]
+        said = [f"{text} ({plural(len(kinds[text]), 'variable')})" for text in said]
     more = ", ..." if len(kinds) > _MOST_BOUNDS else ""
     words = {"given": "as given"}.get(origin, f"of {origin}")
     return f"bound: {', '.join(said)}{more}, {words}" if said else f"bound: {words}"
@@ -110,17 +109,17 @@ def _match_sentence(variable: VariableResult) -> str:
     return f"{elements} within the bound{used_words(used_share(variable))}"
 
 
-def elements_words(variable: VariableResult, counted: Callable[[int, str], str] = plural) -> str:
+def elements_words(variable: VariableResult) -> str:
     """How many elements were compared: `10 elements`, `6 elements (4 more are masked)`."""
     total, masked = variable.element_count or 0, variable.masked_count
     if variable.text is not None:
-        said = counted(total - (masked or 0), "number")
+        said = grouped_plural(total - (masked or 0), "number")
         return f"{said} ({masked:,} more by ignore)" if masked else said
     if masked:
         verb = "is" if masked == 1 else "are"
-        rest = counted(max(0, total - masked), "element")
+        rest = grouped_plural(max(0, total - masked), "element")
         return f"{rest} ({masked:,} more {verb} masked)"
-    said = counted(total, "element")
+    said = grouped_plural(total, "element")
     is_unknown = variable.mask is not None and masked is None
     return f"{said} (less those masked)" if is_unknown else said
 
@@ -140,9 +139,11 @@ def left_out_words(coverage: Coverage, kind: str) -> str:
     count = coverage.left_out
     side = "first side" if kind == "compare" else "golden"
     verb = "was" if count == 1 else "were"
-    reasons = [] if count == coverage.let_go else ["ignore"]
+    is_named = count != coverage.let_go and coverage.ignored != coverage.uncommon
+    reasons = ["ignore"] if is_named else []
+    reasons += ["of iterations left out"] if coverage.uncommon else []
     reasons += ["gone, not strict"] if coverage.let_go else []
-    left_out = f"{grouped_plural(count, 'variable')} of the {side}"
+    left_out = f"{grouped_plural(count, coverage.unit)} of the {side}"
     return f"{left_out} {verb} not compared ({'; '.join(reasons)})"
 
 
@@ -187,7 +188,7 @@ def _differ_sentence(variable: VariableResult) -> str:
         return by_digests_sentence(variable)
     total = elements_words(variable)
     verb = "differs" if variable.differing_count == 1 else "differ"
-    return f"{variable.differing_count} of {total} {verb}{bound_words(variable)}"
+    return f"{variable.differing_count:,} of {total} {verb}{bound_words(variable)}"
 
 
 def bound_words(variable: VariableResult) -> str:
@@ -271,7 +272,12 @@ def place_words(variable: VariableResult) -> str:
 
 
 def variable_is_exact(variable: VariableResult) -> bool:
-    return variable.bound is None or variable.bound.is_exact
+    """Whether nothing but equal numbers match: whole numbers move by 1 at least."""
+    bound = variable.bound
+    if bound is None or bound.is_exact:
+        return True
+    is_whole = variable.dtype is not None and variable.dtype[1:2] in ("i", "u", "b")
+    return is_whole and bound.atol < 1 and not bound.rtol and not bound.ulps
 
 
 def _largest_lines(variable: VariableResult) -> list[str]:
@@ -295,7 +301,7 @@ def _special_lines(variable: VariableResult) -> list[str]:
         (variable.inf_mismatch_count, "infinity on one side only"),
         (variable.missing_mismatch_count, "missing on one side only"),
     )
-    said = [f"{plural(count, 'element')} {words}" for count, words in counts if count]
+    said = [f"{grouped_plural(count, 'element')} {words}" for count, words in counts if count]
     return [", ".join(said)] if said else []
 
 

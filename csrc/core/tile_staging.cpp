@@ -44,7 +44,9 @@ TileStaging::TileStaging(const TreeParameters& parameters, const QuantizePlan& p
     told_.scalars_per_element = type.scalars_per_element;
     told_.rtol = parameters.rtol();
     told_.equal_nan = plan.equal_nan;
-    told_.tell_equal_only = parameters.ulps() > 0;
+    // Steps are those of the type itself: what is widened has lost them.
+    told_.ulps = is_in_place_ ? parameters.ulps() : 0;
+    told_.tell_equal_only = parameters.ulps() > 0 && !is_in_place_;
     told_.atol = is_integer(plan.scalar) ? static_cast<double>(parameters.allowed_steps())
                                          : parameters.atol();
     for (std::uint32_t i = 0; i < plan.fill_count; ++i) {

@@ -20,6 +20,7 @@ struct FloatComparison {
     std::uint32_t scalars_per_element = 1;  // 1, or 2 for complex numbers
     double atol = 0.0;
     double rtol = 0.0;
+    std::uint64_t ulps = 0;  // if not 0, the bound, in steps from float to float
     bool equal_nan = true;
     bool tell_equal_only =
         false;  // leave tiles that are not equal undecided: there is another bound

@@ -144,9 +144,19 @@ def test_init_counts_files_that_no_reader_knows(project: Project) -> None:
     outcome = project.run("init")
     assert outcome.code == 0, outcome
     assert (
-        "  left out: 4 files of suffixes that no reader knows: .log (2), without a suffix (1),"
-        " .ener (1); `ciwrap init --logs` proposes" in outcome.out
+        "  left out: 4 files of which no reader knows suffix or content: .log (2), without a suffix"
+        " (1), .ener (1); `ciwrap init --logs` proposes" in outcome.out
     )
+
+
+def test_init_looks_into_files_whose_suffix_says_nothing(project: Project) -> None:
+    """As comparisons do: by their first bytes."""
+    (project.folder / "ciwrap.yaml").unlink()
+    (project.folder / "out" / "ids.npy").rename(project.folder / "out" / "state.part")
+    outcome = project.run("init")
+    assert "  check state: 1 file, 1 variable\n" in outcome.out, outcome
+    assert project.run("accept", "--reason", "x").code == 0
+    assert project.run("check", "state").code == 0
 
 
 def test_init_names_variables_of_frames_as_rules_do(tmp_path: Path) -> None:

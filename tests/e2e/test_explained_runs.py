@@ -85,7 +85,7 @@ def test_numbers_of_another_iteration_are_found(
 
     a, b = both(tmp_path, shape, change)
     shown = told(capsys, "compare", a, b, "--atol=1e-6")
-    assert f"in each of them B is A of iteration {2 - by}" in shown
+    assert f"      B is A of iteration {2 - by}" in shown
 
 
 @pytest.mark.parametrize("evidence", ["data", "residues"])
@@ -103,8 +103,8 @@ def test_a_check_finds_them_too(
     write(tmp_path / "run", (20, 30), lambda i, r, _: field((20, 30), max(1, i - 1), r))
     report = tmp_path / "r.html"
     shown = told(capsys, "check", "--report", report)
-    assert "in each of them new is golden of iteration 1" in shown
-    assert "in each of them new is golden of iteration 1" in report.read_text().lower()
+    assert "      new is golden of iteration 1" in shown
+    assert "new is golden of iteration 1" in report.read_text().lower()
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

@@ -108,9 +108,7 @@ def test_as_far_as_both_runs_go(tmp_path: Path, pair: tuple[Path, Path]) -> None
     (told,) = texts(document, "warning")
     assert "iterations 10 to 29 were compared" in told
     assert "10 variables of the first run, 10 variables of the second" in told
-    assert document["coverage"]["text"].endswith(
-        "not compared: 20 variables of iterations left out"
-    )
+    assert document["coverage"]["text"].endswith("not compared: 20 arrays of iterations left out")
     # What is lacking in between is not let go, and what differs differs.
     (pair[1] / "iter_15/x.npy").unlink()
     (pair[1] / "iter_15/y.npy").write_bytes(b"")
@@ -255,7 +253,7 @@ def test_a_line_for_each_variable_the_first_to_diverge_first(
     assert shown[0] == "DIFFER  3 of 4 variables, at 15 of 20 iterations"
     assert shown[1].strip() == "bound: none given, compared exactly"
     assert shown[2].strip() == "first divergence: iter 5 / u [0]: 0.0 and 1.0, compared exactly"
-    assert shown[3].strip() == "in each of them B = A + (1)"
+    assert shown[3].strip() == "in each of them B = A + 1"
     assert (
         shown[4].strip() == "all would match with atol=1.1; if so much does not matter: atol: 1.1"
     )
@@ -266,6 +264,23 @@ def test_a_line_for_each_variable_the_first_to_diverge_first(
     assert not any("golden" in line for line in shown)
     ciwrap(tmp_path, "compare", *pair, "-v")
     assert "A 0.0, B 1.0" in capsys.readouterr().out
+
+
+def test_what_has_no_iteration_beside_what_has(
+    tmp_path: Path, pair: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What differs outside all iterations is in none; bounds are counted by variables."""
+    for side, run in enumerate(pair):
+        for i in range(3):
+            save(run / f"iter_{i}/u.npy", np.arange(4.0) + side)
+        for name in ("kinetic", "potential"):
+            save(run / f"{name}.npy", np.arange(4.0) + side)
+        save(run / "count.npy", np.array(["a", "b"]))
+    ciwrap(tmp_path, "compare", *pair, "--atol", 1e-6)
+    shown = capsys.readouterr().out
+    assert "not matching either, of what has no iteration: potential\n" in shown
+    assert "None" not in shown
+    assert "bound: atol=1e-6 rtol=0 (3 variables), exact (1 variable), as given\n" in shown
 
 
 def test_a_jump_is_told_with_the_iterations_it_lies_between(
@@ -340,7 +355,7 @@ def test_two_runs_are_a_and_b_in_every_output(tmp_path: Path, pair: tuple[Path, 
     report = tmp_path / "r.html"
     ciwrap(tmp_path, "compare", *pair, "--report", report)
     page = report.read_text()
-    assert "in each of them B = A + (2)" in page.replace("\xa0", " ")
+    assert "in each of them B = A + 2" in page.replace("\xa0", " ")
     assert "Not matching in iteration 1 either: v." in page
     assert ">A</th>" in page
     assert ">golden</th>" not in page.partition('id="environment"')[0]

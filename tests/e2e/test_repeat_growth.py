@@ -100,7 +100,7 @@ def test_a_random_walk_is_noise(project: Project) -> None:
     outcome = project.run("repeat", "-n", "6")
     assert variable(outcome)["kind"] == "noise"
     assert "growth_rate" not in variable(outcome)
-    assert "nothing grows" in outcome.out
+    assert "no exponential growth seen" in outcome.out
 
 
 def test_the_first_iteration_that_varies_is_named(project: Project) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ciwrap.errors import CorruptGoldenError, UnsupportedFormatError
 from ciwrap.golden.module_store import ModuleStore
 from ciwrap.golden.shared_goldens import read_shared
-from ciwrap.golden.shared_text import HEADER, line_of, text_of
+from ciwrap.golden.shared_lines import HEADER, line_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -101,6 +101,31 @@ def test_the_order_of_fortran_is_found(shape: tuple[int, ...]) -> None:
     assert found.cause is Cause.COLUMNS_FIRST
 
 
+@pytest.mark.parametrize("shape", [(50, 3), (3, 20, 20), (9, 12, 6)], ids=str)
+def test_exchanged_components_are_found(shape: tuple[int, ...]) -> None:
+    axis = int(np.argmin(shape))
+    for rows in ((0, 1), (0, 2), (0, 1, 2)):
+        golden = base(shape, 16)
+        order = np.arange(shape[axis])
+        order[list(rows)] = np.roll(rows, 1)
+        new = np.take(golden, order, axis=axis)
+        found = told(golden, new)
+        assert found is not None
+        assert (found.cause, found.axes, found.values) == (Cause.EXCHANGED, (axis,), rows)
+        assert found.held_count == found.differing_count == len(rows) * golden.size // shape[axis]
+
+
+@pytest.mark.parametrize("shape", [(400,), (300, 3), (100, 4, 2)], ids=str)
+def test_another_order_is_found_beside_a_row_that_changed(shape: tuple[int, ...]) -> None:
+    golden, random = base(shape, 17), np.random.default_rng(18)
+    new = golden[random.permutation(shape[0])]
+    new[5] += 1
+    found = told(golden, new)
+    assert found is not None
+    assert found.cause is Cause.OTHER_ORDER
+    assert 0.95 * found.differing_count <= found.held_count < found.differing_count
+
+
 @pytest.mark.parametrize("shape", LAYOUTS, ids=str)
 @pytest.mark.parametrize(("name", "rtol"), [("float32", 6.1e-8), ("float16", 5e-4)])
 def test_lost_precision_is_found(name: str, rtol: float, shape: tuple[int, ...]) -> None:

@@ -157,10 +157,10 @@ def test_many_variables_are_not_all_listed() -> None:
 def test_checks_are_told(tmp_path: Path) -> None:
     make_project(tmp_path)
     checks = make_starter(found_in(tmp_path)).checks
-    assert [(c.name, c.file_count, c.variable_count) for c in checks] == [
-        ("out", 8, 8),
-        ("tables", 2, 4),
-        ("all", 1, 2),
+    assert [(c.name, c.file_count, c.array_count, c.variable_count) for c in checks] == [
+        ("out", 8, 8, 2),
+        ("tables", 2, 4, 4),
+        ("all", 1, 2, 2),
     ]
     assert checks[0].outputs == ("out/iter_{iteration:d}/rank_{rank:d}/{name}.npy",)
 

@@ -17,7 +17,7 @@ from ciwrap.errors import (
     UnsupportedFormatError,
     WriteFailedError,
 )
-from ciwrap.golden import shared_text
+from ciwrap.golden import shared_lines
 from ciwrap.golden.listing import delete_goldens, stored_places
 from ciwrap.golden.manifest import Acceptance, BinaryFile, Manifest, rows_of
 from ciwrap.golden.module_store import ModuleStore
@@ -248,8 +248,8 @@ def test_a_journal_counts_and_is_put_in_place(store: ModuleStore) -> None:
 def test_writing_is_linear(store: ModuleStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of what is there already, a write looks at nothing again."""
     counted = []
-    original = shared_text.body_of
-    monkeypatch.setattr(shared_text, "body_of", lambda line: counted.append(1) or original(line))
+    original = shared_lines.body_of
+    monkeypatch.setattr(shared_lines, "body_of", lambda line: counted.append(1) or original(line))
     kept = ModuleStore(store.folder, is_kept=True)
     for number in range(50):
         write(kept, f"test[{number}]", float(number))
@@ -303,7 +303,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "a merge": lambda data: data.replace(b'["test_b"', b'<<<<<<< ours\n["test_b"'),
     "renamed": lambda data: data.replace(b'["test_b"', b'["test_c"'),
     "another kind": lambda data: data.replace(
-        b'{"end"', shared_text.line_of(b'{"what":1}') + b'{"end"'
+        b'{"end"', shared_lines.line_of(b'{"what":1}') + b'{"end"'
     ),
 }
 
@@ -372,7 +372,7 @@ def test_other_numbers_than_were_accepted(store: ModuleStore) -> None:
     log = b'[{"by":"%b","new_root":"%b"}]' % (by, b"0" * 32)
     made = of_b.replace(b'"%b"' % by, log)
     assert made != of_b
-    path.write_bytes(shared_text.text_of([*bodies[1:-3], of_a, made]))
+    path.write_bytes(shared_lines.text_of([*bodies[1:-3], of_a, made]))
     with pytest.raises(CorruptGoldenError, match="other numbers than were accepted"):
         store.read("test_b")
 
@@ -431,9 +431,9 @@ def test_pointers_and_newer_formats_say_so(store: ModuleStore) -> None:
         store.read(CHECK)
     with pytest.raises(CorruptGoldenError, match="Git LFS"):
         write(store, CHECK, 1.0)
-    newer = shared_text.HEADER.replace(b":1,", b":2,")
+    newer = shared_lines.HEADER.replace(b":1,", b":2,")
     path.write_bytes(
-        whole.replace(shared_text.line_of(shared_text.HEADER), shared_text.line_of(newer))
+        whole.replace(shared_lines.line_of(shared_lines.HEADER), shared_lines.line_of(newer))
     )
     with pytest.raises(UnsupportedFormatError, match="update ciwrap"):
         store.read(CHECK)

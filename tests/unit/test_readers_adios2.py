@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import random
+import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,8 +19,6 @@ from ciwrap.readers.layout import find_outputs
 from ciwrap.testing import ReaderSuite
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ciwrap.readers import Reader
     from ciwrap.testing.reader_suite import Arrays
 
@@ -64,6 +64,18 @@ class TestAdios2(ReaderSuite):
     def _impatience(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """ADIOS2 waits for data that a file promises and does not hold: not for long here."""
         monkeypatch.setattr(child, "IDLE_SECONDS", 0.12)
+
+    def test_reading_leaves_no_file_behind(self, tmp_path: Path) -> None:
+        path = tmp_path / f"read_{uuid.uuid4().hex}.bp"
+        self.write(path, {"x": np.arange(5.0)})
+        held = sorted(tmp_path.rglob("*"))
+        source = self.make_reader().open(path)
+        try:
+            assert source.variables
+        finally:
+            source.close()
+        assert sorted(tmp_path.rglob("*")) == held
+        assert list(Path("/tmp").glob(f"*{path.stem}*")) == []
 
     def test_garbage(self, tmp_path: Path) -> None:
         """Data have no checksum: garbage that is long enough is other data."""

@@ -175,7 +175,7 @@ def test_counts_and_fill_values_are_told_to_the_last_digit() -> None:
     page = render_html(compared(golden, new))
     assert "-9999, beyond all other values, perhaps a fill value" in page
     told = Explanation(Cause.OTHER_ITERATION, 5, 5, values=(123_457.0,))
-    assert cause_words(told, ("A", "B")) == "in each of them B is A of iteration 123457"
+    assert cause_words(told, ("A", "B")) == "B is A of iteration 123457"
 
 
 def test_junit_has_a_case_for_each_variable() -> None:
@@ -231,8 +231,8 @@ def test_all_rows_of_a_run_have_one_axis_of_iterations() -> None:
     beats = re.findall(r'class="beat"[^>]*width="(\d+)".*?<title>(\d) iterations: ([^<]*)<', page)
     assert {width for width, _, _ in beats} == {"60"}
     assert {(count, words) for _, count, words in beats} == {
-        ("3", "2 matches, 1 differs"),
-        ("2", "2 differs"),
+        ("3", "2 match, 1 differs"),
+        ("2", "2 differ"),
     }
 
 

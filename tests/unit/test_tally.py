@@ -33,6 +33,8 @@ MATCHING = VariableResult("x", verdict=Verdict.MATCH, element_count=1, differing
 PLAIN = Signature("<f8", (1,))
 BOTH, ALLOW_NEW, NONE = StrictVariables
 
+LOST = "as far as files could be read; first mend what the errors name"
+
 
 def outcome(*, missing: bool = False, extra: bool = False) -> Outcome:
     return Outcome(
@@ -103,7 +105,7 @@ def test_an_error_is_not_comparable_whatever_matches() -> None:
     found.errors = [CorruptFileError("is cut off")]
     told = result(NONE, found)
     assert told.verdict is Verdict.NOT_COMPARABLE
-    assert "that could be read" in told.messages[-1].text
+    assert "as far as files could be read" in told.messages[-1].text
 
 
 def test_what_is_told_besides() -> None:
@@ -124,7 +126,7 @@ def test_what_is_told_besides() -> None:
         ("error", "a.npy: is cut off"),
         (
             "warning",
-            "old: is on the first side only that could be read; write it in both runs",
+            f"old: is on the first side only, {LOST}",
         ),
         ("warning", "new: is on the second side only; write it in both runs"),
     ]

@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.compare.planes import value_apart
-from ciwrap.details import Cause, Explanation
+from ciwrap.details import FAR_BEYOND, Cause, Explanation
 from ciwrap.late import numpy as np
-from ciwrap.model import two_digits_above
+from ciwrap.model import number_text, two_digits_above
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 _NEAR = 1e-3
 # A bound of this share of the largest value is still far below anything that matters.
 _SMALL = 1e-6
-# Who is further beyond a bound than this has a defect, and no bound that is somewhat tight.
-_FAR_BEYOND = 100
 
 
 def by_bound(difference: Difference) -> list[Explanation]:
@@ -37,7 +35,7 @@ def by_bound(difference: Difference) -> list[Explanation]:
     with np.errstate(all="ignore"):
         moved, open_ = _parts(new - golden), parameters.rtol * _least(golden)
         needed = float(np.max(moved - open_))
-        is_far = bool(np.any(moved > _FAR_BEYOND * (parameters.atol + open_)))
+        is_far = bool(np.any(moved > FAR_BEYOND * (parameters.atol + open_)))
         largest = _largest(difference.golden)
     atol = two_digits_above(needed) if needed > 0 else math.inf
     if not math.isfinite(atol):
@@ -51,7 +49,8 @@ def by_bound(difference: Difference) -> list[Explanation]:
             difference.count,
             difference.count,
             values=(atol,),
-            remedy=f"atol: {atol:g}",
+            words="rtol as it is" if parameters.rtol else None,
+            remedy=f"atol: {number_text(atol)}",
         )
     ]
 

@@ -86,7 +86,8 @@ def _same_rows(golden: Parts, new: Parts) -> int:
     _, mine, other = np.intersect1d(ours, theirs, assume_unique=True, return_indices=True)
     common = int(np.minimum(our_counts[mine], their_counts[other]).sum())
     total = int(our_counts.sum())
-    if total < _FEWEST_ROWS:
+    # Of few different rows, any may be taken for the others elsewhere.
+    if total < _FEWEST_ROWS or ours.size <= 0.5 * total:
         return 0
     return common * (sum(part.size for part in golden) // total)
 

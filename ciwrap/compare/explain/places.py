@@ -18,14 +18,28 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 4
 _MOST_LAYERS = 3
+# Of the differing elements of what is moved, so many at least have a source.
+_LEAST_INSIDE = 0.7
 _SAMPLE = 512
+# Of an axis that counts components.
+_MOST_COMPONENTS = 16
 _FEWEST_ROWS = 4
+# Of the rows of a thread, so much at least differs.
+_MOST_OF_ROWS = 0.9
 _THREADS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-# The odds of lying at a face by chance, below which it is told.
+# The odds of lying at a face, or of finding the same numbers elsewhere, by chance, below which it
+# is told.
 _CHANCE = 1e-6
+_PAIRS = 256
 
 
-MOVES = (Cause.TRANSPOSED, Cause.COLUMNS_FIRST, Cause.SHIFTED, Cause.OTHER_ORDER)
+MOVES = (
+    Cause.TRANSPOSED,
+    Cause.COLUMNS_FIRST,
+    Cause.EXCHANGED,
+    Cause.SHIFTED,
+    Cause.OTHER_ORDER,
+)
 
 
 def moved_places(difference: Difference) -> list[Explanation]:
@@ -44,6 +58,9 @@ def _moves(difference: Difference) -> Iterator[Explanation | None]:
     if len(wide) > 1:
         source = difference.golden.reshape(-1, order="F").reshape(shape)
         yield _if_from(difference, source, Explanation(Cause.COLUMNS_FIRST, 0, 0))
+    for axis in wide:
+        if shape[axis] <= _MOST_COMPONENTS:
+            yield from _exchanged(difference, axis)
     for axis in wide:
         for rows in range(1, min(_MOST_ROWS, shape[axis] - 1) + 1):
             for by in (rows, -rows):
@@ -71,14 +88,14 @@ def _if_from(
     inside: the differing elements that have a source; the others are counted as not explained.
     """
     at = difference.positions if inside is None else difference.positions[inside]
-    if at.size < 0.5 * difference.count:
+    if at.size < _LEAST_INSIDE * difference.count:
         return None
     flat, new = source.reshape(-1), difference.new.reshape(-1)
     some = at[:: max(1, at.size // _SAMPLE)]
     if np.count_nonzero(_is_same(difference, flat[some], new[some])) < 0.9 * some.size:
         return None
     held = _is_same(difference, flat[at], new[at])
-    if not difference.is_most(held) or _is_flat(difference, flat[at]):
+    if not difference.is_most(held) or _is_by_chance(difference, flat, int(held.sum())):
         return None
     return Explanation(
         told.cause,
@@ -89,9 +106,30 @@ def _if_from(
     )
 
 
-def _is_flat(difference: Difference, values: NDArray[Any]) -> bool:
-    """Whether all values are one and the same, which moves nowhere."""
-    return bool(np.all(_is_same(difference, values, np.full_like(values, values[0]))))
+def _is_by_chance(difference: Difference, values: NDArray[Any], count: int) -> bool:
+    """Whether so many numbers may well be those of any other place: of few values, as flags and
+    materials have, many are equal wherever one looks.
+    """
+    some = values[:: max(1, values.size // _PAIRS)][:_PAIRS]
+    equal = _is_same(difference, some[:, None], some[None, :])
+    # Of each number with itself nothing is to be learnt; one pair more, so that none is impossible.
+    pairs = some.size * (some.size - 1)
+    share = (int(np.count_nonzero(equal)) - some.size + 1) / max(pairs, 1)
+    return bool(count * np.log(min(max(share, 1e-300), 1.0)) > np.log(_CHANCE))
+
+
+def _exchanged(difference: Difference, axis: int) -> Iterator[Explanation | None]:
+    """Whether two or three components of an axis stand in each other's place."""
+    index = np.unravel_index(difference.positions, difference.golden.shape)[axis]
+    rows = [int(row) for row in np.unique(index)]
+    if len(rows) not in (2, 3):
+        return
+    for by in range(1, len(rows)):
+        order = np.arange(difference.golden.shape[axis])
+        order[rows] = np.roll(rows, by)
+        source = np.take(difference.golden, order, axis=axis)
+        told = Explanation(Cause.EXCHANGED, 0, 0, values=tuple(map(float, rows)), axes=(axis,))
+        yield _if_from(difference, source, told)
 
 
 def _shifted(difference: Difference, axis: int, by: int) -> Explanation | None:
@@ -112,11 +150,14 @@ def _other_order(difference: Difference) -> Explanation | None:
     rows = np.unique(np.unravel_index(difference.positions, golden.shape)[0])
     if rows.size < 3:
         return None
-    one, other = (_sorted_rows(side[rows]) for side in (golden, new))
-    held = one == other
-    if np.count_nonzero(held) < MOST_OF_THEM * held.size or bool(np.all(one == one[0])):
+    (one, ours), (other, theirs) = (
+        np.unique(_row_keys(side[rows]), return_counts=True) for side in (golden, new)
+    )
+    _, mine, yours = np.intersect1d(one, other, assume_unique=True, return_indices=True)
+    share = int(np.minimum(ours[mine], theirs[yours]).sum()) / rows.size
+    # Of few different rows, any may be taken for the others in another order.
+    if share < MOST_OF_THEM or one.size <= 0.5 * rows.size:
         return None
-    share = np.count_nonzero(held) / held.size
     return Explanation(
         Cause.OTHER_ORDER,
         int(share * difference.count),
@@ -126,9 +167,10 @@ def _other_order(difference: Difference) -> Explanation | None:
     )
 
 
-def _sorted_rows(rows: NDArray[Any]) -> NDArray[Any]:
+def _row_keys(rows: NDArray[Any]) -> NDArray[Any]:
+    """A key of bytes for each row."""
     flat = np.ascontiguousarray(rows).reshape(len(rows), -1)
-    return np.sort(flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).reshape(-1))
+    return flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).reshape(-1)
 
 
 def in_a_stripe(difference: Difference) -> list[Explanation]:
@@ -137,9 +179,8 @@ def in_a_stripe(difference: Difference) -> list[Explanation]:
     for axis in range(min(2, len(shape))):
         rows = np.unique(np.unravel_index(difference.positions, shape)[axis])
         first, stop, count = int(rows[0]), int(rows[-1]) + 1, shape[axis]
-        is_dense = rows.size == stop - first and difference.count >= 0.5 * rows.size * (
-            difference.golden.size // count
-        )
+        whole = rows.size * (difference.golden.size // count)
+        is_dense = rows.size == stop - first and difference.count >= _MOST_OF_ROWS * whole
         if not is_dense or stop - first < _FEWEST_ROWS or stop - first > count // 2:
             continue
         for threads in _THREADS:

@@ -10,6 +10,7 @@ from ciwrap.arrays.convert import widen_bfloat16
 from ciwrap.compare.explain.difference import CLEAR, whole_or_short
 from ciwrap.details import Cause, Explanation
 from ciwrap.late import numpy as np
+from ciwrap.model import number_text
 from ciwrap.structs import replace
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ _FACTORS = (
     (86400.0, "86400: days and seconds"),
 )
 _SAME_FACTOR = 2e-4
+_FEW_VALUES = 15
 # Mantissa bits of the shorter types, and what they are called.
 _TYPES = ((23, "float32"), (10, "float16"), (7, "bfloat16"))
 
@@ -87,8 +89,17 @@ def _of_numbers(
             yield _told(difference, Cause.SIGN_FLIPPED, np.abs(new + golden) <= 2 * slack)
         if golden.dtype.kind != "c":
             yield _periodic(difference, golden, new)
+        if golden.dtype.kind != "c" and not _are_flags(difference):
             yield _offset(difference, golden, new, slack)
         yield _factor(difference, golden, new, slack)
+
+
+def _are_flags(difference: Difference) -> bool:
+    """Whether both sides are true or false, which nothing is added to."""
+    sides = (difference.golden, difference.new)
+    return sides[0].dtype.itemsize == 1 and all(
+        bool(np.all((one == 0) | (one == 1))) for one in sides
+    )
 
 
 def one_bit(difference: Difference) -> Explanation | None:
@@ -228,7 +239,7 @@ def _less_precise(difference: Difference) -> Explanation | None:
                     difference.count,
                     on_golden=on_golden,
                     words=name,
-                    remedy=f"rtol: {2.0 ** -(bits + 1) * 1.01:.2g}",
+                    remedy=f"rtol: {number_text(float(f'{2.0 ** -(bits + 1) * 1.01:.2g}'))}",
                 )
     return None
 
@@ -274,7 +285,8 @@ def _periodic(
         # Where all elements moved the same way, it is an offset.
         is_wrapped = mine.sum() < every.size and bool(size.size)
         period = float(np.median(size)) if size.size else 0.0
-        is_wrapped = is_wrapped and bool(np.any(every != every[0]))
+        # Flags and the like lie on no circle: between few values, many steps are equal.
+        is_wrapped = is_wrapped and np.unique(every).size > min(_FEW_VALUES, every.size // 2)
         if not is_wrapped or period < 0.5 * float(np.ptp(every)) or not period:
             periods.append(0.0)
             continue

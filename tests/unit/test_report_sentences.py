@@ -1,0 +1,254 @@
+"""Sentences and marks of the page that once said more than was known, or less than was there."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import re
+from base64 import b64decode
+from typing import TYPE_CHECKING, Any
+from zlib import decompress
+
+import numpy as np
+import pytest
+import report_cases as cases
+
+from ciwrap import api
+from ciwrap.details import Cause, Explanation, IndexBox
+from ciwrap.model import (
+    CheckResult,
+    ErrorBound,
+    Evidence,
+    Message,
+    MessageLevel,
+    RunResult,
+    VariableResult,
+    Verdict,
+)
+from ciwrap.report.causes import cause_words
+from ciwrap.report.console import make_console
+from ciwrap.report.digest_words import by_digests_sentence
+from ciwrap.report.document import from_document
+from ciwrap.report.html import render_html
+from ciwrap.report.matrix import _shrunk
+from ciwrap.report.terminal import render
+from ciwrap.structs import replace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def run_of(*variables: VariableResult, **more: Any) -> RunResult:
+    verdict = Verdict.worst(one.verdict for one in variables)
+    return RunResult(verdict, (CheckResult("c", verdict, variables, **more),))
+
+
+def text_of(run: RunResult) -> str:
+    page = re.sub(r"<(script|style).*?</\1>|<[^>]+>", " ", render_html(run), flags=re.S)
+    return re.sub(r"\s+", " ", html.unescape(page)).replace("\u00a0", " ").replace("\u00d7", "x")
+
+
+def differing(iteration: int, columns: tuple[int, int], **more: Any) -> VariableResult:
+    return VariableResult(
+        "u",
+        Verdict.DIFFER,
+        iteration=iteration,
+        evidence=Evidence.DATA,
+        dtype="<f8",
+        shape=(10, 40),
+        bound=ErrorBound(1e-6),
+        element_count=400,
+        differing_count=10,
+        first_index=(0, columns[0]),
+        differing_box=IndexBox((0, columns[0]), (9, columns[1])),
+        max_bound_share=10.0,
+        max_abs_difference=1e-5,
+        **more,
+    )
+
+
+def test_what_is_true_of_the_first_alone_is_not_said_of_all() -> None:
+    moved = (Explanation(Cause.CONSTANT_OFFSET, 10, 10, values=(1e-5,)),)
+    more = (Explanation(Cause.CONSTANT_OFFSET, 10, 10, values=(4e-5,)),)
+    wider = text_of(run_of(differing(1, (5, 8)), differing(2, (5, 30))))
+    assert "at first all within [:, 5:9]" in wider
+    same = text_of(run_of(differing(1, (5, 8)), differing(2, (6, 8))))
+    assert "all within [:, 5:9]" in same
+    assert "at first all within" not in same
+    pair = differing(1, (5, 8), explanations=moved), differing(2, (5, 8), explanations=more)
+    assert "at first offset 1e-5" in text_of(run_of(*pair))
+    pair = differing(1, (5, 8), explanations=moved), differing(2, (5, 8), explanations=moved)
+    assert "at first offset" not in text_of(run_of(*pair))
+    # Of a checkpoint without a box nobody knows where in it.
+    unknown = replace(differing(2, (5, 8)), differing_box=None)
+    assert "at first all within" in text_of(run_of(differing(1, (5, 8)), unknown))
+
+
+def test_a_run_whose_defect_grows_is_told_so(tmp_path: Path) -> None:
+    cases.make("growing", tmp_path / "growing")
+    page = text_of(read(tmp_path / "growing"))
+    assert "B = A + 1e-5" in page
+    assert "at first offset 1e-5; all within [10:14, 20:30]" in page
+
+
+def read(folder: Path) -> RunResult:
+    return from_document(json.loads((folder / "result.json").read_text()))
+
+
+@pytest.mark.parametrize(
+    ("cause", "values", "axes", "words"),
+    [
+        (Cause.CONSTANT_OFFSET, (0.25,), (), "in each of them B = A + 0.25"),
+        (Cause.CONSTANT_OFFSET, (-0.25,), (), "in each of them B = A - 0.25"),
+        (Cause.OTHER_ORDER, (), (0,), "B has the rows of A in another order"),
+        (Cause.TRANSPOSED, (), (0, 1), "B is A with axes 0 and 1 exchanged"),
+        (Cause.SHIFTED, (-2.0,), (1,), "B is A moved by -2 along axis 1"),
+        (Cause.BOUNDARY, (1.0,), (2,), "each lies within 1 layer of the faces along axis 2"),
+        (Cause.BOUNDARY, (2.0,), (2,), "each lies within 2 layers of the faces along axis 2"),
+        (
+            *(Cause.STRIPE, (2.0, 8.0), (0,)),
+            "each lies in the rows of axis 0 that thread 2 of 8 would be dealt",
+        ),
+    ],
+)
+def test_causes_are_sentences(
+    cause: Cause, values: tuple[float, ...], axes: tuple[int, ...], words: str
+) -> None:
+    assert cause_words(Explanation(cause, 9, 9, values=values, axes=axes), ("A", "B")) == words
+
+
+def test_a_wider_bound_leaves_rtol_as_it_is() -> None:
+    golden = np.linspace(1, 2, 50)
+    result = api.compare_arrays(golden, golden + 1e-5, rtol=1e-6)
+    (said,) = (one for one in result.explanations if one.cause is Cause.WIDER_BOUND)
+    assert cause_words(said, ("A", "B")).endswith("(rtol as it is)")
+
+
+def test_a_single_cell_is_seen_in_a_thumb() -> None:
+    for at in range(0, 2000, 37):
+        values = bytes(30 if cell == at else 0 for cell in range(2000))
+        shrunk, rows, columns = _shrunk(values, 1, 2000, 14)
+        assert (rows, columns) == (1, 22)
+        assert [cell for cell in shrunk if cell] == [30]
+        assert shrunk.index(30) == at * 22 // 2000
+
+
+def test_a_spike_in_a_long_line_is_seen_in_the_table(tmp_path: Path) -> None:
+    cases.make("pictures", tmp_path / "pictures")
+    page = render_html(read(tmp_path / "pictures"))
+    (row,) = re.findall(r'<tr data-v="differ">(?:(?!</tr>).)*>spike<.*?</tr>', page, re.S)
+    (uri,) = re.findall(r"data:image/png;base64,([^\"]+)", row)
+    png = b64decode(uri)
+    at = png.index(b"IDAT")
+    line = decompress(png[at + 4 : at + 4 + int.from_bytes(png[at - 4 : at], "big")])[1:]
+    assert len(line) <= 22
+    assert max(line) >= 18
+    # NaN is left out of sums, and the page says so.
+    text = text_of(read(tmp_path / "pictures"))
+    assert "9,750: of these alone, mean and sum" in text
+    assert "sum of the others" in text
+
+
+def test_marks_of_a_timeline_are_told_apart() -> None:
+    lost = VariableResult("u", Verdict.NOT_COMPARABLE, iteration=2, reason="is gone")
+    both = text_of(run_of(differing(1, (5, 8)), lost))
+    assert "a cross does not match; a dash: not compared; the ring is the first of these" in both
+    assert "a dash: not compared" not in text_of(run_of(differing(1, (5, 8)), differing(2, (5, 8))))
+    matching = VariableResult("u", Verdict.MATCH, iteration=1, differing_count=0)
+    alone = text_of(run_of(matching, lost))
+    assert "a dash: not compared" in alone
+    assert "a cross" not in alone
+
+
+@pytest.mark.parametrize(("iterations", "ranks", "each"), [(200, 64, 8), (100, 16, 1), (101, 1, 2)])
+def test_a_cell_of_several_checkpoints_says_so(iterations: int, ranks: int, each: int) -> None:
+    variables = [
+        replace(differing(iteration, (5, 8)), rank=rank)
+        for iteration in range(iterations)
+        for rank in range(ranks)
+    ]
+    said = "a checkpoint" if each == 1 else f"the worst of up to {each} checkpoints"
+    assert f"each cell {said};" in text_of(run_of(*variables))
+
+
+def test_nothing_that_was_not_compared_is_said_to_have_been(tmp_path: Path) -> None:
+    cases.make("same_reason", tmp_path / "same")
+    page = text_of(read(tmp_path / "same"))
+    assert "Compared nothing" in page
+    assert "were compared element by element" not in page
+    # Columns of numbers have nothing to say there.
+    assert "worst, of the bound" not in page
+    assert "Hint : float32 on one side" in page
+    assert "hint:" not in page
+
+
+def test_a_file_that_cannot_be_read_is_the_reason(tmp_path: Path) -> None:
+    cases.make("unreadable", tmp_path / "cut")
+    run = read(tmp_path / "cut")
+    stream = io.StringIO()
+    render(run, make_console(stream, color=False))
+    for text in (text_of(run), re.sub(r"\s+", " ", stream.getvalue())):
+        assert "as far as files could be read; first mend what the errors name" in text
+        assert "write it in both runs" not in text
+
+
+def test_arrays_of_a_run_are_not_called_variables() -> None:
+    lost = VariableResult("u", Verdict.NOT_COMPARABLE, iteration=2, reason="is gone")
+    run = run_of(differing(1, (5, 8)), lost, replace(lost, iteration=3))
+    assert run.coverage.not_compared == ("2 arrays not comparable",)
+    one = replace(lost, iteration=None)
+    assert run_of(one).coverage.not_compared == ("1 variable not comparable",)
+
+
+def test_large_counts_have_separators() -> None:
+    told = VariableResult(
+        "u",
+        Verdict.DIFFER,
+        evidence=Evidence.RESIDUES,
+        bound=ErrorBound(1e-6),
+        element_count=65536,
+        suspect_chunks=1000,
+        chunk_count=1280,
+        differing_count_at_least=1752,
+        differing_count_at_most=5120,
+    )
+    said = "1,000 of 1,280 chunks differ: from 1,752 to 5,120 of 65,536 elements differ"
+    assert by_digests_sentence(told).startswith(said)
+
+
+def test_one_variable_matches() -> None:
+    one = api.compare_arrays(np.ones(9), np.ones(9), atol=1e-6)
+    assert "1 variable in 1 check matches" in text_of(run_of(one))
+
+
+def test_all_elements_are_not_first_at_the_first() -> None:
+    found = api.compare_arrays(np.arange(8.0), np.arange(8.0) + 1, atol=1e-6)
+    page = text_of(run_of(found))
+    assert "in every element" in page
+    assert "first at [0]" not in page
+
+
+def test_the_id_that_names_the_rows_is_named(tmp_path: Path) -> None:
+    cases.make("orders", tmp_path / "orders")
+    run = read(tmp_path / "orders")
+    told = {
+        variable.name: [one.remedy for one in variable.explanations if one.remedy][:1]
+        for variable in run.checks[0].variables
+    }
+    assert told["id"] == told["velocity"] == ["align_by: id"]
+    assert "align_by: ID" not in text_of(run)
+    # Whole numbers are equal or are not, whatever bound there is.
+    found = api.compare_arrays(np.arange(9), np.arange(9) + 1, atol=1e-9)
+    assert "a bound of 0" not in text_of(run_of(found))
+
+
+def test_messages_keep_their_level() -> None:
+    one = api.compare_arrays(np.ones(9), np.ones(9))
+    notes = (
+        Message(MessageLevel.NOTE, "hint: try it"),
+        Message(MessageLevel.WARNING, "a hint: no"),
+    )
+    page = text_of(replace(run_of(one), messages=notes))
+    assert "Warning : a hint: no" in page
+    assert "Hint : try it" in page
