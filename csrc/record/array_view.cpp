@@ -45,6 +45,16 @@ void copy_run(std::byte* to, const std::byte* from, std::int64_t stride, std::ui
 // Elements of a row that are gathered before the next row's: as many as a line of the cache holds.
 constexpr std::uint64_t tile_columns = 8;
 
+// Asks for what the rows of some columns lie in. The processor does not guess it, since every
+// column is in another page.
+void fetch_columns(const std::byte* from, std::int64_t stride, std::uint64_t columns,
+                   std::uint64_t bytes) {
+    for (std::uint64_t j = 0; j < columns; ++j, from += stride) {
+        for (std::uint64_t line = 0; line < bytes; line += 64)
+            __builtin_prefetch(from + line);
+    }
+}
+
 // Copies whole rows of an array whose neighbours in memory are in the next row: a tile at a time,
 // so that each line of the cache is read once.
 void copy_transposed(std::byte* to, const std::byte* from, std::uint64_t rows,
@@ -53,6 +63,8 @@ void copy_transposed(std::byte* to, const std::byte* from, std::uint64_t rows,
     for (std::uint64_t j = 0; j < columns; j += tile_columns) {
         const std::uint64_t run = std::min(tile_columns, columns - j);
         const std::byte* row = from + static_cast<std::int64_t>(j) * stride;
+        const std::uint64_t next = std::min(tile_columns, columns - j - run);
+        fetch_columns(row + static_cast<std::int64_t>(run) * stride, stride, next, rows * bytes);
         for (std::uint64_t i = 0; i < rows; ++i, row += row_stride)
             copy_run(to + (i * columns + j) * bytes, row, stride, run, bytes);
     }
@@ -121,6 +133,12 @@ ArrayView::ArrayView(const ciwrap_array& array) {
     data_ = static_cast<const std::byte*>(array.data);
 }
 
+bool ArrayView::is_transposed() const {
+    const std::size_t count = dimensions_.size();
+    return count > 1 &&
+           std::abs(dimensions_[count - 2].stride) < std::abs(dimensions_[count - 1].stride);
+}
+
 template <class Body>
 void ArrayView::as_device_memory(Body&& body) const {
     std::vector<std::int64_t> extents;
@@ -173,10 +191,8 @@ const std::byte* ArrayView::elements(std::uint64_t first, std::uint64_t count,
     };
     const std::size_t last = dimensions_.size() - 1;
     const Dimension& inner = dimensions_[last];
-    const bool is_transposed =
-        last > 0 && std::abs(dimensions_[last - 1].stride) < std::abs(inner.stride);
     while (count > 0) {
-        if (is_transposed && index[last] == 0 && count >= inner.extent) {
+        if (is_transposed() && index[last] == 0 && count >= inner.extent) {
             const Dimension& outer = dimensions_[last - 1];
             const std::uint64_t rows =
                 std::min(count / inner.extent, outer.extent - index[last - 1]);

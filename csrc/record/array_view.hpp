@@ -34,6 +34,8 @@ class ArrayView {
     std::uint64_t element_bytes() const { return element_bytes_; }
 
     bool is_on_device() const { return is_on_device_; }
+    // Whether neighbours in memory are in the next row.
+    bool is_transposed() const;
 
     // Makes the leaves of trees of all elements, on the device. Throws Error(not_available) with
     // what the device says.

@@ -10,6 +10,18 @@ namespace ciwrap::record {
 namespace {
 
 constexpr std::uint64_t bytes_per_piece = std::uint64_t{256} << 10;
+// Of arrays whose columns lie together: the more rows a piece has, the more of each page is read at
+// once, and the fewer rows are cut in two.
+constexpr std::uint64_t bytes_per_transposed_piece = std::uint64_t{1} << 20;
+
+// How many chunks are hashed at once. A device is given all of them.
+std::uint64_t leaves_per_piece(const Recorded& one, std::uint64_t leaf_count) {
+    if (one.view.is_on_device())
+        return std::max<std::uint64_t>(1, leaf_count);
+    const std::uint64_t bytes =
+        one.view.is_transposed() ? bytes_per_transposed_piece : bytes_per_piece;
+    return std::max<std::uint64_t>(1, bytes / one.plain.chunk_bytes());
+}
 
 TreeParameters without_residues(const TreeParameters& parameters) {
     StatedParameters stated = parameters.values();
@@ -123,11 +135,7 @@ void Recorded::keep_samples(std::uint64_t most_bytes) {
 void Batch::cut() {
     for (const auto& one : variables) {
         const std::uint64_t leaves = one->plain.shape.leaf_count();
-        // A device is given all at once.
-        const std::uint64_t step =
-            one->view.is_on_device()
-                ? leaves
-                : std::max<std::uint64_t>(1, bytes_per_piece / one->plain.chunk_bytes());
+        const std::uint64_t step = leaves_per_piece(*one, leaves);
         for (std::uint64_t leaf = 0; leaf < leaves; leaf += step)
             pieces_.push_back({one.get(), leaf, std::min(step, leaves - leaf)});
     }

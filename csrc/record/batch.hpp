@@ -66,7 +66,7 @@ struct Batch {
     // What is not there: which variable, and why.
     std::vector<std::pair<std::uint32_t, std::string>> holes;
 
-    // Cuts all variables into pieces of about 256 KiB.
+    // Cuts all variables into pieces of 256 KiB and more.
     void cut();
     // Hashes pieces until none is left. From any number of threads.
     void work();
