@@ -23,6 +23,7 @@ if(NOT APPLE)
     set_target_properties(ciwrap_record_device PROPERTIES LINK_DEPENDS "${_ciwrap_device_map}")
 endif()
 if(_ciwrap_device_backend STREQUAL "cuda")
+    add_dependencies(ciwrap_record ciwrap_record_device)  # whoever builds one builds both
     install(TARGETS ciwrap_record_device LIBRARY DESTINATION ciwrap/native COMPONENT python)
     install(TARGETS ciwrap_record_device LIBRARY DESTINATION lib COMPONENT record)
 endif()

@@ -9,13 +9,6 @@
 #include "kernels/xxh3_core.hpp"
 
 namespace ciwrap::CIWRAP_LEVEL_NAMESPACE {
-
-void compare_floats(const FloatComparison& input, FloatTally& tally);
-void widen_scalars(ScalarType scalar, const std::uint8_t* from, bool swap, std::size_t count,
-                   double* to);
-std::uint32_t find_fills(const double* tile, const double* fills, std::size_t fill_count,
-                         bool nan_is_fill);
-
 namespace {
 
 // A scalar's bits as stored, for comparing with fill values and finding NaN.
@@ -330,10 +323,8 @@ namespace ciwrap {
 #define CIWRAP_TEXT(x) CIWRAP_TEXT_(x)
 
 const LevelKernels CIWRAP_JOIN(kernels_, CIWRAP_CPU_LEVEL) = {
-    CIWRAP_TEXT(CIWRAP_CPU_LEVEL),          CIWRAP_LEVEL_NAMESPACE::hash_chunks,
-    CIWRAP_LEVEL_NAMESPACE::hash_both,      CIWRAP_LEVEL_NAMESPACE::hash_nodes,
-    CIWRAP_LEVEL_NAMESPACE::hash_bytes,     CIWRAP_LEVEL_NAMESPACE::encode,
-    CIWRAP_LEVEL_NAMESPACE::compare_floats, CIWRAP_LEVEL_NAMESPACE::widen_scalars,
-    CIWRAP_LEVEL_NAMESPACE::find_fills};
+    CIWRAP_TEXT(CIWRAP_CPU_LEVEL),      CIWRAP_LEVEL_NAMESPACE::hash_chunks,
+    CIWRAP_LEVEL_NAMESPACE::hash_both,  CIWRAP_LEVEL_NAMESPACE::hash_nodes,
+    CIWRAP_LEVEL_NAMESPACE::hash_bytes, CIWRAP_LEVEL_NAMESPACE::encode};
 
 }  // namespace ciwrap
