@@ -12,6 +12,10 @@
 namespace ciwrap::CIWRAP_LEVEL_NAMESPACE {
 
 void compare_floats(const FloatComparison& input, FloatTally& tally);
+void widen_scalars(ScalarType scalar, const std::uint8_t* from, bool swap, std::size_t count,
+                   double* to);
+std::uint32_t find_fills(const double* tile, const double* fills, std::size_t fill_count,
+                         bool nan_is_fill);
 
 namespace {
 
@@ -378,3 +382,11 @@ void compare_floats(const FloatComparison& input, FloatTally& tally) {
 }
 
 }  // namespace ciwrap::CIWRAP_LEVEL_NAMESPACE
+
+namespace ciwrap {
+
+const CompareKernels CIWRAP_JOIN(compare_kernels_, CIWRAP_CPU_LEVEL) = {
+    CIWRAP_LEVEL_NAMESPACE::compare_floats, CIWRAP_LEVEL_NAMESPACE::widen_scalars,
+    CIWRAP_LEVEL_NAMESPACE::find_fills};
+
+}  // namespace ciwrap
