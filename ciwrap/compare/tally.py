@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ciwrap.compare.grouped_errors import grouped_messages
-from ciwrap.compare.hints import with_id_named
 from ciwrap.compare.law import message_of, not_comparable
 from ciwrap.compare.one_bound import with_one_bound
 from ciwrap.compare.one_rank import with_one_rank
@@ -86,6 +85,8 @@ def check_result(
         told.append(Message(MessageLevel.ERROR, text))
     keeper = DetailKeeper([])
     if verdict is not Verdict.MATCH:
+        from ciwrap.compare.hints import with_id_named
+
         results = with_id_named(with_one_rank(with_one_bound(results)))
     for result in sorted(results, key=lambda one: one.id.sort_key):
         keeper.add(result)
