@@ -9,7 +9,6 @@ which is never a distance; `SUSPECT` where a chunk is suspect and no more is kno
 
 from __future__ import annotations
 
-import base64
 import binascii
 import numbers
 from enum import Enum
@@ -264,6 +263,8 @@ def cells(text: str, rows: int, columns: int) -> bytes:
 
 
 def _decoded(text: str, size: int) -> bytes:
+    import base64
+
     try:
         found = base64.b64decode(text, validate=True)
     except binascii.Error:
@@ -274,4 +275,4 @@ def _decoded(text: str, size: int) -> bytes:
 
 
 def cells_text(values: bytes) -> str:
-    return base64.b64encode(values).decode("ascii")
+    return binascii.b2a_base64(values, newline=False).decode("ascii")

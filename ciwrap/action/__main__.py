@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -24,7 +25,16 @@ def main(arguments: list[str]) -> int:
         return _compare(step)
     except (CiwrapError, OSError) as error:
         print(command_line("error", one_line(error), title="ciwrap"), flush=True)
+        _summarize(error)
         return 1
+
+
+def _summarize(error: CiwrapError | OSError) -> None:
+    """Says in the job summary, too, why a step came to nothing."""
+    from ciwrap.report.markdown import escaped
+
+    with contextlib.suppress(OSError):
+        Runner.here().add_summary(f"**ciwrap: error.** {escaped(one_line(error), 1000)}\n\n")
 
 
 def _gate() -> int:

@@ -44,6 +44,9 @@ SUPPORTED = (
     " program there, upload what it wrote, and check it in a Linux job"
 )
 MODES_WITH_TOKEN = ("comment", "accept")
+# It reads documents and writes a text: nothing of the core, so nothing is built.
+MODE_WITHOUT_CORE = "comment"
+CHECKOUT = "checkout"
 # Settings of the surroundings that would lead a private environment astray.
 MISLEADING = re.compile(r"PYTHON(?!UTF8|IOENCODING)|PIP_(USER|TARGET|PREFIX|REQUIRE_VIRTUALENV)$")
 
@@ -70,6 +73,8 @@ def prepare(environment: dict[str, str]) -> None:
     python = find_python(environment)
     root = source_root()
     how = version or ("pinned" if (root / WHEEL_PINS).is_file() else "source")
+    if mode_of(environment) == MODE_WITHOUT_CORE:
+        how = CHECKOUT
     tag = subprocess.run(
         [python, "-I", "-c", "import sys; print('cp%d%d' % sys.version_info[:2])"],
         stdout=subprocess.PIPE, text=True, check=True,
@@ -106,6 +111,11 @@ def make_environment(environment: dict[str, str], folder: Path, wheels: Path) ->
     suffix = f"[{extras}]" if extras else ""
     how = environment["CIWRAP_HOW"]
     pip = [python, "-I", "-m", "pip", "--disable-pip-version-check", "--no-input"]
+    if how == CHECKOUT:
+        call([*pip, *by_hash(RUN_PINS)], environment)
+        own = Path(packages_folder(python)) / "ciwrap-checkout.pth"
+        own.write_text(f"{source_root()}\n", encoding="utf-8")
+        return
     if how not in ("source", "pinned"):
         call([*pip, "install", "--only-binary=ciwrap", f"ciwrap{suffix}=={how}"], environment)
         return
@@ -123,6 +133,13 @@ def make_environment(environment: dict[str, str], folder: Path, wheels: Path) ->
     call([*pip, "install", "--no-deps", "--no-index", str(wheel)], environment)
     if extras:
         call([*pip, "install", f"{wheel}{suffix}"], environment)
+
+
+def packages_folder(python: str) -> str:
+    """Where the packages of an environment lie."""
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    done = subprocess.run([python, "-I", "-c", code], stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout.strip()
 
 
 def by_hash(pins: str) -> list[str]:
@@ -247,9 +264,13 @@ def source_digest(root: Path) -> str:
     return whole.hexdigest()
 
 
+def mode_of(environment: dict[str, str]) -> str:
+    return environment.get("CIWRAP_INPUT_MODE", "").strip()
+
+
 def has_token(environment: dict[str, str]) -> bool:
     """Whether the job goes on to write to the repository."""
-    mode = environment.get("CIWRAP_INPUT_MODE", "").strip()
+    mode = mode_of(environment)
     opens = environment.get("CIWRAP_INPUT_PULL_REQUEST", "").strip().lower() == "true"
     return mode in MODES_WITH_TOKEN or (mode == "update" and opens)
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 _ORDER = re.compile(r"/ciwrap accept ([0-9a-f]{40})((?: [^\s`]{1,200})*?)(?: -- (\S.{0,499}))?\s*")
 _WORDS = " ".join(f"[--{word}]" for word in ALLOWED_WORDS)
-_WORDS = " ".join(f"[--{word}]" for word in ALLOWED_WORDS)
 _FORM = f"/ciwrap accept SHA [PATTERN] {_WORDS} [-- REASON]"
 _LONGEST_ANSWER = 900
 _ASSOCIATIONS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})

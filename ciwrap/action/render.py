@@ -100,9 +100,12 @@ def annotation_lines(outcome: Outcome, place: Place) -> Iterator[str]:
     if outcome.problem:
         errors.append(_annotation("error", outcome.problem, "ciwrap", place))
     if result is not None:
-        errors += [_of_group(group, place) for group in _bad(result)]
+        bad = _bad(result)
+        errors += [_of_group(group, place) for group in bad if group.verdict.is_alarm]
+        # What could not be read, before what is missing because of that.
         if not outcome.problem:
             errors += _of_messages(result, MessageLevel.ERROR, place)
+        errors += [_of_group(group, place) for group in bad if not group.verdict.is_alarm]
         warnings = _of_messages(result, MessageLevel.WARNING, place)
     yield from _limited("error", errors)
     yield from _limited("warning", warnings)

@@ -21,6 +21,7 @@ from ciwrap.action.status import ERROR
 from ciwrap.action.take import Taken, accept, golden_dir_below, take_pending
 from ciwrap.errors import NotComparableError, UsageError
 from ciwrap.report.markdown import escaped
+from ciwrap.review.ci_job import ci_job
 from ciwrap.review.pending_artifact import ALLOWED_WORDS
 from ciwrap.review.pending_goldens import PendingGoldens
 
@@ -134,8 +135,16 @@ def open_pull_request(inputs: Inputs, runner: Runner, api: Api) -> str:
             say("the branch has these goldens already: no pull request")
             return ""
         clone.push(branch, runner, over=True)
-    body = cut_markdown(f"{MARK}\n{escaped(reason, 2000)}\n\n{text}", _BODY_BYTES)
-    return _put_pull_request(body, branch, base, runner, api)
+    return _put_pull_request(body_of(reason, text, runner), branch, base, runner, api)
+
+
+def body_of(reason: str, text: str, runner: Runner) -> str:
+    """What the pull request says: why, which run made the goldens, and what changed."""
+    head = f"{MARK}\n{escaped(reason, 2000)}\n\n"
+    run = ci_job(runner.environment).run
+    if run is not None and run.startswith("https://"):
+        head += f"Made by [this run]({run}).\n\n"
+    return cut_markdown(f"{head}{text}", _BODY_BYTES)
 
 
 def copy_goldens(source: Path, target: Path) -> None:

@@ -232,5 +232,14 @@ def _undefined(value: Any, name: str | None) -> UnsupportedDtypeError:
     return UnsupportedDtypeError(
         f"{what} has no defined comparison",
         variable=name,
-        remedy="give numbers; for fixed-width text numpy.array(values, dtype=str)",
+        remedy=_REMEDIES.get(type(value), "give numbers, or a mapping or list of them")
+        if what.startswith("a value")
+        else "give numbers; for fixed-width text numpy.array(values, dtype=str)",
     )
+
+
+_REMEDIES = {
+    type(None): "put it into a mapping, where None is compared: {'x': None}",
+    set: "give a sorted list",
+    frozenset: "give a sorted list",
+}

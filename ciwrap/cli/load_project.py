@@ -11,9 +11,8 @@ from ciwrap.config.loading import find_config, load_config
 from ciwrap.config.settings import DEFAULT_GOLDEN_DIR
 from ciwrap.errors import ConfigMissingError
 from ciwrap.golden.stores import GoldenStores
-from ciwrap.golden.work_folder import WORK_DIR
 from ciwrap.review.pending_goldens import PENDING_DIR, PendingGoldens
-from ciwrap.review.project import Project
+from ciwrap.review.project import Project, root_without_config
 from ciwrap.structs import replace
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def find_project(config_path: str | None, golden_dir: str | None) -> Project:
     golden folder that does not lie in the project's.
     """
     config = load_config_if_any(config_path)
-    root = _root_without_config() if config is None else config.root
+    root = root_without_config(Path.cwd()) if config is None else config.root
     if golden_dir is not None:
         folder = Path(golden_dir)
     else:
@@ -109,11 +108,3 @@ def _options(golden_dir: Path, config: Config | None) -> str:
     if config is None or near(golden_dir) == near(config.golden_dir):
         return ""
     return f" --golden-dir {shlex.quote(str(near(golden_dir)))}"
-
-
-def _root_without_config() -> Path:
-    here = Path.cwd()
-    for folder in (here, *here.parents):
-        if (folder / WORK_DIR).is_dir() or (folder / ".git").exists():
-            return folder
-    return here

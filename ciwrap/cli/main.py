@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import sys
-import traceback
 from datetime import datetime, timezone
 from importlib import import_module
 from pathlib import Path
@@ -130,6 +129,8 @@ def run(arguments: Sequence[str]) -> int:
         return _failed(session, _as_unreadable(error))
     # Anything else is a fault of ours: say so, and never let it pass for a verdict.
     except Exception:
+        import traceback
+
         traceback.print_exc()
         _complain("internal error: please report the lines above")
         return INTERNAL_ERROR

@@ -69,8 +69,12 @@ class Session(Struct):
         from ciwrap.report.terminal import render
 
         try:
-            # The terminal tells of the environment where something does not match.
-            if self.writes_documents or result.verdict is not Verdict.MATCH:
+            # Where something does not match, the terminal tells what differs from the environment
+            # that a golden knows of; two runs have none.
+            is_told = result.verdict is not Verdict.MATCH and any(
+                check.golden_environment for check in result.checks
+            )
+            if self.writes_documents or is_told:
                 result = self.with_circumstances(result, folder)
             if self.writes_documents:
                 self._write_files(result)

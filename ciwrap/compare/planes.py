@@ -126,19 +126,21 @@ def plane_axes(
 
 
 def worst_cells(shares: NDArray[np.float64], most: tuple[int, int]) -> Cells:
-    """The cells of a plane; most: rows and columns at most."""
+    """The cells of a plane, each with the place of its first largest share (NaN is the largest);
+    most: rows and columns at most.
+    """
     rows, columns = (min(pair) for pair in zip(shares.shape, most, strict=True))
     tops = np.arange(rows + 1) * shares.shape[0] // rows
     lefts = np.arange(columns + 1) * shares.shape[1] // columns
-    at = np.empty((2, rows, columns), np.int64)
+    best = np.empty((rows, shares.shape[1]), np.int64)
     for i in range(rows):
-        band = shares[tops[i] : tops[i + 1]]
-        best = band.argmax(axis=0)
-        largest = band[best, np.arange(band.shape[1])]
-        for j in range(columns):
-            across = int(lefts[j]) + int(largest[lefts[j] : lefts[j + 1]].argmax())
-            at[:, i, j] = tops[i] + best[across], across
-    return Cells((at[0], at[1]), tops, lefts)
+        best[i] = tops[i] + shares[tops[i] : tops[i + 1]].argmax(axis=0)
+    largest = np.take_along_axis(shares, best, axis=0)
+    peaks = np.repeat(np.maximum.reduceat(largest, lefts[:-1], axis=1), np.diff(lefts), axis=1)
+    places = np.where((largest == peaks) | np.isnan(largest), np.arange(shares.shape[1]), lefts[-1])
+    across = np.minimum.reduceat(places, lefts[:-1], axis=1)
+    down = np.take_along_axis(best, across, axis=1)
+    return Cells((down, across), tops, lefts)
 
 
 def drawable(values: NDArray[Any], part: str) -> NDArray[np.float64]:

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     import pytest
 
 _SENT = "ciwrap_collected"
+MODULE_DOCSTRING = ".__doc__"
 
 
 class Collected:
-    """tests: file (absolute path) -> test ids of pytest -> the test's classes and function joined
+    """tests: file (absolute path) -> `test_key` of a test -> the test's classes and function joined
     by '::', and its parameters' id or None. partial: files that are not wholly known.
     """
 
@@ -40,7 +41,7 @@ class Collected:
             # It leaves tests out before anybody is told of them.
             self.partial |= set(self._before)
         for item in items:
-            self.tests.setdefault(str(item.path), {})[item.nodeid] = test_name(item)
+            self.tests.setdefault(str(item.path), {})[test_key(item)] = test_name(item)
         self.is_known = True
 
     def note_failed(self, path: str) -> None:
@@ -71,11 +72,20 @@ class Collected:
         self.is_known = True
 
 
+def test_key(test: pytest.Item | pytest.TestReport) -> str:
+    """pytest's id of a test; the docstring of a module may share it with a function of its name."""
+    where = test.location[2]
+    return f"{test.nodeid} {where}" if where.startswith("[doctest]") else test.nodeid
+
+
 def test_name(item: pytest.Item) -> tuple[str, str | None]:
     """A test's classes and function, and the id of its parameters."""
     call = getattr(item, "callspec", None)
     param = None if call is None else str(call.id)
     function = getattr(item, "originalname", None) or item.name
+    if hasattr(item, "dtest") and "." not in function:
+        # The docstring of a whole module is called as the module, and a function may be, too.
+        function += MODULE_DOCSTRING
     names = [type_name(node) for node in item.listchain()[:-1]]
     return "::".join([*(name for name in names if name), function]), param
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -85,6 +85,10 @@ class CiwrapFixture:
         self.repeats: Repeats | None = None
         for marker in reversed(list(item.iter_markers("ciwrap"))):
             self._add_defaults(marker)
+
+    def __call__(self, *_: object, **__: object) -> NoReturn:
+        """Raises UsageError: a fixture like others would be called."""
+        raise UsageError("the fixture is no function", remedy="call ciwrap.check(...)")
 
     def _add_defaults(self, marker: pytest.Mark) -> None:
         options = dict(marker.kwargs)

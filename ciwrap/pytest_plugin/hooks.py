@@ -48,7 +48,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def ciwrap(request: pytest.FixtureRequest) -> CiwrapFixture:
-    """Compares arrays and files with goldens: `ciwrap.check(array, "velocity", atol=1e-6)`."""
+    """Compares arrays and files with goldens: `ciwrap.check(array, "velocity", atol=1e-6)`.
+
+    The first run fails, for there is no golden yet, and its numbers wait: `ciwrap review` shows
+    them, `ciwrap accept` makes them the golden. From then on a test fails if a number moves by more
+    than its bound. In annotations: `ciwrap.pytest_plugin.CiwrapFixture`.
+    """
     from ciwrap.errors import CiwrapError
     from ciwrap.pytest_plugin.fixture import make_fixture
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
+from ciwrap.pytest_plugin.collected import test_key
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -78,7 +80,7 @@ class Results:
         self._failed: set[str] = set()
 
     def take(self, report: pytest.TestReport) -> None:
-        test = report.nodeid
+        test = test_key(report)
         if report.when == "setup":
             # Also of a test that is run again: what its first run said counts no longer.
             self._by_test.pop(test, None)
@@ -118,6 +120,7 @@ class Results:
         """Failed checks of tests that were reported as neither failed nor failing as expected."""
         return [
             f"{record['check']}: the check failed, but its test was not reported as failed"
-            for record in self.records()
-            if record["outcome"] in FAILED and record["test"] not in self._failed
+            for test in sorted(self._by_test.keys() - self._failed)
+            for record in self._by_test[test]
+            if record["outcome"] in FAILED
         ]

@@ -15,7 +15,7 @@ from ciwrap.golden.places import TestPlace
 from ciwrap.golden.stores import GoldenStores
 from ciwrap.pytest_plugin.collected import test_name
 from ciwrap.review.pending_goldens import PENDING_DIR, PendingGoldens
-from ciwrap.review.project import Project
+from ciwrap.review.project import Project, root_without_config
 
 if TYPE_CHECKING:
     import pytest
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 class TestedProject(Project, frozen=True, kw_only=True):
     """A project as its tests see it.
 
-    root: without a ciwrap.yaml, pytest's. variants: whose goldens are looked for before the common
-    ones; own_variant: what this machine was called by --ciwrap-variant.
+    root: without a ciwrap.yaml, pytest's; without a configuration of pytest, the repository's,
+    since pytest's would follow the current folder. variants: whose goldens are looked for before
+    the common ones; own_variant: what this machine was called by --ciwrap-variant.
     """
 
     __test__ = False  # pytest takes classes called Test... for tests
@@ -74,7 +75,7 @@ def find_project(config: pytest.Config) -> TestedProject:
         own = load_config(find_config(config.rootpath))
     except ConfigMissingError:
         own = None
-    root = config.rootpath if own is None else own.root
+    root = _root_without_config(config) if own is None else own.root
     named = config.getini("ciwrap_golden_dir")
     if named:
         golden_dir = Path(config.inipath.parent if config.inipath else config.rootpath, named)
@@ -95,6 +96,12 @@ def find_project(config: pytest.Config) -> TestedProject:
     )
     _ = project.golden_dir_text
     return project
+
+
+def _root_without_config(config: pytest.Config) -> Path:
+    root = config.rootpath
+    is_fixed = config.inipath is not None or (root / "setup.py").exists()
+    return root if is_fixed else root_without_config(root)
 
 
 def _fill(text: str) -> str:

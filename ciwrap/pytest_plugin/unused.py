@@ -69,7 +69,7 @@ def find_unused(
 
 
 def _is_doctest(test: TestPlace) -> bool:
-    """Whether this is the check of a docstring, which pytest calls by its module: `test_a.area`.
+    """Whether this is the check of a docstring: `test_a.area`, `test_a.__doc__`.
 
     The file's other tests do not tell whether it is there.
     """

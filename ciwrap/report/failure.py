@@ -17,6 +17,7 @@ from ciwrap.report.text import (
     plural,
     safe_name,
     safe_text,
+    share_text,
     short_number,
 )
 from ciwrap.report.wording import (
@@ -25,6 +26,7 @@ from ciwrap.report.wording import (
     headline,
     used_share,
     used_words,
+    variable_is_exact,
     worst_first,
 )
 from ciwrap.structs import replace
@@ -38,6 +40,7 @@ MOST_LINES = 20
 _MOST_ELEMENTS = 4
 _MOST_MESSAGES = 3
 _LONGEST_LINE = 400
+_LEAST_TOLD_SHARE = 1.005
 _NO_DATA = {
     Evidence.RESIDUES: "the golden keeps residues, not the values: which element, and how far it"
     " moved, is not known",
@@ -93,7 +96,25 @@ def _summary(check: CheckResult) -> str:
     ]
     if not said:
         return check.verdict.words
-    return f"of {plural(len(check.variables), 'variable')} {', '.join(said)}"
+    how_far = _how_far(check.variables)
+    return f"{how_far}of {plural(len(check.variables), 'variable')} {', '.join(said)}"
+
+
+def _how_far(variables: Sequence[VariableResult]) -> str:
+    """`up to 40 x the bound: `; nothing where no number is beyond a bound by a known share.
+
+    It comes first, since summaries of a run show the beginning of a message alone.
+    """
+    shares = [
+        one.max_bound_share
+        for one in variables
+        if one.verdict is Verdict.DIFFER and not variable_is_exact(one) and one.max_bound_share
+    ]
+    # Of a share that is hardly more than 1 the rest says enough.
+    if not shares or not math.isfinite(max(shares)) or max(shares) < _LEAST_TOLD_SHARE:
+        return ""
+    is_one = len(variables) == 1 and variables[0].compared_elements == 1
+    return f"{'' if is_one else 'up to '}{share_text(max(shares))}: "
 
 
 def _body(check: CheckResult, room: int, sides: tuple[str, str]) -> list[str]:
@@ -127,12 +148,13 @@ def variable_lines(
 ) -> list[str]:
     """One variable: its headline, then what is known of where and how much."""
     percent = ""
-    if variable.differing_count and variable.compared_elements:
+    if variable.differing_count and (variable.compared_elements or 0) > 1:
+        assert variable.compared_elements is not None
         percent = f" ({percent_text(variable.differing_count / variable.compared_elements)})"
     head = headline(variable)
     if percent:
         head = head.replace(" differ", f"{percent} differ", 1)
-    lines = [f"  {safe_name(variable.id.text)}: {head}"]
+    lines = [f"  {safe_name(variable.id.text)}: {_how_far([variable])}{head}"]
     if variable.verdict is Verdict.NOT_COMPARABLE:
         return lines
     lines.append(f"    {_kind(variable, has_golden=sides == GOLDEN_AND_NEW)}")
@@ -156,11 +178,11 @@ def variable_lines(
 
 
 def _kind(variable: VariableResult, *, has_golden: bool) -> str:
-    shape = "x".join(map(str, variable.shape or ())) or "a single number"
+    shape = f"shape {'x'.join(map(str, variable.shape))}" if variable.shape else "a single number"
     is_kept = has_golden and variable.evidence is not None
     evidence = f", golden keeps {variable.evidence}" if is_kept else ""
     used = used_words(_rest_share(variable))
-    return f"{_dtype_words(variable.dtype)}, shape {shape}{evidence}{used}"
+    return f"{_dtype_words(variable.dtype)}, {shape}{evidence}{used}"
 
 
 def _dtype_words(dtype: str | None) -> str:
@@ -179,7 +201,7 @@ def _rest_share(variable: VariableResult) -> float | None:
 
 
 def _mean_lines(variable: VariableResult) -> list[str]:
-    if variable.mean_abs_difference is None:
+    if variable.mean_abs_difference is None or variable.compared_elements == 1:
         return []
     line = f"    mean |difference| {short_number(variable.mean_abs_difference)}"
     if variable.mean_rel_difference is not None:

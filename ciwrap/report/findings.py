@@ -191,7 +191,17 @@ def _opening(check: CheckResult, divergence: Divergence, *, is_alone: bool, is_s
 
 
 def _uncompared(run: RunResult) -> Iterator[str]:
-    """Why the whole is not comparable: of the first variable, else of the first error."""
+    """Why the whole is not comparable: the first error, of which what is missing may be a
+    consequence, and the first variable.
+    """
+    errors = [
+        message.text
+        for messages in (run.messages, *(check.messages for check in run.checks))
+        for message in messages
+        if message.level is MessageLevel.ERROR
+    ]
+    if errors:
+        yield error_sentence(errors[0])
     bad = [
         (check, variable)
         for check in run.checks
@@ -202,14 +212,13 @@ def _uncompared(run: RunResult) -> Iterator[str]:
         check, first = min(bad, key=lambda pair: pair[1].id.sort_key)
         more = f" (the first of {len(bad)})" if len(bad) > 1 else ""
         yield f"Not compared{more}: {place(first)}: {_with_cause(check, first)}."
-        return
-    errors = [
-        message.text
-        for messages in (run.messages, *(check.messages for check in run.checks))
-        for message in messages
-        if message.level is MessageLevel.ERROR
-    ]
-    yield f"{cut(safe_text(errors[0]))}." if errors else "Nothing was compared."
+    elif not errors:
+        yield "Nothing was compared."
+
+
+def error_sentence(text: str) -> str:
+    """An error's message as a sentence on the whole."""
+    return f"{cut(safe_text(text))}."
 
 
 def _with_cause(check: CheckResult, variable: VariableResult) -> str:

@@ -72,12 +72,13 @@ def render_markdown(run: RunResult, link: str = "", picture: str = "") -> str:
     counts = Counter(group.verdict for group in groups)
     said = ", ".join(f"{counts[one]:,} {one.words}" for one in Verdict.worst_first() if counts[one])
     lines = [f"## {_MARKS[run.verdict]} ciwrap: {findings.title(run)}", ""]
-    for sentence in findings.lead(run):
+    lead = findings.lead(run)
+    for sentence in lead:
         lines += [f"**{escaped(sentence, 900)}**", ""]
     if said:
         lines += [f"{plural(len(run.checks), 'check')}; variables: {said}.", ""]
     lines += [f"{capital(run.coverage.text)}.", ""]
-    lines += _messages(run)
+    lines += _messages(run, lead)
     lines += _environment(run)
     if picture:
         lines += [f"![golden, new and difference]({_address(picture)})", ""]
@@ -96,12 +97,14 @@ def _longest_ticks(text: str) -> int:
     return max((len(run) for run in re.findall("`+", text)), default=0)
 
 
-def _messages(run: RunResult) -> list[str]:
+def _messages(run: RunResult, told: Sequence[str]) -> list[str]:
+    """Errors and warnings, but for those that the sentences at the top have told."""
     found = [
         message
         for messages in (run.messages, *map(other_messages, run.checks))
         for message in messages
-        if message.level is not MessageLevel.NOTE or message.text.startswith(HINT)
+        if (message.level is not MessageLevel.NOTE or message.text.startswith(HINT))
+        and findings.error_sentence(message.text) not in told
     ]
     found.sort(key=lambda message: message.level is not MessageLevel.ERROR)
     lines = [

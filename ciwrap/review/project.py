@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.errors import UsageError
 from ciwrap.golden.places import Place
+from ciwrap.golden.work_folder import WORK_DIR
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
     from ciwrap.golden.store import GoldenStore
     from ciwrap.golden.stores import GoldenStores
     from ciwrap.review.pending_goldens import PendingGoldens
+
+
+def root_without_config(here: Path) -> Path:
+    """The folder of a project without a ciwrap.yaml: where work was done, or the repository's."""
+    for folder in (here, *here.parents):
+        if (folder / WORK_DIR).is_dir() or (folder / ".git").exists():
+            return folder
+    return here
 
 
 class Project(Struct, frozen=True, kw_only=True):

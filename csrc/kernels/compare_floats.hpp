@@ -11,6 +11,8 @@ namespace ciwrap {
 
 inline constexpr std::size_t compare_tile = 32;  // scalars
 inline constexpr std::size_t compare_tiles_per_block = 512;
+inline constexpr double smallest_bound = 0x1p-900;  // rounding errors of smaller ones are not small
+inline constexpr double largest_sum = 0x1p+1000;    // NaN and infinity make no sum below
 
 struct FloatComparison {
     const std::uint8_t* golden = nullptr;  // may be unaligned
@@ -20,6 +22,7 @@ struct FloatComparison {
     std::uint32_t scalars_per_element = 1;  // 1, or 2 for complex numbers
     double atol = 0.0;
     double rtol = 0.0;
+    std::uint64_t ulps = 0;  // if not 0, the bound, in steps from float to float
     bool equal_nan = true;
     bool tell_equal_only =
         false;  // leave tiles that are not equal undecided: there is another bound

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#define CIWRAP_FOUR_LANES 1
 #include "kernels/simd.hpp"
 
 #define CIWRAP_LANES_FUNCTION [[gnu::always_inline]] inline
@@ -60,6 +61,7 @@ CIWRAP_LANEWISE(&)
 CIWRAP_LANEWISE(|)
 CIWRAP_LANEWISE(^)
 CIWRAP_LANEWISE(>>)
+CIWRAP_LANEWISE(<<)
 CIWRAP_LANEWISE(<)
 CIWRAP_LANEWISE(<=)
 CIWRAP_LANEWISE(>)
@@ -84,6 +86,10 @@ CIWRAP_LANES_FUNCTION Reals larger(const Reals& a, const Reals& b) {
     return {larger(a.low, b.low), larger(a.high, b.high)};
 }
 
+CIWRAP_LANES_FUNCTION Reals smaller(const Reals& a, const Reals& b) {
+    return {smaller(a.low, b.low), smaller(a.high, b.high)};
+}
+
 // One bit a lane of a mask.
 CIWRAP_LANES_FUNCTION std::uint32_t lane_bits(const Words& mask) {
     return lane_bits(as<U64>(mask.low)) | lane_bits(as<U64>(mask.high)) << 2;
@@ -91,6 +97,25 @@ CIWRAP_LANES_FUNCTION std::uint32_t lane_bits(const Words& mask) {
 
 CIWRAP_LANES_FUNCTION Reals widen_four_floats(const std::uint8_t* from) {
     return {widen_floats(from), widen_floats(from + 8)};
+}
+
+// Lanes 0 and 1 in each other's place, and 2 and 3.
+CIWRAP_LANES_FUNCTION UnsignedWords swapped_neighbours(const UnsignedWords& words) {
+    return {__builtin_shufflevector(words.low, words.low, 1, 0),
+            __builtin_shufflevector(words.high, words.high, 1, 0)};
+}
+
+CIWRAP_LANES_FUNCTION UnsignedWords four_words(std::uint64_t even, std::uint64_t odd) {
+    return {U64{even, odd}, U64{even, odd}};
+}
+
+CIWRAP_LANES_FUNCTION I64 widen_two_integers(const std::uint8_t* from) {
+    using Integers = std::int32_t __attribute__((vector_size(8)));
+    return __builtin_convertvector(load_vector<Integers>(from), I64);
+}
+
+CIWRAP_LANES_FUNCTION Words widen_four_integers(const std::uint8_t* from) {
+    return {widen_two_integers(from), widen_two_integers(from + 8)};
 }
 
 #else
@@ -108,6 +133,10 @@ CIWRAP_LANES_FUNCTION Reals larger(Reals a, Reals b) {
     return a > b ? a : b;
 }
 
+CIWRAP_LANES_FUNCTION Reals smaller(Reals a, Reals b) {
+    return a < b ? a : b;
+}
+
 CIWRAP_LANES_FUNCTION std::uint32_t lane_bits(Words mask) {
     std::uint32_t bits = 0;
     for (std::size_t lane = 0; lane < lanes; ++lane)
@@ -116,11 +145,35 @@ CIWRAP_LANES_FUNCTION std::uint32_t lane_bits(Words mask) {
 }
 #endif
 
+// GCC 12 converts vectors of another size by halves, through memory.
 CIWRAP_LANES_FUNCTION Reals widen_four_floats(const std::uint8_t* from) {
+#if defined(CIWRAP_HAVE_SIMD)
+    return widen_floats(from);
+#else
     using Floats = float __attribute__((vector_size(16)));
     Floats value;
     __builtin_memcpy(&value, from, sizeof value);
     return __builtin_convertvector(value, Reals);
+#endif
+}
+
+CIWRAP_LANES_FUNCTION Words widen_four_integers(const std::uint8_t* from) {
+#if defined(CIWRAP_HAVE_SIMD)
+    return as<Words>(_mm256_cvtepi32_epi64(load_vector<__m128i>(from)));
+#else
+    using Integers = std::int32_t __attribute__((vector_size(16)));
+    Integers value;
+    __builtin_memcpy(&value, from, sizeof value);
+    return __builtin_convertvector(value, Words);
+#endif
+}
+
+CIWRAP_LANES_FUNCTION UnsignedWords swapped_neighbours(UnsignedWords words) {
+    return __builtin_shufflevector(words, words, 1, 0, 3, 2);
+}
+
+CIWRAP_LANES_FUNCTION UnsignedWords four_words(std::uint64_t even, std::uint64_t odd) {
+    return UnsignedWords{even, odd, even, odd};
 }
 
 #endif
@@ -150,6 +203,34 @@ CIWRAP_LANES_FUNCTION Reals load_reals(const std::uint8_t* from) {
     } else {
         return widen_four_floats(from);
     }
+}
+
+// Where floats stand in the order of all floats of their size: 0 at zero, one more for each next.
+template <class Real>
+CIWRAP_LANES_FUNCTION Words load_places(const std::uint8_t* from) {
+    constexpr std::int64_t magnitude_bits =
+        sizeof(Real) == 8 ? ~(std::int64_t{1} << 63) : 0x7fffffff;
+    Words bits;
+    if constexpr (sizeof(Real) == 8) {
+        __builtin_memcpy(&bits, from, sizeof bits);
+    } else {
+        bits = widen_four_integers(from);
+    }
+    const Words negative = bits < Words{};
+    return ((bits & (Words{} + magnitude_bits)) ^ negative) - negative;
+}
+
+// Steps between floats of that size, rounded to nearest, once: both halves are exact.
+template <class Real>
+CIWRAP_LANES_FUNCTION Reals to_reals(const UnsignedWords& counts) {
+    constexpr std::uint64_t low_exponent = std::uint64_t{0x433} << 52;   // 2^52
+    constexpr std::uint64_t high_exponent = std::uint64_t{0x453} << 52;  // 2^84
+    if constexpr (sizeof(Real) == 4)
+        return as<Reals>(counts | (UnsignedWords{} + low_exponent)) - all(0x1p+52);
+    const UnsignedWords low =
+        (counts & (UnsignedWords{} + 0xffffffff)) | (UnsignedWords{} + low_exponent);
+    const UnsignedWords high = (counts >> 32) | (UnsignedWords{} + high_exponent);
+    return (as<Reals>(high) - all(0x1p+84 + 0x1p+52)) + as<Reals>(low);
 }
 
 }  // namespace ciwrap::CIWRAP_LEVEL_NAMESPACE

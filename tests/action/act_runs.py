@@ -151,12 +151,18 @@ class Act:
 
     def seed_environment(self) -> None:
         """An installed action, so that only tests of the installation pay for one."""
+        # Comments are made by an environment of their own, without the core.
+        for mode in ("", "comment"):
+            self._seed(mode)
+
+    def _seed(self, mode: str) -> None:
         outputs = self.folder / "outputs.txt"
-        outputs.touch()
+        outputs.write_text("")
         self.tool_cache.mkdir(parents=True, exist_ok=True)
         bootstrap(self.action).prepare(
             {
                 **self.environment,
+                "CIWRAP_INPUT_MODE": mode,
                 "GITHUB_OUTPUT": str(outputs),
                 "RUNNER_TEMP": str(self.folder),
                 "RUNNER_TOOL_CACHE": str(self.tool_cache),

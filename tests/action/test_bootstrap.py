@@ -190,6 +190,29 @@ def test_with_a_token_nothing_comes_from_an_index_but_by_hash(step: dict[str, st
         boot.prepare({**given, "CIWRAP_VERSION": "1.2.3"})
 
 
+def test_for_a_comment_nothing_is_built(
+    step: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boot.prepare({**step, "CIWRAP_INPUT_MODE": "comment"})
+    assert (told(step)["how"], told(step)["build"]) == ("checkout", "false")
+    index = fake_pins(tmp_path, monkeypatch)
+    own = tmp_path / "checkout"
+    (own / "ciwrap").mkdir(parents=True)
+    (own / "ciwrap/__init__.py").write_text("where = __file__\n")
+    monkeypatch.setattr(boot, "source_root", lambda: own)
+    monkeypatch.setattr(boot, "build_wheel", lambda *_: pytest.fail("built"))
+    given = {
+        **step, "CIWRAP_BASE_PYTHON": sys.executable, "CIWRAP_HOW": "checkout",
+        "CIWRAP_FOLDER": str(tmp_path / "environment"), "CIWRAP_WHEELS": str(tmp_path / "wheels"),
+        "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index),
+    }  # fmt: skip
+    boot.install(given)
+    code = "import ciwrap, needed; print(ciwrap.where)"
+    python = told(step)["python"]
+    said = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.startswith(str(own))
+
+
 def test_installing_a_cached_wheel(
     step: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

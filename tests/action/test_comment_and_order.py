@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from action.act_runs import ROOT
 from action.fake_github import FakeGithub, artifact
 from zips import make_zip
 
@@ -118,6 +122,52 @@ def test_the_comment_follows_the_results(tmp_path: Path) -> None:
         assert "match" in second
         assert "differ" not in second
         assert [one["method"] for one in github.written] == ["POST", "PATCH"]
+
+
+WITHOUT_CORE = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name in ("ciwrap._core", "numpy", "rich", "click"):
+            raise ImportError(name)
+
+sys.meta_path.insert(0, Missing())
+from ciwrap.action.__main__ import main
+sys.exit(main(["comment"]))
+"""
+
+
+def test_a_comment_takes_nothing_that_has_to_be_built(tmp_path: Path) -> None:
+    """The job that comments runs on the action's own checkout, where no core was built."""
+    state = {
+        "pulls": [pull()],
+        "artifacts": {"77": [artifact(1, "ciwrap", zip_of(Verdict.DIFFER))]},
+    }
+    event = tmp_path / "event.json"
+    event.write_text(json.dumps({"workflow_run": {**workflow_run(), "conclusion": "failure"}}))
+    with FakeGithub(state) as github:
+        done = subprocess.run(
+            [sys.executable, "-c", WITHOUT_CORE],
+            cwd=tmp_path,
+            env={
+                **os.environ,
+                "PYTHONPATH": str(ROOT),
+                "GITHUB_REPOSITORY": REPOSITORY,
+                "GITHUB_EVENT_PATH": str(event),
+                "GITHUB_API_URL": github.url,
+                "GITHUB_OUTPUT": str(tmp_path / "output"),
+                "CIWRAP_INPUT_MODE": "comment",
+                "CIWRAP_TOKEN": "secret",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        (body,) = bodies(github)
+    assert "temperature" in body
 
 
 def test_a_match_makes_no_noise(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ from ciwrap.action.gate import gate
 from ciwrap.action.inputs import FailOn, Inputs, read_inputs
 from ciwrap.action.order import RefusedError, carry_out, read_order
 from ciwrap.action.runner import Runner
-from ciwrap.action.update import run_update
+from ciwrap.action.update import body_of, run_update
 from ciwrap.cli.main import run as ciwrap
 from ciwrap.errors import CiwrapError, NotComparableError, UsageError
 from ciwrap.model import Verdict
@@ -149,6 +149,22 @@ def test_no_golden_is_made_beside_outputs_that_cannot_be_read(project: Project) 
     inputs = Inputs(mode="update", source="candidates", reason="x")
     with pytest.raises(NotComparableError, match="'y' is not comparable"):
         run_update(inputs, project.runner())
+
+
+def test_what_could_not_be_read_is_told_before_what_is_missing_for_it(
+    project: Project, capfd: pytest.CaptureFixture[str]
+) -> None:
+    data = (project.folder / "o.npz").read_bytes()
+    (project.folder / "o.npz").write_bytes(data[: len(data) // 2])
+    told = project.check(run="none")
+    assert told["status"] == "not-comparable"
+    assert told["summary"].split("\n\n")[1].startswith("**o.npz: ")
+    assert told["summary"].count("**o.npz: ") + told["summary"].count("error: o.npz") == 1
+    assert "first mend what the errors name" in told["summary"]
+    assert "accept the new outputs" not in told["summary"]
+    errors = [one for one in capfd.readouterr().out.splitlines() if one.startswith("::error")]
+    assert "::o.npz: " in errors[0]
+    assert len(errors) == 3
 
 
 def test_goldens_are_made_of_what_differs(project: Project) -> None:
@@ -460,6 +476,17 @@ def test_manifests_name_actor_and_run(project: Project, monkeypatch: pytest.Monk
     text = (project.folder / "golden/x.golden.yaml").read_text()
     assert "  actor: ann\n" in text
     assert "https://github.com/o/r/actions/runs/77" in text
+
+
+def test_the_pull_request_of_a_refresh_names_its_run() -> None:
+    environment = {
+        "GITHUB_ACTIONS": "true", "GITHUB_SERVER_URL": "https://github.com",
+        "GITHUB_REPOSITORY": "o/r", "GITHUB_RUN_ID": "77",
+    }  # fmt: skip
+    body = body_of("Because of @all", "what changed", Runner(environment))
+    assert "Made by [this run](https://github.com/o/r/actions/runs/77).\n\nwhat changed" in body
+    assert "@all" not in body
+    assert "this run" not in body_of("x", "y", Runner({}))
 
 
 def test_the_first_goldens_of_another_platform(project: Project) -> None:

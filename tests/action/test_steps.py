@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciwrap import api
+from ciwrap.action.__main__ import main
 from ciwrap.action.check import Call, finished
 from ciwrap.action.gate import gate
 from ciwrap.action.inputs import FailOn, read_inputs, safe_key
@@ -75,6 +76,17 @@ def test_keys_that_are_no_names(text: str) -> None:
 def test_inputs_without_meaning(name: str, value: str) -> None:
     with pytest.raises(UsageError, match=name.lower().replace("_", "-")):
         read_inputs({f"CIWRAP_INPUT_{name}": value})
+
+
+def test_a_step_that_comes_to_nothing_says_so_in_the_summary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary"))
+    monkeypatch.setenv("CIWRAP_INPUT_FAIL_ON", "some<b>")
+    assert main(["check"]) == 1
+    text = (tmp_path / "summary").read_text()
+    assert text.startswith("**ciwrap: error.** the input fail-on cannot be 'some&#60;b&#62;'")
+    assert capsys.readouterr().out.startswith("::error title=ciwrap::the input fail-on cannot be")
 
 
 # --- outputs and commands -------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -12,6 +12,9 @@ from oracle import trees
 from oracle.cell_codes import make_plan
 
 from ciwrap import _core
+
+if TYPE_CHECKING:
+    from conformance.conftest import Way
 
 DOCUMENT = json.loads((Path(__file__).parent / "cell_codes.json").read_text())
 VECTORS: list[dict[str, Any]] = DOCUMENT["vectors"]
@@ -74,6 +77,20 @@ def test_core(vector: dict[str, Any]) -> None:
     other = _core.build_tree(params, new, golden=tree)
     assert other.root.hex() == vector["new_root"]
     assert _core.diff_trees(tree, other).tolist() == vector["suspects"]
+
+
+def test_all_ways_to_compute(way: Way) -> None:
+    for vector in VECTORS:
+        params = _core.TreeParameters(vector["dtype"], arity=vector["arity"], **keywords(vector))
+        golden, new = bytes.fromhex(vector["golden"]), bytes.fromhex(vector["new"])
+        tree = _core.build_tree(params, golden, **way._asdict())
+        other = _core.build_tree(params, new, golden=tree, **way._asdict())
+        assert [bytes(leaf).hex() for leaf in tree.leaf_digests] == vector["golden_leaves"]
+        assert (tree.root.hex(), other.root.hex()) == (vector["golden_root"], vector["new_root"])
+        if "packed_residues" in vector:
+            assert tree.residues is not None
+            assert tree.residues.tobytes().hex() == vector["packed_residues"]
+        assert _core.diff_trees(tree, other).tolist() == vector["suspects"]
 
 
 def test_every_kind_has_vectors() -> None:

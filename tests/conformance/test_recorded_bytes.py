@@ -18,7 +18,7 @@ from oracle.cases import Case
 from ciwrap import _core
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from conformance.conftest import Way
 
 CASES = [
     Case(dtype, k, bound, {"fill_values": (-1.0,)} if k == 5 else {})
@@ -43,12 +43,6 @@ INPUTS = "ed84da2e9daed1461f32aba5f4f2daff41dc13ffe0b0365eaaf4c8920e3fabba"
 DIGESTS = "36a17c4ec3e0e5b6325d7a9e760285d325aca72cb3bff56aa30c717b4ac74ea4"
 GOLDEN_FILES = "a0417fe200386e764ed105adb559f5a44cbf597768565d22edab5be7e235efdf"
 
-LEVELS = [level["name"] for level in _core.cpu_levels() if level["usable"]]
-BACKENDS = [one["name"] for one in _core.backends() if one["usable"]]
-WAYS = [(level, backend, threads) for level in LEVELS for backend in BACKENDS
-        for threads in (1, 2)]  # fmt: skip
-WAYS += [(LEVELS[-1], "portable", threads) for threads in (1, 2)]  # what devices run, on the host
-
 
 @pytest.fixture(scope="module")
 def inputs() -> list[tuple[Case, bytes, bytes]]:
@@ -60,12 +54,6 @@ def inputs() -> list[tuple[Case, bytes, bytes]]:
     return made
 
 
-@pytest.fixture
-def any_level() -> Iterator[None]:
-    yield
-    _core.set_cpu_level("auto")
-
-
 def test_the_inputs(inputs: list[tuple[Case, bytes, bytes]]) -> None:
     """If this fails, the numbers that go in differ, and the other test says nothing."""
     told = hashlib.sha256()
@@ -74,20 +62,14 @@ def test_the_inputs(inputs: list[tuple[Case, bytes, bytes]]) -> None:
     assert told.hexdigest() == INPUTS
 
 
-@pytest.mark.parametrize(("level", "backend", "threads"), WAYS)
 def test_digests_residues_and_golden_files(
-    inputs: list[tuple[Case, bytes, bytes]],
-    any_level: None,
-    level: str,
-    backend: str,
-    threads: int,
+    inputs: list[tuple[Case, bytes, bytes]], way: Way
 ) -> None:
-    _core.set_cpu_level(level)
     digests, files = hashlib.sha256(), hashlib.sha256()
     for case, data, new_data in inputs:
         asked = parameters(case)
-        golden = _core.build_tree(asked, data, backend=backend, threads=threads)
-        new = _core.build_tree(asked, new_data, golden=golden, backend=backend, threads=threads)
+        golden = _core.build_tree(asked, data, **way._asdict())
+        new = _core.build_tree(asked, new_data, golden=golden, **way._asdict())
         for part in (golden.digests, golden.residues, new.digests):
             digests.update(b"" if part is None else part.tobytes())
         shape = [SCALARS // case.plan().layout.scalars_per_element]

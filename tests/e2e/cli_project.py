@@ -9,14 +9,13 @@ import shutil
 import signal
 import subprocess
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import yaml
 from command_line import call, call_apart, command
+from result_schema import validator
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE = np.arange(600.0).reshape(20, 30) / 7
@@ -37,12 +36,6 @@ class Outcome:
         found = [v for v in self.document["checks"][check]["variables"] if v["name"] == name]
         assert len(found) == 1, found
         return found[0]
-
-
-@cache
-def validator() -> jsonschema.Draft202012Validator:
-    path = ROOT / "docs/reference/result.schema.json"
-    return jsonschema.Draft202012Validator(json.loads(path.read_text(encoding="utf-8")))
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import jsonschema
 import numpy as np
-from e2e.cli_project import ROOT
+from result_schema import validator
 
 from ciwrap.cli.main import run as run_cli
 
@@ -63,8 +62,7 @@ def ciwrap(tmp_path: Path, *arguments: object) -> tuple[int, Any]:
     code = run_cli([*map(str, arguments), "--json", str(target)])
     document = json.loads(target.read_text()) if target.exists() else None
     if document is not None and document["kind"] != "capture":
-        schema = json.loads((ROOT / "docs/reference/result.schema.json").read_text())
-        jsonschema.Draft202012Validator(schema).validate(document)
+        validator().validate(document)
     return code, document
 
 

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jsonschema
 import pytest
 import report_scenarios as scenarios
 from command_line import call
 from e2e.cli_project import environment
 from report_scenarios import DEFECT_FROM, DEFECT_RANK, ciwrap
+from result_schema import validator
 
 from ciwrap.details import Cause
 from ciwrap.model import RunResult, Verdict
 from ciwrap.report.findings import lead
 from ciwrap.report.html import render_html
 
-SCHEMA = json.loads(
-    (Path(__file__).parents[2] / "docs/reference/result.schema.json").read_text(encoding="utf-8")
-)
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +70,7 @@ def test_the_report_has_no_path_of_this_machine(planted: Any) -> None:
 def test_the_result_fits_the_schema(planted: Any) -> None:
     folder, _ = planted
     document = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator(SCHEMA).validate(document)
+    validator().validate(document)
 
 
 def test_report_makes_what_the_option_made(planted: Any) -> None:

@@ -28,6 +28,7 @@ NEVER = {
         "subprocess",
         "zipfile",
         "tempfile",
+        "traceback",
     ),
     *("difflib", "fractions", "ciwrap.api", "ciwrap.compare.circle", "ciwrap.compare.combined"),
     *("ciwrap.compare.details", "ciwrap.compare.hints", "ciwrap.compare.solve"),
@@ -37,12 +38,19 @@ NEVER = {
 WITHOUT_VALUES = {
     *("numpy", "yaml", "json", "ciwrap.config", "ciwrap.golden", "ciwrap.snapshot"),
     *("ciwrap.compare.check", "ciwrap.compare.judge", "ciwrap.documents", "ciwrap.cli.capture"),
-    *("dataclasses", "concurrent.futures", "logging", "hashlib", "ciwrap.captures.recording"),
+    *(
+        "dataclasses",
+        "concurrent.futures",
+        "logging",
+        "hashlib",
+        "base64",
+        "ciwrap.captures.recording",
+    ),
     *("ciwrap.compare.across_ranks", "ciwrap.compare.over_checkpoints", "ciwrap.compare.explain"),
 }
 
 
-def loaded(folder: Path, *arguments: str) -> set[str]:
+def loaded(folder: Path, *arguments: str, code: int = 0) -> set[str]:
     done = subprocess.run(
         [sys.executable, "-c", LIST, *arguments],
         cwd=folder,
@@ -50,7 +58,7 @@ def loaded(folder: Path, *arguments: str) -> set[str]:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == code, done.stdout + done.stderr
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("LOADED")]
     return set(line.split())
 
@@ -74,6 +82,15 @@ def test_equal_captured_runs_are_compared_without_values(project: Path) -> None:
     found = loaded(project, "compare", "A", "B")
     assert "ciwrap.compare.by_trees" in found
     assert found & (NEVER | WITHOUT_VALUES) == set()
+
+
+def test_runs_that_differ_are_told_without_the_environment_of_this_call(project: Path) -> None:
+    (project / "C").mkdir()
+    np.save(project / "C" / "x_1.npy", np.linspace(0, 2, 2000))
+    loaded(project, "capture", "C", "--atol", "1e-3")
+    found = loaded(project, "compare", "A", "C", code=1)
+    assert "numpy" in found
+    assert found & {"ciwrap.snapshot.describe", "importlib.metadata", "subprocess"} == set()
 
 
 def test_a_matching_check_loads_what_it_uses(project: Path) -> None:

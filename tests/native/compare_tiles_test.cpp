@@ -89,6 +89,14 @@ void append_as(std::vector<std::uint8_t>& bytes, const DataType& type, double x)
     }
 }
 
+// As many floats of the type further, as its bits count them.
+double further(const DataType& type, double x, std::int64_t steps) {
+    if (type.scalar == ScalarType::float64)
+        return std::bit_cast<double>(std::bit_cast<std::int64_t>(x) + steps);
+    const auto bits = std::bit_cast<std::int32_t>(static_cast<float>(x));
+    return static_cast<double>(std::bit_cast<float>(bits + static_cast<std::int32_t>(steps)));
+}
+
 // Stretches of a few tiles, each with a way of its own to be equal or not.
 Arrays make_arrays(const TreeParameters& parameters, std::size_t count, std::mt19937_64& random) {
     const DataType type = parameters.data_type();
@@ -124,6 +132,10 @@ Arrays make_arrays(const TreeParameters& parameters, std::size_t count, std::mt1
             v = g + 4.0 * bound * unit(random);  // within or beyond
         if (way == 3)
             v = g + bound;  // on the bound, as far as roundings go
+        if (parameters.ulps() > 0 && way < 4) {
+            const std::int64_t steps = way < 2 ? 4 : 1 << 20;
+            v = further(type, g, static_cast<std::int64_t>(random() >> 1) % (2 * steps) - steps);
+        }
         if (way == 4)
             v = random() % 2 == 0 ? g : g * 1.5;
         if (way == 5)
@@ -151,11 +163,15 @@ std::vector<StatedParameters> all_parameters() {
             }
         }
     }
-    for (const char* dtype : {"<f4", "<f8", ">f8", "<f2", "<c8"}) {
+    for (const char* dtype : {"<f4", "<f8", ">f8", "<f2", "<c8", "<c16"}) {
         StatedParameters parameters;
         parameters.dtype = dtype;
-        parameters.ulps = 4;
-        all.push_back(parameters);
+        for (const std::uint64_t ulps : {std::uint64_t{1}, std::uint64_t{4}, std::uint64_t{1} << 31,
+                                         std::uint64_t{1} << 62, ~std::uint64_t{0}}) {
+            parameters.ulps = ulps;
+            all.push_back(parameters);
+            parameters.equal_nan = !parameters.equal_nan;
+        }
         parameters.ulps = 0;
         parameters.atol = 1e-3;
         Arrays fill;

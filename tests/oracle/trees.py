@@ -35,13 +35,17 @@ def leaf_digests(plan: Plan, codes: Codes) -> list[bytes]:
     return leaves
 
 
+def parent(children: Sequence[bytes]) -> bytes:
+    return NEVER if NEVER in children else digest(b"".join(children))
+
+
 def levels(leaves: Sequence[bytes], arity: int) -> list[list[bytes]]:
     """All levels, the root's first."""
     built = [list(leaves)]
     while len(built[0]) > 1:
         below = built[0]
         groups = [below[i : i + arity] for i in range(0, len(below), arity)]
-        built.insert(0, [NEVER if NEVER in g else digest(b"".join(g)) for g in groups])
+        built.insert(0, [parent(group) for group in groups])
     return built
 
 

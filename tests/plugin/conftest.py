@@ -16,10 +16,10 @@ from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-import jsonschema
 import pytest
 from command_line import call
 from plugin.review_suite import write
+from result_schema import validator
 
 import ciwrap
 from ciwrap.golden.places import Place
@@ -69,12 +69,6 @@ class Installed:
 def installed() -> tuple[Installed, ...]:
     """What pytest looks through for plugins each time it starts; a third of a start goes there."""
     return tuple(Installed(one) for one in importlib.metadata.distributions())
-
-
-@cache
-def validator() -> jsonschema.Draft202012Validator:
-    path = ROOT / "docs/reference/result.schema.json"
-    return jsonschema.Draft202012Validator(json.loads(path.read_text(encoding="utf-8")))
 
 
 class Suite:

@@ -67,7 +67,7 @@ def test_these_match(suite: Suite) -> None:
 
 
 DIFFERING = [
-    ("ciwrap.check(1.0)", "ciwrap.check(1.0 + 1e-15)", "1 of 1 element (100 %) differ"),
+    ("ciwrap.check(1.0)", "ciwrap.check(1.0 + 1e-15)", "1 of 1 element differs"),
     (f"ciwrap.check({X}, atol=1e-6)", f"ciwrap.check({X} + 2e-6, atol=1e-6)", "50 of 50"),
     ("ciwrap.check(np.float32([1]))", "ciwrap.check(np.float64([1]))", "dtype float64"),
     ("ciwrap.check(np.int64([1]))", "ciwrap.check(np.float64([1]))", "dtype float64"),

@@ -72,6 +72,30 @@ def test_one_array(suite: Suite) -> None:
     ]
 
 
+def test_by_how_many_bounds_comes_first(suite: Suite) -> None:
+    """The summary of a run shows the first words alone."""
+    lines = failing(
+        suite,
+        "ciwrap.check(1.0, 'velocity', atol=1e-6)",
+        "ciwrap.check(1.006, 'velocity', atol=1e-6)",
+    )
+    # Of a single number nothing is said of places, shares and means.
+    assert lines[0] == (
+        "ciwrap.GoldenMismatch: velocity: 6,000 x the bound: 1 of 1 element differs"
+        " beyond atol=1e-6 rtol=0"
+    )
+    assert lines[1:5] == [
+        "float64, a single number, golden keeps data",
+        "golden 1.0, new 1.006, |difference| 0.006 = 6,000 x the bound",
+        "largest |difference| 0.006; largest relative 0.006; up to 6,000 x the bound",
+        "atol=0.0061 alone would have passed",
+    ]
+    two = "ciwrap.check({{'a': [1.0, 2.0], 'b': [{}, 2.0]}}, 'both', atol=1e-6)"
+    lines = failing(suite, two.format(1.0), two.format(1.006))
+    assert lines[0].endswith("both: up to 6,000 x the bound: of 2 variables 1 differ")
+    assert lines[1].startswith("b: up to 6,000 x the bound: 1 of 2 elements (50 %) differs")
+
+
 def test_many_variables(suite: Suite) -> None:
     lines = failing(
         suite,

@@ -203,6 +203,31 @@ def test_the_golden_of_a_docstring_is_judged_only_where_docstrings_are_run(suite
     assert (result.ret, summary(result)) == (1, "ciwrap: 1 matched, 1 unused")
 
 
+MODULE_DOC = """
+'''
+>>> getfixture("ciwrap").check(1.0, "d").verdict.value
+'match'
+'''
+def test_it(ciwrap): ciwrap.check(2.0, "d")
+"""
+
+
+def test_the_docstring_of_a_module_is_no_function_of_its_name(suite: Suite) -> None:
+    """tests/test_it.py has a docstring, which pytest calls test_it, and a test of that name."""
+    suite.write("")
+    path = suite.root / "tests/test_it.py"
+    path.write_text(MODULE_DOC.lstrip())
+    suite.run("--doctest-modules", "--ciwrap-update=new").assert_outcomes(passed=2)
+    for arguments in ((), ("--doctest-modules",)):
+        result = suite.run("--ciwrap-unused=fail", *arguments)
+        assert (result.ret, "unused:" in result.stdout.str()) == (0, False)
+    suite.cli("prune", "--yes")
+    assert [suite.golden(name).check for name in ("test_it-d", "test_it%2E__doc__-d")]
+    path.write_text("def test_it(ciwrap): ciwrap.check(2.0, 'd')")
+    assert suite.run("--ciwrap-unused=fail").ret == 0
+    assert suite.run("--ciwrap-unused=fail", "--doctest-modules").ret == 1
+
+
 def test_a_renamed_test_is_known_by_its_numbers(suite: Suite) -> None:
     text = """
         def test_a(ciwrap): ciwrap.check([1.0, 2.0], atol=1e-6)

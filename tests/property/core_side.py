@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from oracle.cases import Case
     from oracle.scalars import AnyArray
 
+LEVELS = [level["name"] for level in _core.cpu_levels() if level["usable"]]
+BACKENDS = [one["name"] for one in _core.backends() if one["usable"]]
+# All that makes digests on this machine: CPU level, backend and number of threads.
+WAYS = [(level, backend, threads) for level in LEVELS for backend in BACKENDS for threads in (1, 2)]
+WAYS += [(LEVELS[-1], "portable", threads) for threads in (1, 2)]  # what devices run, on the host
+
 
 def parameters(case: Case, **more: object) -> _core.TreeParameters:
     return _core.TreeParameters(case.dtype, **{**case.keywords, **more})  # type: ignore[arg-type]

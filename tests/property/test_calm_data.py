@@ -5,6 +5,7 @@ The other suites are full of values that fast paths hand over to slow ones; here
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,10 +20,11 @@ from ciwrap import _core
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+CASES = all_cases()
 LEVELS = [level["name"] for level in _core.cpu_levels() if level["usable"]]
 
 
-@pytest.fixture(params=LEVELS)
+@pytest.fixture
 def cpu_level(request: pytest.FixtureRequest) -> Iterator[str]:
     _core.set_cpu_level(request.param)
     yield request.param
@@ -56,22 +58,41 @@ def calm(case: Case, count: int, *, specials: int) -> tuple[bytes, bytes]:
     return sc.bytes_of(plan.layout, golden), sc.bytes_of(plan.layout, new)
 
 
-@pytest.mark.parametrize("case", all_cases(), ids=str)
-def test_calm_trees(case: Case, cpu_level: str) -> None:
+class Expected:
+    """Calm data of a case, and what the oracle says of them."""
+
+    def __init__(self, case: Case, chunk_bytes: int, specials: int) -> None:
+        one = Case(case.dtype, case.residue_levels, case.bound, case.special, chunk_bytes)
+        self.plan = plan = one.plan()
+        self.params = parameters(one)
+        count = 4 * min(plan.chunk_scalars, 600) + 38
+        self.golden, self.new = calm(one, count, specials=specials)
+        levels, codes = trees.build(plan, self.golden, 16)
+        levels_new, _ = trees.build(plan, self.new, 16, codes.residues)
+        self.leaves, self.leaves_new = b"".join(levels[-1]), b"".join(levels_new[-1])
+        self.residues = None
+        if codes.residues is not None:
+            self.residues = trees.pack_residues(plan, codes.residues).tobytes()
+
+
+@lru_cache(maxsize=3)  # for all CPU levels
+def expected(number: int, chunk_bytes: int, specials: int) -> Expected:
+    return Expected(CASES[number], chunk_bytes, specials)
+
+
+@pytest.mark.parametrize("cpu_level", LEVELS, indirect=True)  # of a case one after the other
+@pytest.mark.parametrize("number", range(len(CASES)), ids=map(str, CASES))
+def test_calm_trees(number: int, cpu_level: str) -> None:
     """Whole chunks and odd ones, at addresses of any alignment, with few special values or none."""
     for chunk_bytes, specials, shift in ((4096, 0, 0), (1000, 3, 1), (68, 1, 3)):
-        one = Case(case.dtype, case.residue_levels, case.bound, case.special, chunk_bytes)
-        plan, params = one.plan(), parameters(one)
-        count = 4 * min(plan.chunk_scalars, 600) + 38
-        golden, new = calm(one, count, specials=specials)
-        levels, codes = trees.build(plan, golden, 16)
-        levels_new, _ = trees.build(plan, new, 16, codes.residues)
-        tree = _core.build_tree(params, memoryview(bytes(shift) + golden)[shift:])
-        assert tree.leaf_digests.tobytes() == b"".join(levels[-1])
-        if codes.residues is not None:
+        it = expected(number, chunk_bytes, specials)
+        tree = _core.build_tree(it.params, memoryview(bytes(shift) + it.golden)[shift:])
+        assert tree.leaf_digests.tobytes() == it.leaves
+        if it.residues is not None:
             assert tree.residues is not None
-            assert tree.residues.tobytes() == trees.pack_residues(plan, codes.residues).tobytes()
-        other = _core.build_tree(params, memoryview(bytes(shift) + new)[shift:], golden=tree)
-        assert other.leaf_digests.tobytes() == b"".join(levels_new[-1])
+            assert tree.residues.tobytes() == it.residues
+        other = _core.build_tree(it.params, memoryview(bytes(shift) + it.new)[shift:], golden=tree)
+        assert other.leaf_digests.tobytes() == it.leaves_new
+        plan = it.plan
         if plan.k > 1 and specials == 0 and plan.kind != "steps" and not plan.fill_values:
             assert _core.diff_trees(tree, other).size == 0

@@ -54,12 +54,20 @@ def data_of(case: Case, scalar_count: int, salt: int = 0) -> tuple[bytes, bytes]
 
 
 class PrefixTrees:
-    """The oracle's trees of every prefix of some data (codes do not depend on what follows)."""
+    """The oracle's trees of every prefix of some data (codes do not depend on what follows).
+
+    What whole chunks have, they have in every prefix, so that it is worked out once: leaves, nodes
+    that have all their children, and residues.
+    """
 
     def __init__(self, case: Case, data: bytes, residues: np.ndarray | None = None) -> None:
         self.plan = case.plan()
         self.codes = cc.cell_codes(self.plan, data, residues)
         self.leaves = trees.leaf_digests(self.plan, self.codes)
+        self._whole_levels: dict[int, list[list[bytes]]] = {}
+        self._packed = b""
+        if self.codes.residues is not None:
+            self._packed = trees.pack_residues(self.plan, self.codes.residues).tobytes()
 
     def digests(self, count: int, arity: int) -> bytes:
         whole = (count - 1) // self.plan.chunk_scalars
@@ -67,12 +75,33 @@ class PrefixTrees:
         last = trees.digest(self.codes.values[start:count].tobytes())
         if not self.plan.equal_nan and self.codes.nan[start:count].any():
             last = trees.NEVER
-        levels = trees.levels([*self.leaves[:whole], last], arity)
+        if arity not in self._whole_levels:
+            self._whole_levels[arity] = self._levels_of_whole(arity)
+        below = self._whole_levels[arity]
+        levels = [[*below[0][:whole], last]]
+        while len(levels[0]) > 1:
+            # All but the last parent have all their children, none of which is the last one.
+            parents = (len(levels[0]) - 1) // arity
+            rest = trees.parent(levels[0][parents * arity :])
+            levels.insert(0, [*below[len(levels)][:parents], rest])
         return b"".join(digest for level in levels for digest in level)
+
+    def _levels_of_whole(self, arity: int) -> list[list[bytes]]:
+        """The leaves first, then of each level the nodes that have all their children."""
+        found = [self.leaves]
+        while len(found[-1]) >= arity:
+            below = found[-1]
+            groups = [below[i : i + arity] for i in range(0, len(below) - arity + 1, arity)]
+            found.append([trees.parent(group) for group in groups])
+        return [*found, []]
 
     def residues(self, count: int) -> bytes:
         assert self.codes.residues is not None
-        return trees.pack_residues(self.plan, self.codes.residues[:count]).tobytes()
+        whole = (count - 1) // self.plan.chunk_scalars
+        start = whole * self.plan.chunk_scalars
+        size = -(-self.plan.chunk_scalars // trees.packed_per_byte(self.plan.k))
+        last = trees.pack_residues(self.plan, self.codes.residues[start:count])
+        return self._packed[: whole * size] + last.tobytes()
 
 
 def test_hash_of_every_length() -> None:

@@ -6,12 +6,11 @@ import io
 import json
 import re
 from html import unescape
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import jsonschema
 import pytest
+from result_schema import validator
 
 from ciwrap.model import (
     CheckResult,
@@ -33,10 +32,6 @@ from ciwrap.report.junit import render_junit
 from ciwrap.report.markdown import render_markdown
 from ciwrap.report.sarif import render_sarif
 from ciwrap.report.terminal import render
-
-SCHEMA = json.loads(
-    (Path(__file__).parents[2] / "docs/reference/result.schema.json").read_text(encoding="utf-8")
-)
 
 
 def match(name: str = "x", **more: Any) -> VariableResult:
@@ -121,7 +116,7 @@ def test_the_document_counts_for_each_check_and_for_all() -> None:
     )
     run = RunResult(Verdict.MATCH, checks)
     document = to_document(run)
-    jsonschema.Draft202012Validator(SCHEMA).validate(document)
+    validator().validate(document)
     assert [one["coverage"]["compared_elements"] for one in document["checks"]] == [999, 1000]
     assert document["coverage"]["compared_variables"] == 2
     assert document["coverage"]["ignored"] == document["coverage"]["masked_elements"] == 1

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import jsonschema
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from result_schema import validator
 
-from ciwrap.cli.json_documents import json_schema
 from ciwrap.cli.main import run as run_cli
 from ciwrap.model import (
     CheckResult,
@@ -66,8 +65,7 @@ def result(iterations: int, from_iteration: int) -> RunResult:
 
 def read_back(run: RunResult) -> RunResult:
     document = json.loads(json.dumps(to_document(run)))
-    if len(run.checks[0].variables) < 10:  # of many it takes minutes
-        jsonschema.Draft202012Validator(json_schema()).validate(document)
+    validator().validate(document)
     return from_document(document)
 
 

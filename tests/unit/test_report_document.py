@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 import json
 import math
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
+from result_schema import SCHEMA, validator
 
 from ciwrap.details import (
     Cause,
@@ -52,10 +52,9 @@ from ciwrap.report.document import (
     write_document,
 )
 
-SCHEMA = json.loads(
-    (Path(__file__).parents[2] / "docs/reference/result.schema.json").read_text(encoding="utf-8")
-)
-VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 
 def match(name: str = "x", **more: Any) -> VariableResult:
@@ -227,8 +226,39 @@ def full_result() -> RunResult:
 def test_every_field_fits_the_schema_and_comes_back() -> None:
     result = full_result()
     document = json.loads(document_text(to_document(result)))
-    VALIDATOR.validate(document)
+    validator().validate(document)
     assert from_document(document) == result
+
+
+def spoilt(node: Any) -> Iterator[str]:
+    """What is done to the document that the node belongs to, before it is undone: each value is
+    gone, of another kind, or beside one that is not known.
+    """
+    for key in list(node) if isinstance(node, dict) else range(len(node)):
+        value = node[key]
+        if isinstance(value, dict | list):
+            yield from spoilt(value)
+        for other in (None, -1, "no such word", {"unknown": 1}, [[]]):
+            node[key] = other
+            yield f"{key}: {other}"
+        node[key] = value
+        if isinstance(node, dict):
+            del node[key]
+            yield f"no {key}"
+            node[key] = value
+
+
+def test_the_compiled_validator_refuses_what_the_reference_does() -> None:
+    document = json.loads(document_text(to_document(full_result())))
+    reference = jsonschema.Draft202012Validator(SCHEMA)
+    refused = 0
+    for number, what in enumerate(spoilt(document)):
+        is_refused = not validator().is_valid(document)
+        refused += is_refused
+        if number % 97 == 0:  # the reference takes its time
+            assert is_refused is not reference.is_valid(document), what
+    assert refused > 1000
+    validator().validate(document)
 
 
 def test_full_result_uses_every_field_of_the_model() -> None:
@@ -243,7 +273,7 @@ def test_full_result_uses_every_field_of_the_model() -> None:
 
 def test_the_fields_every_reader_asks_for_are_always_there() -> None:
     document = to_document(RunResult(Verdict.NOT_COMPARABLE))
-    VALIDATOR.validate(document)
+    validator().validate(document)
     assert (document["verdict"], document["exit_code"]) == ("not_comparable", 3)
     variable = to_document(full_result())["checks"][0]["variables"][2]
     wanted = {
@@ -271,7 +301,7 @@ def test_numbers_that_json_lacks_are_strings() -> None:
 
 def test_a_usage_error_keeps_its_exit_code() -> None:
     document = to_document(RunResult(Verdict.NOT_COMPARABLE, kind="compare"), exit_code=2)
-    VALIDATOR.validate(document)
+    validator().validate(document)
     assert document["exit_code"] == 2
 
 

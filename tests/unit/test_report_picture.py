@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from ciwrap import api
+from ciwrap.compare.planes import worst_cells
 from ciwrap.model import CheckResult, RunResult, VariableResult
 from ciwrap.report.picture_file import picture_file
 
@@ -75,3 +76,27 @@ def test_there_is_no_picture_of_what_matches_or_has_no_data() -> None:
     assert picture_file(run_of(api.compare_arrays(golden, golden))) is None
     made = api.make_golden({"x": golden}, atol=1e-6, evidence="residues")
     assert picture_file(run_of(api.check_array(golden + 1, made.variables[0]))) is None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_cell_shows_the_first_of_its_largest_shares(seed: int) -> None:
+    """NaN is larger than all; of equal ones, the first column has it, and there the first row."""
+    draw = np.random.default_rng(seed)
+    shape, most = draw.integers(1, 40, 2), draw.integers(1, 30, 2)
+    shares = draw.integers(0, 4, shape).astype(float)
+    shares[draw.random(shape) < 0.05] = np.nan
+    shares[draw.random(shape) < 0.05] = np.inf
+    cells = worst_cells(shares, (int(most[0]), int(most[1])))
+    assert cells.shape == tuple(np.minimum(shape, most))
+    assert (cells.tops[0], cells.tops[-1], cells.lefts[0], cells.lefts[-1]) == (
+        0,
+        shape[0],
+        0,
+        shape[1],
+    )
+    for i, j in np.ndindex(cells.shape):
+        cell = shares[cells.tops[i] : cells.tops[i + 1], cells.lefts[j] : cells.lefts[j + 1]]
+        by_column = [(column, row) for column in range(cell.shape[1]) for row in range(len(cell))]
+        worst = max(by_column, key=lambda at: (np.isnan(cell[at[1], at[0]]), cell[at[1], at[0]]))
+        told = cells.at[1][i, j] - cells.lefts[j], cells.at[0][i, j] - cells.tops[i]
+        assert told == worst

@@ -1,6 +1,7 @@
 // Compiled once per CPU level (see level_kernels.hpp).
 #include "kernels/compare_floats.hpp"
 
+#include "kernels/bin_counts.hpp"
 #include "kernels/floating_point_mode.hpp"
 #include "kernels/four_lanes.hpp"
 #include "kernels/level_kernels.hpp"
@@ -11,11 +12,18 @@
 namespace ciwrap::CIWRAP_LEVEL_NAMESPACE {
 
 void compare_floats(const FloatComparison& input, FloatTally& tally);
+void widen_scalars(ScalarType scalar, const std::uint8_t* from, bool swap, std::size_t count,
+                   double* to);
+std::uint32_t find_fills(const double* tile, const double* fills, std::size_t fill_count,
+                         bool nan_is_fill);
 
 namespace {
 
-#if !defined(CIWRAP_HAVE_SIMD)
-constexpr int tile_unroll = 1;
+// More rows at once would leave no registers for what is counted.
+#if defined(CIWRAP_HAVE_SIMD)
+constexpr int row_unroll = tile_unroll < 2 ? tile_unroll : 2;
+#else
+constexpr int row_unroll = 1;
 #endif
 constexpr double infinity = __builtin_inf();
 
@@ -27,24 +35,35 @@ double load_real(const std::uint8_t* from, std::size_t index) {
 }
 
 // floor(log2(d / b)) of positive normal doubles is the exponent of the difference of their
-// encodings: no division. Kept with this bias, and 0 for d = 0, 4095 for b = 0.
-constexpr std::int64_t ratio_bias = 2048;
-constexpr std::uint16_t no_ratio = 0;
-constexpr std::uint16_t infinite_ratio = 4095;
+// encodings: no division. 0 where nothing moved; above the last bin: nothing is allowed to.
+constexpr double least_share = 0x1p-17;  // all below count as this, ...
+constexpr double most_share = 0x1p+15;   // ... and all above as this
+constexpr std::uint64_t bin_of_one = 18;
+constexpr std::uint64_t beyond_all_bins = 32;  // a bit that no bin below the last has
 
-struct BinOfRatio {
-    constexpr BinOfRatio() {
-        for (std::int64_t ratio = 1; ratio < 4096; ++ratio) {
-            const std::int64_t bin = ratio - ratio_bias + 18;
-            bins[ratio] = static_cast<std::uint8_t>(bin < 1 ? 1 : bin > 33 ? 33 : bin);
-        }
-        bins[infinite_ratio] = share_bins - 1;
-    }
-    std::uint8_t bins[4096] = {};
+enum class BoundKind { absolute, relative, steps };
+
+// A bound of four scalars, and what follows from it. A difference between `within` and `beyond` is
+// told by exact arithmetic.
+struct Limits {
+    Reals bound;
+    Reals within;
+    Reals beyond;
+    Reals least;  // counted as if the least and the most
+    Reals most;
+    UnsignedWords unbounded;  // where nothing may move: a bin above all others
 };
-constexpr BinOfRatio bin_of_ratio;
 
-template <class Real>
+[[gnu::always_inline]] inline Limits limits_of(const Reals& bound) {
+    return {bound,
+            bound * (1.0 - 0x1p-49),
+            bound * (1.0 + 0x1p-49),
+            bound * least_share,
+            bound * most_share,
+            as<UnsignedWords>(bound == Reals{}) & (UnsignedWords{} + beyond_all_bins)};
+}
+
+template <class Real, BoundKind kind>
 class TileComparer {
   public:
     TileComparer(const FloatComparison& input, FloatTally& tally)
@@ -52,8 +71,13 @@ class TileComparer {
           tally_(tally),
           atol_(all(input.atol)),
           rtol_(all(input.rtol)),
-          tiny_(all(input.atol == 0.0 && input.rtol == 0.0 ? -1.0 : 0x1p-900)),
-          zero_is_tiny_(Words{} - (input.atol > 0.0 ? 1 : 0)) {}
+          limits_(limits_of(
+              kind == BoundKind::steps ? to_reals<double>(UnsignedWords{} + input.ulps) : atol_)),
+          padding_(all(input.atol > 0.0 ? 0.0 : infinity)),
+          most_steps_(as<Words>(UnsignedWords{} + (input.ulps ^ top_bit))),
+          is_undecided_(input.tell_equal_only ||
+                        (kind == BoundKind::absolute && input.atol > 0.0 &&
+                         !(input.atol > smallest_bound && input.atol < largest_sum))) {}
 
     void run() {
         for (std::size_t tile = 0; tile < input_.tile_count; ++tile) {
@@ -68,7 +92,7 @@ class TileComparer {
             }
             const bool counted = same_bytes(golden, value)
                                      ? count_equal(tile, golden)
-                                     : !input_.tell_equal_only && compare(tile, golden, value);
+                                     : !is_undecided_ && compare(tile, golden, value);
             tally_.undecided[tile] = !counted;
         }
         finish();
@@ -76,6 +100,7 @@ class TileComparer {
 
   private:
     static constexpr std::size_t tile_bytes = compare_tile * sizeof(Real);
+    static constexpr std::uint64_t top_bit = std::uint64_t{1} << 63;
     // The machine's own prefetching stops at every page.
     static constexpr std::size_t prefetch_bytes = 4096;
 
@@ -129,60 +154,106 @@ class TileComparer {
         most_tile = tile;
     }
 
+    // Steps from float to float between four pairs.
+    [[gnu::always_inline]] static UnsignedWords steps_between(const std::uint8_t* golden,
+                                                              const std::uint8_t* value) {
+        const Words a = load_places<Real>(golden);
+        const Words b = load_places<Real>(value);
+        const UnsignedWords below = as<UnsignedWords>(a < b);
+        return ((as<UnsignedWords>(a) - as<UnsignedWords>(b)) ^ below) - below;
+    }
+
     bool compare(std::size_t tile, const std::uint8_t* golden, const std::uint8_t* value) {
-        alignas(32) std::uint64_t ratios[compare_tile];
+        UnsignedWords bins[BinCounts::rows];
+        Words within[BinCounts::rows];
         Reals sum_abs{};
         Reals sum_rel{};
         Reals most{};
         Reals most_rel{};
-        Reals most_share{};
-        Words doubtful{};
-        std::uint32_t differs = 0;
-        std::uint32_t nonzero = 0;
-#pragma GCC unroll tile_unroll
-        for (std::size_t i = 0; i < compare_tile; i += lanes) {
-            const Reals g = load_reals<Real>(golden + i * sizeof(Real));
-            const Reals v = load_reals<Real>(value + i * sizeof(Real));
+        Reals most_bound{};
+        Reals least_bound = all(infinity);
+        Reals most_measure{};
+        Words all_within = ~Words{};
+        Words sure = ~Words{};
+        Words nonzero{};
+        Words has_more{};
+        Limits limits = limits_;
+#pragma GCC unroll row_unroll
+        for (std::size_t row = 0; row < BinCounts::rows; ++row) {
+            const std::size_t at = row * lanes * sizeof(Real);
+            const Reals g = load_reals<Real>(golden + at);
+            const Reals v = load_reals<Real>(value + at);
             const Reals size = magnitude(g);
             const Reals difference = magnitude(v - g);
-            const Reals bound = atol_ + rtol_ * size;
-            const Words within = difference <= bound * (1.0 - 0x1p-49);
-            const Words beyond = difference >= bound * (1.0 + 0x1p-49);
             const Words has_size = size > Reals{};
-            // NaN and infinity make no sum below 2^1000.
-            doubtful |= ~(within | beyond) | ~(difference + bound < all(0x1p+1000)) |
-                        ((bound <= tiny_) & (has_size | zero_is_tiny_));
-            differs |= lane_bits(~within) << i;
-            nonzero |= lane_bits(has_size) << i;
+            Reals measure = difference;
+            if constexpr (kind == BoundKind::steps) {
+                const UnsignedWords steps = steps_between(golden + at, value + at);
+                // With the top bit flipped, since vectors compare as if signed.
+                within[row] = ~(as<Words>(steps ^ (UnsignedWords{} + top_bit)) > most_steps_);
+                measure = to_reals<Real>(steps);
+                most_measure = larger(measure, most_measure);
+            } else {
+                if constexpr (kind == BoundKind::relative) {
+                    limits = limits_of(atol_ + rtol_ * size);
+                    most_bound = larger(limits.bound, most_bound);
+                    // 0 times rtol is exact, however small.
+                    least_bound = smaller(
+                        as<Reals>(as<Words>(limits.bound) | (as<Words>(padding_) & ~has_size)),
+                        least_bound);
+                    has_more = has_more | (difference > limits.bound * share_to_beat_);
+                }
+                within[row] = difference <= limits.within;
+                sure = sure & (within[row] | (difference >= limits.beyond));
+            }
+            all_within = all_within & within[row];
+            nonzero -= has_size;
             sum_abs += difference;
             most = larger(difference, most);
             const Reals relative = masked(difference / size, has_size);
             sum_rel += relative;
             most_rel = larger(relative, most_rel);
-            const Words moved = difference > Reals{};
-            if (input_.rtol != 0.0)
-                most_share = larger(masked(difference / bound, moved), most_share);
-            const UnsignedWords ratio =
-                as<UnsignedWords>(difference) - as<UnsignedWords>(bound) +
-                (UnsignedWords{} + (static_cast<std::uint64_t>(ratio_bias) << 52));
-            const UnsignedWords unbounded = as<UnsignedWords>(bound == Reals{});
-            const UnsignedWords kept =
-                ((ratio >> 52) | (unbounded >> 52)) & as<UnsignedWords>(moved);
-            __builtin_memcpy(ratios + i, &kept, sizeof kept);
+            bins[row] = bin_of(measure, limits) & as<UnsignedWords>(difference > Reals{});
         }
-        if (lane_bits(doubtful) != 0)
+        sure = sure & (sum_abs + all(largest(most_bound)) < all(largest_sum)) &
+               (least_bound > all(smallest_bound));
+        if (lane_bits(~sure) != 0)
             return false;
-        tally_.differs[tile] = differs;
+        tally_.differs[tile] = lane_bits(~all_within) == 0 ? 0 : bits_of_differing(within);
+        any_differs_ = any_differs_ || tally_.differs[tile] != 0;
         sum_abs_ += sum_abs;
         sum_rel_ += sum_rel;
+        const std::uint64_t nonzero_count = sum(nonzero);
         take_most(tile, most, max_abs_, max_abs_tile_);
-        if (nonzero != 0)
+        if (nonzero_count != 0)
             take_most(tile, most_rel, max_rel_, max_rel_tile_);
-        max_share_ = larger(most_share, max_share_);
+        most_measure_ = larger(most_measure, most_measure_);
+        if (lane_bits(has_more) != 0)
+            take_share(golden, value);
         tally_.finite_count += compare_tile;
-        tally_.nonzero_count += static_cast<std::uint64_t>(__builtin_popcount(nonzero));
-        count(ratios);
+        tally_.nonzero_count += nonzero_count;
+        count(bins);
         return true;
+    }
+
+    static std::uint32_t bits_of_differing(const Words (&within)[BinCounts::rows]) {
+        std::uint32_t bits = 0;
+        for (std::size_t row = 0; row < BinCounts::rows; ++row)
+            bits |= lane_bits(~within[row]) << (row * lanes);
+        return bits;
+    }
+
+    // Dividing by the bound is dear, and a new maximum rare.
+    [[gnu::noinline]] void take_share(const std::uint8_t* golden, const std::uint8_t* value) {
+        for (std::size_t i = 0; i < compare_tile; ++i) {
+            const double g = load_real<Real>(golden, i);
+            const double difference = __builtin_fabs(load_real<Real>(value, i) - g);
+            const double bound = input_.atol + input_.rtol * __builtin_fabs(g);
+            const double share = difference > 0.0 ? difference / bound : 0.0;
+            max_share_ = share > max_share_ ? share : max_share_;
+        }
+        // Below all quotients that are rounded to more, unless the product were too small to tell.
+        share_to_beat_ = all(max_share_ < 0x1p-60 ? 0.0 : max_share_ * (1.0 - 0x1p-50));
     }
 
     // New maxima are rare: only then is the tile kept, in which finish() looks for the scalar.
@@ -194,30 +265,35 @@ class TileComparer {
         most_tile = tile;
     }
 
-    // Four counters a bin, since adding to the one just written would wait for it.
-    void count(const std::uint64_t (&ratios)[compare_tile]) {
-        if (input_.scalars_per_element == 1) {
-            for (std::size_t i = 0; i < compare_tile; i += 4) {
-                ++counts_[0][bin_of_ratio.bins[ratios[i]]];
-                ++counts_[1][bin_of_ratio.bins[ratios[i + 1]]];
-                ++counts_[2][bin_of_ratio.bins[ratios[i + 2]]];
-                ++counts_[3][bin_of_ratio.bins[ratios[i + 3]]];
+    [[gnu::always_inline]] static UnsignedWords bin_of(const Reals& measure, const Limits& limits) {
+        const Reals kept = smaller(larger(measure, limits.least), limits.most);
+        const UnsignedWords bin = (as<UnsignedWords>(kept) - as<UnsignedWords>(limits.bound) +
+                                   (UnsignedWords{} + (bin_of_one << 52))) >>
+                                  52;
+        return bin | limits.unbounded;
+    }
+
+    // An element of two scalars has the larger of their bins.
+    void count(UnsignedWords (&bins)[BinCounts::rows]) {
+        UnsignedWords one = UnsignedWords{} + std::uint64_t{1};
+        if (input_.scalars_per_element == 2) {
+            one = four_words(1, 0);
+            for (UnsignedWords& bin : bins) {
+                const UnsignedWords other = swapped_neighbours(bin);
+                bin = bin ^ ((bin ^ other) & as<UnsignedWords>(as<Words>(bin) < as<Words>(other)));
             }
-            return;
         }
-        for (std::size_t i = 0; i < compare_tile; i += 2) {
-            const std::uint64_t most = ratios[i] > ratios[i + 1] ? ratios[i] : ratios[i + 1];
-            ++counts_[i / 2 % 4][bin_of_ratio.bins[most]];
-        }
+        for (UnsignedWords& bin : bins)
+            bin = one << bin;
+        counts_.add(bins);
     }
 
     void finish() {
         tally_.sum_abs_difference = (sum_abs_[0] + sum_abs_[1]) + (sum_abs_[2] + sum_abs_[3]);
         tally_.sum_rel_difference = (sum_rel_[0] + sum_rel_[1]) + (sum_rel_[2] + sum_rel_[3]);
-        for (std::size_t bin = 0; bin < share_bins; ++bin) {
-            for (const auto& counts : counts_)
-                tally_.histogram[bin] += counts[bin];
-        }
+        counts_.each([&](std::size_t bin, std::uint64_t times) {
+            tally_.histogram[bin < share_bins ? bin : share_bins - 1] += times;
+        });
         if (max_abs_tile_ != none) {
             tally_.max_abs_difference = max_abs_;
             tally_.max_abs_scalar = find(max_abs_tile_, [&](double g, double v) {
@@ -230,9 +306,24 @@ class TileComparer {
                 return g != 0.0 && __builtin_fabs(v - g) / __builtin_fabs(g) == max_rel_;
             });
         }
-        tally_.max_bound_share = largest(max_share_);
-        if (input_.rtol == 0.0 && max_abs_ > 0.0)
-            tally_.max_bound_share = input_.atol > 0.0 ? max_abs_ / input_.atol : infinity;
+        tally_.max_bound_share = largest_share();
+    }
+
+    double largest_share() const {
+        if constexpr (kind == BoundKind::steps) {
+            // A rounded quotient must not say otherwise than the verdicts.
+            const double rounded = largest(most_measure_) / limits_.bound[0];
+            constexpr double beyond = 1.0 + 0x1p-52;
+            if (any_differs_)
+                return rounded > beyond ? rounded : beyond;
+            return rounded < 1.0 ? rounded : 1.0;
+        } else if constexpr (kind == BoundKind::relative) {
+            return max_share_;
+        } else {
+            if (max_abs_ <= 0.0)
+                return 0.0;
+            return input_.atol > 0.0 ? max_abs_ / input_.atol : infinity;
+        }
     }
 
     template <class Condition>
@@ -253,27 +344,49 @@ class TileComparer {
     FloatTally& tally_;
     const Reals atol_;
     const Reals rtol_;
-    const Reals tiny_;          // bounds up to here are none for arithmetic on doubles ...
-    const Words zero_is_tiny_;  // ... but for 0 times rtol, which is exact
+    const Limits limits_;     // the same for all, but for relative bounds
+    const Reals padding_;     // in place of a bound of 0 that is exact
+    const Words most_steps_;  // with the top bit flipped
+    const bool is_undecided_;
     Reals sum_abs_{};
     Reals sum_rel_{};
-    Reals max_share_{};
+    Reals most_measure_{};  // of steps
+    Reals share_to_beat_{};
+    double max_share_ = 0.0;
+    bool any_differs_ = false;
     double max_abs_ = -1.0;
     double max_rel_ = -1.0;
     std::size_t max_abs_tile_ = none;
     std::size_t max_rel_tile_ = none;
-    std::uint64_t counts_[4][share_bins] = {};
+    BinCounts counts_;
 };
 
 }  // namespace
 
 void compare_floats(const FloatComparison& input, FloatTally& tally) {
     const FloatingPointMode ieee;
+    const auto run = [&]<class Real>(Real) {
+        if (input.ulps > 0) {
+            TileComparer<Real, BoundKind::steps>(input, tally).run();
+        } else if (input.rtol > 0.0) {
+            TileComparer<Real, BoundKind::relative>(input, tally).run();
+        } else {
+            TileComparer<Real, BoundKind::absolute>(input, tally).run();
+        }
+    };
     if (input.scalar_bytes == 8) {
-        TileComparer<double>(input, tally).run();
+        run(double{});
     } else {
-        TileComparer<float>(input, tally).run();
+        run(float{});
     }
 }
 
 }  // namespace ciwrap::CIWRAP_LEVEL_NAMESPACE
+
+namespace ciwrap {
+
+const CompareKernels CIWRAP_JOIN(compare_kernels_, CIWRAP_CPU_LEVEL) = {
+    CIWRAP_LEVEL_NAMESPACE::compare_floats, CIWRAP_LEVEL_NAMESPACE::widen_scalars,
+    CIWRAP_LEVEL_NAMESPACE::find_fills};
+
+}  // namespace ciwrap
