@@ -101,9 +101,11 @@ def write_runs(folder: Path, *, one_sided: bool = False, unit_bytes: int = 100_0
 def hooked(folder: Path) -> dict[str, str]:
     """The environment of processes that run HOOKS."""
     hooks = folder / "hooks"
-    hooks.mkdir(exist_ok=True)
-    (hooks / "sitecustomize.py").write_text(HOOKS)
-    (hooks / "ciwrap_test_engine.py").write_text(OWN)
+    if not hooks.exists():  # in one step, and once: workers that start meanwhile read them
+        (folder / "hooks.new").mkdir()
+        (folder / "hooks.new/sitecustomize.py").write_text(HOOKS)
+        (folder / "hooks.new/ciwrap_test_engine.py").write_text(OWN)
+        (folder / "hooks.new").rename(hooks)
     path = os.pathsep.join([str(hooks), *filter(None, [os.environ.get("PYTHONPATH")])])
     return environment(PYTHONPATH=path, CIWRAP_TEST_FOLDER=str(folder), OMP_NUM_THREADS="1")
 

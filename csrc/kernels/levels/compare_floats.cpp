@@ -63,9 +63,6 @@ struct Limits {
             as<UnsignedWords>(bound == Reals{}) & (UnsignedWords{} + beyond_all_bins)};
 }
 
-constexpr double smallest_bound = 0x1p-900;  // rounding errors of smaller ones are not small
-constexpr double largest_sum = 0x1p+1000;    // NaN and infinity make no sum below
-
 template <class Real, BoundKind kind>
 class TileComparer {
   public:
@@ -218,8 +215,8 @@ class TileComparer {
             most_rel = larger(relative, most_rel);
             bins[row] = bin_of(measure, limits) & as<UnsignedWords>(difference > Reals{});
         }
-        sure =
-            sure & (sum_abs + most_bound < all(largest_sum)) & (least_bound > all(smallest_bound));
+        sure = sure & (sum_abs + all(largest(most_bound)) < all(largest_sum)) &
+               (least_bound > all(smallest_bound));
         if (lane_bits(~sure) != 0)
             return false;
         tally_.differs[tile] = lane_bits(~all_within) == 0 ? 0 : bits_of_differing(within);
@@ -278,7 +275,7 @@ class TileComparer {
 
     // An element of two scalars has the larger of their bins.
     void count(UnsignedWords (&bins)[BinCounts::rows]) {
-        UnsignedWords one = UnsignedWords{} + 1;
+        UnsignedWords one = UnsignedWords{} + std::uint64_t{1};
         if (input_.scalars_per_element == 2) {
             one = four_words(1, 0);
             for (UnsignedWords& bin : bins) {
