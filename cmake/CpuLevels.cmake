@@ -44,7 +44,8 @@ function(ciwrap_add_cpu_levels target)
         add_library(${objects} OBJECT ${ARGN})
         ciwrap_configure_target(${objects})
         target_compile_options(${objects} PRIVATE
-            -fno-exceptions ${calls} ${CIWRAP_CPU_LEVEL_FLAGS_${level}})
+            -fno-exceptions $<$<CONFIG:Release>:-fno-asynchronous-unwind-tables>
+            ${calls} ${CIWRAP_CPU_LEVEL_FLAGS_${level}})
         target_compile_definitions(${objects} PRIVATE CIWRAP_CPU_LEVEL=${level})
         target_sources(${target} PRIVATE $<TARGET_OBJECTS:${objects}>)
     endforeach()

@@ -1,6 +1,8 @@
 # What programs load while they run: no Kokkos, OpenMP, zlib or zstd, and one symbol.
 set(_ciwrap_record_table "${PROJECT_SOURCE_DIR}/csrc/record/record_table.cpp")
-ciwrap_add_library(ciwrap_record_parts record "${_ciwrap_record_table}")
+set(_ciwrap_record_terminate "${PROJECT_SOURCE_DIR}/csrc/record/terminate.cpp")
+ciwrap_add_library(ciwrap_record_parts record
+    "${_ciwrap_record_table}" "${_ciwrap_record_terminate}")
 target_link_libraries(ciwrap_record_parts PUBLIC ciwrap_tree Threads::Threads)
 add_library(ciwrap_record SHARED "${_ciwrap_record_table}")
 ciwrap_configure_target(ciwrap_record)
@@ -11,6 +13,7 @@ if(NOT APPLE)  # where the C++ library is the system's, and ciwrap_link_alone is
     target_link_options(ciwrap_record PRIVATE "-Wl,--version-script=${_ciwrap_record_map}")
     set_target_properties(ciwrap_record PROPERTIES LINK_DEPENDS "${_ciwrap_record_map}")
     if(NOT CIWRAP_SANITIZE)
+        target_sources(ciwrap_record PRIVATE "${_ciwrap_record_terminate}")
         target_link_options(ciwrap_record PRIVATE -static-libstdc++ -static-libgcc)
     endif()
 endif()

@@ -99,7 +99,8 @@ def publish(
     report = stage / REPORT
     if outcome.result is not None:
         write_report(report, outcome.result)
-        write_picture(stage / PICTURE, outcome.result)
+        if not write_picture(stage / PICTURE, outcome.result):
+            (stage / PICTURE).unlink(missing_ok=True)  # of an earlier call, on a runner that stays
         if inputs.report:
             copy = runner.workspace / inputs.report
             copy.parent.mkdir(parents=True, exist_ok=True)

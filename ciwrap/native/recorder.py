@@ -209,10 +209,11 @@ def _described(name: str, array: Any, bound: tuple[float, float]) -> tuple[_Arra
     found.atol, found.rtol = bound
     if not isinstance(array, np.ndarray) and hasattr(array, "__dlpack_device__"):
         if int(array.__dlpack_device__()[0]) != 1:  # not the host's memory
-            found.location = _DEVICE
-            return found, array
+            return _on_device(found, array), array
         array = np.from_dlpack(array)
     values = np.asarray(array)
+    if values.size > 1 and not any(values.strides):  # to the library that is back to back
+        values = values.copy()
     found.dtype = values.dtype.str.encode()
     found.dimensions = values.ndim
     for i, (extent, stride) in enumerate(zip(values.shape, values.strides, strict=True)):
@@ -220,3 +221,21 @@ def _described(name: str, array: Any, bound: tuple[float, float]) -> tuple[_Arra
             found.extents[i], found.strides[i] = extent, stride
     found.data = values.ctypes.data
     return found, values
+
+
+def _on_device(found: _Array, array: Any) -> _Array:
+    """The same for memory of a CUDA device, of an array that says where it lies; else without
+    data, which the library counts as an error.
+    """
+    found.location = _DEVICE
+    told = getattr(array, "__cuda_array_interface__", None)
+    if told is None or (told.get("strides") and not any(told["strides"])):
+        return found
+    found.dtype = told["typestr"].encode()
+    found.dimensions = len(told["shape"])
+    strides = told.get("strides") or (0,) * len(told["shape"])  # all 0: back to back
+    for i, (extent, stride) in enumerate(zip(told["shape"], strides, strict=True)):
+        if i < _DIMENSIONS:
+            found.extents[i], found.strides[i] = extent, stride
+    found.data = told["data"][0]
+    return found

@@ -9,10 +9,13 @@ from urllib.parse import quote
 
 from ciwrap.model import MessageLevel, Verdict
 from ciwrap.report import findings
+from ciwrap.report.causes import remedy_words
+from ciwrap.report.digest_words import decide_words
 from ciwrap.report.ensemble_words import other_messages
 from ciwrap.report.environment import difference_line, worst_differences
 from ciwrap.report.matrix import row_of
 from ciwrap.report.paths import portable
+from ciwrap.report.sections import HINT
 from ciwrap.report.text import capital, percent_text, plural, safe_name
 from ciwrap.report.view import card_numbers, groups_of, where_words
 from ciwrap.report.wording import accept_command, detail_lines, headline
@@ -20,7 +23,7 @@ from ciwrap.report.wording import accept_command, detail_lines, headline
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ciwrap.model import RunResult
+    from ciwrap.model import Message, RunResult
     from ciwrap.report.view import Group
 
 # GitHub drops a summary of more than 1 MiB as a whole, and all steps of a job share it.
@@ -28,6 +31,7 @@ MOST_BYTES = 128 * 1024
 MOST_GROUPS = 50
 MOST_CHECKS = 50
 MOST_TEXTS = 10
+_MOST_NAMES = 4
 MOST_MESSAGES = 20
 _GOOD, _BAD = "\u2705", "\u274c"
 _MARKS = {
@@ -39,7 +43,6 @@ _MARKS = {
     Verdict.INCONSISTENT: _BAD,
 }
 MOST_DIFFERENCES = 8
-# Whatever Markdown or HTML could take for its own, a link or a mention.
 # What Markdown could take for its own, and what GitHub makes links and mentions of.
 _SPECIAL = re.compile(r"(?i)://|www(?=\.)|[\\`*_{}\[\]<>#|~&$^!@]")
 # An empty comment parts what would be one word to GitHub.
@@ -80,6 +83,7 @@ def render_markdown(run: RunResult, link: str = "", picture: str = "") -> str:
     if picture:
         lines += [f"![golden, new and difference]({_address(picture)})", ""]
     lines += _groups(run, groups, link)
+    lines += _remedies(groups)
     lines += _texts(run)
     lines += _checks(run)
     accept = accept_command(run)
@@ -99,17 +103,22 @@ def _messages(run: RunResult, told: Sequence[str]) -> list[str]:
         message
         for messages in (run.messages, *map(other_messages, run.checks))
         for message in messages
-        if message.level is not MessageLevel.NOTE
+        if (message.level is not MessageLevel.NOTE or message.text.startswith(HINT))
         and findings.error_sentence(message.text) not in told
     ]
     found.sort(key=lambda message: message.level is not MessageLevel.ERROR)
     lines = [
-        f"- {message.level.value}: {escaped(message.text, 500)}"
+        f"- {_level_words(message)}{escaped(message.text, 500)}"
         for message in found[:MOST_MESSAGES]
     ]
     if len(found) > len(lines):
         lines.append(f"- ... and {len(found) - len(lines)} more")
     return [*lines, ""] if lines else []
+
+
+def _level_words(message: Message) -> str:
+    """A hint begins with its own name."""
+    return "" if message.text.startswith(HINT) else f"{message.level.value}: "
 
 
 def _environment(run: RunResult) -> list[str]:
@@ -148,6 +157,25 @@ def _groups(run: RunResult, groups: Sequence[Group], link: str) -> list[str]:
     if len(bad) > MOST_GROUPS:
         lines += ["", f"... and {len(bad) - MOST_GROUPS:,} more variables that do not match."]
     return [*lines, ""]
+
+
+def _remedies(groups: Sequence[Group]) -> list[str]:
+    """How to decide what is suspect, and the lines of configuration that would help."""
+    lines = []
+    if decide := decide_words(one.verdict for group in groups for one in group.results):
+        lines += [f"{capital(decide)}.", ""]
+    found: dict[tuple[str, str], list[str]] = {}
+    for group in groups:
+        for one in group.first.explanations:
+            if one.remedy:
+                key = (one.remedy, remedy_words(one))
+                found.setdefault(key, []).append(group.name)
+    for (remedy, when), names in list(found.items())[:MOST_MESSAGES]:
+        said = ", ".join(escaped(name, 60) for name in names[:_MOST_NAMES])
+        more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+        beside = f", {escaped(when)}" if when else ""
+        lines.append(f"- **{escaped(remedy, 200)}** would help {said}{more}{beside}")
+    return [*lines, ""] if found else lines
 
 
 def _address(url: str) -> str:

@@ -25,7 +25,7 @@ _TAIL_CHARACTERS = 4000
 _MOST_LEFT_OUT = 8
 
 # What notes begin with that tell what to try.
-_HINT = "hint: "
+HINT = "hint: "
 
 
 class MessageView(Struct, frozen=True):
@@ -67,10 +67,10 @@ def messages_of(run: RunResult) -> tuple[MessageView, ...]:
     found.sort(key=lambda pair: order.index(pair[1].level))
     return tuple(
         MessageView(
-            level="Hint" if message.text.startswith(_HINT) else message.level.value.capitalize(),
+            level="Hint" if message.text.startswith(HINT) else message.level.value.capitalize(),
             class_="not_comparable" if message.level is MessageLevel.ERROR else "",
             check=safe_name(name, 80) if len(run.checks) > 1 else "",
-            text=safe_name(message.text.removeprefix(_HINT), 1000),
+            text=safe_name(message.text.removeprefix(HINT), 1000),
         )
         for name, message in found
     )

@@ -137,7 +137,7 @@ void compare_block(const TreeParameters& parameters, const QuantizePlan& plan, c
         } else {
             FloatComparison scalars = staging.stage(input.golden + at, input.value + at, count);
             tally = FloatTally{};
-            level_kernels().compare_floats(scalars, tally);
+            compare_kernels().compare_floats(scalars, tally);
         }
         for (std::size_t tile = 0; tile < count; ++tile) {
             const std::uint64_t element = (first + tile) * tile_elements;

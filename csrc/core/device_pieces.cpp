@@ -95,7 +95,7 @@ void PieceComparer::update_device(const ComparedSide& golden, const ComparedSide
         for (std::uint64_t done = 0; done < element_count; done += step) {
             const std::uint64_t count = std::min(step, element_count - done);
             const std::uint8_t* sides[2];
-            for (const std::size_t i : {0, 1}) {
+            for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
                 const ComparedSide& side = i == 0 ? golden : value;
                 sides[i] = at(side.bytes, done * element_bytes);
                 if (side.array == nullptr)

@@ -20,7 +20,7 @@ double widened_fill(ScalarType scalar, std::uint64_t bits) {
     std::uint8_t bytes[sizeof bits];
     std::memcpy(bytes, &bits, sizeof bits);
     double fill = 0.0;
-    level_kernels().widen_scalars(scalar, bytes, false, 1, &fill);
+    compare_kernels().widen_scalars(scalar, bytes, false, 1, &fill);
     return fill;
 }
 
@@ -65,7 +65,7 @@ FloatComparison TileStaging::stage(const std::uint8_t* golden, const std::uint8_
         return told;
     }
     const std::size_t count = tile_count * compare_tile;
-    const LevelKernels& kernels = level_kernels();
+    const CompareKernels& kernels = compare_kernels();
     kernels.widen_scalars(plan_.scalar, golden, type_.big_endian, count, golden_);
     kernels.widen_scalars(plan_.scalar, value, type_.big_endian, count, value_);
     const bool may_be_large =
@@ -86,7 +86,7 @@ void TileStaging::settle_fills(std::size_t tile) {
     double* const golden = golden_ + tile * compare_tile;
     double* const value = value_ + tile * compare_tile;
     const auto fills_of = [&](const double* side) {
-        return level_kernels().find_fills(side, fills_, plan_.fill_count, has_nan_fill_);
+        return compare_kernels().find_fills(side, fills_, plan_.fill_count, has_nan_fill_);
     };
     const std::uint32_t golden_fills = fills_of(golden);
     const std::uint32_t value_fills = fills_of(value);

@@ -45,12 +45,10 @@ EncodeFunction relative_encoder(const QuantizePlan& plan) {
     using Short = EstimatedTiles<Mode, Type, 6, FineRounding, Exact>;
     using Long = EstimatedTiles<Mode, Type, 6, WideRounding, Exact>;
     // Instantiations cost time to compile and bytes to ship: 24 terms are for narrow types under
-    // bounds too small for any estimate, and half precision has no use for fine ones.
+    // bounds too small for any estimate.
     if constexpr (Type == ScalarType::float64 || Terms == 16) {
         if (Shortest::suits(plan))
             return encode_quick_block<Shortest>;
-    }
-    if constexpr (Type == ScalarType::float64 || (Type == ScalarType::float32 && Terms == 16)) {
         if (Short::suits(plan))
             return encode_quick_block<Short>;
         if (Long::suits(plan))
@@ -100,14 +98,31 @@ EncodeFunction float_encoder(const QuantizePlan& plan) {
     return relative_encoder<Mode, Type, 24>(plan);
 }
 
+// Half precision under an absolute or relative bound: widened, and then as any floats. A quarter of
+// what is shipped would be loops of its own for it.
+template <Rounding Mode, ScalarType Type>
+void encode_widened(const QuantizePlan& plan, const std::uint8_t* in, std::size_t count,
+                    std::uint8_t* codes, std::uint8_t* residues, std::uint8_t* deltas) {
+    alignas(64) float wide[block_scalars];
+    for (std::size_t i = 0; i < count; ++i)
+        wide[i] = Loader<Type>::get(in, i);
+    const EncodeFunction encode = float_encoder<Mode, ScalarType::float32>(plan);
+    encode(plan, reinterpret_cast<const std::uint8_t*>(wide), count, codes, residues, deltas);
+}
+
+template <Rounding Mode, ScalarType Type>
+EncodeFunction half_encoder(const QuantizePlan& plan) {
+    return plan.kind == CodeKind::steps ? steps_encoder<Mode, Type>() : encode_widened<Mode, Type>;
+}
+
 template <Rounding Mode>
 EncodeFunction encoder_for(const QuantizePlan& plan) {
     using enum ScalarType;
     switch (plan.scalar) {
         case float16:
-            return float_encoder<Mode, float16>(plan);
+            return half_encoder<Mode, float16>(plan);
         case bfloat16:
-            return float_encoder<Mode, bfloat16>(plan);
+            return half_encoder<Mode, bfloat16>(plan);
         case float32:
             return float_encoder<Mode, float32>(plan);
         case float64:

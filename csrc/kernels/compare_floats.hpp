@@ -11,6 +11,8 @@ namespace ciwrap {
 
 inline constexpr std::size_t compare_tile = 32;  // scalars
 inline constexpr std::size_t compare_tiles_per_block = 512;
+inline constexpr double smallest_bound = 0x1p-900;  // rounding errors of smaller ones are not small
+inline constexpr double largest_sum = 0x1p+1000;    // NaN and infinity make no sum below
 
 struct FloatComparison {
     const std::uint8_t* golden = nullptr;  // may be unaligned

@@ -56,11 +56,16 @@ std::string missing_for_v4() {
 
 constexpr Level levels[] = {
     {&kernels_v1, nothing}, {&kernels_v3, missing_for_v3}, {&kernels_v4, missing_for_v4}};
+constexpr const CompareKernels* comparing[] = {&compare_kernels_v1, &compare_kernels_v3,
+                                               &compare_kernels_v4};
 #elif defined(CIWRAP_HAVE_CPU_LEVEL_neon)
 constexpr Level levels[] = {{&kernels_neon, nothing}};
+constexpr const CompareKernels* comparing[] = {&compare_kernels_neon};
 #else
 constexpr Level levels[] = {{&kernels_generic, nothing}};
+constexpr const CompareKernels* comparing[] = {&compare_kernels_generic};
 #endif
+static_assert(std::size(levels) == std::size(comparing));
 
 const LevelKernels* best_level() {
     const LevelKernels* best = nullptr;
@@ -80,6 +85,14 @@ std::atomic<const LevelKernels*>& active_level() {
 
 const LevelKernels& level_kernels() {
     return *active_level().load(std::memory_order_relaxed);
+}
+
+// Not a part of what Level says: the linker leaves out what nobody calls.
+const CompareKernels& compare_kernels() {
+    std::size_t active = 0;
+    while (levels[active].kernels != &level_kernels())
+        ++active;
+    return *comparing[active];
 }
 
 std::vector<CpuLevelReport> cpu_level_report() {

@@ -22,5 +22,6 @@ void set_cpu_level(const std::string& name);
 
 // The kernels of the active level.
 const LevelKernels& level_kernels();
+const CompareKernels& compare_kernels();
 
 }  // namespace ciwrap

@@ -1,4 +1,4 @@
-// Stage two's inner loop on a Kokkos device: what LevelKernels::compare_floats does, for many
+// Stage two's inner loop on a Kokkos device: what CompareKernels::compare_floats does, for many
 // stretches at once. The same tallies, sums included. Kokkos stays behind this header.
 #pragma once
 

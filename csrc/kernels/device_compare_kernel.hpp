@@ -9,11 +9,10 @@
 
 #include "kernels/compare_floats.hpp"
 #include "kernels/device_compare.hpp"
+#include "kernels/device_share_bins.hpp"
 #include "kernels/scalar_codes.hpp"
 
 namespace ciwrap::device_compare {
-
-using level_kokkos::bits_as;
 
 inline constexpr std::uint32_t lanes = 4;  // as wide as the host's vectors: sums go by lanes
 inline constexpr std::uint32_t tiles_at_once = 32;  // of a team
@@ -68,30 +67,6 @@ struct Scratch {
     std::uint32_t any_differs;
     std::uint32_t any_undecided;
     std::uint32_t histogram[share_bins];
-};
-
-// Counts of up to 32 in each of 34 bins, six bits each in registers: adding to memory that all
-// threads share is dear, and most scalars of a tile fall into few bins.
-class TileHistogram {
-  public:
-    KOKKOS_FUNCTION void add(std::uint32_t bin) {
-        const std::uint64_t one = std::uint64_t{1} << (6 * (bin % 10));
-        const std::uint32_t word = bin / 10;
-        for (std::uint32_t w = 0; w < 4; ++w)
-            words_[w] += w == word ? one : 0;
-    }
-    KOKKOS_FUNCTION void flush(std::uint32_t* histogram) const {
-        for (std::uint32_t w = 0; w < 4; ++w) {
-            std::uint64_t left = words_[w];
-            for (std::uint32_t bin = 10 * w; left != 0; ++bin, left >>= 6) {
-                if ((left & 63) != 0)
-                    Kokkos::atomic_add(&histogram[bin], static_cast<std::uint32_t>(left & 63));
-            }
-        }
-    }
-
-  private:
-    std::uint64_t words_[4] = {};
 };
 
 template <class Space>
@@ -251,12 +226,13 @@ class CompareFloats {
                                         const std::uint64_t* v_bits, TileTally& tile,
                                         std::uint32_t* histogram) {
         clear(tile);
-        const double tiny = unit.atol == 0.0 && unit.rtol == 0.0 ? -1.0 : 0x1p-900;
-        const bool zero_is_tiny = unit.atol > 0.0;
+        const bool is_relative = unit.rtol != 0.0;
         TileHistogram bins;
         std::uint32_t earlier_ratio = 0;
-        bool is_doubtful = false;
+        bool is_doubtful = !is_relative && unit.atol > 0.0 &&
+                           !(unit.atol > smallest_bound && unit.atol < largest_sum);
         double most_rel = 0.0;
+        double most_bound = 0.0;
         tile.max_abs = 0.0;
         for (std::uint32_t i = 0; i < compare_tile; ++i) {
             const double g = number<Real>(g_bits[i]);
@@ -267,8 +243,12 @@ class CompareFloats {
             const bool within = difference <= bound * (1.0 - 0x1p-49);
             const bool beyond = difference >= bound * (1.0 + 0x1p-49);
             const bool has_size = size > 0.0;
-            is_doubtful = is_doubtful || !(within || beyond) || !(difference + bound < 0x1p+1000) ||
-                          (bound <= tiny && (has_size || zero_is_tiny));
+            is_doubtful = is_doubtful || !(within || beyond);
+            if (is_relative) {
+                is_doubtful =
+                    is_doubtful || (bound <= smallest_bound && (has_size || unit.atol > 0.0));
+                most_bound = bound > most_bound ? bound : most_bound;
+            }
             tile.differs |= (within ? 0u : 1u) << i;
             tile.nonzero_count += has_size ? 1 : 0;
             tile.sum_abs[i % lanes] += difference;
@@ -277,7 +257,7 @@ class CompareFloats {
             tile.sum_rel[i % lanes] += relative;
             most_rel = relative > most_rel ? relative : most_rel;
             const bool moved = difference > 0.0;
-            if (unit.rtol != 0.0) {
+            if (is_relative) {
                 const double share = moved ? difference / bound : 0.0;
                 tile.max_share = share > tile.max_share ? share : tile.max_share;
             }
@@ -290,6 +270,8 @@ class CompareFloats {
                 bins.add(bin_of(ratio > earlier_ratio ? ratio : earlier_ratio));
             }
         }
+        for (std::uint32_t lane = 0; lane < lanes; ++lane)
+            is_doubtful = is_doubtful || !(tile.sum_abs[lane] + most_bound < largest_sum);
         if (is_doubtful) {
             clear(tile);
             tile.undecided = 1;
@@ -298,26 +280,6 @@ class CompareFloats {
         tile.finite_count = compare_tile;
         tile.max_rel = tile.nonzero_count > 0 ? most_rel : -1.0;
         bins.flush(histogram);
-    }
-
-    // Exponent of difference / bound plus 2048; 0 for no difference, 4095 for a bound of 0.
-    KOKKOS_FUNCTION static std::uint32_t ratio_of(double difference, double bound) {
-        if (!(difference > 0.0))
-            return 0;
-        if (bound == 0.0)
-            return 4095;
-        const std::uint64_t ratio = bits_as<std::uint64_t>(difference) -
-                                    bits_as<std::uint64_t>(bound) + (std::uint64_t{2048} << 52);
-        return static_cast<std::uint32_t>(ratio >> 52);
-    }
-
-    KOKKOS_FUNCTION static std::uint32_t bin_of(std::uint32_t ratio) {
-        if (ratio == 0)
-            return 0;
-        if (ratio == 4095)
-            return share_bins - 1;
-        const std::int32_t bin = static_cast<std::int32_t>(ratio) - 2048 + 18;
-        return bin < 1 ? 1 : bin > 33 ? 33 : static_cast<std::uint32_t>(bin);
     }
 
     // Tiles in their order, so that sums are the host's to the bit.

@@ -43,6 +43,8 @@ class ExactTiles {
     static constexpr Rounding Mode = TileMode;
     static constexpr ScalarType Type = TileType;
     using Code = TileCode;
+    // A logarithm is long enough that a loop around it costs nothing, and there are many of them.
+    static constexpr Loop steps = Kind == CodeKind::relative ? Loop::compact : Loop::laid_out;
 
     [[gnu::always_inline]] explicit ExactTiles(const QuantizePlan& plan)
         : plan_(plan), vectors_(plan), steps_(plan), special_(plan) {}
@@ -51,7 +53,7 @@ class ExactTiles {
         using Bits = typename CodeVectors<Code>::Bits;
         const TileInput<Type, Kind> input(in);
         Bits rounded = ~Bits{};
-        encode_rounded<Code, Mode>(
+        encode_rounded<Code, Mode, steps>(
             input, vectors_, plan_.half,
             out, [&](F64 x) __attribute__((always_inline)) { return steps_.fine(x, vectors_); },
             [&](std::size_t i, F64 x0, F64 x1) __attribute__((always_inline)) {
@@ -243,10 +245,6 @@ CIWRAP_VECTOR_FUNCTION TileOutput advanced(const TileOutput& out, std::size_t sc
     };
     return {out.codes + scalars * code_bytes, from(out.residues), from(out.deltas)};
 }
-
-// The processor fetches ahead by itself, but not from one page into the next, and stops wherever a
-// block is hashed. How far ahead: some hundred nanoseconds' work.
-inline constexpr std::size_t prefetch_bytes = 4096;
 
 // Lines that the tile `prefetch_bytes` behind this one will need. Addresses behind the end of the
 // data do no harm.

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#define CIWRAP_FOUR_LANES 1
 #include "kernels/simd.hpp"
 
 #define CIWRAP_LANES_FUNCTION [[gnu::always_inline]] inline

@@ -37,6 +37,10 @@ struct LevelKernels {
     // to.
     void (*hash_chunks)(const ChunkBatch& batch, std::uint64_t first, std::uint64_t last,
                         std::uint64_t* histogram);
+    // The same for two trees of the same data with chunks of the same size, chunk by chunk, so that
+    // data are read from memory once.
+    void (*hash_both)(const ChunkBatch& one, const ChunkBatch& other, std::uint64_t first,
+                      std::uint64_t last);
     // parents[i] = node over children [i * arity, ...), i in [first, last).
     void (*hash_nodes)(const Digest* children, std::uint64_t child_count, std::uint32_t arity,
                        Digest* parents, std::uint64_t first, std::uint64_t last);
@@ -45,6 +49,10 @@ struct LevelKernels {
     // `unpacked_residues` is read if `against`, written otherwise (ignored without residues).
     void (*encode)(const QuantizePlan& plan, const std::uint8_t* data, std::uint64_t scalar_count,
                    std::uint8_t* codes, std::uint8_t* unpacked_residues, bool against);
+};
+
+// The same, for comparing elements: apart, since what hashes alone is linked without them.
+struct CompareKernels {
     void (*compare_floats)(const FloatComparison& input, FloatTally& tally);
     // Stored scalars, not raw bytes, as doubles: each exactly, but for whole numbers of 8 bytes
     // beyond 2^53. swap: they are big-endian.
@@ -60,5 +68,10 @@ extern const LevelKernels kernels_v3;
 extern const LevelKernels kernels_v4;
 extern const LevelKernels kernels_neon;
 extern const LevelKernels kernels_generic;
+extern const CompareKernels compare_kernels_v1;
+extern const CompareKernels compare_kernels_v3;
+extern const CompareKernels compare_kernels_v4;
+extern const CompareKernels compare_kernels_neon;
+extern const CompareKernels compare_kernels_generic;
 
 }  // namespace ciwrap

@@ -1,7 +1,7 @@
-// Vectors of one CPU level: 32 bytes from AVX2 on, else 16, of SSE2 or NEON. Arithmetic uses the
-// compilers' own vector types; only what these cannot say, or say badly, is an intrinsic. Where
-// CIWRAP_HAVE_SIMD is not defined (other architectures), the loops of encode_block.hpp serve
-// instead.
+// Vectors of one CPU level: 64 bytes with AVX-512, 32 with AVX2, else 16, of SSE2 or NEON.
+// Arithmetic uses the compilers' own vector types; only what these cannot say, or say badly, is an
+// intrinsic. Where CIWRAP_HAVE_SIMD is not defined (other architectures), the loops of
+// encode_block.hpp serve instead.
 //
 // Lanes are rounded one by one exactly as scalars are, so codes do not depend on the vector width.
 #pragma once
@@ -13,6 +13,11 @@
 #include <arm_neon.h>
 #else
 #include <immintrin.h>
+#endif
+
+// four_lanes.hpp asks for vectors of 32 bytes at most.
+#if defined(__AVX512F__) && !defined(CIWRAP_FOUR_LANES)
+#define CIWRAP_HAVE_WIDE 1
 #endif
 
 #if defined(__FMA__) || defined(__aarch64__)
@@ -30,10 +35,18 @@
 
 namespace ciwrap::CIWRAP_LEVEL_NAMESPACE {
 
-#if defined(__AVX2__)
-inline constexpr std::size_t vector_bytes = 32;
+// Not inline: files of one level may have vectors of two widths.
+#if defined(CIWRAP_HAVE_WIDE)
+static constexpr std::size_t vector_bytes = 64;
+// The zero-masked forms with every lane on: GCC 12 warns about its own header for the plain ones.
+static constexpr __mmask8 every8 = 0xff;
+static constexpr __mmask16 every16 = 0xffff;
+static constexpr __mmask32 every32 = 0xffffffff;
+static constexpr __mmask64 every64 = 0xffffffffffffffff;
+#elif defined(__AVX2__)
+static constexpr std::size_t vector_bytes = 32;
 #else
-inline constexpr std::size_t vector_bytes = 16;
+static constexpr std::size_t vector_bytes = 16;
 #endif
 
 using F64 = double __attribute__((vector_size(vector_bytes)));
@@ -47,8 +60,8 @@ using U16 = std::uint16_t __attribute__((vector_size(vector_bytes)));
 using I8 = std::int8_t __attribute__((vector_size(vector_bytes)));
 using U8 = std::uint8_t __attribute__((vector_size(vector_bytes)));
 
-inline constexpr std::size_t lanes64 = vector_bytes / 8;
-inline constexpr std::size_t lanes32 = vector_bytes / 4;
+static constexpr std::size_t lanes64 = vector_bytes / 8;
+static constexpr std::size_t lanes32 = vector_bytes / 4;
 
 template <class V>
 CIWRAP_VECTOR_FUNCTION V load_vector(const std::uint8_t* from) {
@@ -111,6 +124,8 @@ CIWRAP_VECTOR_FUNCTION V select(Mask mask, V yes, V no) {
 CIWRAP_VECTOR_FUNCTION F64 multiply_add(F64 a, F64 b, F64 c) {
 #if defined(__aarch64__)
     return (F64)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
+#elif defined(CIWRAP_HAVE_WIDE)
+    return _mm512_fmadd_pd(a, b, c);
 #elif defined(CIWRAP_HAVE_FMA)
     return _mm256_fmadd_pd(a, b, c);
 #else
@@ -123,6 +138,8 @@ template <class V>
 CIWRAP_VECTOR_FUNCTION V opaque(V v) {
 #if defined(__aarch64__)
     __asm__("" : "+w"(v));
+#elif defined(CIWRAP_HAVE_WIDE)
+    __asm__("" : "+v"(v));
 #else
     __asm__("" : "+x"(v));
 #endif
@@ -130,7 +147,9 @@ CIWRAP_VECTOR_FUNCTION V opaque(V v) {
 }
 
 CIWRAP_VECTOR_FUNCTION F64 smaller(F64 a, F64 b) {  // b where either is NaN
-#if defined(__AVX2__)
+#if defined(CIWRAP_HAVE_WIDE)
+    return _mm512_maskz_min_pd(every8, a, b);
+#elif defined(__AVX2__)
     return _mm256_min_pd(a, b);
 #elif defined(__SSE2__)
     return _mm_min_pd(a, b);
@@ -140,7 +159,9 @@ CIWRAP_VECTOR_FUNCTION F64 smaller(F64 a, F64 b) {  // b where either is NaN
 }
 
 CIWRAP_VECTOR_FUNCTION F64 larger(F64 a, F64 b) {  // b where either is NaN
-#if defined(__AVX2__)
+#if defined(CIWRAP_HAVE_WIDE)
+    return _mm512_maskz_max_pd(every8, a, b);
+#elif defined(__AVX2__)
     return _mm256_max_pd(a, b);
 #elif defined(__SSE2__)
     return _mm_max_pd(a, b);
@@ -151,7 +172,9 @@ CIWRAP_VECTOR_FUNCTION F64 larger(F64 a, F64 b) {  // b where either is NaN
 
 // floor(x), |x| < 2^51.
 CIWRAP_VECTOR_FUNCTION F64 floor_of(F64 x) {
-#if defined(__AVX2__)
+#if defined(CIWRAP_HAVE_WIDE)
+    return _mm512_maskz_roundscale_pd(every8, x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+#elif defined(__AVX2__)
     return _mm256_floor_pd(x);
 #elif defined(__aarch64__)
     return (F64)vrndmq_f64((float64x2_t)x);
@@ -162,9 +185,21 @@ CIWRAP_VECTOR_FUNCTION F64 floor_of(F64 x) {
 #endif
 }
 
+// floor(x) + rounding_magic, of which `magic` is lanes, |x| < 2^51.
+CIWRAP_VECTOR_FUNCTION F64 marked_floor(F64 x, F64 magic) {
+#if defined(CIWRAP_HAVE_WIDE)
+    // The last place of the sum is one, so rounding down rounds x down.
+    return _mm512_maskz_add_round_pd(every8, x, magic, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+#else
+    return floor_of(x) + magic;
+#endif
+}
+
 // One bit a lane of a mask.
 CIWRAP_VECTOR_FUNCTION std::uint32_t lane_bits(U64 mask) {
-#if defined(__AVX2__)
+#if defined(CIWRAP_HAVE_WIDE)
+    return _mm512_movepi64_mask((__m512i)mask);
+#elif defined(__AVX2__)
     return static_cast<std::uint32_t>(_mm256_movemask_pd(real_of(mask)));
 #elif defined(__aarch64__)
     return static_cast<std::uint32_t>(vaddvq_u64((uint64x2_t)(mask & U64{1, 2})));
@@ -173,7 +208,9 @@ CIWRAP_VECTOR_FUNCTION std::uint32_t lane_bits(U64 mask) {
 #endif
 }
 CIWRAP_VECTOR_FUNCTION std::uint32_t lane_bits(U32 mask) {
-#if defined(__AVX2__)
+#if defined(CIWRAP_HAVE_WIDE)
+    return _mm512_movepi32_mask((__m512i)mask);
+#elif defined(__AVX2__)
     return static_cast<std::uint32_t>(_mm256_movemask_ps(real_of(mask)));
 #elif defined(__aarch64__)
     return vaddvq_u32((uint32x4_t)(mask & U32{1, 2, 4, 8}));
@@ -184,7 +221,11 @@ CIWRAP_VECTOR_FUNCTION std::uint32_t lane_bits(U32 mask) {
 
 // The lower halves of all lanes of `a` and `b`, in some order that store_bytes undoes ...
 CIWRAP_VECTOR_FUNCTION U32 mixed_low_halves(U64 a, U64 b) {
-#if defined(__AVX2__)
+#if defined(CIWRAP_HAVE_WIDE)
+    const __m512i places =
+        _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    return (U32)_mm512_permutex2var_epi32((__m512i)a, places, (__m512i)b);
+#elif defined(__AVX2__)
     return bits_of(_mm256_shuffle_ps((__m256)a, (__m256)b, 0x88));
 #elif defined(__aarch64__)
     return (U32)vuzp1q_u32((uint32x4_t)a, (uint32x4_t)b);
@@ -196,15 +237,15 @@ CIWRAP_VECTOR_FUNCTION U32 mixed_low_halves(U64 a, U64 b) {
 // ... and in their own.
 CIWRAP_VECTOR_FUNCTION U32 low_halves(U64 a, U64 b) {
     const U32 mixed = mixed_low_halves(a, b);
-#if defined(__AVX2__)
+#if defined(__AVX2__) && !defined(CIWRAP_HAVE_WIDE)
     return (U32)_mm256_permute4x64_epi64((__m256i)mixed, 0xd8);
 #else
     return mixed;
 #endif
 }
 
-// Scalars that are turned into codes at once.
-inline constexpr std::size_t tile = 32;
+// Scalars that are turned into codes at once: a byte of each fills whole vectors.
+static constexpr std::size_t tile = vector_bytes < 32 ? 32 : vector_bytes;
 
 // Steps of a loop over a tile that are laid out one after the other: all of them, but for the
 // baseline, which nearly no machine runs, and which would be half of what is shipped.
@@ -216,7 +257,12 @@ inline constexpr int tile_unroll = 1;
 
 // Values below 256 from a tile of mixed_low_halves, as bytes in the scalars' own order.
 CIWRAP_VECTOR_FUNCTION void store_bytes(std::uint8_t* to, const U32 (&mixed)[tile / lanes32]) {
-#if defined(__AVX2__)
+#if defined(CIWRAP_HAVE_WIDE)
+    for (std::size_t i = 0; i < tile / lanes32; ++i) {
+        const __m128i bytes = _mm512_maskz_cvtepi32_epi8(every16, (__m512i)mixed[i]);
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(to + lanes32 * i), bytes);
+    }
+#elif defined(__AVX2__)
     const __m256i low = _mm256_packs_epi32((__m256i)mixed[0], (__m256i)mixed[1]);
     const __m256i high = _mm256_packs_epi32((__m256i)mixed[2], (__m256i)mixed[3]);
     const __m256i bytes = _mm256_packus_epi16(low, high);
@@ -242,7 +288,10 @@ CIWRAP_VECTOR_FUNCTION void store_bytes(std::uint8_t* to, const U32 (&mixed)[til
 
 // Bytes as unsigned 64-bit lanes.
 CIWRAP_VECTOR_FUNCTION U64 load_bytes(const std::uint8_t* from) {
-#if defined(__AVX2__)
+#if defined(CIWRAP_HAVE_WIDE)
+    const __m128i eight = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+    return (U64)_mm512_maskz_cvtepu8_epi64(every8, eight);
+#elif defined(__AVX2__)
     std::int32_t four;
     __builtin_memcpy(&four, from, sizeof four);
     return (U64)_mm256_cvtepu8_epi64(_mm_cvtsi32_si128(four));
@@ -264,7 +313,9 @@ CIWRAP_VECTOR_FUNCTION U64 load_bytes(const std::uint8_t* from) {
 
 // lanes64 floats ...
 CIWRAP_VECTOR_FUNCTION F64 widen_floats(const std::uint8_t* from) {
-#if defined(__AVX2__)
+#if defined(CIWRAP_HAVE_WIDE)
+    return _mm512_maskz_cvtps_pd(every8, _mm256_loadu_ps(reinterpret_cast<const float*>(from)));
+#elif defined(__AVX2__)
     return _mm256_cvtps_pd(_mm_loadu_ps(reinterpret_cast<const float*>(from)));
 #elif defined(__aarch64__)
     return (F64)vcvt_f64_f32(load_vector<float32x2_t>(from));
@@ -275,7 +326,10 @@ CIWRAP_VECTOR_FUNCTION F64 widen_floats(const std::uint8_t* from) {
 
 // ... or 32-bit integers.
 CIWRAP_VECTOR_FUNCTION F64 widen_integers(const std::uint8_t* from) {
-#if defined(__AVX2__)
+#if defined(CIWRAP_HAVE_WIDE)
+    const auto* eight = reinterpret_cast<const __m256i*>(from);
+    return _mm512_maskz_cvtepi32_pd(every8, _mm256_loadu_si256(eight));
+#elif defined(__AVX2__)
     return _mm256_cvtepi32_pd(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
 #elif defined(__aarch64__)
     return (F64)vcvtq_f64_s64(vmovl_s32(load_vector<int32x2_t>(from)));
@@ -286,7 +340,11 @@ CIWRAP_VECTOR_FUNCTION F64 widen_integers(const std::uint8_t* from) {
 
 // The sum of all bytes.
 CIWRAP_VECTOR_FUNCTION std::uint64_t sum_of_bytes(U8 bytes) {
-#if defined(__AVX2__)
+#if defined(CIWRAP_HAVE_WIDE)
+    const U64 sums = (U64)_mm512_sad_epu8((__m512i)bytes, _mm512_setzero_si512());
+    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) +
+           ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+#elif defined(__AVX2__)
     const U64 sums = (U64)_mm256_sad_epu8((__m256i)bytes, _mm256_setzero_si256());
     return sums[0] + sums[1] + sums[2] + sums[3];
 #elif defined(__aarch64__)
@@ -298,7 +356,9 @@ CIWRAP_VECTOR_FUNCTION std::uint64_t sum_of_bytes(U8 bytes) {
 }
 
 CIWRAP_VECTOR_FUNCTION U8 larger(U8 a, U8 b) {
-#if defined(__AVX2__)
+#if defined(CIWRAP_HAVE_WIDE)
+    return (U8)_mm512_maskz_max_epu8(every64, (__m512i)a, (__m512i)b);
+#elif defined(__AVX2__)
     return (U8)_mm256_max_epu8((__m256i)a, (__m256i)b);
 #elif defined(__aarch64__)
     return (U8)vmaxq_u8((uint8x16_t)a, (uint8x16_t)b);
@@ -308,7 +368,9 @@ CIWRAP_VECTOR_FUNCTION U8 larger(U8 a, U8 b) {
 }
 
 CIWRAP_VECTOR_FUNCTION U8 smaller(U8 a, U8 b) {
-#if defined(__AVX2__)
+#if defined(CIWRAP_HAVE_WIDE)
+    return (U8)_mm512_maskz_min_epu8(every64, (__m512i)a, (__m512i)b);
+#elif defined(__AVX2__)
     return (U8)_mm256_min_epu8((__m256i)a, (__m256i)b);
 #elif defined(__aarch64__)
     return (U8)vminq_u8((uint8x16_t)a, (uint8x16_t)b);
@@ -318,7 +380,9 @@ CIWRAP_VECTOR_FUNCTION U8 smaller(U8 a, U8 b) {
 }
 
 CIWRAP_VECTOR_FUNCTION U16 smaller(U16 a, U16 b) {
-#if defined(__AVX2__)
+#if defined(CIWRAP_HAVE_WIDE)
+    return (U16)_mm512_maskz_min_epu16(every32, (__m512i)a, (__m512i)b);
+#elif defined(__AVX2__)
     return (U16)_mm256_min_epu16((__m256i)a, (__m256i)b);
 #elif defined(__aarch64__)
     return (U16)vminq_u16((uint16x8_t)a, (uint16x8_t)b);

@@ -150,15 +150,18 @@ CIWRAP_VECTOR_FUNCTION void take_magnitudes(std::uint8_t* deltas, std::int32_t h
     }
 }
 
+// Whether the steps of a loop over a tile are laid out one after the other.
+enum class Loop { laid_out, compact };
+
 // Codes of a tile from fine(x)'s fine steps, as if no scalar were special. `check(i, x0, x1)` sees
 // all scalars, 2 * lanes64 from the i-th on at a time.
-template <class Code, Rounding Mode, class Input, class FineSteps, class Check>
+template <class Code, Rounding Mode, Loop Steps = Loop::laid_out, class Input, class FineSteps,
+          class Check>
 [[gnu::always_inline]] static inline void encode_rounded(const Input& input, const VectorPlan& plan,
                                                          std::int32_t half, const TileOutput& out,
                                                          FineSteps&& fine, Check&& check) {
     U32 remainders[tile / lanes32];
-#pragma GCC unroll tile_unroll
-    for (std::size_t j = 0; j < tile / lanes32; ++j) {
+    const auto encode_step = [&](std::size_t j) __attribute__((always_inline)) {
         const std::size_t i = j * lanes32;
         const F64 x[2] = {input.at(i), input.at(i + lanes64)};
         check(i, x[0], x[1]);
@@ -187,6 +190,15 @@ template <class Code, Rounding Mode, class Input, class FineSteps, class Check>
         if constexpr (Mode != Rounding::plain) {
             remainders[j] = mixed_low_halves(remainder[0], remainder[1]);
         }
+    };
+    if constexpr (Steps == Loop::laid_out) {
+#pragma GCC unroll tile_unroll
+        for (std::size_t j = 0; j < tile / lanes32; ++j)
+            encode_step(j);
+    } else {
+#pragma GCC unroll 1
+        for (std::size_t j = 0; j < tile / lanes32; ++j)
+            encode_step(j);
     }
     if constexpr (Mode == Rounding::golden)
         store_bytes(out.residues, remainders);

@@ -133,7 +133,7 @@ CIWRAP_VECTOR_FUNCTION VectorDigits shifted(const VectorDigits& fine, F64 by) {
 struct AbsoluteNarrow {
     [[gnu::always_inline]] explicit AbsoluteNarrow(const QuantizePlan&) {}
     [[gnu::always_inline]] VectorStep fine(F64 x, const VectorPlan& plan) const {
-        return {floor_of(multiply_add(x, plan.scale, plan.one_half)) + plan.magic};
+        return {marked_floor(multiply_add(x, plan.scale, plan.one_half), plan.magic)};
     }
 };
 
@@ -179,7 +179,7 @@ struct AbsoluteWide {
 struct AbsoluteWideQuick {
     [[gnu::always_inline]] explicit AbsoluteWideQuick(const QuantizePlan&) {}
     [[gnu::always_inline]] VectorStep fine(F64 x, const VectorPlan& plan) const {
-        return {floor_of(x * plan.scale + plan.one_half) + plan.magic};
+        return {marked_floor(x * plan.scale + plan.one_half, plan.magic)};
     }
     static double limit(const QuantizePlan& plan) { return 0x1p+29 / plan.scale * (1.0 - 0x1p-50); }
 };

@@ -85,8 +85,8 @@ CIWRAP_FUNCTION Hash128 multiply_wide(std::uint64_t a, std::uint64_t b) {
 #if defined(__CUDA_ARCH__)
     return {a * b, __umul64hi(a, b)};
 #else
-    __extension__ using Wide = unsigned __int128;
-    const Wide product = static_cast<Wide>(a) * b;
+    __extension__ using Product = unsigned __int128;
+    const Product product = static_cast<Product>(a) * b;
     return {static_cast<std::uint64_t>(product), static_cast<std::uint64_t>(product >> 64)};
 #endif
 }

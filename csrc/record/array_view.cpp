@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "ciwrap/error.hpp"
+#include "record/device_library.hpp"
 
 namespace ciwrap::record {
 namespace {
@@ -44,6 +45,16 @@ void copy_run(std::byte* to, const std::byte* from, std::int64_t stride, std::ui
 // Elements of a row that are gathered before the next row's: as many as a line of the cache holds.
 constexpr std::uint64_t tile_columns = 8;
 
+// Asks for what the rows of some columns lie in. The processor does not guess it, since every
+// column is in another page.
+void fetch_columns(const std::byte* from, std::int64_t stride, std::uint64_t columns,
+                   std::uint64_t bytes) {
+    for (std::uint64_t j = 0; j < columns; ++j, from += stride) {
+        for (std::uint64_t line = 0; line < bytes; line += 64)
+            __builtin_prefetch(from + line);
+    }
+}
+
 // Copies whole rows of an array whose neighbours in memory are in the next row: a tile at a time,
 // so that each line of the cache is read once.
 void copy_transposed(std::byte* to, const std::byte* from, std::uint64_t rows,
@@ -52,6 +63,8 @@ void copy_transposed(std::byte* to, const std::byte* from, std::uint64_t rows,
     for (std::uint64_t j = 0; j < columns; j += tile_columns) {
         const std::uint64_t run = std::min(tile_columns, columns - j);
         const std::byte* row = from + static_cast<std::int64_t>(j) * stride;
+        const std::uint64_t next = std::min(tile_columns, columns - j - run);
+        fetch_columns(row + static_cast<std::int64_t>(run) * stride, stride, next, rows * bytes);
         for (std::uint64_t i = 0; i < rows; ++i, row += row_stride)
             copy_run(to + (i * columns + j) * bytes, row, stride, run, bytes);
     }
@@ -73,8 +86,11 @@ std::string full_dtype(const std::string& dtype) {
 }
 
 ArrayView::ArrayView(const ciwrap_array& array) {
-    if (array.location != CIWRAP_HOST)
-        refuse("lies on a device, which this library does not read");
+    is_on_device_ = array.location == CIWRAP_DEVICE;
+    if (is_on_device_)
+        (void)DeviceLibrary::get();
+    else if (array.location != CIWRAP_HOST)
+        refuse("lies neither on the host nor on a device");
     dtype_ = full_dtype(array.dtype == nullptr ? "" : array.dtype);
     const DataType type = DataType::parse(dtype_);
     element_bytes_ = type.element_bytes();
@@ -117,8 +133,40 @@ ArrayView::ArrayView(const ciwrap_array& array) {
     data_ = static_cast<const std::byte*>(array.data);
 }
 
+bool ArrayView::is_transposed() const {
+    const std::size_t count = dimensions_.size();
+    return count > 1 &&
+           std::abs(dimensions_[count - 2].stride) < std::abs(dimensions_[count - 1].stride);
+}
+
+template <class Body>
+void ArrayView::as_device_memory(Body&& body) const {
+    std::vector<std::int64_t> extents;
+    std::vector<std::int64_t> strides;
+    for (const Dimension& one : dimensions_) {
+        extents.push_back(static_cast<std::int64_t>(one.extent));
+        strides.push_back(one.stride);
+    }
+    body(DeviceMemory{data_, extents.size(), extents.data(), strides.data(),
+                      static_cast<std::uint32_t>(element_bytes_)});
+}
+
+void ArrayView::hash_on_device(std::span<const ChunkBatch> batches,
+                               std::uint64_t chunk_count) const {
+    as_device_memory([&](const DeviceMemory& memory) {
+        DeviceLibrary::get().hash(memory, batches, chunk_count);
+    });
+}
+
 const std::byte* ArrayView::elements(std::uint64_t first, std::uint64_t count,
                                      std::vector<std::byte>& buffer) const {
+    if (is_on_device_) {
+        buffer.resize(count * element_bytes_);
+        as_device_memory([&](const DeviceMemory& memory) {
+            DeviceLibrary::get().copy(memory, first, count, buffer.data());
+        });
+        return buffer.data();
+    }
     const auto bytes = static_cast<std::int64_t>(element_bytes_);
     if (dimensions_.empty() || (dimensions_.size() == 1 && dimensions_[0].stride == bytes))
         return data_ + first * element_bytes_;
@@ -143,10 +191,8 @@ const std::byte* ArrayView::elements(std::uint64_t first, std::uint64_t count,
     };
     const std::size_t last = dimensions_.size() - 1;
     const Dimension& inner = dimensions_[last];
-    const bool is_transposed =
-        last > 0 && std::abs(dimensions_[last - 1].stride) < std::abs(inner.stride);
     while (count > 0) {
-        if (is_transposed && index[last] == 0 && count >= inner.extent) {
+        if (is_transposed() && index[last] == 0 && count >= inner.extent) {
             const Dimension& outer = dimensions_[last - 1];
             const std::uint64_t rows =
                 std::min(count / inner.extent, outer.extent - index[last - 1]);

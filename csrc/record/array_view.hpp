@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "ciwrap/parameters.hpp"
+#include "kernels/level_kernels.hpp"
 #include "record/include/ciwrap/record.h"
 
 namespace ciwrap::record {
@@ -18,8 +20,8 @@ std::string full_dtype(const std::string& dtype);
 class ArrayView {
   public:
     ArrayView() = default;
-    // Throws Error(invalid_argument) for what cannot be recorded: device memory, no data, negative
-    // extents, too many dimensions.
+    // Throws Error(invalid_argument) for what cannot be recorded: negative extents, too many
+    // dimensions; Error(not_available) for memory on a device without the library for that.
     explicit ArrayView(const ciwrap_array& array);
 
     void move(const void* data) { data_ = static_cast<const std::byte*>(data); }
@@ -31,7 +33,15 @@ class ArrayView {
     std::uint64_t scalar_count() const { return element_count_ * scalars_per_element_; }
     std::uint64_t element_bytes() const { return element_bytes_; }
 
+    bool is_on_device() const { return is_on_device_; }
+    // Whether neighbours in memory are in the next row.
+    bool is_transposed() const;
+
+    // Makes the leaves of trees of all elements, on the device. Throws Error(not_available) with
+    // what the device says.
+    void hash_on_device(std::span<const ChunkBatch> batches, std::uint64_t chunk_count) const;
     // Elements [first, first + count), back to back: where they lie, or copied into `buffer`.
+    // Throws Error(not_available) if a device does not give them.
     const std::byte* elements(std::uint64_t first, std::uint64_t count,
                               std::vector<std::byte>& buffer) const;
 
@@ -41,7 +51,12 @@ class ArrayView {
         std::int64_t stride;  // in bytes
     };
 
+    // Calls body with the memory as the library for devices wants it.
+    template <class Body>
+    void as_device_memory(Body&& body) const;
+
     const std::byte* data_ = nullptr;
+    bool is_on_device_ = false;
     std::string dtype_;
     std::vector<std::uint64_t> shape_;
     std::vector<Dimension> dimensions_;  // without those of one index; neighbours joined

@@ -10,6 +10,18 @@ namespace ciwrap::record {
 namespace {
 
 constexpr std::uint64_t bytes_per_piece = std::uint64_t{256} << 10;
+// Of arrays whose columns lie together: the more rows a piece has, the more of each page is read at
+// once, and the fewer rows are cut in two.
+constexpr std::uint64_t bytes_per_transposed_piece = std::uint64_t{1} << 20;
+
+// How many chunks are hashed at once. A device is given all of them.
+std::uint64_t leaves_per_piece(const Recorded& one, std::uint64_t leaf_count) {
+    if (one.view.is_on_device())
+        return std::max<std::uint64_t>(1, leaf_count);
+    const std::uint64_t bytes =
+        one.view.is_transposed() ? bytes_per_transposed_piece : bytes_per_piece;
+    return std::max<std::uint64_t>(1, bytes / one.plain.chunk_bytes());
+}
 
 TreeParameters without_residues(const TreeParameters& parameters) {
     StatedParameters stated = parameters.values();
@@ -36,36 +48,47 @@ std::uint64_t scalars_in(const Recorded& one, std::uint64_t first_leaf, std::uin
 void hash(Recorded& one, std::uint64_t first_leaf, std::uint64_t leaf_count,
           std::vector<std::byte>& buffer) {
     const std::uint64_t scalars = scalars_in(one, first_leaf, leaf_count);
-    const std::byte* const data = elements_of(one, first_leaf, scalars, buffer);
+    const bool is_on_device = one.view.is_on_device();
+    const std::byte* const data =
+        is_on_device ? nullptr : elements_of(one, first_leaf, scalars, buffer);
+    std::vector<ChunkBatch> batches;
     for (TreeParts* const parts : one.trees()) {
-        ChunkBatch batch = parts->batch_at(first_leaf, scalars);
-        batch.data = reinterpret_cast<const std::uint8_t*>(data);
-        level_kernels().hash_chunks(batch, 0, leaf_count, nullptr);
+        batches.push_back(parts->batch_at(first_leaf, scalars));
+        batches.back().data = reinterpret_cast<const std::uint8_t*>(data);
     }
+    if (is_on_device)
+        one.view.hash_on_device(batches, leaf_count);
+    else if (batches.size() == 2)
+        level_kernels().hash_both(batches[0], batches[1], 0, leaf_count);
+    else
+        level_kernels().hash_chunks(batches[0], 0, leaf_count, nullptr);
 }
 
 }  // namespace
 
 Recorded::Recorded(std::uint32_t id, const std::string& called, const ArrayView& array,
                    const TreeParameters& parameters,
-                   std::shared_ptr<const ReferenceTree> held_against)
+                   std::shared_ptr<const ReferenceTree> held_against,
+                   std::unique_ptr<Recorded> spare)
     : variable(id),
       name(called),
       view(array),
       reference(std::move(held_against)),
-      plain(without_residues(parameters), array.scalar_count(), nullptr) {
+      plain(without_residues(parameters), array.scalar_count(), nullptr,
+            spare ? std::move(spare->plain.tree) : MerkleTree{}) {
     if (reference && reference->shape != view.shape())
         throw Error(ErrorCode::invalid_argument, "the reference's has another shape");
     const bool has_levels = make_plan(parameters).has_residues();
-    if (reference) {
-        const std::shared_ptr<const MerkleTree> theirs(reference, &reference->tree);
-        TreeParts parts(has_levels ? parameters : plain.tree.parameters, array.scalar_count(),
-                        theirs);
-        if (has_levels)
-            fine = std::make_unique<TreeParts>(std::move(parts));
-    } else if (has_levels) {
-        fine = std::make_unique<TreeParts>(parameters, array.scalar_count(), nullptr);
-    }
+    if (!reference && !has_levels)
+        return;
+    MerkleTree memory = spare && spare->fine ? std::move(spare->fine->tree) : MerkleTree{};
+    std::shared_ptr<const MerkleTree> theirs;
+    if (reference)
+        theirs = {reference, &reference->tree};
+    TreeParts parts(has_levels ? parameters : plain.tree.parameters, array.scalar_count(), theirs,
+                    std::move(memory));
+    if (has_levels)
+        fine = std::make_unique<TreeParts>(std::move(parts));
 }
 
 std::vector<TreeParts*> Recorded::trees() {
@@ -100,16 +123,19 @@ void Recorded::keep_samples(std::uint64_t most_bytes) {
         if (bytes > most_bytes)
             return;
         most_bytes -= bytes;
-        const std::byte* const data = elements_of(*this, leaf, scalars, buffer);
-        samples.push_back({leaf, {data, data + bytes}});
+        try {
+            const std::byte* const data = elements_of(*this, leaf, scalars, buffer);
+            samples.push_back({leaf, {data, data + bytes}});
+        } catch (const Error&) {
+            return;  // of a device; that the chunk does not match is told all the same
+        }
     }
 }
 
 void Batch::cut() {
     for (const auto& one : variables) {
         const std::uint64_t leaves = one->plain.shape.leaf_count();
-        const std::uint64_t step =
-            std::max<std::uint64_t>(1, bytes_per_piece / one->plain.chunk_bytes());
+        const std::uint64_t step = leaves_per_piece(*one, leaves);
         for (std::uint64_t leaf = 0; leaf < leaves; leaf += step)
             pieces_.push_back({one.get(), leaf, std::min(step, leaves - leaf)});
     }
@@ -122,8 +148,24 @@ void Batch::work() {
         if (index >= pieces_.size())
             return;
         const Piece& piece = pieces_[index];
-        hash(*piece.variable, piece.first_leaf, piece.leaf_count, buffer);
+        try {
+            hash(*piece.variable, piece.first_leaf, piece.leaf_count, buffer);
+        } catch (const Error& error) {
+            piece.variable->fault = error.what();  // of a device, so this is its only piece
+        }
     }
+}
+
+std::vector<std::string> Batch::drop_faulty() {
+    std::vector<std::string> told;
+    for (const auto& one : variables) {
+        if (one->fault.empty())
+            continue;
+        told.push_back(one->name + ": " + one->fault);
+        holes.emplace_back(one->variable, one->fault);
+    }
+    std::erase_if(variables, [](const auto& one) { return !one->fault.empty(); });
+    return told;
 }
 
 std::uint64_t Batch::tree_bytes() const {

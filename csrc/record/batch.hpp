@@ -31,17 +31,19 @@ struct Sample {
 // A variable at a checkpoint: its plain tree, and one with residues if it has residue levels, which
 // is made relative to the reference's if there is one.
 struct Recorded {
-    // reference: what it is compared with, or null. Throws Error(invalid_argument) if it is of
-    // other parameters or another shape.
+    // reference: what it is compared with, or null. spare: what nobody needs any more, whose memory
+    // is used again, or null. Throws Error(invalid_argument) if the reference is of other
+    // parameters or another shape.
     Recorded(std::uint32_t id, const std::string& name, const ArrayView& array,
              const TreeParameters& parameters,
-             std::shared_ptr<const ReferenceTree> reference = nullptr);
+             std::shared_ptr<const ReferenceTree> reference = nullptr,
+             std::unique_ptr<Recorded> spare = nullptr);
 
     bool is_relative() const { return fine && fine->drift.has_value(); }
     std::vector<TreeParts*> trees();
     // Once it has been hashed, if it has a reference.
     void compare();
-    // Keeps elements of suspect chunks, up to so many bytes.
+    // Keeps elements of suspect chunks, up to so many bytes, as far as a device gives them.
     void keep_samples(std::uint64_t most_bytes);
 
     std::uint32_t variable;
@@ -53,19 +55,23 @@ struct Recorded {
     Compared compared;
     std::vector<Sample> samples;
     std::string not_compared;  // why, if there is a reference run and it was not
+    std::string fault;         // why it could not be hashed; empty: it was
 };
 
 struct Batch {
     std::int64_t iteration = 0;
     std::uint32_t point = 0;
+    std::string point_name;
     std::vector<std::unique_ptr<Recorded>> variables;
     // What is not there: which variable, and why.
     std::vector<std::pair<std::uint32_t, std::string>> holes;
 
-    // Cuts all variables into pieces of about 256 KiB.
+    // Cuts all variables into pieces of 256 KiB and more.
     void cut();
     // Hashes pieces until none is left. From any number of threads.
     void work();
+    // Makes holes of what could not be hashed. Returns what to tell of each.
+    std::vector<std::string> drop_faulty();
     std::uint64_t tree_bytes() const;
     std::uint64_t data_bytes() const;
 

@@ -4,7 +4,8 @@
 
 #include <charconv>
 #include <cmath>
-#include <fstream>
+#include <cstdio>
+#include <memory>
 #include <type_traits>
 
 #include "base/fill_value.hpp"
@@ -47,6 +48,21 @@ std::vector<std::string> split(const std::string& text, char separator) {
     return parts;
 }
 
+// Not by std::ifstream, which would bring half of the C++ library into ours.
+std::optional<std::string> read_text(const std::string& path) {
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"),
+                                                               &std::fclose);
+    if (!file)
+        return std::nullopt;
+    std::string text;
+    char part[4096];
+    while (const std::size_t count = std::fread(part, 1, sizeof part, file.get()))
+        text.append(part, count);
+    if (std::ferror(file.get()) != 0)
+        return std::nullopt;
+    return text;
+}
+
 }  // namespace
 
 // `*` is any text, `?` one character, `[a-z]` and `[!a-z]` sets.
@@ -81,15 +97,17 @@ BoundsTable::Row BoundsTable::parse(const std::string& line) {
 }
 
 BoundsTable::BoundsTable(const std::string& path) {
-    std::ifstream file(path);
-    std::string line;
-    if (!file || !std::getline(file, line))
+    const std::optional<std::string> text = read_text(path);
+    if (!text || text->empty())
         throw Error(ErrorCode::io, path + ": cannot be read");
-    if (line != "ciwrap-bounds 2")
+    std::vector<std::string> lines = split(*text, '\n');
+    if (lines.back().empty())
+        lines.pop_back();  // behind the last line's end
+    if (lines[0] != "ciwrap-bounds 2")
         throw Error(ErrorCode::corrupt_file, path + ": is no table of bounds");
     try {
-        while (std::getline(file, line))
-            rows_.push_back(parse(line));
+        for (std::size_t i = 1; i < lines.size(); ++i)
+            rows_.push_back(parse(lines[i]));
     } catch (const Error& error) {
         throw Error(error.code(), path + ": " + error.what());
     }

@@ -68,7 +68,7 @@ void Online::call_back(ciwrap_callback callback, void* data) {
     callback_data_ = data;
 }
 
-void Online::judge(Batch& batch, const std::string& point) {
+void Online::judge(Batch& batch) {
     news_.reset();
     const Recorded* first = nullptr;
     for (const auto& one : batch.variables) {
@@ -84,7 +84,7 @@ void Online::judge(Batch& batch, const std::string& point) {
             sampled_bytes_ += sample.elements.size();
     }
     if (first != nullptr) {
-        news_ = News{batch.iteration, point, first->name, first->compared.leaf_count,
+        news_ = News{batch.iteration, batch.point_name, first->name, first->compared.leaf_count,
                      first->compared.suspects.size()};
     }
     if (!has_diverged_ && first == nullptr)
@@ -92,7 +92,7 @@ void Online::judge(Batch& batch, const std::string& point) {
     if (has_diverged_)
         ++checkpoints_since_;
     else
-        begin_telling(batch, *first, point);
+        begin_telling(batch, *first);
     const bool is_over = checkpoints_since_ >= options_.patience;
     const bool is_to_end = options_.on_divergence == OnDivergence::stop ||
                            options_.on_divergence == OnDivergence::abort;
@@ -100,7 +100,8 @@ void Online::judge(Batch& batch, const std::string& point) {
         told_to_stop_at_ = Clock::now();
 }
 
-void Online::begin_telling(const Batch& batch, const Recorded& one, const std::string& point) {
+void Online::begin_telling(const Batch& batch, const Recorded& one) {
+    const std::string& point = batch.point_name;
     has_diverged_ = true;
     std::fprintf(stderr,
                  "ciwrap: rank %d: %s%s%s does not match the reference in iteration %lld (%llu of "

@@ -39,14 +39,14 @@ class Online {
     Reference& reference() { return reference_; }
     void call_back(ciwrap_callback callback, void* data);
     // Compares a checkpoint that has been hashed, whose data are still there.
-    void judge(Batch& batch, const std::string& point);
+    void judge(Batch& batch);
     // Tells the program, if there is something to tell; whether it is to be ended at once. Outside
     // of any lock: the program may call us.
     bool tell();
     bool should_stop() const { return should_stop_.load(); }
 
   private:
-    void begin_telling(const Batch& batch, const Recorded& one, const std::string& point);
+    void begin_telling(const Batch& batch, const Recorded& one);
 
     OnlineOptions options_;
     int rank_;

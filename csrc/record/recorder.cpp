@@ -65,8 +65,13 @@ Recorder::Recorder(const std::string& folder, const std::string& name, int rank,
     journal->add({RecordType::attempt},
                  Payload().text(name).text(CIWRAP_VERSION).u64(seconds).u32(has_bounds).span());
     journal->commit();
-    writer_ = std::make_unique<Writer>(std::move(journal),
-                                       [this](const std::string& what) { tell(what); });
+    // What the next checkpoint will be held against is read while the program computes.
+    const auto written = [this](const Batch& batch) {
+        if (online_)
+            online_->reference().fetch_next(batch.iteration, batch.point_name);
+    };
+    writer_ = std::make_unique<Writer>(
+        std::move(journal), [this](const std::string& what) { tell(what); }, written);
     if (online.against.empty())
         return;
     try {
@@ -206,13 +211,14 @@ std::unique_ptr<Recorded> Recorder::recorded(const Variable& one, std::int64_t i
             auto reference = online_->reference().find(iteration, point, one.name, why);
             if (reference) {
                 return std::make_unique<Recorded>(one.number, one.name, one.view, *one.parameters,
-                                                  std::move(reference));
+                                                  std::move(reference), writer_->spare(one.name));
             }
         } catch (const Error& error) {
             why = error.what();
         }
     }
-    auto alone = std::make_unique<Recorded>(one.number, one.name, one.view, *one.parameters);
+    auto alone = std::make_unique<Recorded>(one.number, one.name, one.view, *one.parameters,
+                                            nullptr, writer_->spare(one.name));
     alone->not_compared = why;
     return alone;
 }
@@ -227,7 +233,7 @@ int Recorder::prepare(std::int64_t iteration, const std::string& point) {
     auto batch = std::make_unique<Batch>();
     batch->iteration = iteration;
     batch->point = point_number(point);
-    batch_point_ = point;
+    batch->point_name = point;
     for (const Variable& one : variables_) {
         if (!one.is_active)
             continue;
@@ -276,8 +282,10 @@ int Recorder::hand_over() {
     working_.store(nullptr);
     while (workers_.load() != 0)
         std::this_thread::yield();
+    for (const std::string& what : batch_->drop_faulty())
+        (void)fail(what);
     if (online_)
-        online_->judge(*batch_, batch_point_);
+        online_->judge(*batch_);
     ++checkpoints_;
     data_bytes_ += batch_->data_bytes();
     writer_->put(std::move(batch_));

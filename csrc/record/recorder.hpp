@@ -77,9 +77,8 @@ class Recorder {
     std::vector<Variable> variables_;
     std::map<std::string, std::uint32_t> points_{{"", 0}};
     std::uint32_t next_number_ = 0;
-    std::unique_ptr<Online> online_;  // null: nothing is compared
-    std::unique_ptr<Batch> batch_;    // from prepare to complete
-    std::string batch_point_;
+    std::unique_ptr<Online> online_;        // null: nothing is compared
+    std::unique_ptr<Batch> batch_;          // from prepare to complete
     std::atomic<Batch*> working_{nullptr};  // the same, for `work`
     std::atomic<int> workers_{0};
     std::atomic<std::int64_t> errors_{0};

@@ -20,6 +20,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto longest_nap = std::chrono::milliseconds(20);
 // A reference whose process has died is known by its lock, which is looked at after this.
 constexpr auto patience_with_writer = std::chrono::seconds(1);
+constexpr std::uint64_t most_fetched_bytes = std::uint64_t{256} << 20;
 
 }  // namespace
 
@@ -196,6 +197,7 @@ void Reference::wait_until(std::int64_t iteration, Have have) {
 }
 
 std::optional<StatedParameters> Reference::parameters_of(const std::string& name) {
+    const std::lock_guard lock(mutex_);
     wait_until(-1, [&] { return parameters_.contains(name); });
     const auto found = parameters_.find(name);
     if (found == parameters_.end())
@@ -207,6 +209,9 @@ std::shared_ptr<const ReferenceTree> Reference::find(std::int64_t iteration,
                                                      const std::string& point,
                                                      const std::string& name, std::string& why) {
     const Key key{iteration, point, name};
+    const std::lock_guard lock(mutex_);
+    if (auto fetched = fetched_.extract(key))
+        return std::move(fetched.mapped());
     wait_until(iteration, [&] { return places_.contains(key); });
     const auto found = places_.find(key);
     if (found == places_.end()) {
@@ -214,6 +219,35 @@ std::shared_ptr<const ReferenceTree> Reference::find(std::int64_t iteration,
         return nullptr;
     }
     return load(found->second, why);
+}
+
+void Reference::fetch_next(std::int64_t iteration, const std::string& point) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock)
+        return;
+    refresh();
+    std::erase_if(fetched_, [&](const auto& one) {
+        return std::get<0>(one.first) <= iteration && std::get<1>(one.first) == point;
+    });
+    std::uint64_t bytes = 0;
+    for (const auto& [key, tree] : fetched_)
+        bytes += tree->tree.digests.size() * sizeof(Digest) + tree->tree.residues.size();
+    std::optional<std::int64_t> next;
+    for (auto place = places_.lower_bound({iteration + 1, "", ""});
+         place != places_.end() && bytes < most_fetched_bytes; ++place) {
+        const Key& key = place->first;
+        if (next && std::get<0>(key) != *next)
+            return;
+        if (std::get<1>(key) != point || fetched_.contains(key))
+            continue;
+        next = std::get<0>(key);
+        std::string why;  // told when it is asked for
+        auto tree = load(place->second, why);
+        if (!tree)
+            continue;
+        bytes += tree->tree.digests.size() * sizeof(Digest) + tree->tree.residues.size();
+        fetched_.emplace(key, std::move(tree));
+    }
 }
 
 std::shared_ptr<const ReferenceTree> Reference::load(const Place& place, std::string& why) const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -27,7 +28,7 @@ struct ReferenceTree {
 // What tells a tree with residues from all others (docs/reference/recording-format.md).
 Digest identity_of(const MerkleTree& fine);
 
-// Not thread safe.
+// Thread safe.
 class Reference {
   public:
     // wait_seconds: for a checkpoint that a reference which still runs has not come to. Throws
@@ -44,6 +45,9 @@ class Reference {
     // the reason in `why`, if there is none. Waits for it where it may still come.
     std::shared_ptr<const ReferenceTree> find(std::int64_t iteration, const std::string& point,
                                               const std::string& name, std::string& why);
+    // Reads what `find` will be asked for after this checkpoint at the same point, if it is there
+    // already. Returns at once while another thread waits for the reference.
+    void fetch_next(std::int64_t iteration, const std::string& point);
 
   private:
     using Key = std::tuple<std::int64_t, std::string, std::string>;  // iteration, point, name
@@ -78,7 +82,9 @@ class Reference {
     bool is_closed_ = false;
     bool has_given_up_ = false;
     std::int64_t last_iteration_ = -1;  // of those that are complete
+    std::mutex mutex_;                  // of all that follows, and of what is before
     std::map<Key, Place> places_;
+    std::map<Key, std::shared_ptr<const ReferenceTree>> fetched_;
     std::map<std::string, StatedParameters> parameters_;
     // Of the attempt and of the checkpoint that are being read.
     std::map<std::uint32_t, std::string> points_;

@@ -102,9 +102,11 @@ class CheckpointRecords {
 
 }  // namespace
 
-Writer::Writer(std::unique_ptr<Journal> journal, std::function<void(const std::string&)> failed)
+Writer::Writer(std::unique_ptr<Journal> journal, std::function<void(const std::string&)> failed,
+               std::function<void(const Batch&)> written)
     : journal_(std::move(journal)),
       failed_(std::move(failed)),
+      written_(std::move(written)),
       synced_at_s_(now_ns() / 1'000'000'000),
       thread_(start_quietly([this] { run(); })) {}
 
@@ -155,13 +157,39 @@ void Writer::run() {
             return;
         Job job = std::move(jobs_.front());
         lock.unlock();
+        const std::uint64_t bytes = job.batch ? job.batch->tree_bytes() : 0;
         write(job);
         lock.lock();
         // Only now: what is being written counts as waiting.
         jobs_.pop_front();
-        waiting_bytes_ -= job.batch ? job.batch->tree_bytes() : 0;
+        waiting_bytes_ -= bytes;
+        if (job.batch)
+            keep_spares(*job.batch);
         has_room_.notify_all();
+        if (!job.batch)
+            continue;
+        lock.unlock();
+        written_(*job.batch);
+        job = {};
+        lock.lock();
     }
+}
+
+// With the lock.
+void Writer::keep_spares(Batch& batch) {
+    for (auto& one : batch.variables) {
+        one->reference.reset();
+        one->samples.clear();
+        std::string name = one->name;
+        spares_.insert_or_assign(std::move(name), std::move(one));
+    }
+    batch.variables.clear();
+}
+
+std::unique_ptr<Recorded> Writer::spare(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    const auto found = spares_.extract(name);
+    return found ? std::move(found.mapped()) : nullptr;
 }
 
 void Writer::write(Job& job) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -21,8 +22,10 @@ namespace ciwrap::record {
 // 256 MiB of trees, wait; then `put` waits.
 class Writer {
   public:
-    // failed: is told, from the writer's thread, what could not be written.
-    Writer(std::unique_ptr<Journal> journal, std::function<void(const std::string&)> failed);
+    // From the writer's thread `failed` is told what could not be written, and `written` of every
+    // checkpoint that is done with.
+    Writer(std::unique_ptr<Journal> journal, std::function<void(const std::string&)> failed,
+           std::function<void(const Batch&)> written);
     ~Writer();
 
     // Records of no checkpoint: names of points, variables, errors.
@@ -30,6 +33,10 @@ class Writer {
     void put(std::unique_ptr<Batch> batch);
     // Writes what waits and then the last record.
     void finish(Payload statistics);
+
+    // What was written of a variable before, for its memory: fresh memory costs the program more
+    // than hashing into it does. Null if there is none.
+    std::unique_ptr<Recorded> spare(const std::string& name);
 
     std::uint64_t waited_ns() const { return waited_ns_; }
 
@@ -46,13 +53,16 @@ class Writer {
     void write_batch(Batch& batch);
     void lose(Job& job, const std::string& why);
     void sync_now_and_then();
+    void keep_spares(Batch& batch);
 
     std::unique_ptr<Journal> journal_;
     std::function<void(const std::string&)> failed_;
+    std::function<void(const Batch&)> written_;
     std::mutex mutex_;
     std::condition_variable has_job_;
     std::condition_variable has_room_;
     std::deque<Job> jobs_;
+    std::map<std::string, std::unique_ptr<Recorded>> spares_;  // by name
     std::uint64_t waiting_bytes_ = 0;
     std::uint64_t waited_ns_ = 0;
     bool is_ending_ = false;

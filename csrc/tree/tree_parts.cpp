@@ -43,8 +43,9 @@ bool same_codes(const TreeParameters& a, const TreeParameters& b) {
 }
 
 TreeParts::TreeParts(const TreeParameters& parameters, std::uint64_t scalar_count,
-                     std::shared_ptr<const MerkleTree> golden_tree)
-    : plan(make_plan(parameters)),
+                     std::shared_ptr<const MerkleTree> golden_tree, MerkleTree spare)
+    : tree(std::move(spare)),
+      plan(make_plan(parameters)),
       shape(parameters.leaf_count(scalar_count), parameters.arity()),
       golden(std::move(golden_tree)),
       total_bytes(checked_bytes(parameters, scalar_count)) {
@@ -57,6 +58,7 @@ TreeParts::TreeParts(const TreeParameters& parameters, std::uint64_t scalar_coun
         drift.emplace();
         drift->leaf_max_level.resize(shape.leaf_count());
         drift->histogram = histogram();
+        tree.residues.clear();
     } else {
         tree.residues.resize(plan.total_residue_bytes(scalar_count));
     }

@@ -17,9 +17,10 @@ namespace ciwrap {
 
 struct TreeParts {
     // golden: what the run is compared with, or null. Throws Error(invalid_argument) if it is of
-    // other parameters (but for byte order) or another size, or for more than 2^60 bytes.
+    // other parameters (but for byte order) or another size, or for more than 2^60 bytes. spare: a
+    // tree whose memory is used again.
     TreeParts(const TreeParameters& parameters, std::uint64_t scalar_count,
-              std::shared_ptr<const MerkleTree> golden);
+              std::shared_ptr<const MerkleTree> golden, MerkleTree spare = {});
 
     // Leaves from `leaf` on and what belongs to them; the data are the caller's to fill in.
     ChunkBatch batch_at(std::uint64_t leaf, std::uint64_t scalar_count);

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ciwrap import api
 from ciwrap.action.__main__ import main
 from ciwrap.action.check import Call, finished
 from ciwrap.action.gate import gate
@@ -20,6 +23,7 @@ from ciwrap.action.runner import SUMMARY_BYTES, Runner, command_line, cut_markdo
 from ciwrap.errors import UsageError
 from ciwrap.model import CheckResult, RunResult, VariableResult, Verdict
 from ciwrap.report.document import document_text, to_document
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -214,6 +218,40 @@ def test_outputs_of_a_step(tmp_path: Path) -> None:
     assert (told["status"], told["compared"], told["differing"]) == ("differ", "3", "3")
     assert (tmp_path / "reports/numbers.html").read_bytes() == (stage / "report.html").read_bytes()
     assert json.loads((stage / "result.json").read_text())["verdict"] == "differ"
+
+
+def test_the_picture_of_the_first_difference_lies_in_the_artifact(tmp_path: Path) -> None:
+    """And goes with a result that has none, as does one of a golden without data."""
+    runner = Runner({"GITHUB_WORKSPACE": str(tmp_path), "GITHUB_OUTPUT": str(tmp_path / "out")})
+    (tmp_path / "out").touch()
+    golden = np.zeros((20, 30))
+    new = golden.copy()
+    new[:10, 15:] = 1.0
+    picture = tmp_path / "difference.png"
+    for values, is_there in ((new, True), (golden, False), (new, True)):
+        one = api.compare_arrays(golden, values, atol=1e-6)
+        run = RunResult(one.verdict, (CheckResult("mesh", one.verdict, (one,)),))
+        (tmp_path / "result.json").write_text(document_text(to_document(run)))
+        publish(read_result(tmp_path / "result.json"), read_inputs({}), runner, tmp_path)
+        assert picture.is_file() == is_there
+    png = picture.read_bytes()
+    width, height = (int.from_bytes(png[at : at + 4], "big") for at in (16, 20))
+    at = png.index(b"IDAT")
+    body = zlib.decompress(png[at + 4 : at + 4 + int.from_bytes(png[at - 4 : at], "big")])
+    image = np.frombuffer(body, np.uint8).reshape(height, 1 + 3 * width)[:, 1:]
+    third = image.reshape(height, width, 3)[:, -(width // 3) :].astype(int)
+    orange = third[..., 0] - third[..., 2] > 60
+    rows, columns = np.nonzero(orange)
+    # The upper right quarter of the last of the three.
+    assert (rows.max() + 1) / height == pytest.approx(0.5, abs=0.03)
+    assert (third.shape[1] - columns.min()) / third.shape[1] == pytest.approx(0.5, abs=0.08)
+    result = read_result(tmp_path / "result.json").result
+    assert result is not None
+    bare = replace(result.checks[0].variables[0], details=None)
+    run = RunResult(result.verdict, (replace(result.checks[0], variables=(bare,)),))
+    (tmp_path / "result.json").write_text(document_text(to_document(run)))
+    publish(read_result(tmp_path / "result.json"), read_inputs({}), runner, tmp_path)
+    assert not picture.exists()
 
 
 # --- gate -----------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import report_cases as cases
 import report_scenarios as scenarios
 
 from ciwrap.report.html import render_html
@@ -119,6 +120,35 @@ def test_accessibility(browser: Any, pages: Any, name: str, scheme: str, width: 
     said = complaints_of(page)
     context.close()
     assert said == []
+
+
+# One of 12,800 checkpoints takes long to write, and looks as the growing one does.
+CASES = [name for name in cases.CASES if name != "long_run"]
+
+
+@pytest.fixture(scope="session")
+def case_pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("cases")
+    return {name: cases.make(name, folder / name).as_uri() for name in CASES}
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("name", CASES)
+def test_every_case_is_accessible_fits_and_is_silent(
+    browser: Any, case_pages: dict[str, str], name: str, width: int
+) -> None:
+    context = browser.new_context(bypass_csp=True, viewport={"width": width, "height": 844})
+    page = context.new_page()
+    told: list[str] = []
+    page.on("console", lambda message: told.append(message.text))
+    page.on("pageerror", lambda error: told.append(str(error)))
+    page.goto(case_pages[name])
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    told += complaints_of(page)
+    context.close()
+    assert told == []
 
 
 @pytest.mark.parametrize("width", [1440, 390])

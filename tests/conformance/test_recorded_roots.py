@@ -14,6 +14,7 @@ from ciwrap import _core
 from ciwrap.captures.index import read_tree
 from ciwrap.captures.recording import RecordedCapture
 from ciwrap.native.library import fortran_folder, include_folder
+from ciwrap.native.recorder import _described
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -251,3 +252,42 @@ def test_any_order_of_memory(tmp_path: Path) -> None:
             parameters = _core.TreeParameters(values.dtype.str, residue_levels=1)
             expected[dtype, shape] = _core.build_tree(parameters, values.tobytes()).root
         assert root == expected[dtype, shape], name
+
+
+def test_one_number_that_stands_for_many(tmp_path: Path) -> None:
+    """An array all of whose strides are zero, which to the library is one without strides."""
+    need_library()
+    text = """
+import numpy as np, ciwrap
+with ciwrap.Recorder("one") as recorder:
+    many = np.broadcast_to(np.float64(3), (50, 40))
+    recorder.record(3, many=many, full=np.full((50, 40), 3.0))
+    assert recorder.errors == 0
+"""
+    done = python(text, recording(tmp_path / "run"))
+    assert done.returncode == 0, done.stderr
+    found = roots(tmp_path / "run")
+    assert found["iter 3 / rank 0 / many"] == found["iter 3 / rank 0 / full"]
+
+
+class OnDevice:
+    """Says where it lies, as arrays of CuPy and torch do."""
+
+    def __init__(self, **told: object) -> None:
+        self.__cuda_array_interface__ = {"version": 3, "data": (4096, True), **told}
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0
+
+
+def test_what_is_told_of_memory_on_a_device() -> None:
+    strided = OnDevice(shape=(3, 4), typestr="<f4", strides=(32, 8))
+    found, kept = _described("x", strided, (1e-3, -1.0))
+    assert kept is strided
+    assert (found.location, found.data, found.dtype) == (1, 4096, b"<f4")
+    assert (found.dimensions, *found.extents[:2], *found.strides[:2]) == (2, 3, 4, 32, 8)
+    packed, _ = _described("x", OnDevice(shape=(7,), typestr="<f8"), (-1.0, -1.0))
+    assert (packed.extents[0], packed.strides[0], packed.data) == (7, 0, 4096)
+    # What the library would take for something else has no data, which it counts as an error.
+    many, _ = _described("x", OnDevice(shape=(7,), typestr="<f8", strides=(0,)), (-1.0, -1.0))
+    assert (many.location, many.data) == (1, None)

@@ -159,6 +159,68 @@ TEST_F(OnlineTest, SaysWhyThereIsNothingToCompareWith) {
     EXPECT_EQ(missing.find(0, "p", "x", why), nullptr);
 }
 
+// What was read ahead is what is asked for, in whatever order a program goes.
+TEST_F(OnlineTest, ReadsAheadWhatComesNext) {
+    record_reference("a", 12);
+    const std::string path = named("a") + journal_name(0);
+    Reference ahead(path, 0, 1, 0);
+    std::string why;
+    std::mt19937 random(4);
+    for (int round = 0; round < 200; ++round) {
+        const auto iteration = static_cast<std::int64_t>(random() % 14);
+        if (random() % 2 == 0)
+            ahead.fetch_next(iteration - 1, random() % 8 == 0 ? "q" : "p");
+        Reference fresh(path, 0, 1, 0);
+        const auto expected = fresh.find(iteration, "p", "x", why);
+        const auto found = ahead.find(iteration, "p", "x", why);
+        ASSERT_EQ(found == nullptr, expected == nullptr) << round;
+        ASSERT_EQ(found == nullptr, iteration >= 12) << round;
+        if (found) {
+            EXPECT_EQ(found->identity, expected->identity) << round;
+            EXPECT_EQ(found->tree.digests, expected->tree.digests) << round;
+        }
+    }
+}
+
+// Trees of one checkpoint lie where those of another lay, of more or fewer elements, held against
+// the reference or not: nothing of what was there is left.
+TEST_F(OnlineTest, LeavesNothingInMemoryThatIsUsedAgain) {
+    record_reference("a", 8);
+    const auto sized = [&](int n) {
+        std::vector<double> now = at(n);
+        if (n % 3 != 0)  // then it is of the reference's shape
+            now.resize(static_cast<std::size_t>(700 * (n % 5) + 1));
+        return now;
+    };
+    Recorder recorder(named("b"), "test", 0, 1, table_, against("a", OnDivergence::report));
+    for (int n = 0; n < 16; ++n) {
+        const std::vector<double> now = sized(n);
+        if (n == 0)
+            recorder.add(doubles("x", now));
+        recorder.replace(0, doubles("x", now));
+        recorder.checkpoint(n, "p", CIWRAP_IN_PLACE);
+    }
+    EXPECT_EQ(recorder.close(), 0);
+    Reference found(named("b") + journal_name(0), 0, 1, 0);
+    std::string why;
+    for (int n = 0; n < 16; ++n) {
+        if (n % 3 == 0 && n < 8)
+            continue;  // of those there is no tree with residues
+        const std::string alone = named("alone") + std::to_string(n);
+        const std::vector<double> now = sized(n);
+        Recorder one(alone, "test", 0, 1, table_);
+        one.add(doubles("x", now));
+        one.checkpoint(n, "p", CIWRAP_IN_PLACE);
+        EXPECT_EQ(one.close(), 0);
+        Reference expected(alone + journal_name(0), 0, 1, 0);
+        const auto mine = found.find(n, "p", "x", why);
+        const auto theirs = expected.find(n, "p", "x", why);
+        ASSERT_TRUE(mine && theirs) << n << why;
+        EXPECT_EQ(mine->identity, theirs->identity) << n;
+        EXPECT_EQ(mine->tree.digests, theirs->tree.digests) << n;
+    }
+}
+
 // Damage anywhere: what is found is what was written, or nothing.
 TEST_F(OnlineTest, TakesNoDamageForTrees) {
     record_reference("a", 3);

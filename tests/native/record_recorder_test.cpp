@@ -100,9 +100,9 @@ TEST_F(RecorderTest, CountsWhatCannotBeRecorded) {
     Recorder recorder(run(), "test", 0, 1, "");
     EXPECT_EQ(recorder.add(doubles("x", values)), 0);
     EXPECT_EQ(recorder.add(doubles("x", values)), -1);  // twice
-    ciwrap_array device = doubles("d", values);
-    device.location = CIWRAP_DEVICE;
-    EXPECT_EQ(recorder.add(device), 1);  // leaves holes
+    ciwrap_array nowhere = doubles("d", values);
+    nowhere.location = 7;
+    EXPECT_EQ(recorder.add(nowhere), 1);  // leaves holes
     ciwrap_array odd = doubles("o", values);
     odd.dtype = "x3";
     EXPECT_EQ(recorder.add(odd), 2);

@@ -31,6 +31,7 @@ from ciwrap.report.console import make_console
 from ciwrap.report.digest_words import by_digests_sentence
 from ciwrap.report.document import from_document
 from ciwrap.report.html import render_html
+from ciwrap.report.markdown import render_markdown
 from ciwrap.report.matrix import _shrunk
 from ciwrap.report.terminal import render
 from ciwrap.structs import replace
@@ -241,6 +242,20 @@ def test_the_id_that_names_the_rows_is_named(tmp_path: Path) -> None:
     # Whole numbers are equal or are not, whatever bound there is.
     found = api.compare_arrays(np.arange(9), np.arange(9) + 1, atol=1e-9)
     assert "a bound of 0" not in text_of(run_of(found))
+
+
+def test_a_summary_says_what_to_do_next(tmp_path: Path) -> None:
+    cases.make("orders", tmp_path / "orders")
+    summary = html.unescape(render_markdown(read(tmp_path / "orders")))
+    assert "- hint: id holds the same values in another order: try --align-by id" in summary
+    named = "**align_by: id** would help id, velocity, if the order of rows means nothing"
+    assert f"- {named}" in summary
+    assert "**period: [12.5, 12.5, 12.5]** would help position, if the values lie" in summary
+    assert "To decide" not in summary
+    cases.make("suspect", tmp_path / "suspect")
+    summary = html.unescape(render_markdown(read(tmp_path / "suspect")))
+    assert "To decide what is suspect, compare with the outputs of the run" in summary
+    assert "ciwrap accept t r --reason" in summary
 
 
 def test_messages_keep_their_level() -> None:

@@ -12,6 +12,10 @@
 namespace ciwrap::CIWRAP_LEVEL_NAMESPACE {
 
 void compare_floats(const FloatComparison& input, FloatTally& tally);
+void widen_scalars(ScalarType scalar, const std::uint8_t* from, bool swap, std::size_t count,
+                   double* to);
+std::uint32_t find_fills(const double* tile, const double* fills, std::size_t fill_count,
+                         bool nan_is_fill);
 
 namespace {
 
@@ -58,9 +62,6 @@ struct Limits {
             bound * most_share,
             as<UnsignedWords>(bound == Reals{}) & (UnsignedWords{} + beyond_all_bins)};
 }
-
-constexpr double smallest_bound = 0x1p-900;  // rounding errors of smaller ones are not small
-constexpr double largest_sum = 0x1p+1000;    // NaN and infinity make no sum below
 
 template <class Real, BoundKind kind>
 class TileComparer {
@@ -214,8 +215,8 @@ class TileComparer {
             most_rel = larger(relative, most_rel);
             bins[row] = bin_of(measure, limits) & as<UnsignedWords>(difference > Reals{});
         }
-        sure =
-            sure & (sum_abs + most_bound < all(largest_sum)) & (least_bound > all(smallest_bound));
+        sure = sure & (sum_abs + all(largest(most_bound)) < all(largest_sum)) &
+               (least_bound > all(smallest_bound));
         if (lane_bits(~sure) != 0)
             return false;
         tally_.differs[tile] = lane_bits(~all_within) == 0 ? 0 : bits_of_differing(within);
@@ -274,7 +275,7 @@ class TileComparer {
 
     // An element of two scalars has the larger of their bins.
     void count(UnsignedWords (&bins)[BinCounts::rows]) {
-        UnsignedWords one = UnsignedWords{} + 1;
+        UnsignedWords one = UnsignedWords{} + std::uint64_t{1};
         if (input_.scalars_per_element == 2) {
             one = four_words(1, 0);
             for (UnsignedWords& bin : bins) {
@@ -381,3 +382,11 @@ void compare_floats(const FloatComparison& input, FloatTally& tally) {
 }
 
 }  // namespace ciwrap::CIWRAP_LEVEL_NAMESPACE
+
+namespace ciwrap {
+
+const CompareKernels CIWRAP_JOIN(compare_kernels_, CIWRAP_CPU_LEVEL) = {
+    CIWRAP_LEVEL_NAMESPACE::compare_floats, CIWRAP_LEVEL_NAMESPACE::widen_scalars,
+    CIWRAP_LEVEL_NAMESPACE::find_fills};
+
+}  // namespace ciwrap

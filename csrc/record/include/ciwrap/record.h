@@ -20,7 +20,8 @@ extern "C" {
 #define CIWRAP_MAX_DIMENSIONS 15
 #define CIWRAP_TABLE_VERSION 1
 
-/* Where an array lies. Device memory is refused, and counted as an error. */
+/* Where an array lies. Memory of a CUDA device is hashed there, by libciwrap_record_cuda.so beside the
+ * library; without that it is an error, and counted. */
 enum { CIWRAP_HOST = 0, CIWRAP_DEVICE = 1 };
 /* ciwrap_array.flags */
 enum { CIWRAP_BYTE_STRIDES = 1 };
@@ -31,7 +32,7 @@ enum { CIWRAP_IN_PLACE = 0 };
  * order in memory, which the strides tell. */
 typedef struct ciwrap_array {
     size_t size;       /* sizeof(ciwrap_array) */
-    int location;      /* CIWRAP_HOST */
+    int location;      /* CIWRAP_HOST, CIWRAP_DEVICE */
     const char* name;  /* unique in a run */
     const char* dtype; /* as in NumPy: "f8", "f4", "i4", "u8", "c16", "?", "S8" */
     const void* data;  /* the element of index 0, 0, ... */
