@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from ciwrap.config.starter import FoundFile, FoundVariable, Starter, make_starter
 from ciwrap.errors import OutputMissingError
 from ciwrap.readers.survey import MAX_FILES, is_text, survey
-from ciwrap.report.text import plural
+from ciwrap.report.text import plural, safe_text
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +42,14 @@ def starter_for(root: Path, outputs: Sequence[str]) -> tuple[Starter, list[str]]
             remedy="run the program first, or name its outputs: ciwrap init out/*.csv",
         )
     found = (_found(one.path.as_posix(), one.variables) for one in result.candidates)
-    return make_starter(found), left_out
+    starter = make_starter(found)
+    return replace(starter, text=starter.text + _comment(left_out)), left_out
+
+
+def _comment(left_out: Sequence[str]) -> str:
+    """What is not compared, where whoever reads the configuration sees it."""
+    lines = ["", "# Not compared so far:", *(f"#   {safe_text(one)}" for one in left_out)]
+    return "\n".join([*lines, ""]) if left_out else ""
 
 
 def _left_out(result: Survey) -> list[str]:

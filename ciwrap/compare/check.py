@@ -330,10 +330,12 @@ def _warnings(
             " they were not compared; the next golden that is accepted says them",
         )
     if golden.was_interrupted:
+        import shlex
+
         yield Message(
             MessageLevel.WARNING,
             "an accept was killed at its very end; the golden is whole, and the next"
-            f" `ciwrap accept {check.name}` puts its file in place",
+            f" `ciwrap accept {shlex.quote(check.name)}` puts its file in place",
         )
 
 

@@ -311,6 +311,8 @@ class GoldenStore:
             return CorruptGoldenError(
                 f"its manifest {name} is missing", file=binary, remedy=_REMEDY_PAIR
             )
+        import shlex
+
         has_ensemble = paths.ensemble_path(self.folder, check).exists()
         return GoldenMissingError(
             f"there is no golden for check {check!r}",
@@ -319,7 +321,7 @@ class GoldenStore:
                 "there is an ensemble: name the folders of new runs under 'ensemble' in ciwrap.yaml"
                 if has_ensemble
                 else f"look at the outputs, then make it with"
-                f" `ciwrap accept {check}{self._options}`"
+                f" `ciwrap accept {shlex.quote(check)}{self._options}`"
             ),
         )
 

@@ -44,7 +44,7 @@ _MARKS = {
 }
 MOST_DIFFERENCES = 8
 # What Markdown could take for its own, and what GitHub makes links and mentions of.
-_SPECIAL = re.compile(r"(?i)://|www(?=\.)|[\\`*_{}\[\]<>#|~&$^!@]")
+_SPECIAL = re.compile(r"(?i)://|www(?=\.)|\bgh(?=-\d)|[\\`*_{}\[\]<>#|~&$^!@]")
 # An empty comment parts what would be one word to GitHub.
 _PARTED = {"@": "@<!-- -->", "#": "&#35;<!-- -->", "://": ":<!-- -->//"}
 
@@ -56,7 +56,7 @@ def escaped(text: object, longest: int = 200) -> str:
 
 def _harmless(match: re.Match[str]) -> str:
     found = match[0]
-    if len(found) == 3 and found != "://":
+    if found.isalpha():
         return f"{found}<!-- -->"
     return _PARTED.get(found, f"&#{ord(found[0])};")
 

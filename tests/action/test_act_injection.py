@@ -25,7 +25,7 @@ header = "{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }".ljust(117) 
 data = b"\\x93NUMPY\\x01\\x00" + struct.pack("<H", len(header)) + header.encode() + bytes(16)
 names = ["$(touch pwned)", "`touch pwned`", ";touch pwned;", "a\\n::error::forged",
          "##[error]forged",
-         "::add-mask::e", "</details><img src=x>", "-rf", "x' --reason 'y", "\\x1b[2J", "@everyone"]
+         "::add-mask::e", "<details><img src=x>", "-rf", "x' --reason 'y", "\\x1b[2J", "@everyone"]
 for name in names:
     (out / f"{name}.npy").write_bytes(data)
 print("::error::forged by the program")
@@ -39,23 +39,38 @@ for name in ("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STEP_SUMMARY"
 """
 
 
+# What a program printed last stands as it is, between marks that it cannot close.
+_FENCED = re.compile(r"^(`{3,})text\n.*?\n\1$", re.DOTALL | re.MULTILINE)
+
+
 def assert_harmless(act: Act, job: Job) -> None:
     assert not list(act.folder.rglob("pwned"))
     given = {one["command"] for step in job.steps.values() for one in step.commands}
     # The end of `stop-commands` is a word that only the action knew.
     given = {one for one in given if not re.fullmatch("[0-9a-f]{32}", one)}
+    # What act calls ignored are orders that came while commands were stopped.
     assert given <= {"set-output", "error", "warning", "summary", "group", "endgroup",
-                     "stop-commands", "resume-commands"}, given  # fmt: skip
+                     "stop-commands", "resume-commands", "ignored"}, given  # fmt: skip
     for kind, _, text in job.annotations:
         assert not text.startswith("forged"), (kind, text)
-    assert "<img" not in job.summary
+    assert "<img" not in _FENCED.sub("", job.summary)
 
 
 def test_names_and_programs(act: Act, project: Callable[..., Path]) -> None:
     folder = project(workflow(), goldens=False, **{"simulate.py": EVIL})
     job = act.run(folder).job("check")
     assert job.result == "failure"
+    assert outputs(act)["status"] == "not-comparable"
+    assert_harmless(act, job)
+
+
+def test_last_words(act: Act, project: Callable[..., Path]) -> None:
+    """What a program prints that crashes is shown, and is text there."""
+    words = "print('```\\n</details><img src=x>\\n````\\n::error::forged')\n"
+    folder = project(workflow(), **{"simulate.py": f"{words}raise SystemExit(3)\n"})
+    job = act.run(folder).job("check")
     assert outputs(act)["status"] == "error"
+    assert "`````text\n```\n</details><img src=x>\n````\n::error::forged\n`````" in job.summary
     assert_harmless(act, job)
 
 
@@ -64,7 +79,7 @@ def test_names_in_the_configuration(act: Act, project: Callable[..., Path]) -> N
     config = CONFIG.replace("  mesh:", f'  "{name}":')
     folder = project(workflow(), goldens=False, **{"ciwrap.yaml": config})
     job = act.run(folder).job("check")
-    assert outputs(act)["status"] == "error"
+    assert outputs(act)["status"] == "not-comparable"
     assert_harmless(act, job)
 
 

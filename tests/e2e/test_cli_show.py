@@ -132,6 +132,10 @@ def test_init_tells_what_it_left_out(project: Project) -> None:
     assert outcome.code == 0, outcome
     assert "  left out: cut.npy: is empty or ends within its header" in outcome.out
     assert "notes.txt" not in outcome.out
+    # Also where whoever edits the configuration sees it, which is as it was otherwise.
+    text = (project.folder / "ciwrap.yaml").read_text()
+    assert "\n# Not compared so far:\n#   cut.npy: is empty or ends within its header" in text
+    assert project.run("accept").code == 0
 
 
 def test_init_counts_files_that_no_reader_knows(project: Project) -> None:

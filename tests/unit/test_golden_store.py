@@ -93,6 +93,9 @@ def test_what_is_written_is_read(store: GoldenStore) -> None:
 
 
 def test_missing_is_missing(store: GoldenStore) -> None:
+    # What a message says can be typed: nothing of a name is an order to a shell.
+    with pytest.raises(GoldenMissingError, match=r"`ciwrap accept 'a \$\(touch x\); b'`"):
+        store.read("a $(touch x); b")
     with pytest.raises(GoldenMissingError, match="ciwrap accept nothing"):
         store.read("nothing")
     assert not store.folder.exists()

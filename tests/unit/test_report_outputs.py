@@ -88,7 +88,14 @@ def test_names_are_no_markdown(text: str) -> None:
     made = escaped(text)
     assert not re.search(r"[\n\r`*\[\]<>|\\]", made.replace("<!-- -->", ""))
     # Nobody is mentioned, no issue is linked, no address becomes a link.
-    assert not re.search(r"@\w|#\d|://", re.sub(r"&#\d+;", "", made))
+    assert not re.search(r"@\w|#\d|://|(?i:\bgh-\d)", re.sub(r"&#\d+;", "", made))
+
+
+def test_what_github_links_by_itself_is_parted() -> None:
+    for text in ("GH-1", "see gh-22", "www.example.org"):
+        assert escaped(text).replace("<!-- -->", "") == text
+        assert "<!-- -->" in escaped(text)
+    assert escaped("high-1") == "high-1"
 
 
 def test_a_summary_shows_the_sentence_and_the_command() -> None:
