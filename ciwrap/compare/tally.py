@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 from ciwrap.compare.grouped_errors import grouped_messages
 from ciwrap.compare.law import message_of, not_comparable
-from ciwrap.compare.one_bound import with_one_bound
-from ciwrap.compare.one_rank import with_one_rank
 from ciwrap.errors import CiwrapError, VariableExtraError, VariableMissingError
 from ciwrap.model import (
     CheckResult,
@@ -30,6 +28,16 @@ if TYPE_CHECKING:
 
 # Variables of one check whose samples and maps are kept in memory.
 MOST_DETAILED_NAMES = 200
+
+
+def _told_together(results: list[VariableResult]) -> list[VariableResult]:
+    """What is said of one checkpoint, held against the others of its variable and against ids."""
+    # Only what does not match needs them, and most commands find nothing.
+    from ciwrap.compare.hints import with_id_named
+    from ciwrap.compare.one_bound import with_one_bound
+    from ciwrap.compare.one_rank import with_one_rank
+
+    return with_id_named(with_one_rank(with_one_bound(results)))
 
 
 class OneSided(Struct, frozen=True):
@@ -85,9 +93,7 @@ def check_result(
         told.append(Message(MessageLevel.ERROR, text))
     keeper = DetailKeeper([])
     if verdict is not Verdict.MATCH:
-        from ciwrap.compare.hints import with_id_named
-
-        results = with_id_named(with_one_rank(with_one_bound(results)))
+        results = _told_together(results)
     for result in sorted(results, key=lambda one: one.id.sort_key):
         keeper.add(result)
     return CheckResult(

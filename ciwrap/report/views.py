@@ -87,7 +87,7 @@ def effect_facts(effect: Effect, *, is_whole: bool = True) -> Iterator[tuple[str
     rms, bias = (_beside(range_words(effect, value)) for value in (effect.rms, effect.bias))
     yield "root mean square", f"{short_number(effect.rms)}{rms}"
     if not is_whole:
-        yield "numbers on both sides", f"{effect.element_count:,}: of these alone, mean and sum"
+        yield "numbers on both sides", f"{effect.element_count:,}; mean, range and sum are of these"
     sign = "+" if effect.bias > 0 else ""
     yield "mean of new - golden", f"{sign}{short_number(effect.bias)}{bias}"
     yield "range", f"{short_number(effect.least)} to {short_number(effect.greatest)}"

@@ -130,19 +130,30 @@ void Journal::begin(std::uint64_t rank, std::uint64_t ranks) {
         fail(path_, "cannot be written");
 }
 
+void Journal::expect(std::uint64_t bytes) {
+    waiting_.reserve(waiting_.size() + bytes);
+}
+
 void Journal::add(const RecordKey& key, std::span<const std::byte> payload) {
+    add(key, {payload});
+}
+
+void Journal::add(const RecordKey& key, std::initializer_list<std::span<const std::byte>> parts) {
     const std::size_t start = waiting_.size();
-    waiting_.reserve(start + record_head_bytes + payload.size() + 8 + checksum_bytes);
+    std::size_t bytes = 0;
+    for (const auto& part : parts)
+        bytes += part.size();
     put(waiting_, record_magic);
     put(waiting_, static_cast<std::uint32_t>(key.type));
-    put(waiting_, static_cast<std::uint64_t>(payload.size()));
+    put(waiting_, static_cast<std::uint64_t>(bytes));
     put(waiting_, key.iteration);
     put(waiting_, key.point);
     put(waiting_, key.variable);
     put(waiting_, std::uint64_t{0});
     put(waiting_, written_ + waiting_count_);
-    waiting_.insert(waiting_.end(), payload.begin(), payload.end());
-    waiting_.resize(start + record_head_bytes + (payload.size() + 7) / 8 * 8);
+    for (const auto& part : parts)
+        waiting_.insert(waiting_.end(), part.begin(), part.end());
+    waiting_.resize(start + record_head_bytes + (bytes + 7) / 8 * 8);
     put_checksum(waiting_, start);
     ++waiting_count_;
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
@@ -63,6 +64,10 @@ class Journal {
 
     // Puts a record behind those that wait to be written.
     void add(const RecordKey& key, std::span<const std::byte> payload = {});
+    // The same for a payload in parts.
+    void add(const RecordKey& key, std::initializer_list<std::span<const std::byte>> parts);
+    // Makes room for so many bytes of records at once.
+    void expect(std::uint64_t bytes);
     // Writes all that waits in one append. If it fails, the file is as it was and what waited is
     // forgotten. Throws Error(io).
     void commit();

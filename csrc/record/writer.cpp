@@ -53,8 +53,8 @@ void hash_upper_levels(TreeParts& parts) {
         hash_level(parts.shape, level, parts.tree.digests, 0, parts.shape.count(level));
 }
 
-Payload tree_payload(const Recorded& one, const TreeParts& parts) {
-    const MerkleTree& tree = parts.tree;
+// What is before the digests.
+Payload tree_head(const Recorded& one, const TreeParts& parts) {
     TreeKind kind = TreeKind::plain;
     if (&parts == one.fine.get())
         kind = one.is_relative() ? TreeKind::relative : TreeKind::fine;
@@ -67,9 +67,6 @@ Payload tree_payload(const Recorded& one, const TreeParts& parts) {
         payload.bytes(std::as_bytes(std::span(one.reference->identity.bytes)));
         payload.f64(one.compared.max_share);
     }
-    payload.bytes(std::as_bytes(std::span(tree.digests)));
-    if (kind == TreeKind::fine)
-        payload.bytes(std::as_bytes(std::span(tree.residues)));
     return payload;
 }
 
@@ -87,6 +84,13 @@ class CheckpointRecords {
 
     void add(RecordType type, std::uint32_t variable, const Payload& payload) {
         journal_.add({type, batch_.iteration, batch_.point, variable}, payload.span());
+        ++count_;
+    }
+    // A tree with residues of its own has them; one made against a reference has none.
+    void add_tree(const Recorded& one, const TreeParts& parts) {
+        journal_.add({RecordType::tree, batch_.iteration, batch_.point, one.variable},
+                     {tree_head(one, parts).span(), std::as_bytes(std::span(parts.tree.digests)),
+                      std::as_bytes(std::span(parts.tree.residues))});
         ++count_;
     }
     void complete() {
@@ -234,11 +238,14 @@ void Writer::lose(Job& job, const std::string& why) {
 }
 
 void Writer::write_batch(Batch& batch) {
+    constexpr std::uint64_t bytes_beside_trees = 1024;  // of a variable; more is no mistake
+    journal_->expect(batch.tree_bytes() +
+                     bytes_beside_trees * (batch.variables.size() + batch.holes.size() + 1));
     CheckpointRecords records(*journal_, batch);
     for (const auto& one : batch.variables) {
         for (TreeParts* const parts : one->trees()) {
             hash_upper_levels(*parts);
-            records.add(RecordType::tree, one->variable, tree_payload(*one, *parts));
+            records.add_tree(*one, *parts);
         }
         if (one->reference || !one->not_compared.empty())
             records.add(RecordType::compared, one->variable, compared_payload(*one));

@@ -147,7 +147,7 @@ def test_a_spike_in_a_long_line_is_seen_in_the_table(tmp_path: Path) -> None:
     assert max(line) >= 18
     # NaN is left out of sums, and the page says so.
     text = text_of(read(tmp_path / "pictures"))
-    assert "9,750: of these alone, mean and sum" in text
+    assert "9,750; mean, range and sum are of these" in text
     assert "sum of the others" in text
 
 
