@@ -13,7 +13,6 @@ from ciwrap.model import Evidence, Verdict, number_text, two_digits_above
 from ciwrap.report.digest_words import decide_words
 from ciwrap.report.text import (
     index_text,
-    percent_text,
     plural,
     safe_name,
     safe_text,
@@ -147,13 +146,7 @@ def variable_lines(
     variable: VariableResult, *, most_elements: int = 1, sides: tuple[str, str] = GOLDEN_AND_NEW
 ) -> list[str]:
     """One variable: its headline, then what is known of where and how much."""
-    percent = ""
-    if variable.differing_count and (variable.compared_elements or 0) > 1:
-        assert variable.compared_elements is not None
-        percent = f" ({percent_text(variable.differing_count / variable.compared_elements)})"
-    head = headline(variable)
-    if percent:
-        head = head.replace(" differ", f"{percent} differ", 1)
+    head = headline(variable, with_percent=True)
     lines = [f"  {safe_name(variable.id.text)}: {_how_far([variable])}{head}"]
     if variable.verdict is Verdict.NOT_COMPARABLE:
         return lines

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     import jinja2
 
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
 _BRACKETS = re.compile(r"\[[^\[\]]{1,60}\]")
 
 
@@ -44,9 +45,17 @@ def templates() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_writable,
     )
     environment.filters["nice"] = nice
     return environment
+
+
+def _writable(value: object) -> object:
+    """Half a surrogate pair, which no file can have, as its escape; all else as it is."""
+    if isinstance(value, str) and not value.isascii() and _HALF_PAIR.search(value):
+        return type(value)(value.encode("utf-8", "backslashreplace").decode("utf-8"))
+    return value
 
 
 def environment_rows(environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

@@ -92,13 +92,16 @@ def _badness(variable: VariableResult) -> tuple[int, float, float, tuple[int, in
     return (-variable.verdict.severity, -share, -float(count), variable.id.sort_key)
 
 
-def headline(variable: VariableResult) -> str:
-    """One sentence on one variable, without its name."""
+def headline(variable: VariableResult, *, with_percent: bool = False) -> str:
+    """One sentence on one variable, without its name.
+
+    with_percent: `3 of 4 elements (75 %) differ`, where there is more than one element.
+    """
     if variable.verdict is Verdict.NOT_COMPARABLE:
         return safe_text(variable.reason)
     if variable.verdict is Verdict.MATCH:
         return _match_sentence(variable)
-    return _differ_sentence(variable)
+    return _differ_sentence(variable, with_percent=with_percent)
 
 
 def _match_sentence(variable: VariableResult) -> str:
@@ -109,19 +112,22 @@ def _match_sentence(variable: VariableResult) -> str:
     return f"{elements} within the bound{used_words(used_share(variable))}"
 
 
-def elements_words(variable: VariableResult) -> str:
-    """How many elements were compared: `10 elements`, `6 elements (4 more are masked)`."""
+def elements_words(variable: VariableResult, note: str = "") -> str:
+    """How many elements were compared: `10 elements`, `6 elements (4 more are masked)`.
+
+    note: what else stands in the brackets: `6 elements (100 %; 4 more are masked)`.
+    """
     total, masked = variable.element_count or 0, variable.masked_count
+    rest = max(0, total - (masked or 0))
+    notes = [note] if note else []
     if variable.text is not None:
-        said = grouped_plural(total - (masked or 0), "number")
-        return f"{said} ({masked:,} more by ignore)" if masked else said
-    if masked:
-        verb = "is" if masked == 1 else "are"
-        rest = grouped_plural(max(0, total - masked), "element")
-        return f"{rest} ({masked:,} more {verb} masked)"
-    said = grouped_plural(total, "element")
-    is_unknown = variable.mask is not None and masked is None
-    return f"{said} (less those masked)" if is_unknown else said
+        notes += [f"{masked:,} more by ignore"] if masked else []
+    elif masked:
+        notes.append(f"{masked:,} more {'is' if masked == 1 else 'are'} masked")
+    elif variable.mask is not None and masked is None:
+        notes.append("less those masked")
+    said = grouped_plural(rest, "element" if variable.text is None else "number")
+    return f"{said} ({'; '.join(notes)})" if notes else said
 
 
 def match_title(coverage: Coverage, kind: str) -> str:
@@ -183,10 +189,14 @@ def at_most_words(share: float) -> str:
     return f"less than {words[2:]}" if words.startswith("<") else f"at most {words}"
 
 
-def _differ_sentence(variable: VariableResult) -> str:
+def _differ_sentence(variable: VariableResult, *, with_percent: bool) -> str:
     if variable.differing_count is None:
         return by_digests_sentence(variable)
-    total = elements_words(variable)
+    count = variable.compared_elements or 0
+    with_percent = with_percent and count > 1
+    total = elements_words(
+        variable, percent_text(variable.differing_count / count) if with_percent else ""
+    )
     verb = "differs" if variable.differing_count == 1 else "differ"
     return f"{variable.differing_count:,} of {total} {verb}{bound_words(variable)}"
 

@@ -39,21 +39,21 @@ CASES = {
         "{'x': x, 'land': land}",
         "{'x': np.where(land, 9.0, x + 1e-8), 'land': land}",
         "{'x': np.where(land, x, x + 0.5), 'land': land}",
-        "x: 25 of 25 elements (25 more are masked)",
+        "25 of 25 elements (100 %; 25 more are masked) differ beyond",
     ),
     "align_by": Case(
         "align_by='id', atol=1e-6",
         "{'x': x, 'id': rows}",
         "{'x': x[other] + 1e-8, 'id': other}",
         "{'x': x[other] + (other == 7), 'id': other}",
-        "x: 1 of 50 elements",
+        "1 of 50 elements (2 %) differs beyond",
     ),
     "mixed_precision": Case(
         "mixed_precision=True, atol=1e-6",
         "{'x': x.astype('f4')}",
         "{'x': x + 1e-8}",
         "{'x': x + 0.5}",
-        "x: 50 of 50 elements",
+        "50 of 50 elements (100 %) differ beyond",
     ),
 }
 

@@ -155,6 +155,26 @@ def test_a_periodic_image_is_found_and_its_period_helps(shape: tuple[int, ...]) 
     assert api.compare_arrays(golden, new, atol=1e-6, period=period).differing_count == 0
 
 
+@pytest.mark.parametrize("direction", [-1.0, 1.0])
+def test_what_crossed_one_edge_of_a_circle_is_found(direction: float) -> None:
+    golden = np.random.default_rng(8).uniform(0, 360, 1000)
+    golden[:5], golden[5:10] = 1e-9, 360 - 1e-9
+    new = (golden - direction * 1e-8) % 360
+    found = told(golden, new)
+    assert found is not None
+    assert (found.cause, found.values) == (Cause.PERIODIC_IMAGE, (360.0,))
+
+
+def test_an_offset_of_some_rows_is_no_periodic_image() -> None:
+    golden = np.linspace(0, 1, 400)
+    for rows in (slice(0, None, 2), slice(100), slice(300, None)):
+        new = golden.copy()
+        new[rows] += 0.6
+        found = told(golden, new)
+        assert found is not None
+        assert found.cause is Cause.CONSTANT_OFFSET
+
+
 @pytest.mark.parametrize("shape", [(40, 40), (20, 20, 20), (400, 30)], ids=str)
 def test_faces_are_found(shape: tuple[int, ...]) -> None:
     golden, random = base(shape, 7), np.random.default_rng(8)

@@ -275,7 +275,7 @@ def test_a_mismatch_says_what_was_not_compared_besides(output: str, verdict: Ver
     if verdict is Verdict.DIFFER:
         assert "4 elements masked" in text
         if output in ("terminal", "page", "junit", "failure"):
-            assert "6 elements (4 more are masked) differ" in text.replace("(100 %) ", "")
+            assert "6 elements (4 more are masked) differ" in text.replace("100 %; ", "")
     if output == "failure":
         assert len(text.splitlines()) <= MOST_LINES
 

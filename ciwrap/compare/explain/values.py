@@ -55,6 +55,9 @@ _FACTORS = (
 )
 _SAME_FACTOR = 2e-4
 _FEW_VALUES = 15
+# The size of a box, as a share of the range that the values in it fill: least, most.
+_ONE_WAY = (0.9, 2.0)
+_BOTH_WAYS = (0.5, math.inf)
 # Mantissa bits of the shorter types, and what they are called.
 _TYPES = ((23, "float32"), (10, "float16"), (7, "bfloat16"))
 
@@ -280,14 +283,8 @@ def _periodic(
     for component in range(components):
         mine = difference.positions % components == component
         every = difference.golden.reshape(-1)[component::components].astype(np.float64)
-        every = every[np.isfinite(every)]
-        size = np.abs(moved[mine])
-        # Where all elements moved the same way, it is an offset.
-        is_wrapped = mine.sum() < every.size and bool(size.size)
-        period = float(np.median(size)) if size.size else 0.0
-        # Flags and the like lie on no circle: between few values, many steps are equal.
-        is_wrapped = is_wrapped and np.unique(every).size > min(_FEW_VALUES, every.size // 2)
-        if not is_wrapped or period < 0.5 * float(np.ptp(every)) or not period:
+        period = _wrapped_by(moved[mine], every[np.isfinite(every)])
+        if not period:
             periods.append(0.0)
             continue
         turns = np.rint(moved[mine] / period)
@@ -305,6 +302,24 @@ def _periodic(
         values=tuple(periods),
         remedy=f"period: {remedy}",
     )
+
+
+def _wrapped_by(moved: NDArray[np.float64], every: NDArray[np.float64]) -> float:
+    """The size of the box that values may have crossed an edge of; 0 if they cannot have.
+
+    moved: by how much each element that differs did. every: all elements of the golden.
+    """
+    # Where all elements moved the same way, it is an offset. Flags and the like lie on no circle:
+    # between few values, many steps are equal.
+    is_some = 0 < moved.size < every.size
+    if not is_some or np.unique(every).size <= min(_FEW_VALUES, every.size // 2):
+        return 0.0
+    period, filled = float(np.median(np.abs(moved))), float(np.ptp(every))
+    is_one_way = (moved > 0).all() or (moved < 0).all()
+    # Where all of them moved the same way, an offset of some rows is as likely, unless it is by
+    # just the size of what the values fill.
+    least, most = _ONE_WAY if is_one_way else _BOTH_WAYS
+    return period if least * filled <= period <= most * filled else 0.0
 
 
 def _known_period(value: float) -> float:
