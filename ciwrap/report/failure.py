@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ciwrap.details import Cause
-from ciwrap.model import Evidence, Verdict, number_text, two_digits_above
+from ciwrap.model import Evidence, Verdict
 from ciwrap.report.digest_words import decide_words
 from ciwrap.report.text import (
     index_text,
@@ -21,7 +21,9 @@ from ciwrap.report.text import (
 )
 from ciwrap.report.wording import (
     GOLDEN_AND_NEW,
+    cause_lines,
     detail_lines,
+    fact_lines,
     headline,
     used_share,
     used_words,
@@ -146,13 +148,17 @@ def variable_lines(
     variable: VariableResult, *, most_elements: int = 1, sides: tuple[str, str] = GOLDEN_AND_NEW
 ) -> list[str]:
     """One variable: its headline, then what is known of where and how much."""
-    head = headline(variable, with_percent=True)
-    lines = [f"  {safe_name(variable.id.text)}: {_how_far([variable])}{head}"]
+    head, how_far = headline(variable, with_percent=True), _how_far([variable])
+    lines = [f"  {safe_name(variable.id.text)}: {how_far}{head}"]
     if variable.verdict is Verdict.NOT_COMPARABLE:
         return lines
     lines.append(f"    {_kind(variable, has_golden=sides == GOLDEN_AND_NEW)}")
-    # The bound that would have passed is told below, also where nothing else is known.
-    details = detail_lines(_without_wider_bound(variable), sides)
+    causes, bounds = _with_causes(variable)
+    if variable.text is None:
+        lines += [f"    {line}" for line in cause_lines(causes, sides)]
+        details = fact_lines(variable, sides, with_share=not how_far)
+    else:
+        details = detail_lines(variable, sides)
     lines += [f"    {line}" for line in details[:1]]
     lines += [
         f"      then {index_text(one.index)}: {sides[0]} {safe_name(one.golden)},"
@@ -161,7 +167,7 @@ def variable_lines(
     ]
     lines += [f"    {line}" for line in details[1:]]
     lines += _mean_lines(variable)
-    lines += _bound_lines(variable)
+    lines += [f"    {line}" for line in cause_lines(bounds, sides)]
     is_unknown = variable.differing_count is None and not variable.moved_elements
     if is_unknown and variable.evidence in _NO_DATA:
         lines.append(f"    {_NO_DATA[variable.evidence]}")
@@ -202,25 +208,8 @@ def _mean_lines(variable: VariableResult) -> list[str]:
     return [line]
 
 
-def _without_wider_bound(variable: VariableResult) -> VariableResult:
+def _with_causes(variable: VariableResult) -> tuple[VariableResult, VariableResult]:
+    """The variable with its causes alone, and with the bound that would have passed alone."""
     causes = tuple(one for one in variable.explanations if one.cause is not Cause.WIDER_BOUND)
-    return replace(variable, explanations=causes)
-
-
-def _bound_lines(variable: VariableResult) -> list[str]:
-    """Which bound would have passed; none where no bound would, or nobody knows."""
-    largest, bound = variable.max_abs_difference, variable.bound
-    unbounded = (
-        variable.nan_mismatch_count,
-        variable.inf_mismatch_count,
-        variable.missing_mismatch_count,
-    )
-    if variable.verdict is not Verdict.DIFFER or not largest or bound is None or any(unbounded):
-        return []
-    is_float = (variable.dtype or "")[1:].startswith(("f", "c", "bf"))
-    if bound.ulps or not is_float or not math.isfinite(largest):
-        return []
-    # A result does not say how its bound's parts were combined.
-    more = f" and rtol={number_text(bound.rtol)}, added up," if bound.rtol else " alone"
-    atol = two_digits_above(float(largest))
-    return [f"    atol={number_text(atol)}{more} would have passed"] if math.isfinite(atol) else []
+    bounds = tuple(one for one in variable.explanations if one.cause is Cause.WIDER_BOUND)
+    return replace(variable, explanations=causes), replace(variable, explanations=bounds)

@@ -241,10 +241,19 @@ def detail_lines(
     """
     if variable.text is not None:
         return text_lines(variable, most_places, sides)
-    if not variable.verdict.is_alarm:
-        return list(cause_lines(variable, sides))
     # The cause first: it is what a reader looks for.
     lines = list(cause_lines(variable, sides))
+    return [*lines, *fact_lines(variable, sides)] if variable.verdict.is_alarm else lines
+
+
+def fact_lines(
+    variable: VariableResult, sides: tuple[str, str], *, with_share: bool = True
+) -> list[str]:
+    """The first element that differs, the largest difference, and what else is known of numbers.
+
+    with_share: by how many bounds the largest one is off, which a headline may have said.
+    """
+    lines = []
     if variable.first_differences:
         first = variable.first_differences[0]
         where = f"first at {place_words(variable)}: " if first.index else ""
@@ -253,8 +262,10 @@ def detail_lines(
             line += f", |difference| {short_number(first.abs_difference)}"
         if first.bound_share is not None and not variable_is_exact(variable):
             line += f" = {share_text(first.bound_share)}"
+        if variable.compared_elements == 1 and variable.max_rel_difference:
+            line += f"; relative {short_number(variable.max_rel_difference)}"
         lines.append(line)
-    lines += _largest_lines(variable)
+    lines += _largest_lines(variable, with_share=with_share)
     lines += _special_lines(variable)
     return [*lines, *by_digests_lines(variable)]
 
@@ -290,16 +301,18 @@ def variable_is_exact(variable: VariableResult) -> bool:
     return is_whole and bound.atol < 1 and not bound.rtol and not bound.ulps
 
 
-def _largest_lines(variable: VariableResult) -> list[str]:
+def _largest_lines(variable: VariableResult, *, with_share: bool) -> list[str]:
     # 0 where what differs is NaN against a number, which has no difference.
     if not variable.max_abs_difference or variable.max_abs_index is None:
         return []
+    if variable.compared_elements == 1 and variable.first_differences:
+        return []  # it is the first one
     at = f" at {index_text(variable.max_abs_index)}" if variable.max_abs_index else ""
     line = f"largest |difference| {short_number(variable.max_abs_difference)}{at}"
     # Nothing is relative to a golden number that is 0.
     if variable.max_rel_difference:
         line += f"; largest relative {short_number(variable.max_rel_difference)}"
-    share = variable.max_bound_share
+    share = variable.max_bound_share if with_share else None
     if share is not None and math.isfinite(share) and not variable_is_exact(variable):
         line += f"; up to {share_text(share)}"
     return [line]

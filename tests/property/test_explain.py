@@ -226,7 +226,9 @@ def test_no_bound_is_told_that_would_hide_a_defect() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "threads", "thread"), [((64,), 8, 2), ((50, 20), 4, 1), ((130, 6, 5), 16, 9)], ids=str
+    ("shape", "threads", "thread"),
+    [((256,), 8, 2), ((125, 20), 4, 1), ((470, 6, 5), 16, 9)],
+    ids=str,
 )
 def test_the_rows_of_one_thread_are_found(
     shape: tuple[int, ...], threads: int, thread: int
@@ -239,6 +241,11 @@ def test_the_rows_of_one_thread_are_found(
     found = told(golden, new)
     assert found is not None
     assert (found.cause, found.axes, found.values) == (Cause.STRIPE, (0,), (thread, threads))
+    # Of so few rows as these threads would be dealt here, any may be some thread's.
+    few = golden.copy()
+    few[rows[0] : rows[0] + 8] += 1 + random.random(few[:8].shape)
+    said = told(golden, few)
+    assert said is None or said.cause is not Cause.STRIPE
     # Rows that no even share begins or ends with are nobody's.
     other = golden.copy()
     other[rows[0] + 1 : rows[-1]] += 1 + random.random(other[rows[0] + 1 : rows[-1]].shape)

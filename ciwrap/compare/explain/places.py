@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,10 @@ _FEWEST_ROWS = 4
 # Of the rows of a thread, so much at least differs.
 _MOST_OF_ROWS = 0.9
 _THREADS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+# Of all stretches of about the same length, the share that threads are dealt, above which chance
+# explains one of them as well; and what is about the same length.
+_MOST_DEALT = 0.005
+_ABOUT = 2**0.5
 # The odds of lying at a face, or of finding the same numbers elsewhere, by chance, below which it
 # is told.
 _CHANCE = 1e-6
@@ -183,20 +188,40 @@ def in_a_stripe(difference: Difference) -> list[Explanation]:
         is_dense = rows.size == stop - first and difference.count >= _MOST_OF_ROWS * whole
         if not is_dense or stop - first < _FEWEST_ROWS or stop - first > count // 2:
             continue
-        for threads in _THREADS:
-            if threads > count // _FEWEST_ROWS:
-                break
-            for thread, dealt in _dealt(count, threads):
-                if (first, stop) == dealt:
-                    told = Explanation(
-                        Cause.STRIPE,
-                        difference.count,
-                        difference.count,
-                        values=(float(thread), float(threads)),
-                        axes=(axis,),
-                    )
-                    return [told]
+        dealt = _dealt_threads(count, (first, stop))
+        if dealt is None or _dealt_share(count, stop - first) > _MOST_DEALT:
+            continue
+        told = Explanation(
+            Cause.STRIPE,
+            difference.count,
+            difference.count,
+            values=tuple(map(float, dealt)),
+            axes=(axis,),
+        )
+        return [told]
     return []
+
+
+def _dealt_threads(count: int, rows: tuple[int, int]) -> tuple[int, int] | None:
+    """The thread that is dealt just these rows, and of how many threads; None if none is."""
+    for threads in _THREADS:
+        for thread, dealt in _dealt(count, threads):
+            if dealt == rows:
+                return thread, threads
+    return None
+
+
+def _dealt_share(count: int, length: int) -> float:
+    """Of all stretches of rows of about this length, how many a thread may be dealt."""
+    least, most = math.ceil(length / _ABOUT), min(count, math.floor(length * _ABOUT))
+    every = sum(count - one + 1 for one in range(least, most + 1))
+    dealt = {
+        rows
+        for threads in _THREADS
+        for _, rows in _dealt(count, threads)
+        if least <= rows[1] - rows[0] <= most
+    }
+    return len(dealt) / every
 
 
 def _dealt(count: int, threads: int) -> Iterator[tuple[int, tuple[int, int]]]:
