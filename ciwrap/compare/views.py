@@ -139,12 +139,12 @@ def _share_codes(shares: NDArray[np.float64], is_lost: NDArray[np.bool_]) -> NDA
 def effect_of(
     parameters: _core.TreeParameters, golden: NDArray[Any], new: NDArray[Any]
 ) -> Effect | None:
-    """What a difference comes to; None for complex numbers and where no element is finite.
+    """What a difference comes to; None for complex numbers, flags, and where no element is finite.
 
     golden, new: all elements as numbers, without dimensions. Fill values are left out, and so is
     a value that stands apart from all others.
     """
-    if golden.dtype.kind == "c":
+    if golden.dtype.kind == "c" or parameters.dtype.endswith("b1"):
         return None
     with np.errstate(all="ignore"):
         one, other = golden.astype(np.float64), new.astype(np.float64)

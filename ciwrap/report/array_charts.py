@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ciwrap.details import BOUND_CLASS, NO_NUMBER, SHARE_CLASSES, SUSPECT
 from ciwrap.report.png import data_uri, palette_png
 from ciwrap.report.svg import NARROW, Frame, chart, element, join, line, number, text
-from ciwrap.report.text import grouped_number, short_number
+from ciwrap.report.text import grouped_number, scale_ticks
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from ciwrap.report.png import Colour
+
+
+# Of an image, the longer side; and of the colours under a narrow one, which have two numbers.
+_SIDE, _LEAST_BAR = 300.0, 110.0
 
 
 class Side(Struct, frozen=True):
@@ -51,11 +55,11 @@ def image_chart(
     behind it, and tells those under the pointer.
     """
     axes = f"{'' if row is None else row.axis},{column.axis}"
-    left, top, side = 40.0, 6.0, 300.0
-    extent = row.extent if row else 1
-    scale = side / max(column.extent, extent)
-    width = max(column.extent * scale, 60.0)
-    height = 34.0 if row is None else max(extent * scale, 34.0)
+    left, top = 40.0, 6.0
+    width = image_width(row, column)
+    height = 34.0
+    if row is not None:
+        height = max(row.extent * _SIDE / max(column.extent, row.extent), 34.0)
     bottom = top + height
     parts = [
         element(
@@ -135,26 +139,24 @@ def line_chart(
     start: int,
     scale: tuple[float, float],
     label: str,
+    *,
+    has_bound: bool = True,
 ) -> Markup:
     """Golden and new along one axis, from the least to the greatest of each cell, and under them
     how far they are apart, against the bound. Differing spans are shaded.
 
-    column: its extent is that of what is shown, which begins at `start`.
+    column: its extent is that of what is shown, which begins at `start`. has_bound: whether there
+    is a bound that may be drawn; else the lane says where the two differ.
     """
     frame, lane = Frame(left=76, bottom=150), Frame(left=76, top=166, bottom=232)
     count = len(sides[0].values)
-    low, high = scale
-    parts = [*_spans(classes, frame, lane)]
-    for part in (0.0, 0.5, 1.0):
-        y = frame.y(part)
-        parts.append(line(frame.left, y, frame.right, y, "gr"))
-        parts.append(text(frame.left - 6, y + 4, short_number(low + (high - low) * part), "end"))
+    parts = [*_spans(classes, frame, lane), *_value_lines(frame, scale)]
     for curve, band, thin in zip(sides, ("bg", "bw"), ("lg", "ln"), strict=True):
         if curve.low:
             parts.append(element("path", d=_band(curve, frame), class_=band))
         else:
             parts.append(element("path", d=_path(curve.values, frame), class_=thin))
-    parts += _distances(classes, lane)
+    parts += _distances(classes, lane) if has_bound else _marked(classes, lane)
     x = frame.left + (frame.right - frame.left) / 2
     parts += [
         text(frame.left, lane.bottom + 15, start, "start"),
@@ -174,12 +176,8 @@ def new_line_chart(
 ) -> Markup:
     """One side along an axis, what is in suspect chunks shaded."""
     frame = Frame(left=76, bottom=150)
-    low, high = scale
     parts = [*_shaded(classes, frame, frame, "sq", range(SUSPECT, SUSPECT + 1))]
-    for part in (0.0, 0.5, 1.0):
-        y = frame.y(part)
-        parts.append(line(frame.left, y, frame.right, y, "gr"))
-        parts.append(text(frame.left - 6, y + 4, short_number(low + (high - low) * part), "end"))
+    parts += _value_lines(frame, scale)
     parts.append(element("path", d=_path(values, frame), class_="ln"))
     x = (frame.left + frame.right) / 2
     parts += [
@@ -188,6 +186,14 @@ def new_line_chart(
         text(x, frame.bottom + 15, f"index along axis {column.axis}", class_="lb"),
     ]
     return chart(label, join(parts), height=frame.bottom + 22)
+
+
+def _value_lines(frame: Frame, scale: tuple[float, float]) -> Iterator[Markup]:
+    """The grid of the values, with numbers."""
+    for part, words in zip((0.0, 0.5, 1.0), scale_ticks(*scale), strict=True):
+        y = frame.y(part)
+        yield line(frame.left, y, frame.right, y, "gr")
+        yield text(frame.left - 6, y + 4, words, "end")
 
 
 def _path(values: Sequence[float | None], frame: Frame) -> str:
@@ -256,6 +262,14 @@ def _shaded(
         yield element("path", d="".join(drawn), class_=class_)
 
 
+def _marked(classes: bytes, lane: Frame) -> Iterator[Markup]:
+    """Where the two differ at all, where nothing but equal numbers match."""
+    yield from _shaded(classes, lane, lane, "bo", range(1, SHARE_CLASSES))
+    yield from _shaded(classes, lane, lane, "bx", range(NO_NUMBER, NO_NUMBER + 1))
+    yield text(lane.left - 6, (lane.top + lane.bottom) / 2 + 4, "differ", "end", "bl")
+    yield line(lane.left, lane.bottom, lane.right, lane.bottom, "ax")
+
+
 def _distances(classes: bytes, lane: Frame) -> Iterator[Markup]:
     """|difference| / bound as bars on a logarithmic scale, and the bound."""
     known = [one for one in classes if 0 < one < SHARE_CLASSES]
@@ -282,6 +296,8 @@ def _distances(classes: bytes, lane: Frame) -> Iterator[Markup]:
         if drawn:
             yield element("path", d="".join(drawn), class_=class_)
     y = y_of(BOUND_CLASS)
+    # Seen on bars, too.
+    yield line(lane.left, y, lane.right, y, "bh")
     yield line(lane.left, y, lane.right, y, "bd")
     yield text(lane.left - 6, y + 4, "bound", "end", "bl")
     yield line(lane.left, lane.bottom, lane.right, lane.bottom, "ax")
@@ -292,9 +308,24 @@ def _distances(classes: bytes, lane: Frame) -> Iterator[Markup]:
     yield text(lane.left - 6, lane.top + 8, f"{more}{grouped_number(top_share)} x", "end")
 
 
-def colour_bar(palette: Sequence[Colour], ticks: Sequence[tuple[float, str]], label: str) -> Markup:
-    """The scale of an image under it, with numbers. ticks: places from 0 to 1, and words."""
-    left, width, top = 40.0, 300.0, 2.0
+def image_width(row: Side | None, column: Side) -> float:
+    """How wide an image of these axes is drawn."""
+    extent = row.extent if row else 1
+    return max(column.extent * _SIDE / max(column.extent, extent), 60.0)
+
+
+def colour_bar(
+    palette: Sequence[Colour],
+    ticks: Sequence[tuple[float, str]],
+    label: str,
+    width: float = _SIDE,
+) -> Markup:
+    """The scale of an image under it, as wide as it is, with numbers; in a narrow one these stand
+    at the ends alone. ticks: places from 0 to 1, and words.
+    """
+    left, top, width = 40.0, 2.0, max(width, _LEAST_BAR)
+    if width < _SIDE / 2:
+        ticks = [one for one in ticks if one[0] in (0.0, 1.0)]
     ramp = palette_png(bytes(range(255)), 1, 255, palette)
     parts = [
         element(

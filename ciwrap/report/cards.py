@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -19,7 +20,8 @@ from ciwrap.report.digest_words import (
     told_apart,
 )
 from ciwrap.report.facts import LevelRow, facts_of, levels_of
-from ciwrap.report.figures import Figure, histogram_of, is_suspect, legend_of, maps_of, pictures_of
+from ciwrap.report.figure_rows import Figures, figures_of
+from ciwrap.report.figures import is_suspect
 from ciwrap.report.findings import check_title, cut, difference_sentence, match_words, place
 from ciwrap.report.matrix import row_of
 from ciwrap.report.text import (
@@ -47,6 +49,14 @@ if TYPE_CHECKING:
     from ciwrap.report.view import Group
 
 _MOST_SEARCHED = 600
+_PLAIN = re.compile(r"-?\d+(\.\d*)?")
+# Of the table of elements: title and field; left out where no row has one.
+_COLUMNS = (
+    ("|difference|", "absolute"),
+    ("relative", "relative"),
+    ("ULPs", "ulps"),
+    ("of the bound", "share"),
+)
 # What stands before the words on the page.
 _TO_DECIDE = "to decide what is suspect"
 
@@ -87,7 +97,9 @@ class CauseView(Struct, frozen=True):
 
 
 class Part(Struct, frozen=True):
-    """One checkpoint of a variable. sides: what the two are called. view: for the script."""
+    """One checkpoint of a variable. sides: what the two are called. columns: of the
+    table of elements after the two sides, title and field. view: for the script.
+    """
 
     title: str
     sides: tuple[str, str]
@@ -96,12 +108,10 @@ class Part(Struct, frozen=True):
     causes: tuple[CauseView, ...]
     decide: str
     folded: bool
-    pictures: tuple[Figure, ...]
-    histogram: Figure | None
-    maps: tuple[Figure, ...]
-    legend: Markup | None
+    figures: Figures
     worst_title: str
     worst: tuple[WorstRow, ...]
+    columns: tuple[tuple[str, str], ...]
     view: str
     places_title: str
     places: tuple[PlaceRow, ...]
@@ -191,14 +201,15 @@ def _part(
     folded: bool,
     has_view: bool = False,
 ) -> Part:
-    pictures = tuple(pictures_of(result, sides))
-    maps = tuple(maps_of(result))
     worst = () if result.details is None else result.details.worst_elements[:MOST_WORST]
     worst = worst or result.first_differences[:MOST_WORST]
     # What has no distance stands in the order of storage.
-    is_ranked = bool(result.details and result.details.worst_elements and worst[0].bound_share)
-    which = "worst" if is_ranked and not math.isinf(worst[0].bound_share or 0.0) else "first"
-    rows = [_worst_row(one, is_exact=variable_is_exact(result)) for one in worst]
+    is_ranked = result.details is not None and bool(result.details.worst_elements)
+    is_ranked &= any(one.abs_difference is not None for one in worst)
+    which = "worst" if is_ranked else "first"
+    pads = zip(_pads([one.golden for one in worst]), _pads([one.new for one in worst]), strict=True)
+    is_exact = variable_is_exact(result)
+    rows = [_worst_row(one, pad, is_exact=is_exact) for one, pad in zip(worst, pads, strict=True)]
     count = result.differing_count or 0
     worst_title = "All differing elements"
     if count > len(worst):
@@ -214,12 +225,10 @@ def _part(
         causes=tuple(_causes(result, sides)),
         decide=decide_words([result.verdict]).removeprefix(_TO_DECIDE),
         folded=folded,
-        pictures=pictures,
-        histogram=histogram_of(result),
-        maps=maps,
-        legend=legend_of(result) if pictures or maps else None,
+        figures=figures_of(result, sides, has_table=bool(rows)),
         worst_title=worst_title,
         worst=tuple(rows),
+        columns=tuple(one for one in _COLUMNS if any(getattr(row, one[1]) for row in rows)),
         view=view_text(result, sides) if has_view else "",
         places_title="" if result.text is None else capital(summary_line(result.text)),
         places=tuple(_places(result)),
@@ -246,20 +255,29 @@ def _sentence(result: VariableResult, sides: tuple[str, str]) -> str:
     return capital(cut(headline(result)))
 
 
-def _worst_row(one: DifferingElement, *, is_exact: bool) -> WorstRow:
+def _worst_row(one: DifferingElement, pads: tuple[str, str], *, is_exact: bool) -> WorstRow:
     def shown(value: float | None) -> str:
         return "" if value is None else short_number(value)
 
     share = one.bound_share
     return WorstRow(
         index=safe_name(index_text(one.index)),
-        golden=_parted(one.golden, one.new),
-        new=_parted(one.new, one.golden),
+        golden=_parted(one.golden, one.new) + pads[0],
+        new=_parted(one.new, one.golden) + pads[1],
         absolute=shown(one.abs_difference),
         relative=shown(one.rel_difference),
         ulps="" if one.ulps is None or _is_sign_other(one) else _grouped(one.ulps),
         share="" if share is None or is_exact or math.isinf(share) else _times(share),
     )
+
+
+def _pads(texts: list[str]) -> list[str]:
+    """What stands after each of some numbers, so that their points are below one another."""
+    plain = [_PLAIN.fullmatch(text) for text in texts]
+    lengths = [0 if one is None else len(one[1] or "") for one in plain]
+    if None in plain:
+        return [""] * len(texts)
+    return ["\u00a0" * (max(lengths) - length) for length in lengths]
 
 
 def _moved_row(one: MovedElement) -> WorstRow:

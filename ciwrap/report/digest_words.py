@@ -138,7 +138,9 @@ def share_interval_words(least: float, greatest: float) -> str:
 def new_values_words(new: NewValues) -> str:
     """`3,840 new numbers, from 0.01 to 0.99, mean 0.5; 800 NaN`."""
     words = grouped_plural(new.number_count, "new number")
-    if new.least is not None and new.greatest is not None and new.mean is not None:
+    if new.number_count == 1 and new.mean is not None:
+        words += f", {short_number(new.mean)}"
+    elif new.least is not None and new.greatest is not None and new.mean is not None:
         words += (
             f", from {short_number(new.least)} to {short_number(new.greatest)},"
             f" mean {short_number(new.mean)}"

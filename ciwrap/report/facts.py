@@ -81,7 +81,7 @@ def facts_of(result: VariableResult, sides: tuple[str, str]) -> Iterator[tuple[s
     if result.mean_abs_difference:
         yield "mean |difference|", short_number(result.mean_abs_difference)
     if result.details is not None and result.details.effect is not None:
-        yield from effect_facts(result.details.effect, is_whole=not lost_count(result))
+        yield from effect_facts(result.details.effect, sides, is_whole=not lost_count(result))
     if result.suspect_chunks is not None and result.chunk_count:
         yield "suspect chunks", f"{result.suspect_chunks:,} of {result.chunk_count:,}"
     for name, count in (

@@ -21,6 +21,7 @@ from ciwrap.report.array_charts import (
     Spot,
     colour_bar,
     image_chart,
+    image_width,
     line_chart,
     new_line_chart,
 )
@@ -35,7 +36,7 @@ from ciwrap.report.palette import (
     share_colour,
 )
 from ciwrap.report.png import palette_png
-from ciwrap.report.text import capital, short_number
+from ciwrap.report.text import capital, scale_ticks, short_number
 from ciwrap.report.wording import variable_is_exact
 from ciwrap.structs import Struct
 
@@ -53,9 +54,12 @@ _MOST_EDGES = 2000
 
 
 class Figure(Struct, frozen=True):
+    """is_line: a curve, which wants more room than a map."""
+
     title: str
     image: Markup
     note: str = ""
+    is_line: bool = False
 
 
 def histogram_of(result: VariableResult) -> Figure | None:
@@ -122,10 +126,9 @@ def _new_figure(
         values = _line(picture.new, picture)
         image = new_line_chart(values, classes, column, (picture.low, picture.high), label)
         notes = (plane, "shaded: suspect chunks", _scale_note(picture))
-        return Figure(title, image, "; ".join(note for note in notes if note))
+        return Figure(title, image, "; ".join(note for note in notes if note), is_line=True)
     image = _image(picture, picture.new, VALUE_PALETTE, shape, label, classes)
-    ticks = [(0.0, picture.low), (1.0, picture.high)]
-    bar = colour_bar(VALUE_PALETTE, [(at, short_number(v)) for at, v in ticks], "values")
+    bar = _value_bar(picture, shape)
     notes = (plane, "outlined: suspect chunks", _scale_note(picture))
     return Figure(title, image + bar, "; ".join(note for note in notes if note))
 
@@ -142,17 +145,26 @@ def _line_figure(
     )
     label = f"{result.name}: {sides[0]} and {sides[1]} along axis {picture.column_axis}"
     classes = cells(picture.classes, picture.rows, picture.columns)[: picture.columns]
-    image = line_chart(curves, classes, column, picture.start, (picture.low, picture.high), label)
+    scale = (picture.low, picture.high)
+    has_bound = not is_equal_only(result)
+    image = line_chart(curves, classes, column, picture.start, scale, label, has_bound=has_bound)
     title = capital(f"{sides[0]} (blue) and {sides[1]} (orange)")
     if picture.part:
         title += f", {picture.part} part"
     notes = [_where(picture, shape)]
     if picture.stop is not None:
         notes = [f"the part [{picture.start}:{picture.stop}]"]
-    notes.append("below: |difference| / bound")
+    notes.append("below: |difference| / bound" if has_bound else "below: where they differ")
     if picture.cell_elements > 1:
         notes.append(f"each place: {picture.cell_elements} elements, least to greatest")
-    return Figure(title, image, "; ".join(note for note in (*notes, _scale_note(picture)) if note))
+    notes.append(_scale_note(picture))
+    return Figure(title, image, "; ".join(note for note in notes if note), is_line=True)
+
+
+def _value_bar(picture: Picture, shape: tuple[int, ...]) -> Markup:
+    """The colours of the values of a picture, as wide as it is."""
+    ticks = list(zip((0.0, 0.5, 1.0), scale_ticks(picture.low, picture.high), strict=True))
+    return colour_bar(VALUE_PALETTE, ticks, "values", image_width(*_sides(picture, shape)))
 
 
 def _plane_figures(
@@ -166,9 +178,7 @@ def _plane_figures(
     worst = ""
     if picture.cell_elements > 1:
         worst = f"each cell: the worst of {picture.cell_elements} elements"
-    low, high = picture.low, picture.high
-    ticks = [(0.0, low), (0.5, low + (high - low) / 2), (1.0, high)]
-    values = colour_bar(VALUE_PALETTE, [(at, short_number(v)) for at, v in ticks], "values")
+    wide, values = image_width(*_sides(picture, shape)), _value_bar(picture, shape)
     for title, text in ((sides[0], picture.golden), (sides[1], picture.new)):
         name = f"{capital(title)}{part}"
         label = f"{result.name}: {name} {plane}".rstrip()
@@ -179,20 +189,21 @@ def _plane_figures(
         limit = picture.signed_limit
         name = f"{capital(sides[1])} - {sides[0]}{part}"
         image = drawn(picture.signed, SIGNED_PALETTE, f"{result.name}: {name}")
-        ends = [(0.0, -limit), (0.5, 0.0), (1.0, limit)]
-        bar = colour_bar(SIGNED_PALETTE, [(at, short_number(v)) for at, v in ends], "difference")
+        ends = list(zip((0.0, 0.5, 1.0), scale_ticks(-limit, limit), strict=True))
+        bar = colour_bar(SIGNED_PALETTE, ends, "difference", wide)
         largest = result.max_abs_difference or 0.0
         # The scale leaves out the largest fiftieth; of the parts of complex numbers none is known.
         off = f"up to {short_number(largest)}, off the scale" if largest > limit else ""
         notes = (plane, worst, "" if picture.part else off)
         yield Figure(name, image + bar, "; ".join(note for note in notes if note))
-    name = "|difference| / bound"
+    name = "Where they differ" if is_equal_only(result) else "|difference| / bound"
     image = drawn(picture.classes, SHARE_PALETTE, f"{result.name}: {name}")
     yield Figure(name, image, "; ".join(note for note in (plane, worst) if note))
     if picture.differing:
         name = "Share of differing elements"
         image = drawn(picture.differing, DIFFERING_PALETTE, f"{result.name}: {name}")
-        bar = colour_bar(DIFFERING_PALETTE, [(0, "0 %"), (0.5, "50 %"), (1, "100 %")], name)
+        ends = [(0.0, "0 %"), (0.5, "50 %"), (1.0, "100 %")]
+        bar = colour_bar(DIFFERING_PALETTE, ends, name, wide)
         yield Figure(name, image + bar, f"of the up to {picture.cell_elements} in each cell")
 
 
@@ -223,18 +234,26 @@ def _image(
     outlined: classes of the cells; suspect ones have a line around them.
     """
     values, rows, columns = cells(text, one.rows, one.columns), one.rows, one.columns
-    column = Side(one.column_axis, shape[one.column_axis])
-    row = None if one.row_axis is None else Side(one.row_axis, shape[one.row_axis])
-    if row is not None and row.extent > _TALL * column.extent:
+    row, column = _sides(one, shape)
+    if row is not None and column.axis == one.row_axis:
         values = bytes(values[i * columns + j] for j in range(columns) for i in range(rows))
         if outlined:
             turned = (outlined[i * columns + j] for j in range(columns) for i in range(rows))
             outlined = bytes(turned)
-        rows, columns, row, column = columns, rows, column, row
+        rows, columns = columns, rows
     spot = _spot(values, rows, columns) if palette is SHARE_PALETTE else None
     edges = outline(outlined, rows, columns) if outlined else ()
     png = palette_png(values, rows, columns, palette)
     return image_chart(png, row, column, label, spot, edges, is_plane=is_plane)
+
+
+def _sides(one: Picture | ShareMap, shape: tuple[int, ...]) -> tuple[Side | None, Side]:
+    """The axes downwards and across of a map as it is drawn."""
+    column = Side(one.column_axis, shape[one.column_axis])
+    row = None if one.row_axis is None else Side(one.row_axis, shape[one.row_axis])
+    if row is not None and row.extent > _TALL * column.extent:
+        row, column = column, row
+    return row, column
 
 
 def _is_marked(picture: Picture) -> bool:
@@ -339,24 +358,37 @@ def maps_of(result: VariableResult) -> Iterator[Figure]:
         yield Figure(what, _image(one, one.classes, SHARE_PALETTE, shape, label), note)
 
 
+def is_equal_only(result: VariableResult) -> bool:
+    """Whether there is no bound that anything could be a share of."""
+    return result.bound is None or result.bound.is_exact
+
+
 def is_suspect(result: VariableResult) -> bool:
     return result.differing_count is None
 
 
 def legend_of(result: VariableResult) -> Markup:
     """What the colours of the maps mean."""
-    swatches = [(0, "equal"), (9, ""), (13, ""), (17, "within the bound")]
-    swatches += [(BOUND_CLASS, ""), (BOUND_CLASS + 5, ""), (33, "beyond it")]
+    swatches: list[tuple[tuple[int, ...], str]]
     if is_suspect(result):
-        swatches = [(0, "chunk matches"), (SUSPECT, "suspect chunk")]
-    elif lost_count(result):
-        swatches.append((NO_NUMBER, "no number: NaN, infinite or missing"))
-    parts = []
-    for share_class, words in swatches:
-        colour = share_colour(share_class)
-        box = Markup(
-            '<svg viewBox="0 0 22 12" width="22" aria-hidden="true"><rect width="22" height="12"'
-            ' fill="{}" fill-opacity="{}"/></svg>'
-        ).format(css_colour(colour), f"{max(colour[3], 60) / 255:.2f}")
-        parts.append(Markup("<span>{}{}</span>").format(box, f" {words}" if words else ""))
+        swatches = [((0,), "chunk matches"), ((SUSPECT,), "suspect chunk")]
+    elif is_equal_only(result):
+        swatches = [((0,), "equal"), ((33,), "differs")]
+    else:
+        swatches = [((0,), "equal"), ((9, 13, 17), "within the bound")]
+        swatches.append(((BOUND_CLASS, BOUND_CLASS + 5, 33), "beyond it"))
+    if not is_suspect(result) and lost_count(result):
+        swatches.append(((NO_NUMBER,), "no number: NaN, infinite or missing"))
+    parts = (
+        Markup("<span>{} {}</span>").format(Markup("").join(map(_swatch, classes)), words)
+        for classes, words in swatches
+    )
     return Markup("").join(parts)
+
+
+def _swatch(share_class: int) -> Markup:
+    colour = share_colour(share_class)
+    return Markup(
+        '<svg viewBox="0 0 22 12" width="22" aria-hidden="true"><rect width="22" height="12"'
+        ' fill="{}" fill-opacity="{}"/></svg>'
+    ).format(css_colour(colour), f"{max(colour[3], 60) / 255:.2f}")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 _HEIGHT = 260
-_FRAME = Frame(right=NARROW - 12, bottom=_HEIGHT - 44)
+_FRAME = Frame(left=60, top=20, right=NARROW - 12, bottom=_HEIGHT - 44)
 
 
 def count_axis(frame: Frame, largest: int) -> tuple[Markup, float]:
@@ -88,7 +88,7 @@ def share_histogram(counts: Sequence[int], label: str, lost: int = 0) -> Markup:
             ticks.append(text(x, frame.bottom + 15, power_label(exponent)))
             ticks.append(line(x, frame.bottom, x, frame.bottom + 4, "ax"))
     bound = line(at_bound, frame.top - 4, at_bound, frame.bottom, "bd") + text(
-        at_bound + 4, frame.top + 4, "bound", "start", "bl"
+        at_bound, frame.top - 7, "bound", "middle", "bl"
     )
     body = join((grid, *bars, bound, axes(frame, "|difference| / bound", "elements"), *ticks))
     return chart(label, body, width=NARROW, height=_HEIGHT)
@@ -144,6 +144,6 @@ def drift_histogram(counts: Sequence[int], label: str) -> Markup:
         x = frame.left + slot * len(counts) * part / 100
         parts.append(text(x, frame.bottom + 15, f"{part} %"))
     parts.append(line(end, frame.top - 4, end, frame.bottom, "bd"))
-    parts.append(text(end - 4, frame.top + 4, "bound", "end", "bl"))
+    parts.append(text(end, frame.top - 7, "bound", "middle", "bl"))
     body = join((grid, *parts, axes(frame, "share of the bound used", "elements")))
     return chart(label, body, width=NARROW, height=_HEIGHT)

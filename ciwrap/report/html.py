@@ -16,6 +16,7 @@ from ciwrap.report import findings
 from ciwrap.report.cards import card_of
 from ciwrap.report.environment import Environment, differing_keys, environments_of
 from ciwrap.report.lead import Top, top_of_page
+from ciwrap.report.matrix import has_thumbnail
 from ciwrap.report.page import render_page, templates, time_words
 from ciwrap.report.paths import portable
 from ciwrap.report.rows import RowShape, joined, rows_of
@@ -70,6 +71,7 @@ class Page(Struct, frozen=True):
     has_checks: bool
     has_time: bool
     has_numbers: bool
+    has_thumbs: bool
     environment_differs: tuple[str, ...]
     environments: tuple[Environment, ...]
     messages: tuple[MessageView, ...]
@@ -110,7 +112,8 @@ def render_html(run: RunResult) -> str:
     cards, card_of_group, cards_left_out = _cards(groups, with_check=several)
     with_time = any(group.is_history for group in groups if group.verdict is not Verdict.MATCH)
     with_numbers = any(group.differing for group in groups)
-    shape = RowShape(with_check=several, with_time=with_time, with_numbers=with_numbers)
+    with_thumbs = any(has_thumbnail(group) for group in groups)
+    shape = RowShape(several, with_time, with_numbers, with_thumbs)
     rows = rows_of(groups, card_of_group, shape)
     messages = messages_of(run)
     environments = environments_of(run)
@@ -137,6 +140,7 @@ def render_html(run: RunResult) -> str:
         has_checks=several,
         has_time=with_time,
         has_numbers=with_numbers,
+        has_thumbs=with_thumbs,
         environment_differs=differing_keys(environments) if not run.verdict.is_good else (),
         environments=environments,
         messages=messages[:MOST_MESSAGES],

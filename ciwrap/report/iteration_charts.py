@@ -41,7 +41,7 @@ class Point(Struct, frozen=True):
 
 def growth_curve(points: Sequence[Point], label: str) -> Markup:
     """The largest |difference| / bound against the iteration, the bound drawn in."""
-    frame = Frame()
+    frame = Frame(left=60)
     known = [p.share for p in points if p.share and 0 < p.share < math.inf]
     low = math.floor(min([math.log10(share) for share in known] + [-1.0]))
     high = math.ceil(max([math.log10(share) for share in known] + [0.5]))
@@ -80,7 +80,7 @@ def growth_curve(points: Sequence[Point], label: str) -> Markup:
         text(x_of(iteration), frame.bottom + 15, iteration)
         for iteration in some_of([p.iteration for p in points], 7)
     ]
-    parts.append(axes(frame, "iteration", "largest |difference| / bound"))
+    parts.append(axes(frame, "iteration", "|difference| / bound"))
     return chart(label, join(parts))
 
 

@@ -222,6 +222,13 @@ def _weight(cell: int) -> int:
     return -1 if cell == NO_CELL else SUSPECT_WEIGHT if cell == SUSPECT else 2 * cell
 
 
+def has_thumbnail(group: Group) -> bool:
+    """Whether its row shows where it differs."""
+    details = [one.details for one in (group.worst, group.first) if one.details is not None]
+    is_bad = group.verdict is not Verdict.MATCH
+    return is_bad and any(one.share_maps or one.picture is not None for one in details)
+
+
 def thumbnail(result: VariableResult) -> Markup:
     """Where it differs, as large as a thumb; nothing where there is no map."""
     if result.details is None:

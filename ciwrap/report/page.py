@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _BRACKETS = re.compile(r"\[[^\[\]]{1,60}\]")
+_SHARES = re.compile(r"(?<=[<>]) (?=\d)|(?<=\d) (?=%)")
 
 
 def render_page(template: str, page: object) -> str:
@@ -75,9 +76,10 @@ def time_words(text: str) -> str:
 
 
 def nice(text: object) -> str:
-    """The text as it should break into lines: indices stay whole, a minus is no hyphen."""
+    """The text as it should break into lines: indices and shares whole, a minus that is no hyphen."""
     whole = _BRACKETS.sub(lambda match: match[0].replace(" ", "\u00a0"), str(text))
-    return whole.replace("= -golden", "=\u00a0\u2212golden").replace(" x the", "\u00a0\u00d7 the")
+    whole = _SHARES.sub("\u00a0", whole).replace(" x the", "\u00a0\u00d7 the")
+    return whole.replace(" = -golden", "\u00a0=\u00a0\u2212golden")
 
 
 def _read(name: str) -> str:

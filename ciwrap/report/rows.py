@@ -25,6 +25,7 @@ class RowShape(Struct, frozen=True):
     with_check: bool
     with_time: bool
     with_numbers: bool
+    with_thumbs: bool
 
 
 class Rows(Struct, frozen=True):
@@ -80,16 +81,21 @@ def _left_out_words(rest: Sequence[Group]) -> str:
 
 def _row(row: Row, shape: RowShape) -> str:
     verdict = row.verdict.value
-    time = f"<td>{row.over_time}</td><td>{escape(row.first)}</td>" if shape.with_time else ""
-    numbers = thumb = ""
+    time = (
+        f'<td>{row.over_time}</td><td class="fs">{escape(row.first)}</td>'
+        if shape.with_time
+        else ""
+    )
+    numbers = ""
+    thumb = f"<td>{row.thumb}</td>" if shape.with_thumbs else ""
     if shape.with_numbers:
-        numbers = f'<td class="r">{escape(row.worst)}</td><td class="r">{escape(row.count)}</td>'
-        thumb = f"<td>{row.thumb}</td>"
+        numbers = f'<td class="r ws">{escape(row.worst)}</td>'
+        numbers += f'<td class="r ct">{escape(row.count)}</td>'
     return (
         f'<tr data-v="{verdict}"><td><svg class="ico" viewBox="0 0 16 16" aria-hidden="true">'
         f'<use href="#i-{verdict}"/></svg> {escape(row.verdict.words)}</td>'
         f'{_check_cell(row, shape)}<th scope="row" class="mono">{_name_cell(row)}</th>{time}'
-        f"{numbers}<td>{escape(row.pattern)}</td>{thumb}</tr>"
+        f'{numbers}<td class="pt">{escape(row.pattern)}</td>{thumb}</tr>'
     )
 
 

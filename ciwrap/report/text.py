@@ -53,6 +53,15 @@ def index_text(index: Sequence[int]) -> str:
     return f"[{', '.join(map(str, index))}]"
 
 
+def scale_ticks(low: float, high: float) -> tuple[str, str, str]:
+    """The numbers at the ends and in the middle of a scale; what is next to 0 beside them is 0."""
+    middle, reach = low + (high - low) / 2, high / 2 - low / 2
+    if abs(middle) < 1e-3 * reach:
+        middle = 0.0
+    low, high = (0.0 if abs(end) < 1e-9 * reach else end for end in (low, high))
+    return short_number(low), short_number(middle), short_number(high)
+
+
 def short_number(value: float) -> str:
     """Three significant digits: enough to judge by. `0.31`, `1.2e-7`, `4200`, `1e9`."""
     if not math.isfinite(value) or 1e-4 <= abs(value) < 1e6:

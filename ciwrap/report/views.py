@@ -79,7 +79,9 @@ def _beside(words: str) -> str:
     return f" ({words})" if words else ""
 
 
-def effect_facts(effect: Effect, *, is_whole: bool = True) -> Iterator[tuple[str, str]]:
+def effect_facts(
+    effect: Effect, sides: tuple[str, str], *, is_whole: bool = True
+) -> Iterator[tuple[str, str]]:
     """Whether a difference matters, in the units of the variable and against its range.
 
     is_whole: whether every element is a number on both sides; what is none is left out.
@@ -89,7 +91,7 @@ def effect_facts(effect: Effect, *, is_whole: bool = True) -> Iterator[tuple[str
     if not is_whole:
         yield "numbers on both sides", f"{effect.element_count:,}; mean, range and sum are of these"
     sign = "+" if effect.bias > 0 else ""
-    yield "mean of new - golden", f"{sign}{short_number(effect.bias)}{bias}"
+    yield f"mean of {sides[1]} - {sides[0]}", f"{sign}{short_number(effect.bias)}{bias}"
     yield "range", f"{short_number(effect.least)} to {short_number(effect.greatest)}"
     if effect.apart is not None:
         value = number_text(effect.apart)
@@ -98,9 +100,12 @@ def effect_facts(effect: Effect, *, is_whole: bool = True) -> Iterator[tuple[str
     if effect.size_sum > 0:
         name = "sum" if is_whole else "sum of the others"
         change = (effect.new_sum - effect.golden_sum) / effect.size_sum
-        words = f"{short_number(effect.golden_sum)} to {short_number(effect.new_sum)}"
+        before, after = short_number(effect.golden_sum), short_number(effect.new_sum)
+        words = before if before == after else f"{before} to {after}"
         if abs(change) <= _CONSERVED:
             yield name, f"{words}, conserved to within rounding"
         else:
-            part = percent_text(abs(change))
-            yield name, f"{words}, a change by {part} of the sum of all sizes"
+            moved = effect.new_sum - effect.golden_sum
+            part = f"{percent_text(abs(change))} of the sum of all sizes"
+            by = f" by {short_number(moved)}," if before == after else ""
+            yield name, f"{words}, a change{by}{'' if by else ' by'} {part}"

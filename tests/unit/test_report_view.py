@@ -139,7 +139,7 @@ def test_no_chart_without_data() -> None:
     (exact,) = groups(at(1, 0, 0.0, bound=ErrorBound()), at(2, 0, 0.0, bound=ErrorBound()))
     assert growth_of(exact) is None
     (part,) = card_of(1, single, with_check=False).parts
-    assert (part.pictures, part.maps, part.histogram, part.levels) == ((), (), None, ())
+    assert (part.figures.rows, part.figures.beside, part.levels) == ((), None, ())
 
 
 @pytest.mark.parametrize(
