@@ -76,7 +76,7 @@ def time_words(text: str) -> str:
 
 
 def nice(text: object) -> str:
-    """The text as it should break into lines: indices and shares whole, a minus that is no hyphen."""
+    """The text as it breaks into lines: indices and shares stay whole, a minus is no hyphen."""
     whole = _BRACKETS.sub(lambda match: match[0].replace(" ", "\u00a0"), str(text))
     whole = _SHARES.sub("\u00a0", whole).replace(" x the", "\u00a0\u00d7 the")
     return whole.replace(" = -golden", "\u00a0=\u00a0\u2212golden")
