@@ -135,6 +135,7 @@ class Card(Struct, frozen=True):
     has_ring: bool
     timeline_note: str
     has_unknown: bool
+    is_at_most: bool
     parts: tuple[Part, ...]
 
 
@@ -178,8 +179,15 @@ def card_of(
         has_ring=is_bad,
         timeline_note=timeline_words(group, timeline or ""),
         has_unknown=any(one.max_bound_share is None for one in group.differing),
+        is_at_most=any(map(_is_known_at_most, group.results)),
         parts=tuple(parts),
     )
+
+
+def _is_known_at_most(result: VariableResult) -> bool:
+    """Whether residues alone tell how far a checkpoint that matches moved: to within a step."""
+    is_drift = result.max_bound_share is None and result.used_interval is not None
+    return is_drift and result.verdict is Verdict.MATCH
 
 
 def _first_title(group: Group) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from ciwrap.details import Cause
@@ -113,7 +114,7 @@ _WHOLE = (Cause.BIT_FLIPPED, Cause.OTHER_ITERATION, Cause.STRIPE, Cause.SHIFTED,
 
 
 def _value_words(one: Explanation) -> str:
-    """A count or a fill value as it is, all else in three digits."""
+    """A count or a fill value as it is, a factor in six digits, all else in three."""
     if not one.values:
         return ""
     value = one.values[0]
@@ -122,7 +123,16 @@ def _value_words(one: Explanation) -> str:
         return f"({short_number(value)} {'-' if one.values[1] < 0 else '+'} {imaginary}i)"
     if one.cause in _WHOLE:
         return f"{value:.0f}"
+    if one.cause is Cause.CONSTANT_FACTOR:
+        return _factor_text(value)
     return number_text(value) if one.cause is Cause.FILL_VALUE else short_number(value)
+
+
+def _factor_text(value: float) -> str:
+    """Six digits; next to 1 as many as tell it from 1."""
+    apart = abs(abs(value) - 1)
+    more = math.ceil(-math.log10(apart)) - 3 if 0 < apart < 1e-3 else 0
+    return number_text(float(f"{value:.{6 + more}g}"))
 
 
 def _said(one: Explanation, golden: str, new: str) -> str:
@@ -146,7 +156,7 @@ def _said(one: Explanation, golden: str, new: str) -> str:
         Cause.BIT_FLIPPED: f"one bit is flipped: bit {value}, of the {called}",
         Cause.BYTE_ORDER: f"{new} has the bytes of {golden} in the other order",
         Cause.PERIODIC_IMAGE: f"{new} is {golden} moved by whole periods of"
-        f" {', '.join(short_number(period) for period in one.values if period)}",
+        f" {', '.join(dict.fromkeys(short_number(period) for period in one.values if period))}",
         Cause.SHIFTED: f"{new} is {golden} moved by {value} along axis {axes}",
         Cause.TRANSPOSED: f"{new} is {golden} with axes {axes} exchanged",
         Cause.COLUMNS_FIRST: f"{new} is {golden} written in the other order of axes (C, Fortran)",

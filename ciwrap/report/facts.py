@@ -9,7 +9,6 @@ from markupsafe import Markup
 from ciwrap.details import MOST_LEVELS
 from ciwrap.model import Verdict
 from ciwrap.report.digest_words import new_values_words
-from ciwrap.report.findings import lost_count
 from ciwrap.report.svg import number
 from ciwrap.report.text import (
     bytes_text,
@@ -23,6 +22,7 @@ from ciwrap.report.wording import (
     GOLDEN_AND_NEW,
     evidence_words,
     interval_text,
+    lost_count,
     variable_is_exact,
 )
 from ciwrap.structs import Struct

@@ -12,6 +12,7 @@ from ciwrap.details import Cause
 from ciwrap.model import Evidence, Verdict
 from ciwrap.report.digest_words import decide_words
 from ciwrap.report.text import (
+    LEAST_TOLD_SHARE,
     index_text,
     plural,
     safe_name,
@@ -41,7 +42,6 @@ MOST_LINES = 20
 _MOST_ELEMENTS = 4
 _MOST_MESSAGES = 3
 _LONGEST_LINE = 400
-_LEAST_TOLD_SHARE = 1.005
 _NO_DATA = {
     Evidence.RESIDUES: "the golden keeps residues, not the values: which element, and how far it"
     " moved, is not known",
@@ -112,7 +112,7 @@ def _how_far(variables: Sequence[VariableResult]) -> str:
         if one.verdict is Verdict.DIFFER and not variable_is_exact(one) and one.max_bound_share
     ]
     # Of a share that is hardly more than 1 the rest says enough.
-    if not shares or not math.isfinite(max(shares)) or max(shares) < _LEAST_TOLD_SHARE:
+    if not shares or not math.isfinite(max(shares)) or max(shares) < LEAST_TOLD_SHARE:
         return ""
     is_one = len(variables) == 1 and variables[0].compared_elements == 1
     return f"{'' if is_one else 'up to '}{share_text(max(shares))}: "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ciwrap.report.figures import Figure, histogram_of, legend_of, maps_of, pictures_of
+from ciwrap.report.wording import lost_count
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -37,12 +38,15 @@ def figures_of(result: VariableResult, sides: tuple[str, str], *, has_table: boo
     histogram = histogram_of(result)
     lines = [one for one in pictures if one.is_line]
     planes = [one for one in pictures if not one.is_line]
-    legend = legend_of(result) if pictures or maps else None
+    # The colours beside lines are told by the line of the bound, but for what is no number.
+    legend = legend_of(result) if planes or maps or (lines and lost_count(result)) else None
     beside = None
     if histogram is not None and not maps and has_table:
         beside = histogram
     elif histogram is not None:
         maps = [histogram, *maps]
+    elif len(lines) == 1 and not planes and not maps and has_table:
+        beside, lines = lines[0], []
     if len(planes) + len(maps) <= _MOST_IN_A_ROW:
         planes, maps = [*planes, *maps], []
     kinds = ((lines, True), (planes, False), (maps, False))

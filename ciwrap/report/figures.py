@@ -25,7 +25,6 @@ from ciwrap.report.array_charts import (
     line_chart,
     new_line_chart,
 )
-from ciwrap.report.findings import lost_count
 from ciwrap.report.histograms import drift_histogram, share_histogram
 from ciwrap.report.palette import (
     DIFFERING_PALETTE,
@@ -37,7 +36,7 @@ from ciwrap.report.palette import (
 )
 from ciwrap.report.png import palette_png
 from ciwrap.report.text import capital, scale_ticks, short_number
-from ciwrap.report.wording import variable_is_exact
+from ciwrap.report.wording import lost_count, variable_is_exact
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -213,10 +212,16 @@ def _scale_note(picture: Picture) -> str:
         return ""
     beyond = []
     if picture.least < picture.low:
-        beyond.append(f"down to {short_number(picture.least)}")
+        beyond.append(f"down to {_end_text(picture.least)}")
     if picture.greatest > picture.high:
-        beyond.append(f"up to {short_number(picture.greatest)}")
-    return f"values {' and '.join(beyond)} lie off the scale" if beyond else ""
+        beyond.append(f"up to {_end_text(picture.greatest)}")
+    return f"the scale leaves out values {' and '.join(beyond)}" if beyond else ""
+
+
+def _end_text(value: float) -> str:
+    """A whole number as it is: it may be a fill value."""
+    is_whole = value == int(value) and abs(value) < 1e6
+    return str(int(value)) if is_whole else short_number(value)
 
 
 def _image(

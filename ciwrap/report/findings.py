@@ -27,7 +27,9 @@ from ciwrap.report.wording import (
     at_most_words,
     bound_words,
     elements_words,
+    has_distance,
     headline,
+    lost_count,
     match_title,
     sides_of,
     total_words,
@@ -279,8 +281,8 @@ def difference_sentence(variable: VariableResult, sides: tuple[str, str] = GOLDE
     share = variable.max_bound_share
     if share is not None and math.isfinite(share) and not variable_is_exact(variable):
         parts.append(f"up to {beyond_text(share)}")
-    elif variable.max_abs_difference:
-        parts.append(f"largest |difference| {short_number(variable.max_abs_difference)}")
+    elif has_distance(variable):
+        parts.append(f"largest |difference| {short_number(variable.max_abs_difference or 0.0)}")
     specials = [
         f"{grouped_plural(count, 'element')} {words}"
         for count, words in (
@@ -318,16 +320,6 @@ def match_words(variable: VariableResult) -> str:
 def beyond_text(share: float) -> str:
     """`16,600 x the bound`."""
     return f"{grouped_number(share)} x the bound" if share >= 10 else share_text(share)
-
-
-def lost_count(variable: VariableResult) -> int:
-    """Elements that are NaN, infinite or missing on one side only."""
-    counts = (
-        variable.nan_mismatch_count,
-        variable.inf_mismatch_count,
-        variable.missing_mismatch_count,
-    )
-    return sum(count or 0 for count in counts)
 
 
 def cut(text: str) -> str:

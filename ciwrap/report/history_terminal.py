@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from ciwrap.model import Verdict
 from ciwrap.report.console import Text
-from ciwrap.report.findings import beyond_text, lost_count
+from ciwrap.report.findings import beyond_text
 from ciwrap.report.text import safe_name, share_text, short_number
 from ciwrap.report.where import where_text
-from ciwrap.report.wording import variable_is_exact
+from ciwrap.report.wording import lost_count, variable_is_exact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

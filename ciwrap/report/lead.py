@@ -17,13 +17,14 @@ from ciwrap.report.findings import (
     lead_beside,
     lead_place,
     leading,
-    lost_count,
 )
 from ciwrap.report.text import capital, percent_text, short_number
 from ciwrap.report.views import range_words
 from ciwrap.report.where import where_text
 from ciwrap.report.wording import (
+    has_distance,
     headline,
+    lost_count,
     sides_of,
     variable_is_exact,
 )
@@ -113,7 +114,9 @@ def _size(variable: VariableResult) -> str:
         return f"more than {percent_text(variable.guaranteed_share)} of the bound"
     if variable.differing_count is None and variable.verdict.is_alarm:
         return "not known: the golden is a tree alone"
-    if variable.max_abs_difference:
-        return f"largest |difference| {short_number(variable.max_abs_difference)}"
-    lost = lost_count(variable)
-    return f"{grouped_plural(lost, 'element')} without a number on one side" if lost else ""
+    parts = []
+    if lost := lost_count(variable):
+        parts.append(f"{grouped_plural(lost, 'element')} without a number on one side")
+    if has_distance(variable):
+        parts.append(f"largest |difference| {short_number(variable.max_abs_difference or 0.0)}")
+    return "; ".join(parts)

@@ -15,14 +15,13 @@ from ciwrap.report.causes import cause_name
 from ciwrap.report.digest_words import lost_words, suspect_place
 from ciwrap.report.findings import (
     check_title,
-    lost_count,
 )
 from ciwrap.report.iteration_charts import CELL_DIFFER, CELL_NOT_COMPARABLE
 from ciwrap.report.palette import SHARE_PALETTE
 from ciwrap.report.png import data_uri, palette_png
-from ciwrap.report.text import grouped_number, percent_text, safe_name
+from ciwrap.report.text import LEAST_TOLD_SHARE, grouped_number, percent_text, safe_name
 from ciwrap.report.view import cell_of, sortable_share, worse_cell
-from ciwrap.report.wording import headline, interval_text, variable_is_exact
+from ciwrap.report.wording import headline, interval_text, lost_count, variable_is_exact
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -109,7 +108,8 @@ def _worst_words(group: Group) -> str:
         return interval_text(*used).removesuffix(" of the bound") if used[1] else "no drift"
     if (worst := group.worst.max_bound_share) is not None and not variable_is_exact(group.worst):
         if math.isfinite(worst):
-            return f"{grouped_number(worst)}\u00a0\u00d7"
+            words = f"{grouped_number(worst)}\u00a0\u00d7"
+            return f"just over {words}" if 1 < worst < LEAST_TOLD_SHARE else words
         # Under a bound that is relative alone, golden zeros have none.
         return "no number" if lost_count(group.worst) else "a bound of 0"
     if any(m.share_from is None for one in group.differing for m in one.moved_elements):

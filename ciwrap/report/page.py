@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _BRACKETS = re.compile(r"\[[^\[\]]{1,60}\]")
+_EQUATION = re.compile(r"\b(new|B) = (.)")
 _SHARES = re.compile(r"(?<=[<>]) (?=\d)|(?<=\d) (?=%)")
 
 
@@ -79,7 +80,7 @@ def nice(text: object) -> str:
     """The text as it breaks into lines: indices and shares stay whole, a minus is no hyphen."""
     whole = _BRACKETS.sub(lambda match: match[0].replace(" ", "\u00a0"), str(text))
     whole = _SHARES.sub("\u00a0", whole).replace(" x the", "\u00a0\u00d7 the")
-    return whole.replace(" = -golden", "\u00a0=\u00a0\u2212golden")
+    return _EQUATION.sub("\\1\u00a0=\u00a0\\2", whole.replace("= -golden", "= \u2212golden"))
 
 
 def _read(name: str) -> str:

@@ -8,6 +8,7 @@ from markupsafe import Markup, escape
 
 from ciwrap.model import Verdict
 from ciwrap.report.matrix import row_of
+from ciwrap.report.page import nice
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _row(row: Row, shape: RowShape) -> str:
         f'<tr data-v="{verdict}"><td><svg class="ico" viewBox="0 0 16 16" aria-hidden="true">'
         f'<use href="#i-{verdict}"/></svg> {escape(row.verdict.words)}</td>'
         f'{_check_cell(row, shape)}<th scope="row" class="mono">{_name_cell(row)}</th>{time}'
-        f'{numbers}<td class="pt">{escape(row.pattern)}</td>{thumb}</tr>'
+        f'{numbers}<td class="pt">{escape(nice(row.pattern))}</td>{thumb}</tr>'
     )
 
 

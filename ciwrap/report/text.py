@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _LONGEST_NAME = 200
+# A share that is hardly more than 1 is not told in digits.
+LEAST_TOLD_SHARE = 1.005
 
 
 def safe_text(text: object) -> str:
@@ -110,7 +112,8 @@ def share_text(share: float) -> str:
     if share >= 10:
         return f"{grouped_number(share)} x the bound"
     if share > 1:
-        return f"{share:.2f} x the bound" if share >= 1.005 else "just beyond the bound"
+        is_told = share >= LEAST_TOLD_SHARE
+        return f"{share:.2f} x the bound" if is_told else "just beyond the bound"
     return f"{percent_text(share)} of the bound"
 
 

@@ -301,14 +301,31 @@ def variable_is_exact(variable: VariableResult) -> bool:
     return is_whole and bound.atol < 1 and not bound.rtol and not bound.ulps
 
 
+def lost_count(variable: VariableResult) -> int:
+    """Elements that are NaN, infinite or missing on one side only."""
+    counts = (
+        variable.nan_mismatch_count,
+        variable.inf_mismatch_count,
+        variable.missing_mismatch_count,
+    )
+    return sum(count or 0 for count in counts)
+
+
+def has_distance(variable: VariableResult) -> bool:
+    """Whether what differs is some number from what it was; not if it all is no number, beside
+    which the largest difference is one within the bound.
+    """
+    lost = lost_count(variable)
+    return bool(variable.max_abs_difference) and not 0 < lost == variable.differing_count
+
+
 def _largest_lines(variable: VariableResult, *, with_share: bool) -> list[str]:
-    # 0 where what differs is NaN against a number, which has no difference.
-    if not variable.max_abs_difference or variable.max_abs_index is None:
+    if not has_distance(variable) or variable.max_abs_index is None:
         return []
     if variable.compared_elements == 1 and variable.first_differences:
         return []  # it is the first one
     at = f" at {index_text(variable.max_abs_index)}" if variable.max_abs_index else ""
-    line = f"largest |difference| {short_number(variable.max_abs_difference)}{at}"
+    line = f"largest |difference| {short_number(variable.max_abs_difference or 0.0)}{at}"
     # Nothing is relative to a golden number that is 0.
     if variable.max_rel_difference:
         line += f"; largest relative {short_number(variable.max_rel_difference)}"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ciwrap.compare.explain.bits import one_bit
 from ciwrap.compare.explain.bounds import by_bound
 from ciwrap.compare.explain.places import MOVES, at_faces, in_a_stripe, moved_places
-from ciwrap.compare.explain.values import by_value, one_bit
+from ciwrap.compare.explain.values import by_value
 from ciwrap.details import MOST_EXPLANATIONS
 
 if TYPE_CHECKING:

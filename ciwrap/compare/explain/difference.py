@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ciwrap.details import Explanation
 from ciwrap.late import numpy as np
 from ciwrap.structs import Struct
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ciwrap import _core
+    from ciwrap.details import Cause
 
 # What a hypothesis says has to stand out of what the bound leaves open by this factor.
 CLEAR = 8.0
@@ -66,3 +68,10 @@ class Difference(Struct, frozen=True, dict=True):
 def whole_or_short(value: float) -> str:
     """A number as people write it into a configuration."""
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
+
+
+def told(difference: Difference, cause: Cause, held: NDArray[np.bool_]) -> Explanation | None:
+    """An explanation, if it holds on so many elements that it is told."""
+    if not difference.is_most(held):
+        return None
+    return Explanation(cause, int(np.count_nonzero(held)), difference.count)

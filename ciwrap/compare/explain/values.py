@@ -7,11 +7,11 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.arrays.convert import widen_bfloat16
-from ciwrap.compare.explain.difference import CLEAR, whole_or_short
+from ciwrap.compare.explain.bits import byte_order, one_bit
+from ciwrap.compare.explain.difference import CLEAR, told, whole_or_short
 from ciwrap.details import Cause, Explanation
 from ciwrap.late import numpy as np
 from ciwrap.model import number_text
-from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,9 +70,9 @@ def by_value(difference: Difference) -> list[Explanation]:
 
 def _hypotheses(difference: Difference) -> Iterator[Explanation | None]:
     golden, new = difference.sides
-    yield _told(difference, Cause.ALL_NAN, np.isnan(new) & ~np.isnan(golden))
-    yield _told(difference, Cause.ALL_ZERO, new == 0)
-    yield _byte_order(difference)
+    yield told(difference, Cause.ALL_NAN, np.isnan(new) & ~np.isnan(golden))
+    yield told(difference, Cause.ALL_ZERO, new == 0)
+    yield byte_order(difference)
     yield _less_precise(difference)
     if golden.dtype.kind != "c":
         yield _fill_value(difference, golden, new)
@@ -89,7 +89,7 @@ def _of_numbers(
     with np.errstate(all="ignore"):
         is_clear = float(np.median(np.abs(golden) / np.maximum(slack, 1e-300))) > CLEAR
         if is_clear:
-            yield _told(difference, Cause.SIGN_FLIPPED, np.abs(new + golden) <= 2 * slack)
+            yield told(difference, Cause.SIGN_FLIPPED, np.abs(new + golden) <= 2 * slack)
         if golden.dtype.kind != "c":
             yield _periodic(difference, golden, new)
         if golden.dtype.kind != "c" and not _are_flags(difference):
@@ -103,35 +103,6 @@ def _are_flags(difference: Difference) -> bool:
     return sides[0].dtype.itemsize == 1 and all(
         bool(np.all((one == 0) | (one == 1))) for one in sides
     )
-
-
-def one_bit(difference: Difference) -> Explanation | None:
-    """The same bit of each number is another one; but for the sign, which is told by its name."""
-    kind = difference.golden.dtype
-    if kind.kind != "f":
-        return None
-    bits = np.dtype(f"u{kind.itemsize}")
-    golden, new = (
-        np.ascontiguousarray(side).reshape(-1)[difference.positions].view(bits)
-        for side in (difference.golden, difference.new)
-    )
-    flipped = golden ^ new
-    if not flipped[0]:
-        return None  # NaN on both sides, where that is no match
-    bit = int(flipped[0]).bit_length() - 1
-    if int(flipped[0]) != 1 << bit or bit == 8 * kind.itemsize - 1:
-        return None
-    told = _told(difference, Cause.BIT_FLIPPED, flipped == flipped[0])
-    if told is None:
-        return None
-    part = "fraction" if bit < np.finfo(kind).nmant else "exponent"
-    return replace(told, values=(float(bit),), words=part)
-
-
-def _told(difference: Difference, cause: Cause, held: NDArray[np.bool_]) -> Explanation | None:
-    if not difference.is_most(held):
-        return None
-    return Explanation(cause, int(np.count_nonzero(held)), difference.count)
 
 
 def _offset(
@@ -254,17 +225,6 @@ def _rounded(values: NDArray[np.float64], name: str) -> NDArray[np.float64]:
         bits = values.astype(np.float32).view(np.uint32)
         upper = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
         return widen_bfloat16(upper).astype(np.float64)
-
-
-def _byte_order(difference: Difference) -> Explanation | None:
-    if difference.golden.dtype.itemsize < 2 or difference.golden.dtype.kind == "c":
-        return None
-    kind = np.dtype(f"u{difference.golden.dtype.itemsize}")
-    golden, new = (
-        np.ascontiguousarray(side).reshape(-1)[difference.positions].view(kind)
-        for side in (difference.golden, difference.new)
-    )
-    return _told(difference, Cause.BYTE_ORDER, golden.byteswap() == new)
 
 
 def _periodic(
