@@ -20,7 +20,7 @@ from ciwrap.report.findings import (
 )
 from ciwrap.report.text import capital, percent_text, short_number
 from ciwrap.report.views import range_words
-from ciwrap.report.where import where_text
+from ciwrap.report.where import where_listed
 from ciwrap.report.wording import (
     has_distance,
     headline,
@@ -64,7 +64,7 @@ def _three_facts(
     what = f"{lead_place(run, check, divergence)}: {_what(check, variable)}"
     facts = (
         ("What", what),
-        ("Where", _where(variable, results)),
+        ("Where", _where(check, variable, results)),
         ("How much", _how_much(variable, results)),
     )
     return tuple((name, f"{capital(words)}.") for name, words in facts if words)
@@ -78,12 +78,12 @@ def _what(check: CheckResult, variable: VariableResult) -> str:
     return f"{words}; {cause_words(causes[0], sides_of(check))}" if causes else words
 
 
-def _where(variable: VariableResult, results: list[VariableResult]) -> str:
+def _where(check: CheckResult, variable: VariableResult, results: list[VariableResult]) -> str:
     inside = suspect_place(variable) or box_words(variable)
     if inside and not is_the_same_place(variable, results):
         inside = f"at first {inside}"
     ordered = sorted(results, key=lambda one: one.id.sort_key)
-    return "; ".join(part for part in (where_text(ordered), inside) if part)
+    return "; ".join(part for part in (where_listed(check, ordered), inside) if part)
 
 
 def _how_much(variable: VariableResult, results: list[VariableResult]) -> str:

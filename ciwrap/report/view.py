@@ -21,7 +21,7 @@ from ciwrap.report.iteration_charts import (
     growth_curve,
     timeline,
 )
-from ciwrap.report.where import where_text
+from ciwrap.report.where import where_listed
 from ciwrap.report.wording import headline, used_share, variable_is_exact
 from ciwrap.structs import Struct
 
@@ -142,15 +142,7 @@ def card_numbers(groups: Sequence[Group]) -> dict[int, int]:
 
 def where_words(group: Group) -> str:
     """When and on which ranks it does not match: `from iteration 7 on, on ranks 1 and 2`."""
-    if group.check.unlisted is None:
-        return where_text(group.results)
-    # How many others there are is not known of each variable.
-    bad = [result for result in group.results if result.verdict is not Verdict.MATCH]
-    hit = sorted({one.iteration for one in bad if one.iteration is not None})
-    ranks = {one.rank for one in bad if one.rank is not None}
-    words = [f"in {len(hit)} iterations, first in {hit[0]}"] if len(hit) > 1 else []
-    words += [f"on {len(ranks)} ranks"] if len(ranks) > 1 else []
-    return ", ".join(words)
+    return where_listed(group.check, group.results)
 
 
 def timeline_of(group: Group) -> Markup | None:

@@ -16,6 +16,18 @@ _MOST_RANKS = 6
 _MOST_STAGES = 3
 
 
+def where_listed(check: CheckResult, results: Sequence[VariableResult]) -> str:
+    """As `where_text`; of a check that does not list what matches nothing is said of how many."""
+    if check.unlisted is None:
+        return where_text(results)
+    bad = [result for result in results if result.verdict is not Verdict.MATCH]
+    hit = sorted({one.iteration for one in bad if one.iteration is not None})
+    ranks = {one.rank for one in bad if one.rank is not None}
+    words = [f"in {len(hit)} iterations, first in {hit[0]}"] if len(hit) > 1 else []
+    words += [f"on {len(ranks)} ranks"] if len(ranks) > 1 else []
+    return ", ".join(words)
+
+
 def where_text(results: Sequence[VariableResult]) -> str:
     """Of one variable over iterations and ranks: `from iteration 2 on rank 3, from 4 on all 8
     ranks`; nothing if it matches, or if there is one checkpoint only.

@@ -21,6 +21,7 @@ from ciwrap.model import (
 )
 from ciwrap.report.detail import MOST_LISTED, MOST_WHOLE, with_detail
 from ciwrap.report.document import from_document, to_document
+from ciwrap.report.html import render_html
 from ciwrap.report.markdown import render_markdown
 from ciwrap.timeline import HistoryFacts, PointState, Timeline, TimelinePoint
 
@@ -95,6 +96,12 @@ def test_differing_lists_all_that_do_not_match_the_first_and_worst_in_full() -> 
     assert {len(one.first_differences) for one in check.variables} == {1, 2}
     assert check.history is not None
     assert len(check.history.timelines[0].points) == 300
+
+
+def test_of_what_is_not_listed_nothing_is_said_to_be_all() -> None:
+    page = render_html(read_back(with_detail(result(600, 300), "differing")))
+    assert "n all 300 iterations" not in page
+    assert "In 300 iterations, first in 300" in page
 
 
 def test_small_checks_are_listed_whole() -> None:
