@@ -15,7 +15,7 @@ from ciwrap.report.markdown import escaped, render_markdown
 from ciwrap.report.paths import portable
 from ciwrap.report.text import safe_name
 from ciwrap.report.view import groups_of, where_words
-from ciwrap.report.wording import headline
+from ciwrap.report.wording import headline, sides_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -118,7 +118,7 @@ def _bad(result: RunResult) -> list[Group]:
 def _of_group(group: Group, place: Place) -> str:
     first = group.first
     known = group.verdict.is_alarm
-    what = findings.difference_sentence(first) if known else headline(first)
+    what = findings.difference_sentence(first, sides_of(group.check)) if known else headline(first)
     more = where_words(group)
     text = f"{findings.place(first)}: {what}. {more[:1].upper()}{more[1:]}".strip()
     title = f"ciwrap: {group.name} {group.verdict.words}"

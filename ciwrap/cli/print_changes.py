@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.report.console import Text
 from ciwrap.report.text import bytes_text, safe_name, safe_text
-from ciwrap.report.wording import arrays_words, detail_lines, headline, used_words
+from ciwrap.report.wording import GOLDEN_AND_NEW, arrays_words, detail_lines, headline, used_words
 from ciwrap.review.accept_document import change_word
 from ciwrap.review.golden_change import GoldenChange, Status, VariableChange
 
@@ -123,5 +123,5 @@ def _print_variable(change: VariableChange, console: Console) -> None:
                 wider = "  (WIDER)" if name == "bound" and change.is_bound_wider else ""
                 console.print(Text(f"    {name} {safe_text(before)} -> {safe_text(after)}{wider}"))
     if change.moved is not None:
-        for detail in detail_lines(change.moved):
+        for detail in detail_lines(change.moved, GOLDEN_AND_NEW):
             console.print(Text(f"    {detail}"))

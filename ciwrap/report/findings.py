@@ -22,7 +22,6 @@ from ciwrap.report.text import (
 from ciwrap.report.text_words import place_words
 from ciwrap.report.timelines import together_text
 from ciwrap.report.wording import (
-    GOLDEN_AND_NEW,
     arrays_words,
     at_most_words,
     bound_words,
@@ -259,7 +258,7 @@ def check_title(check: CheckResult) -> str:
     return f"{check.name} ({check.label})" if check.label else check.name
 
 
-def difference_sentence(variable: VariableResult, sides: tuple[str, str] = GOLDEN_AND_NEW) -> str:
+def difference_sentence(variable: VariableResult, sides: tuple[str, str]) -> str:
     """How many elements, where, what they have in common, how far beyond the bound."""
     if variable.differing_count is None:
         place = suspect_place(variable)

@@ -10,7 +10,7 @@ from ciwrap.model import MessageLevel, Verdict
 from ciwrap.report import findings
 from ciwrap.report.paths import portable
 from ciwrap.report.text import safe_name, safe_text
-from ciwrap.report.wording import detail_lines, headline
+from ciwrap.report.wording import detail_lines, headline, sides_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -52,7 +52,7 @@ def _total(suites: list[ElementTree.Element], key: str) -> str:
 
 def _suite(check: CheckResult, run: RunResult) -> ElementTree.Element:
     name = safe_name(findings.check_title(check))
-    cases = [_case(name, results) for results in _by_name(check)]
+    cases = [_case(name, results, sides_of(check)) for results in _by_name(check)]
     errors = [message.text for message in check.messages if message.level is MessageLevel.ERROR]
     if check.verdict.is_statistical:
         cases, errors = [_statistics_case(name, check, errors)], []
@@ -109,7 +109,7 @@ def _by_name(check: CheckResult) -> Iterable[list[VariableResult]]:
     return found.values()
 
 
-def _case(check: str, results: list[VariableResult]) -> ElementTree.Element:
+def _case(check: str, results: list[VariableResult], sides: tuple[str, str]) -> ElementTree.Element:
     """Of one variable. How long each took is not known, so no case has a time."""
     is_alone = len(results) == 1
     name = results[0].id.text if is_alone else results[0].name
@@ -121,10 +121,10 @@ def _case(check: str, results: list[VariableResult]) -> ElementTree.Element:
     first = next(one for one in bad if one.verdict is verdict)
     words = headline(first)
     if verdict is not Verdict.NOT_COMPARABLE:
-        words = findings.difference_sentence(first)
+        words = findings.difference_sentence(first, sides)
     if not is_alone:
         words = f"{len(bad):,} of {len(results):,} checkpoints, first {first.id.text}: {words}"
-    lines = [line for one in bad[:_MOST_CHECKPOINTS] for line in _lines(one, is_alone=is_alone)]
+    lines = [line for one in bad[:_MOST_CHECKPOINTS] for line in _lines(one, sides, is_alone)]
     if len(bad) > _MOST_CHECKPOINTS:
         lines.append(f"... and {len(bad) - _MOST_CHECKPOINTS:,} more checkpoints")
     tag = "error" if verdict is Verdict.NOT_COMPARABLE else "failure"
@@ -132,8 +132,8 @@ def _case(check: str, results: list[VariableResult]) -> ElementTree.Element:
     return case
 
 
-def _lines(one: VariableResult, *, is_alone: bool) -> list[str]:
-    lines = [headline(one), *detail_lines(one)]
+def _lines(one: VariableResult, sides: tuple[str, str], is_alone: bool) -> list[str]:
+    lines = [headline(one), *detail_lines(one, sides)]
     return lines if is_alone else [f"{safe_text(one.id.text)}: {lines[0]}", *lines[1:]]
 
 

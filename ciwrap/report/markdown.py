@@ -18,7 +18,7 @@ from ciwrap.report.paths import portable
 from ciwrap.report.sections import HINT
 from ciwrap.report.text import capital, percent_text, plural, safe_name
 from ciwrap.report.view import card_numbers, groups_of, where_words
-from ciwrap.report.wording import accept_command, detail_lines, headline
+from ciwrap.report.wording import accept_command, detail_lines, headline, sides_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -200,11 +200,16 @@ def _group(group: Group, *, with_check: bool, link: str) -> str:
 
 def _texts(run: RunResult) -> list[str]:
     """Where texts differ, for the first of them."""
-    found = [one for check in run.checks for one in check.variables if one.text is not None]
+    found = [
+        (one, sides_of(check))
+        for check in run.checks
+        for one in check.variables
+        if one.text is not None
+    ]
     rows = [
         f"| {escaped(one.name, 60)} | {escaped(line.strip(), 300)} |"
-        for one in found[:MOST_TEXTS]
-        for line in detail_lines(one)
+        for one, sides in found[:MOST_TEXTS]
+        for line in detail_lines(one, sides)
     ]
     return ["| text | where |", "|---|---|", *rows, ""] if rows else []
 

@@ -228,7 +228,7 @@ def _render_unmatched(
         else one
         for one in bad
     ]
-    groups = _grouped(bad)
+    groups = _grouped(bad, sides)
     shown = groups if limit is None else groups[:limit]
     for group in shown:
         _render_variable(group, console, verbose, sides)
@@ -264,11 +264,11 @@ def _matches_line(good: list[VariableResult]) -> Text:
     return text
 
 
-def _grouped(variables: list[VariableResult]) -> list[list[VariableResult]]:
+def _grouped(variables: list[VariableResult], sides: tuple[str, str]) -> list[list[VariableResult]]:
     """Variables of which the same is to be told make one group."""
     groups: dict[object, list[VariableResult]] = {}
     for variable in variables:
-        key: object = (variable.evidence, headline(variable), *detail_lines(variable))
+        key: object = (variable.evidence, headline(variable), *detail_lines(variable, sides))
         if variable.verdict is Verdict.NOT_COMPARABLE:
             key = variable.reason
         groups.setdefault(key, []).append(variable)

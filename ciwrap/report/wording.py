@@ -232,7 +232,7 @@ def sides_of(check: CheckResult) -> tuple[str, str]:
 
 def detail_lines(
     variable: VariableResult,
-    sides: tuple[str, str] = GOLDEN_AND_NEW,
+    sides: tuple[str, str],
     *,
     most_places: int = 5,
 ) -> list[str]:
