@@ -89,14 +89,23 @@ def _where(check: CheckResult, variable: VariableResult, results: list[VariableR
 def _how_much(variable: VariableResult, results: list[VariableResult]) -> str:
     """Of the first one, and of the worst one if that is another."""
     first = _size(variable)
-    known = [one for one in results if one.verdict.is_alarm and one.max_bound_share is not None]
-    worst = max(known, key=lambda one: one.max_bound_share or 0.0, default=variable)
+    known = [one for one in results if one.verdict.is_alarm and _known_share(one)]
+    worst = max(known, key=_known_share, default=variable)
     last = _size(worst)
+    if worst.max_bound_share is None and _known_share(worst):
+        last = f"more than {beyond_text(_known_share(worst))}"
     if worst.id == variable.id or not last or last == first:
         return first
     at = [] if worst.iteration is None else [f"iteration {worst.iteration}"]
     at += [] if worst.rank is None else [f"rank {worst.rank}"]
     return f"{first} at first, {last} at {', '.join(at)}" if first and at else last
+
+
+def _known_share(variable: VariableResult) -> float:
+    """By how many bounds it is off at least, as data or residues tell; 0 if neither does."""
+    moved = (one.share_from for one in variable.moved_elements if one.share_from is not None)
+    share = variable.max_bound_share
+    return max(moved, default=0.0) if share is None else share
 
 
 def _size(variable: VariableResult) -> str:
