@@ -39,8 +39,11 @@ class Point(Struct, frozen=True):
     is_beyond: bool
 
 
-def growth_curve(points: Sequence[Point], label: str) -> Markup:
-    """The largest |difference| / bound against the iteration, the bound drawn in."""
+def growth_curve(points: Sequence[Point], label: str, ticks: Sequence[int]) -> Markup:
+    """The largest |difference| / bound against the iteration, the bound drawn in.
+
+    ticks: the iterations that are named.
+    """
     frame = Frame(left=60)
     known = [p.share for p in points if p.share and 0 < p.share < math.inf]
     low = math.floor(min([math.log10(share) for share in known] + [-1.0]))
@@ -78,7 +81,8 @@ def growth_curve(points: Sequence[Point], label: str) -> Markup:
     parts += [_mark(x_of(p.iteration), y_of(p.share), p) for p in points]
     parts += [
         text(x_of(iteration), frame.bottom + 15, iteration)
-        for iteration in some_of([p.iteration for p in points], 7)
+        for iteration in ticks
+        if first <= iteration <= last
     ]
     parts.append(axes(frame, "iteration", "|difference| / bound"))
     return chart(label, join(parts))
@@ -113,7 +117,8 @@ def timeline(
 ) -> Markup:
     """Iteration x rank, coloured by the share of the bound; what does not match carries a mark.
 
-    first: (row, column) of the first one that does not match, ringed.
+    iterations: what stands below each column; '' for those that are not named. first: (row, column)
+    of the first one that does not match, ringed.
     """
     columns, rows = len(iterations), len(ranks)
     left, right = 52.0, 12.0
@@ -161,7 +166,8 @@ def timeline(
             )
         )
     label_width = max(7 * max(map(len, iterations)) + 10, 24)
-    for j in some_of(range(columns), max(2, min(9, int(columns * cell_width / label_width)))):
+    named = [j for j, words in enumerate(iterations) if words]
+    for j in some_of(named, max(2, int(columns * cell_width / label_width))):
         x = left + (j + 0.5) * cell_width
         parts.append(text(x, 8 + rows * cell_height + 14, iterations[j]))
     parts += [

@@ -127,6 +127,17 @@ def some_of(values: Sequence[int], most: int = 7) -> list[int]:
     return distinct[:: max(1, math.ceil((len(distinct) - 1) / max(most - 1, 1)))]
 
 
+def iteration_ticks(values: Sequence[int], most: int = 7) -> list[int]:
+    """Which of some iterations are named along an axis: all of a few, else round ones, as far as
+    they are there.
+    """
+    there = sorted(set(values))
+    if len(there) <= most:
+        return there
+    whole = [int(one) for one in round_ticks(there[0], there[-1]) if one in there]
+    return whole if len(whole) >= _FEWEST_ROUND else some_of(there, most)
+
+
 def round_ticks(low: float, high: float) -> list[float]:
     """Round numbers from low to high, six or so."""
     step = 10.0 ** math.floor(math.log10((high - low) / 3))
@@ -135,6 +146,7 @@ def round_ticks(low: float, high: float) -> list[float]:
     return [round(n * step, 10) for n in range(first, math.floor(high / step) + 1)]
 
 
+_FEWEST_ROUND = 3
 _SUPERSCRIPTS = str.maketrans(
     "-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
 )

@@ -21,12 +21,13 @@ from ciwrap.report.iteration_charts import (
     growth_curve,
     timeline,
 )
+from ciwrap.report.svg import iteration_ticks
 from ciwrap.report.where import where_listed
 from ciwrap.report.wording import headline, used_share, variable_is_exact
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from markupsafe import Markup
 
@@ -166,7 +167,7 @@ def timeline_of(group: Group) -> Markup | None:
     if bad:
         first = (row_of[bad[0].rank], column_of[bad[0].iteration])
     return timeline(
-        _labels(iterations, columns),
+        _named(iterations, column_of, columns),
         _labels(ranks, rows),
         grid,
         f"{group.name}: share of the bound by iteration and rank",
@@ -189,6 +190,16 @@ def timeline_words(group: Group, drawn: str) -> str:
     ]
     marks = marks or ["what is orange, red or purple does not match"]
     return "; ".join([f"each cell {cell}", *marks, "the ring is the first of these"])
+
+
+def _named(
+    iterations: Sequence[int | None], column_of: Mapping[int | None, int], columns: int
+) -> list[str]:
+    """What stands below each column: the iterations that are named, where they are."""
+    words = [""] * columns
+    for one in iteration_ticks([value for value in iterations if value is not None]):
+        words[column_of[one]] = str(one)
+    return words
 
 
 def _labels(values: Sequence[int | None], count: int) -> list[str]:
@@ -257,7 +268,9 @@ def growth_of(group: Group) -> Markup | None:
     if len(points) > _MOST_POINTS:
         points = _thinned(points)
     return growth_curve(
-        points, f"{group.name}: largest difference as a share of the bound, by iteration"
+        points,
+        f"{group.name}: largest difference as a share of the bound, by iteration",
+        iteration_ticks(list(by_iteration)),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,7 +12,11 @@ from ciwrap.model import CheckResult, ErrorBound, RunResult, VariableResult, Ver
 from ciwrap.report.array_charts import Side, Spot, image_chart
 from ciwrap.report.cards import card_of
 from ciwrap.report.histograms import share_histogram
+from ciwrap.report.svg import iteration_ticks
 from ciwrap.report.view import groups_of, growth_of, share_class, timeline_of, where_words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def at(iteration: int, rank: int, share: float | None = 0.5, **more: Any) -> VariableResult:
@@ -162,3 +166,18 @@ def test_texts_in_charts_are_escaped() -> None:
     chart = share_histogram([1] * 34, '<script>"&')
     assert "<script>" not in chart
     assert "&lt;script&gt;&#34;&amp;" in chart
+
+
+@pytest.mark.parametrize(
+    ("iterations", "named"),
+    [
+        ([3, 5], [3, 5]),
+        (range(200), [0, 50, 100, 150]),
+        (range(0, 301, 15), [0, 60, 120, 180, 240, 300]),
+        ([*range(10), 1000], [0, 2, 4, 6, 8, 1000]),
+    ],
+)
+def test_round_iterations_are_named_as_far_as_they_are_there(
+    iterations: Sequence[int], named: list[int]
+) -> None:
+    assert iteration_ticks(iterations) == named
