@@ -22,7 +22,7 @@ _LINE_BREAK = 10
 
 
 class Line(Struct, frozen=True):
-    """A line without its line break, or a piece of one. number: from 1. offset: of its first byte in
+    """A line without its line break, or a piece of one. number: from 1. offset: where it begins in
     the file. skipped: how many bytes of the line stand before.
     """
 
