@@ -318,7 +318,7 @@ def _tell_compared(
         reference,
         asked.folder,
         asked.chosen.make_rules(),
-        is_common=asked.options["common"] or reference.is_growing,
+        is_common=asked.options["common"],
         ended_in=first.iteration if is_ended and first is not None else None,
         resources=session.resources,
     )
