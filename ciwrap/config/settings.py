@@ -60,7 +60,14 @@ class VariableRule(Struct, frozen=True):
         return any(name == self.pattern or name.startswith(f"{self.pattern}.") for name in names)
 
 
-EXACT = SettingsLayer.of({"atol": 0.0, "rtol": 0.0, "combine": "sum"})
+_PLAIN = VariableSettings()
+# Equal or not: nothing that is said of others makes two numbers of these alike.
+EXACT = SettingsLayer(
+    {
+        name: getattr(_PLAIN, name)
+        for name in ("bound", "combine", "period", "fill_values", "mixed_precision")
+    }
+)
 
 
 def _names_of(variable: VariableId) -> Iterator[str]:
