@@ -171,6 +171,16 @@ checks:
     assert checked(folder, text().replace("converged", "x"))[0] == 3
 
 
+@pytest.mark.parametrize("number", ["Infinity", "-inf", "nan"])
+@pytest.mark.parametrize("ends", ["[-20, null]", "[null, 20]", "[-20, 20]"])
+def test_what_is_no_finite_number_is_in_no_range(folder: Path, ends: str, number: str) -> None:
+    value = f'values: {{e: {{match: "Total [Ha]: {{e}}", range: {ends}}}}}'
+    config = f"checks: {{run: {{format: log, outputs: out.log, {value}}}}}\n"
+    (folder / "ciwrap.yaml").write_text(config, encoding="utf-8")
+    assert checked(folder, text())[0] == 0
+    assert checked(folder, text(energy=number))[0] == 1
+
+
 @pytest.mark.parametrize(
     ("rule", "code"),
     [
