@@ -160,7 +160,7 @@ def _reference(asked: _Asked) -> Iterator[Reference | None]:
         return
     from ciwrap.online.reference import prepared
 
-    if Path(against).resolve() == asked.folder.resolve():
+    if os.path.realpath(against) == os.path.realpath(asked.folder):
         raise UsageError(
             "a run cannot be held against itself",
             file=asked.folder,

@@ -99,10 +99,9 @@ class _Expected(Values):
             return whole
         # What is infinite, or no number, is in no range, of which one end may be open.
         finite = np.finfo(values.dtype)
-        low = max(self._expected.low, float(finite.min))
-        high = min(self._expected.high, float(finite.max))
-        nearest = np.clip(values, low, high)
-        return np.where(np.isnan(nearest), low, nearest).astype(values.dtype)
+        least = max(self._expected.low, float(finite.min))
+        nearest = np.clip(values, least, min(self._expected.high, float(finite.max)))
+        return np.where(np.isnan(nearest), least, nearest).astype(values.dtype)
 
 
 def _whole_range(expected: Expectation, dtype: np.dtype[Any]) -> tuple[int, int]:

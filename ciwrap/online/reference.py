@@ -110,7 +110,7 @@ def _unfit(path: Path) -> NotComparableError:
 
 def _golden_of(path: Path) -> Path | None:
     """The file of a golden that is named by itself, by its manifest or without a suffix."""
-    names = [path, path.with_name(path.name + BINARY_SUFFIX)]
+    names = [path, path.with_name(path.name + BINARY_SUFFIX)] if path.name else []
     if path.name.endswith(MANIFEST_SUFFIX):
         names.append(path.with_name(path.name.removesuffix(MANIFEST_SUFFIX) + BINARY_SUFFIX))
     return next((one for one in names if one.name.endswith(BINARY_SUFFIX) and one.is_file()), None)
