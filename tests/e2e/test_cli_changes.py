@@ -451,6 +451,28 @@ def test_values_that_the_configuration_states(
     assert told[3] in found["text"]
 
 
+def test_rules_that_are_included_are_those_of_their_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    repository = GitRepository.make(tmp_path)
+    Path("sub").mkdir()
+    Path("sub/ciwrap.yaml").write_text(
+        "checks:\n  heat: {format: log, outputs: ../out.txt, include: [../rules.yaml]}\n"
+    )
+    Path("rules.yaml").write_text('values: {total: {match: "E = {total}", expect: 1, atol: 1e-6}}')
+    Path("out.txt").write_text("E = 1\n")
+    repository.commit("base", {})
+    monkeypatch.chdir("sub")
+    assert changes() == []
+    Path("../rules.yaml").write_text('values: {total: {match: "E = {total}", expect: 1, atol: 9}}')
+    (found,) = changes()
+    assert (found["variable"], found["what"], found["wider"]) == ("total", "bound", True)
+    Path("../rules.yaml").write_text('values: {total: {match: "E = {total}", range: [0, 9]}}')
+    (found,) = changes()
+    assert (found["variable"], found["what"], found["wider"]) == ("total", "variable", True)
+
+
 def test_a_base_that_cannot_be_read(here: Path) -> None:
     GitRepository(here).commit("broken", {"ciwrap.yaml": "checks: ["})
     Path("ciwrap.yaml").write_text(CONFIG)
