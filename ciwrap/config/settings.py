@@ -224,6 +224,12 @@ class Check(Struct, frozen=True):
             return True
         return any(name_matches(pattern, variable) for pattern in self.ignore)
 
+    def is_counted(self, variable: VariableId) -> bool:
+        """Whether the variable is a step or a count, of which no bound has any say."""
+        return bool(self.exact_names) and any(
+            name in self.exact_names for name in _names_of(variable)
+        )
+
     @property
     def ignored_words(self) -> tuple[str, ...]:
         """What the check leaves out, for a golden's manifest."""
@@ -236,7 +242,7 @@ class Check(Struct, frozen=True):
         rules.sort(key=lambda rule: rule.is_exact)  # patterns as written, then the exact name
         own = [rule for rule in self.value_rules if rule.is_of(variable)]
         layers = [*self.layers, *(rule.settings for rule in (*own, *rules))]
-        if self.exact_names and any(name in self.exact_names for name in _names_of(variable)):
+        if self.is_counted(variable):
             layers.append(EXACT)
         settings = VariableSettings.of(
             *layers,

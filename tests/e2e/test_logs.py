@@ -148,6 +148,15 @@ def test_two_logs_are_paired_by_step(folder: Path) -> None:
     assert "3 matches against 2; only in A: step 1 (line 3)" in out
 
 
+def test_no_option_makes_two_counts_alike(folder: Path) -> None:
+    (folder / "b.log").write_text(text() + " WARNING two\n", encoding="utf-8")
+    code, out = run("compare", "out.log", "b.log", "--check", "run", "--atol", "5")
+    assert code == 1
+    assert "DIFFER  warnings" in out
+    assert "of check run" not in out
+    assert run("compare", "out.log", "out.log", "--check", "run", "--atol", "5")[0] == 0
+
+
 def test_expectations_and_ranges_need_no_golden(folder: Path) -> None:
     config = """\
 checks:
