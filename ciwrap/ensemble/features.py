@@ -100,8 +100,8 @@ def features_of(check: Check, choice: FeatureChoice) -> dict[str, float]:
     """
     if check.expected:
         raise UsageError(
-            f"check {check.name!r} says what values are ('expect', 'range'), of which statistics say"
-            " nothing",
+            f"check {check.name!r} says what values are ('expect', 'range'), of which statistics"
+            " say nothing",
             file=check.config_path,
             remedy="leave that to a check without 'ensemble'",
         )
