@@ -33,7 +33,10 @@ MULTIPLIES_A_STRIPE = {"v1": 4, "v3": 2, "v4": 1, "neon": 4}
 
 PLAIN, GOLDEN, AGAINST = 0, 1, 2
 LIMITED = r"encode_quick_block<.*LimitedTiles<\(.*Rounding\){0}, \(ciwrap::ScalarType\){1},"
-ESTIMATED = r"encode_quick_block<.*EstimatedTiles<\(.*Rounding\){0}, \(ciwrap::ScalarType\){1}, [46],.*FineRounding"
+ESTIMATED = (
+    r"encode_quick_block<.*EstimatedTiles<\(.*Rounding\){0}, \(ciwrap::ScalarType\){1}, [46],"
+    ".*FineRounding"
+)
 LOOPS = (
     ("absolute, plain", "float32", LIMITED.format(PLAIN, 2)),
     ("absolute, plain", "float64", LIMITED.format(PLAIN, 3)),
@@ -199,12 +202,13 @@ def rows_of(file: Path, level: str) -> list[Row]:
     rows = []
     for name, scalar, pattern in LOOPS:
         # Of two estimates that with fewer terms, which comes first by name.
-        fitting = sorted(f for f in known if re.search(pattern, f))
+        fitting = sorted(
+            (found[0], f) for f in known if (found := re.search(pattern, f)) is not None
+        )
         if not fitting:
             raise SystemExit(f"inner_loops: {file} has no function {pattern}")
-        first = re.search(pattern, fitting[0])[0]
         # GCC puts what it takes for rare elsewhere.
-        body = max((known[f] for f in fitting if first in f), key=len)
+        body = max((known[f] for name_of, f in fitting if name_of == fitting[0][0]), key=len)
         try:
             steps = tile_loop(body, TURNS.get(level, 1))
         except LookupError as error:
