@@ -175,6 +175,13 @@ def _sections(options: argparse.Namespace) -> dict[str, Section]:
             ),
             pytest_plugin.table,
         ),
+        "pytest-peers": Section(
+            "Baselines of tests beside those of other tools",
+            lambda: pytest_plugin.run_peers(
+                check_count=20 if quick else 200, element_count=500_000 if quick else 10_000_000
+            ),
+            pytest_plugin.peers_table,
+        ),
         "timing-pairs": Section(
             "Verdicts on run times in pairs, of simulated machines",
             lambda: timing_pairs.run(trials=50 if quick else 3000),

@@ -61,6 +61,12 @@ _LARGE = {
         ("--force-regen",),
         "test_it",
     ),
+    "pytest-regressions num_regression": (
+        "num_regression",
+        "timed(num_regression.check, {'x': x}, default_tolerance={'atol': 1e-6, 'rtol': 0})",
+        ("--force-regen",),
+        "test_it",
+    ),
     "syrupy (of the array's repr: blind)": (
         "snapshot",
         # The snapshot first: NumPy would otherwise compare it with every element on its own.
@@ -75,6 +81,14 @@ _LARGE = {
         "reference",
     ),
 }
+# Peers that keep a baseline of any size: theirs of a large array are made and checked once.
+_LARGE_PEERS = (
+    "ciwrap",
+    "npy + numpy.testing",
+    "pytest-regressions ndarrays_regression",
+    "pytest-regressions num_regression",
+    "syrupy (of the array's repr: blind)",
+)
 # As above; the call that a passing run makes. inline-snapshot keeps its numbers in the test itself.
 _MANY = {
     "ciwrap": ("ciwrap", "ciwrap.check(x, atol=1e-6)", ("--ciwrap-update=new",)),
@@ -114,6 +128,20 @@ def run(*, check_count: int, element_count: int, repeats: int) -> dict[str, Any]
         "small": {"check_count": check_count, "cases": _small(check_count)},
         "many": {"check_count": check_count, "cases": many(check_count)},
         "large": {"element_count": element_count, "cases": _large(element_count, repeats)},
+    }
+
+
+def run_peers(*, check_count: int, element_count: int) -> dict[str, Any]:
+    """Baselines beside those of other tools, in one run: many small ones, and a large one.
+
+    inline-snapshot writes numbers into the test, so it has no part in the large one.
+    """
+    return {
+        "many": {"check_count": check_count, "cases": many(check_count)},
+        "large": {
+            "element_count": element_count,
+            "cases": _large(element_count, 1, only=_LARGE_PEERS),
+        },
     }
 
 
@@ -219,11 +247,14 @@ def _files(folder: Path) -> dict[Path, int]:
 
 def _cpu_seconds(folder: Path, *arguments: str) -> tuple[float, int]:
     """Processor seconds of a run, and its exit code."""
-    before = os.times()
+    before = _children_seconds()
     code = _pytest(folder, *arguments)[2]
-    after = os.times()
-    started = before.children_user + before.children_system
-    return after.children_user + after.children_system - started, code
+    return _children_seconds() - before, code
+
+
+def _children_seconds() -> float:
+    found = os.times()
+    return found.children_user + found.children_system
 
 
 def _large(
@@ -240,9 +271,11 @@ def _large(
                 f"{_TIMER}{_NPY}\n{mark}def test_it({fixture or 'request'}):\n"
                 f"    x = np.random.default_rng(1).normal(size={element_count})\n    {call}\n"
             )
-            _pytest(folder, *first_run)
+            writing, _ = _cpu_seconds(folder, *first_run)
             more = ("--arraydiff", "--arraydiff-reference-path=reference") if mark else ()
+            before = _children_seconds()
             runs = [_pytest(folder, *more) for _ in range(repeats)]
+            checking = (_children_seconds() - before) / repeats
             files = [path for path in (folder / baseline).rglob("*") if path.is_file()]
             calls = [seconds[-1] for _, seconds, _ in runs if seconds]
             found[case] = {
@@ -250,6 +283,8 @@ def _large(
                 "call_seconds": statistics.median(calls) if calls else None,
                 "session_seconds": statistics.median(seconds for seconds, _, _ in runs),
                 "baseline_bytes": sum(path.stat().st_size for path in files),
+                "write_cpu_seconds": writing,
+                "check_cpu_seconds": checking,
             }
     return found
 
@@ -269,23 +304,7 @@ def table(result: dict[str, Any]) -> list[list[str]]:
                 "",
             ]
         )
-    count = result["many"]["check_count"]
-    cases = result["many"]["cases"]
-    own = cases["ciwrap"]
-    for case, found in cases.items():
-        ratios = [
-            f"{found[key] / own[key]:.2f}"
-            for key in ("bytes", "write_cpu_seconds", "check_cpu_seconds")
-        ]
-        writing, checking = found["write_cpu_seconds"], found["check_cpu_seconds"]
-        rows.append(
-            [
-                f"{count} checks of 50 float64: {case}" + ("" if found["passed"] else " (FAILED)"),
-                f"write {writing:.1f} s, check {checking:.1f} s of CPU",
-                f"bytes, write, check / ciwrap: {', '.join(ratios)}",
-                f"{found['bytes'] / 1e3:,.0f} kB in {found['files']} files",
-            ]
-        )
+    rows += _many_rows(result["many"])
     count = result["large"]["element_count"]
     for case, found in result["large"]["cases"].items():
         call = found["call_seconds"]
@@ -298,3 +317,40 @@ def table(result: dict[str, Any]) -> list[list[str]]:
             ]
         )
     return rows
+
+
+def peers_table(result: dict[str, Any]) -> list[list[str]]:
+    rows = [["what", "CPU of the sessions", "ratios", "baseline"], *_many_rows(result["many"])]
+    count = result["large"]["element_count"]
+    own = result["large"]["cases"]["ciwrap"]
+    for case, found in result["large"]["cases"].items():
+        size = f"{found['baseline_bytes'] / 1e6:,.1f} MB"
+        rows.append([_title(count, case, found), *_costs(found, own, "baseline_bytes"), size])
+    return rows
+
+
+def _many_rows(result: dict[str, Any]) -> list[list[str]]:
+    cases = result["cases"]
+    return [
+        [
+            _title(result["check_count"], case, found, " checks of 50"),
+            *_costs(found, cases["ciwrap"], "bytes"),
+            f"{found['bytes'] / 1e3:,.0f} kB in {found['files']} files",
+        ]
+        for case, found in cases.items()
+    ]
+
+
+def _title(count: int, case: str, found: dict[str, Any], what: str = "") -> str:
+    return f"{count:,}{what} float64: {case}" + ("" if found["passed"] else " (FAILED)")
+
+
+def _costs(found: dict[str, Any], own: dict[str, Any], size: str) -> list[str]:
+    """Processor seconds of the sessions, and what they and the bytes are of ciwrap's."""
+    keys = (size, "write_cpu_seconds", "check_cpu_seconds")
+    ratios = ", ".join(f"{found[key] / own[key]:.2f}" for key in keys)
+    writing, checking = found["write_cpu_seconds"], found["check_cpu_seconds"]
+    return [
+        f"write {writing:.1f} s, check {checking:.1f} s of CPU",
+        f"bytes, write, check / ciwrap: {ratios}",
+    ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ciwrap.changes.lines import Lines
 from ciwrap.changes.of_checks import check_changes, configuration_changes
 from ciwrap.changes.of_goldens import golden_changes
+from ciwrap.changes.renames import Renames
 from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
@@ -34,9 +35,12 @@ class _Told(Struct, frozen=True):
 
 def find_changes(old: State, new: State) -> tuple[Change, ...]:
     """What is checked otherwise in the new state: one change for all checkpoints of a variable."""
+    renames = Renames.between(old, new)
     told = [_Told(one, None) for one in configuration_changes(old, new)]
-    told += [_Told(one, None) for one in check_changes(old, new)]
-    told += [_Told(change, identity) for change, identity in golden_changes(old, new)]
+    told += [_Told(one, None) for one in check_changes(old, new, renames.checks)]
+    told += [
+        _Told(change, identity) for change, identity in golden_changes(old, new, renames.goldens)
+    ]
     firsts: dict[Change, _Told] = {}
     for one in told:
         firsts.setdefault(one.change, one)

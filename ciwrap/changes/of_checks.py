@@ -9,7 +9,7 @@ from ciwrap.changes.judged import judged_by_configuration, judgement_changes
 from ciwrap.model import StrictVariables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from ciwrap.changes.state import State
     from ciwrap.config import Check
@@ -47,21 +47,33 @@ def configuration_changes(old: State, new: State) -> Iterator[Change]:
             yield _of_all(text, wider=after is None)
 
 
-def check_changes(old: State, new: State) -> Iterator[Change]:
-    """Checks that are gone or new, and what is different of those on both sides."""
+def check_changes(old: State, new: State, renames: Mapping[str, str]) -> Iterator[Change]:
+    """Checks that are gone, new or called otherwise, and what is different of those on both sides.
+
+    renames: new name -> old name.
+    """
     if old.config is None or new.config is None:
         return
     for name in old.checks:
-        if name not in new.checks:
+        if name not in new.checks and name not in renames.values():
             held = _held(old, name)
             text = f"the check is gone{f', with {held} variables of its golden' if held else ''}"
             yield Change(check=name, variable=None, what="check", text=text, wider=True)
     for name, check in new.checks.items():
-        if name not in old.checks:
+        before = old.checks.get(renames.get(name, name))
+        if before is None:
             yield Change(check=name, variable=None, what="check", text="a new check", wider=False)
-        else:
-            yield from _parts(old.checks[name], check)
-            yield from _strictness(old.checks[name], check)
+            continue
+        if name in renames:
+            yield renamed(name, before.name)
+        yield from _parts(before, check)
+        yield from _strictness(before, check)
+
+
+def renamed(name: str, before: str, more: str = "") -> Change:
+    """A check that is called otherwise now, and whose golden is the same."""
+    text = f"called {before} before; its golden is the same{more}"
+    return Change(check=name, variable=None, what="check", text=text, wider=False)
 
 
 def _of_all(text: str, *, wider: bool) -> Change:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from ciwrap.changes.document import Change, What
 from ciwrap.changes.judged import Judged, judged, judgement_changes
+from ciwrap.changes.of_checks import renamed
 from ciwrap.config import name_matches
 from ciwrap.model import VariableId
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from ciwrap.changes.state import State
     from ciwrap.config import Check
@@ -30,15 +31,30 @@ class Sides(Struct, frozen=True):
     new_check: Check | None
 
 
-def golden_changes(old: State, new: State) -> Iterator[tuple[Change, VariableId | None]]:
-    """What became of each golden. With it, the variable it concerns, for the line that says so."""
-    for place in sorted({*old.manifests, *new.manifests}):
+def golden_changes(
+    old: State, new: State, renames: Mapping[Place, Place]
+) -> Iterator[tuple[Change, VariableId | None]]:
+    """What became of each golden. With it, the variable it concerns, for the line that says so.
+
+    renames: where goldens lie now -> where they lay.
+    """
+    for place in sorted({*old.manifests, *new.manifests}.difference(renames.values())):
+        past = renames.get(place, place)
         name = name_of(place, old, new)
-        before, after = old.manifests.get(place), new.manifests.get(place)
-        sides = Sides(name, before, after, old.checks.get(place.name), new.checks.get(place.name))
-        yield from ((change, None) for change in _whole(place, sides, old, new))
+        before, after = old.manifests.get(past), new.manifests.get(place)
+        sides = Sides(name, before, after, old.checks.get(past.name), new.checks.get(place.name))
+        if place in renames and sides.new_check is None:
+            yield renamed(name, name_of(past, old, new), _log_words(sides)), None
+        else:
+            yield from ((change, None) for change in _whole(place, sides, old, new))
         if before is not None:
             yield from _variables(sides)
+
+
+def _log_words(sides: Sides) -> str:
+    """What to say of a renamed golden's log, which a test run begins anew."""
+    old, new = ((() if one is None else one.accepted) for one in (sides.old, sides.new))
+    return "" if new[: len(old)] == old else ", and its log begins anew"
 
 
 def name_of(place: Place, old: State, new: State) -> str:

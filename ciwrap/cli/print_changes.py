@@ -44,8 +44,8 @@ def _print_golden(golden: GoldenChange, console: Console, dry_run: bool, verbose
     head.append(word, style=_STYLES[status])
     head.append(f"  {safe_name(golden.check)}  ({safe_text(golden.path)})")
     console.print(head)
-    if golden.stale is not None:
-        console.print(Text(f"  warning: {safe_text(golden.stale)}", style="bold yellow"))
+    for warning in golden.warnings:
+        console.print(Text(f"  warning: {safe_text(warning)}", style="bold yellow"))
     if status is Status.SAME:
         console.print(Text("  the outputs give the golden that is there, to the byte"))
         return

@@ -40,7 +40,7 @@ from ciwrap.trees.bounds import bound_of
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from ciwrap.arrays.series import StoredSteps
@@ -312,16 +312,22 @@ class _Judged:
         }
 
 
+def misspelt_words(check: Check, identities: Iterable[VariableId]) -> list[str]:
+    """A warning for each pattern of the configuration that matches none of these variables."""
+    if not (check.rules or check.ignore):
+        return []
+    return [
+        f"the pattern {pattern!r} under 'variables' or 'ignore' matches no variable; is it"
+        " misspelt?"
+        for pattern in check.unused_rules([*identities])
+    ]
+
+
 def _warnings(
     check: Check, golden: StoredGolden, ours: GoldenVariables, theirs: Catalog
 ) -> Iterator[Message]:
-    if check.rules or check.ignore:
-        for pattern in check.unused_rules([*ours.identities, *theirs.identities]):
-            yield Message(
-                MessageLevel.WARNING,
-                f"the pattern {pattern!r} under 'variables' or 'ignore' matches no variable;"
-                " is it misspelt?",
-            )
+    for text in misspelt_words(check, [*ours.identities, *theirs.identities]):
+        yield Message(MessageLevel.WARNING, text)
     if golden.manifest.labels is None and any(
         entry.info.labels for entry in theirs.entries.values()
     ):

@@ -19,34 +19,56 @@ MODULE_DOCSTRING = ".__doc__"
 
 
 class Collected:
-    """tests: file (absolute path) -> `test_key` of a test -> the test's classes and function joined
-    by '::', and its parameters' id or None. partial: files that are not wholly known.
+    """Which tests there are, worked out when somebody asks: most sessions have no golden at all.
+
+    tests: file (absolute path) -> `test_key` of a test -> the test's classes and function joined by
+    '::', and its parameters' id or None. partial: files that are not wholly known.
     """
 
     def __init__(self) -> None:
-        self._before: Counter[str] = Counter()
-        self.tests: dict[str, dict[str, tuple[str, str | None]]] = {}
-        self.partial: set[str] = set()
+        self._before: list[pytest.Item] = []
+        self._left: list[pytest.Item] = []
+        self._config: pytest.Config | None = None
+        self._tests: dict[str, dict[str, tuple[str, str | None]]] = {}
+        self._partial: set[str] = set()
         self.is_known = False
 
     def before(self, items: list[pytest.Item]) -> None:
         """Tests as collected, before any of them are left out."""
-        self._before = Counter(str(item.path) for item in items)
+        self._before = list(items)
 
     def after(self, items: list[pytest.Item], config: pytest.Config) -> None:
-        left = Counter(str(item.path) for item in items)
-        self.partial |= {path for path, count in self._before.items() if left[path] < count}
-        self.partial |= _named_in_part(config)
-        if config.getoption("lf", False):
-            # It leaves tests out before anybody is told of them.
-            self.partial |= set(self._before)
-        for item in items:
-            self.tests.setdefault(str(item.path), {})[test_key(item)] = test_name(item)
+        self._left, self._config = list(items), config
         self.is_known = True
+
+    @property
+    def tests(self) -> dict[str, dict[str, tuple[str, str | None]]]:
+        self._work_out()
+        return self._tests
+
+    @property
+    def partial(self) -> set[str]:
+        self._work_out()
+        return self._partial
+
+    def _work_out(self) -> None:
+        """Takes in what was collected here since the last call."""
+        if self._config is None:
+            return
+        before = Counter(str(item.path) for item in self._before)
+        left = Counter(str(item.path) for item in self._left)
+        self._partial |= {path for path, count in before.items() if left[path] < count}
+        self._partial |= _named_in_part(self._config)
+        if self._config.getoption("lf", False):
+            # It leaves tests out before anybody is told of them.
+            self._partial |= set(before)
+        for item in self._left:
+            self._tests.setdefault(str(item.path), {})[test_key(item)] = test_name(item)
+        self._before, self._left, self._config = [], [], None
 
     def note_failed(self, path: str) -> None:
         """A file that could not be collected."""
-        self.partial.add(path)
+        self._partial.add(path)
 
     def to_send(self) -> dict[str, Any]:
         """As plain values, for another process."""

@@ -335,6 +335,7 @@ class CiwrapFixture:
 
     def note_report(self, error: BaseException | None, report: pytest.TestReport) -> None:
         if report.failed or hasattr(report, "wasxfail"):
+            _take_away_hint(error, report)
             if report.when == "setup":
                 self._unmet.tell_all()
             else:
@@ -349,6 +350,14 @@ class CiwrapFixture:
     def raise_untold(self, error: BaseException | None, when: str) -> None:
         __tracebackhide__ = True
         self._unmet.raise_untold(self._item, error, when)
+
+
+def _take_away_hint(error: BaseException | None, report: pytest.TestReport) -> None:
+    """Takes pytest's advice to use --full-trace from a failure that has no place in the test."""
+    if isinstance(error, GoldenMismatch):
+        traceback = getattr(report.longrepr, "reprtraceback", None)
+        if traceback is not None:
+            traceback.extraline = None
 
 
 def _of_check(said: Mapping[str, Any], where: str) -> dict[str, Any]:

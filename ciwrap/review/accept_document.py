@@ -44,7 +44,8 @@ class AcceptedCheck(msgspec.Struct, frozen=True):
 
     largest_bound_share: of the old bounds, used up by the variable that moved most; None where the
     old evidence could not tell. old_problem: why the golden that is replaced could not be read.
-    stale: why it may be of other code than what lies here.
+    stale: why it may be of other code than what lies here. misspelt: a warning for each pattern
+    under `variables` or `ignore` that matches no variable.
     """
 
     name: str
@@ -58,6 +59,7 @@ class AcceptedCheck(msgspec.Struct, frozen=True):
     old_problem: str | None
     variables: tuple[AcceptedVariable, ...]
     stale: str | None = None
+    misspelt: tuple[str, ...] = ()
 
 
 class AcceptDocument(msgspec.Struct, frozen=True):
@@ -91,6 +93,7 @@ def _check(change: GoldenChange) -> AcceptedCheck:
         old_problem=change.old.problem,
         variables=tuple(_variable(one) for one in change.changes),
         stale=change.stale,
+        misspelt=change.misspelt,
     )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap import _core
 from ciwrap.catalog.catalog import Catalog
-from ciwrap.compare.check import arrangement_of, outputs_of, recorded_run_of
+from ciwrap.compare.check import arrangement_of, misspelt_words, outputs_of, recorded_run_of
 from ciwrap.compare.fit import refuse_unseen_mask
 from ciwrap.compare.judge import check_golden
 from ciwrap.compare.work import Work
@@ -127,7 +127,8 @@ def change_of_catalog(
         work = Work(resources, with_details=with_details)
         return _moved(before, identity, catalog, check, work)
 
-    return _change(check, store, old, variables, labels, moved, force=force)
+    change = _change(check, store, old, variables, labels, moved, force=force)
+    return replace(change, misspelt=tuple(misspelt_words(check, catalog.identities)))
 
 
 def _nothing_to_accept(check: Check) -> NotComparableError:

@@ -179,7 +179,8 @@ class GoldenChange(Struct, frozen=True):
 
     check: what people call it. name: its name in its folder. path: of its binary. labels: of its
     variables, where they have any. ignored: what of the outputs is left out, as patterns. stale:
-    why it may be of other code than what lies here.
+    why it may be of other code than what lies here. misspelt: a warning for each pattern of the
+    configuration that matches none of the outputs' variables.
     """
 
     check: str
@@ -194,6 +195,12 @@ class GoldenChange(Struct, frozen=True):
     labels: Mapping[VariableId, Labels] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     stale: str | None = None
+    misspelt: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What whoever accepts it should know, a line for each."""
+        return self.misspelt if self.stale is None else (self.stale, *self.misspelt)
 
     @property
     def needs_writing(self) -> bool:

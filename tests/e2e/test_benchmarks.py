@@ -228,6 +228,14 @@ def test_the_plugin_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         }
     )
     assert len(rows) == 4 + len(many)
+    rows = pytest_plugin.peers_table(
+        {
+            "many": {"check_count": 5, "cases": many},
+            "large": {"element_count": 1000, "cases": large},
+        }
+    )
+    assert [row[2] for row in rows[1:2]] == ["bytes, write, check / ciwrap: 1.00, 1.00, 1.00"]
+    assert rows[-1][0] == "1,000 float64: ciwrap"
 
 
 def test_the_benchmark_of_a_device_runs(tmp_path: Path) -> None:

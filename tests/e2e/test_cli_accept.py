@@ -16,6 +16,26 @@ def test_a_first_golden_needs_no_reason(project: Project) -> None:
     assert project.run("check").code == 0
 
 
+def test_a_pattern_that_matches_nothing_is_told_of_however_accepting_ends(
+    project: Project,
+) -> None:
+    project.configure(
+        "    ignore: [wall_tmie]\n    variables: {temprature: {atol: 1e-3}, 'ids': {atol: 0}}\n"
+    )
+    for status in ("created", "same"):
+        outcome = project.accept()
+        (check,) = outcome.document["checks"]
+        assert check["status"] == status
+        assert [word.split("'")[1] for word in check["misspelt"]] == ["temprature", "wall_tmie"]
+        assert outcome.out.count("warning: the pattern ") == 2
+    # A name that the configuration rightly leaves out is there, and is not told of.
+    project.save("wall_tmie", np.zeros(2))
+    project.save("temprature", np.zeros(2))
+    outcome = project.accept("--reason", "they are there now")
+    assert "misspelt" not in outcome.document["checks"][0]
+    assert "warning" not in outcome.out
+
+
 def test_replacing_needs_a_reason_and_keeps_the_history(project: Project) -> None:
     project.accept()
     first = manifest_of(project)["binary"]["root"]

@@ -134,6 +134,31 @@ def moved_config() -> None:
     Path("ciwrap.yaml").unlink()
 
 
+def rename(old: str, new: str) -> Callable[[], None]:
+    """As with `git mv`: the check, its golden, and what the manifest says of its name."""
+
+    def apply() -> None:
+        edit((f"  {old}:\n", f"  {new}:\n"))()
+        for suffix in ("golden", "golden.yaml"):
+            Path(f"golden/{old}.{suffix}").rename(f"golden/{new}.{suffix}")
+        manifest = Path(f"golden/{new}.golden.yaml")
+        text = manifest.read_text()
+        assert text.count(f"check: {old}\n") == 1
+        manifest.write_text(text.replace(f"check: {old}\n", f"check: {new}\n"))
+
+    return apply
+
+
+def after(*steps: Callable[[], None]) -> Callable[[], None]:
+    def apply() -> None:
+        for step in steps:
+            step()
+
+    return apply
+
+
+RENAMED = Told("bush", None, "check", False, "called tree before; its golden is the same")
+
 PLANTED: dict[str, tuple[Callable[[], None], list[Told]]] = {
     "a wider bound of a check": (
         edit(("atol: 1e-6 ", "atol: 1e-2 ")),
@@ -253,6 +278,46 @@ PLANTED: dict[str, tuple[Callable[[], None], list[Told]]] = {
         edit(("  tree:\n", "  more: {outputs: tree.npy}\n  tree:\n")),
         [Told("more", None, "check", False, "a new check")],
     ),
+    "a check renamed": (rename("tree", "bush"), [RENAMED]),
+    "a check renamed, with a wider bound and less that is compared": (
+        after(
+            rename("tree", "bush"),
+            edit(("ulps: 4", "ulps: 400\n    exclude: [x]\n    strict: {shape: false}")),
+        ),
+        [
+            RENAMED,
+            Told("bush", "tree", "bound", True, "ulps=4 -> ulps=400"),
+            Told("bush", None, "check", True, "excluded files: none -> x"),
+            Told("bush", None, "strict", True, "another shape is allowed now"),
+        ],
+    ),
+    "a check renamed, and ignored": (
+        after(rename("tree", "bush"), edit(("ulps: 4", "ulps: 4\n    ignore: ['*']"))),
+        [RENAMED, Told("bush", "tree", "ignore", True, "is ignored now")],
+    ),
+    "a check renamed, and accepted anew": (
+        after(
+            edit(("  tree:\n", "  bush:\n")),
+            lambda: remove("golden/tree.golden", "golden/tree.golden.yaml"),
+            accepted(lambda: None, "bush"),
+        ),
+        [RENAMED, Told("bush", None, "values", False, "the log of its golden is another one")],
+    ),
+    "a check renamed, and its golden replaced": (
+        accepted(after(rename("tree", "bush"), lambda: np.save("tree.npy", BIG + 1)), "bush"),
+        [
+            Told("tree", None, "check", True, "the check is gone, with 1 variable"),
+            Told("bush", None, "check", False, "a new check"),
+            Told("bush", None, "values", False, "a first golden"),
+        ],
+    ),
+    "a check renamed, and its golden left behind": (
+        edit(("  tree:\n", "  bush:\n")),
+        [
+            Told("tree", None, "check", True, "the check is gone, with 1 variable"),
+            Told("bush", None, "check", False, "a new check"),
+        ],
+    ),
     "fewer outputs": (
         edit(("outputs: out/a.npz", "outputs: out/a*.npz\n    exclude: [out/b.npz]")),
         [
@@ -366,6 +431,26 @@ def test_who_why_and_by_how_much(here: Path) -> None:
     accepted(lambda: save(5e-6))()
     (one,) = changes()
     assert one["share"] == pytest.approx(3, rel=1e-3)
+
+
+def test_names_of_checks_that_are_alike_are_not_guessed(here: Path) -> None:
+    """Two goldens of one root: nothing says which of them a new name is of."""
+    tree = CONFIG[CONFIG.index("  tree:") :]
+    twin = tree.replace("  tree:", "  twin:")
+    Path("ciwrap.yaml").write_text(CONFIG + twin)
+    assert run(["accept", "twin"]) == 0
+    GitRepository(here).commit("a twin", {})
+    remove("golden/twin.golden", "golden/twin.golden.yaml")
+    Path("ciwrap.yaml").write_text(CONFIG)
+    rename("tree", "bush")()
+    found = [(one["check"], one["wider"], one["text"]) for one in changes()]
+    assert [(check, wider) for check, wider, _ in found] == [
+        ("tree", True),
+        ("twin", True),
+        ("bush", False),
+        ("bush", False),
+    ]
+    assert not any("before" in text for *_, text in found)
 
 
 def test_a_golden_that_nobody_accepted(here: Path) -> None:

@@ -170,6 +170,7 @@ def test_one_run_makes_all_checks_of_a_test(suite: Suite) -> None:
     assert len(suite.waiting()) == 3
     assert "3 checks failed:" in result.stdout.str()
     assert "the test went on" not in result.stdout.str()
+    assert "--full-trace" not in result.stdout.str()
     suite.cli("accept", "--pending")
     suite.run("--ciwrap-all").assert_outcomes(passed=1)
     suite.write(SEVERAL.replace("PLUS", "1"))

@@ -315,3 +315,15 @@ def test_ignored_columns_and_an_ignored_index(suite: Suite) -> None:
     result = suite.run("--ciwrap-update=new")
     result.assert_outcomes(passed=1, failed=1)
     assert "leave it out: ignore=['index']" in result.stdout.str()
+
+
+def test_a_reference_file_becomes_the_golden_and_keeps_its_bound(suite: Suite) -> None:
+    """As the page says: the reference first, what is computed afterwards."""
+    np.savetxt(suite.root / "reference.txt", np.linspace(0, 1, 50))
+    text = "def test_it(ciwrap): ciwrap.check({}, 'x', rtol=1e-6, atol=1e-9)"
+    suite.write(text.format("np.loadtxt('reference.txt')"))
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=1)
+    (suite.root / "reference.txt").unlink()
+    for factor, outcome in (("1 + 0.9e-6", "passed"), ("1 + 1.1e-6", "failed")):
+        suite.write(text.format(f"np.linspace(0, 1, 50) * ({factor})"))
+        suite.run().assert_outcomes(**{outcome: 1})

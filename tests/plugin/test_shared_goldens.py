@@ -116,6 +116,12 @@ def test_show_and_changes_know_it(suite: Suite) -> None:
     assert any(one.startswith("accepted 20") and "first golden" in one for one in lines)
     shown = json.loads(suite.cli("show", SHARED, "--json", "-").stdout)
     assert [one["check"] for one in shown["goldens"]] == ["test_a", "test_b"]
+    assert suite.cli("show", "tests/test_it.py::test_[ab]").returncode == 3  # brackets are brackets
+    for name, checks in (("tests/test_it.py::test_b", "b"), ("*::test_?", "ab"), ("tests", "ab")):
+        printed = suite.cli("show", name).stdout
+        said = [f"check tests/test_it.py::test_{one}" for one in checks]
+        assert [one for one in printed.splitlines() if one.startswith("check ")] == said
+    assert "  [0]  1.5  2.5" in suite.cli("show", "tests/test_it.py::test_a").stdout
     missing = suite.cli("show", "golden/none.goldens")
     assert (missing.returncode, "there is no such file" in missing.stderr) == (3, True)
 
@@ -129,6 +135,37 @@ def test_show_and_changes_know_it(suite: Suite) -> None:
     path = suite.root / SHARED
     path.write_bytes(path.read_bytes()[:-9])
     assert list(found().values()) == [None]
+    damaged = suite.cli("show", "tests/test_it.py::test_b")
+    assert (damaged.returncode, SHARED in damaged.stderr) == (3, True)
+
+
+def test_changes_know_a_renamed_test_and_what_else_is_different(suite: Suite) -> None:
+    text = "def test_a(ciwrap): ciwrap.check([1.0], atol=1e-6)\n"
+    more = "def test_b(ciwrap): ciwrap.check([2.0], atol=1e-6)\n"
+    suite.git("init", "-q")
+    suite.write(text + more)
+    suite.run("--ciwrap-update=new")
+    suite.git("add", "-A")
+    suite.git("commit", "-qm", "first")
+
+    def told(update: str, source: str) -> list[tuple[str, str, bool]]:
+        suite.write(source)
+        suite.run(update, "--ciwrap-unused=delete", WHY)
+        done = suite.cli("changes", "--base", "HEAD", "--json", "-")
+        found = json.loads(done.stdout)["changes"]
+        return [(one["check"].split("::")[1], one["text"], one["wider"]) for one in found]
+
+    before = (
+        "called tests/test_it.py::test_a before; its golden is the same, and its log begins anew"
+    )
+    source = text.replace("test_a", "test_new") + more
+    assert told("--ciwrap-update=new", source) == [("test_new", before, False)]
+    # With another bound it is another golden.
+    wider = told("--ciwrap-update=failed", source.replace("[1.0], atol=1e-6", "[1.0], atol=1"))
+    assert ("test_a", "its golden is gone", True) in wider
+    suite.git("checkout", "-q", "HEAD", "--", "golden")
+    # Both names are there: a copy.
+    assert told("--ciwrap-update=new", text + source) == [("test_new", "a first golden", False)]
 
 
 def test_a_golden_that_grows_and_shrinks_keeps_its_history(suite: Suite) -> None:
