@@ -98,10 +98,10 @@ bool Reference::take(const RecordPlace& place) {
         take_tree(place);
         return true;
     }
-    const auto payload = scan_->read(place);
-    if (!payload)
+    const auto record = scan_->read(place);
+    if (!record)
         return false;
-    PayloadReader reader(path_, *payload);
+    PayloadReader reader(path_, record->payload());
     switch (key.type) {
         case RecordType::attempt:
             points_ = {{0, ""}};
@@ -251,8 +251,8 @@ void Reference::fetch_next(std::int64_t iteration, const std::string& point) {
 }
 
 std::shared_ptr<const ReferenceTree> Reference::load(const Place& place, std::string& why) const {
-    const auto& record = place.fine ? place.fine : place.plain;
-    if (!record) {
+    const auto& chosen = place.fine ? place.fine : place.plain;
+    if (!chosen) {
         why = "the reference has no tree of it";
         return nullptr;
     }
@@ -266,12 +266,12 @@ std::shared_ptr<const ReferenceTree> Reference::load(const Place& place, std::st
         why = "the reference was recorded without residues";
         return nullptr;
     }
-    const auto payload = scan_->read(*record);
-    if (!payload) {
+    auto record = scan_->read(*chosen);
+    if (!record) {
         why = "the reference is damaged there";
         return nullptr;
     }
-    PayloadReader reader(path_, *payload);
+    PayloadReader reader(path_, record->payload());
     (void)reader.u32();  // its kind
     found->shape = reader.shape();
     found->tree.scalar_count = found->tree.parameters.data_type().scalars_per_element;
@@ -293,10 +293,13 @@ std::shared_ptr<const ReferenceTree> Reference::load(const Place& place, std::st
     found->tree.digests.resize(nodes);
     std::memcpy(found->tree.digests.data(), rest.data(), nodes * sizeof(Digest));
     if (place.fine) {
-        found->tree.residues.resize(residue_bytes);
-        if (residue_bytes > 0)
-            std::memcpy(found->tree.residues.data(), rest.data() + nodes * sizeof(Digest),
-                        residue_bytes);
+        // They stay in the memory into which they were read.
+        UninitializedBytes& bytes = record->bytes;
+        const auto end_of_digests = reader.rest().data() + nodes * sizeof(Digest);
+        const auto before = end_of_digests - std::as_bytes(std::span(bytes)).data();
+        bytes.erase(bytes.begin(), bytes.begin() + before);
+        bytes.resize(residue_bytes);
+        found->tree.residues = std::move(bytes);
         found->identity = identity_of(found->tree);
     }
     return found;

@@ -173,6 +173,7 @@ void Writer::run() {
         if (!job.batch)
             continue;
         lock.unlock();
+        job.batch->variables.clear();  // and what they were compared with, before more is read
         written_(*job.batch);
         job = {};
         lock.lock();
@@ -181,19 +182,14 @@ void Writer::run() {
 
 // With the lock.
 void Writer::keep_spares(Batch& batch) {
-    for (auto& one : batch.variables) {
-        one->reference.reset();
-        one->samples.clear();
-        std::string name = one->name;
-        spares_.insert_or_assign(std::move(name), std::move(one));
-    }
-    batch.variables.clear();
+    for (const auto& one : batch.variables)
+        spares_.insert_or_assign(one->name, one->give_trees());
 }
 
-std::unique_ptr<Recorded> Writer::spare(const std::string& name) {
+SpareTrees Writer::spare(const std::string& name) {
     const std::lock_guard lock(mutex_);
     const auto found = spares_.extract(name);
-    return found ? std::move(found.mapped()) : nullptr;
+    return found ? std::move(found.mapped()) : SpareTrees{};
 }
 
 void Writer::write(Job& job) {

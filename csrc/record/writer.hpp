@@ -34,9 +34,8 @@ class Writer {
     // Writes what waits and then the last record.
     void finish(Payload statistics);
 
-    // What was written of a variable before, for its memory: fresh memory costs the program more
-    // than hashing into it does. Null if there is none.
-    std::unique_ptr<Recorded> spare(const std::string& name);
+    // The last trees of a variable that were written, if nobody has asked for them yet.
+    SpareTrees spare(const std::string& name);
 
     std::uint64_t waited_ns() const { return waited_ns_; }
 
@@ -62,7 +61,7 @@ class Writer {
     std::condition_variable has_job_;
     std::condition_variable has_room_;
     std::deque<Job> jobs_;
-    std::map<std::string, std::unique_ptr<Recorded>> spares_;  // by name
+    std::map<std::string, SpareTrees> spares_;  // by name of the variable
     std::uint64_t waiting_bytes_ = 0;
     std::uint64_t waited_ns_ = 0;
     bool is_ending_ = false;
