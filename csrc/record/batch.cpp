@@ -68,14 +68,12 @@ void hash(Recorded& one, std::uint64_t first_leaf, std::uint64_t leaf_count,
 
 Recorded::Recorded(std::uint32_t id, const std::string& called, const ArrayView& array,
                    const TreeParameters& parameters,
-                   std::shared_ptr<const ReferenceTree> held_against,
-                   SpareTrees spare)
+                   std::shared_ptr<const ReferenceTree> held_against, SpareTrees spare)
     : variable(id),
       name(called),
       view(array),
       reference(std::move(held_against)),
-      plain(without_residues(parameters), array.scalar_count(), nullptr,
-            std::move(spare.plain)) {
+      plain(without_residues(parameters), array.scalar_count(), nullptr, std::move(spare.plain)) {
     if (reference && reference->shape != view.shape())
         throw Error(ErrorCode::invalid_argument, "the reference's has another shape");
     const bool has_levels = make_plan(parameters).has_residues();

@@ -42,8 +42,7 @@ struct Recorded {
     // Error(invalid_argument) if the reference is of other parameters or another shape.
     Recorded(std::uint32_t id, const std::string& name, const ArrayView& array,
              const TreeParameters& parameters,
-             std::shared_ptr<const ReferenceTree> reference = nullptr,
-             SpareTrees spare = {});
+             std::shared_ptr<const ReferenceTree> reference = nullptr, SpareTrees spare = {});
 
     bool is_relative() const { return fine && fine->drift.has_value(); }
     std::vector<TreeParts*> trees();
