@@ -173,10 +173,17 @@ std::uint64_t Batch::tree_bytes() const {
     std::uint64_t sum = 0;
     for (const auto& one : variables) {
         for (const TreeParts* const parts : one->trees())
-            sum += parts->tree.digests.size() * sizeof(Digest) + parts->tree.residues.size();
+            sum += tree_bytes_of(parts->tree);
         for (const Sample& sample : one->samples)
             sum += sample.elements.size();
     }
+    return sum;
+}
+
+std::uint64_t Batch::reference_bytes() const {
+    std::uint64_t sum = 0;
+    for (const auto& one : variables)
+        sum += one->reference ? tree_bytes_of(one->reference->tree) : 0;
     return sum;
 }
 

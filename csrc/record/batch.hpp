@@ -33,6 +33,8 @@ struct Sample {
 struct SpareTrees {
     MerkleTree plain;
     MerkleTree fine;
+
+    std::uint64_t bytes() const { return tree_bytes_of(plain) + tree_bytes_of(fine); }
 };
 
 // A variable at a checkpoint: its plain tree, and one with residues if it has residue levels, which
@@ -80,6 +82,7 @@ struct Batch {
     // Makes holes of what could not be hashed. Returns what to tell of each.
     std::vector<std::string> drop_faulty();
     std::uint64_t tree_bytes() const;
+    std::uint64_t reference_bytes() const;
     std::uint64_t data_bytes() const;
 
   private:

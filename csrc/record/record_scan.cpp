@@ -13,7 +13,7 @@ namespace ciwrap::record {
 namespace {
 
 constexpr unsigned char file_magic[8] = {0x89, 'C', 'W', 'R', 'E', 'C', '\r', '\n'};
-constexpr std::uint32_t file_version = 1;
+constexpr std::uint32_t file_version = 2;
 
 [[noreturn]] void fail(const std::string& path) {
     const int reason = errno;

@@ -24,6 +24,10 @@ constexpr std::uint64_t most_fetched_bytes = std::uint64_t{256} << 20;
 
 }  // namespace
 
+std::uint64_t tree_bytes_of(const MerkleTree& tree) {
+    return tree.digests.size() * sizeof(Digest) + tree.residues.size();
+}
+
 Digest identity_of(const MerkleTree& fine) {
     static constexpr char what[] = "ciwrap fine tree";
     const Digest residues = xxh3_128(std::as_bytes(std::span(fine.residues)));
@@ -210,8 +214,10 @@ std::shared_ptr<const ReferenceTree> Reference::find(std::int64_t iteration,
                                                      const std::string& name, std::string& why) {
     const Key key{iteration, point, name};
     const std::lock_guard lock(mutex_);
-    if (auto fetched = fetched_.extract(key))
+    if (auto fetched = fetched_.extract(key)) {
+        fetched_bytes_ -= tree_bytes_of(fetched.mapped()->tree);
         return std::move(fetched.mapped());
+    }
     wait_until(iteration, [&] { return places_.contains(key); });
     const auto found = places_.find(key);
     if (found == places_.end()) {
@@ -227,14 +233,15 @@ void Reference::fetch_next(std::int64_t iteration, const std::string& point) {
         return;
     refresh();
     std::erase_if(fetched_, [&](const auto& one) {
-        return std::get<0>(one.first) <= iteration && std::get<1>(one.first) == point;
+        const auto& [key, tree] = one;
+        const bool is_past = std::get<0>(key) <= iteration && std::get<1>(key) == point;
+        if (is_past)
+            fetched_bytes_ -= tree_bytes_of(tree->tree);
+        return is_past;
     });
-    std::uint64_t bytes = 0;
-    for (const auto& [key, tree] : fetched_)
-        bytes += tree->tree.digests.size() * sizeof(Digest) + tree->tree.residues.size();
     std::optional<std::int64_t> next;
     for (auto place = places_.lower_bound({iteration + 1, "", ""});
-         place != places_.end() && bytes < most_fetched_bytes; ++place) {
+         place != places_.end() && fetched_bytes_ < most_fetched_bytes; ++place) {
         const Key& key = place->first;
         if (next && std::get<0>(key) != *next)
             return;
@@ -245,7 +252,7 @@ void Reference::fetch_next(std::int64_t iteration, const std::string& point) {
         auto tree = load(place->second, why);
         if (!tree)
             continue;
-        bytes += tree->tree.digests.size() * sizeof(Digest) + tree->tree.residues.size();
+        fetched_bytes_ += tree_bytes_of(tree->tree);
         fetched_.emplace(key, std::move(tree));
     }
 }

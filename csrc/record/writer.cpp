@@ -167,6 +167,7 @@ void Writer::run() {
         // Only now: what is being written counts as waiting.
         jobs_.pop_front();
         waiting_bytes_ -= bytes;
+        journal_bytes_ = journal_->memory_bytes();
         if (job.batch)
             keep_spares(*job.batch);
         has_room_.notify_all();
@@ -190,6 +191,14 @@ SpareTrees Writer::spare(const std::string& name) {
     const std::lock_guard lock(mutex_);
     const auto found = spares_.extract(name);
     return found ? std::move(found.mapped()) : SpareTrees{};
+}
+
+std::uint64_t Writer::held_bytes() {
+    const std::lock_guard lock(mutex_);
+    std::uint64_t sum = waiting_bytes_ + journal_bytes_;
+    for (const auto& [name, trees] : spares_)
+        sum += trees.bytes();
+    return sum;
 }
 
 void Writer::write(Job& job) {

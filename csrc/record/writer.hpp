@@ -38,6 +38,8 @@ class Writer {
     SpareTrees spare(const std::string& name);
 
     std::uint64_t waited_ns() const { return waited_ns_; }
+    // Trees that wait, memory that is kept for later ones, and what is being put together.
+    std::uint64_t held_bytes();
 
   private:
     struct Job {
@@ -63,6 +65,7 @@ class Writer {
     std::deque<Job> jobs_;
     std::map<std::string, SpareTrees> spares_;  // by name of the variable
     std::uint64_t waiting_bytes_ = 0;
+    std::uint64_t journal_bytes_ = 0;
     std::uint64_t waited_ns_ = 0;
     bool is_ending_ = false;
     // Of the writer's thread alone.
