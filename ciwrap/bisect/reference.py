@@ -71,10 +71,16 @@ class _Then(Struct, frozen=True):
 
     def config(self) -> Config:
         place = self._place(find_config(Path.cwd()))
-        if not self._check_out(place):
+        text = self._text(place)
+        if text is None:
             raise ConfigMissingError(f"commit {self.commit[:10]} has no {place}", remedy=_REMEDY)
-        text = (self.then.top / place).read_text(encoding="utf-8-sig")
-        return load_text(text, self.now.top / place)
+        return load_text(text, self.now.top / place, lambda path: self._text(self._place(path)))
+
+    def _text(self, place: str) -> str | None:
+        """A file as the commit has it; None if it has none."""
+        if not self._check_out(place):
+            return None
+        return (self.then.top / place).read_text(encoding="utf-8-sig")
 
     def goldens(self, config: Config) -> Path:
         place = self._place(config.golden_dir)

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 # Which keys of the configuration say what a change is of.
 _KEYS = {
-    "bound": ("atol", "rtol", "ulps", "equal_nan", "fill_values", "period", "mixed_precision"),
+    "bound": (
+        *("atol", "rtol", "ulps", "combine", "equal_nan", "fill_values"),
+        *("period", "mixed_precision"),
+    ),
     "evidence": ("evidence", "data_budget_bytes", "residues_budget_bytes"),
     "variable": ("mask", "align_by"),
 }

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from ciwrap.errors import UsageError
 from ciwrap.golden.manifest import evidence_rank
-from ciwrap.model import ErrorBound
-from ciwrap.structs import Struct
+from ciwrap.model import ErrorBound, EvidencePolicy, VariableId
+from ciwrap.structs import Struct, replace
 from ciwrap.trees.bounds import describe_bound
 from ciwrap.trees.build import tree_parameters
 
@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from ciwrap.changes.document import What
     from ciwrap.config import Check
     from ciwrap.golden.manifest import VariableRow
-    from ciwrap.model import VariableId, VariableSettings
+    from ciwrap.model import VariableSettings
 
 _EXACT = "exact"
+_NUMBERS = "<f8"
+# The smaller one of atol and rtol |golden|, the larger one, their sum.
+_COMBINED = ("both", "either", "sum")
 _MORE = (" equal_nan=", " fill_values=")
 
 
@@ -39,11 +42,22 @@ def judged(row: VariableRow, check: Check | None, identity: VariableId) -> Judge
     if check is None:
         return Judged(row.bound, None, row.evidence, None)
     settings = check.settings_for(identity, row.dtype)
+    return Judged(row.bound, _asked(row.dtype, settings), row.evidence, settings)
+
+
+def _asked(dtype: str, settings: VariableSettings) -> str | None:
     try:
-        asked: str | None = describe_bound(tree_parameters(row.dtype, settings))
+        return describe_bound(tree_parameters(dtype, settings))
     except UsageError:  # a bound that the type cannot have, which a check tells better
-        asked = None
-    return Judged(row.bound, asked, row.evidence, settings)
+        return None
+
+
+def judged_by_configuration(check: Check, name: str) -> Judged:
+    """How numbers are judged that the configuration itself states."""
+    settings = check.settings_for(VariableId(name), _NUMBERS)
+    asked = _asked(_NUMBERS, settings)
+    # No golden keeps anything of them.
+    return Judged(_EXACT, asked, "data", replace(settings, evidence=EvidencePolicy.DATA))
 
 
 def judgement_changes(old: Judged, new: Judged) -> Iterator[tuple[What, str, bool]]:
@@ -53,6 +67,9 @@ def judgement_changes(old: Judged, new: Judged) -> Iterator[tuple[What, str, boo
     if old.settings is None or new.settings is None:
         return
     was, now = old.settings, new.settings
+    if was.combine != now.combine:
+        wider = _COMBINED.index(now.combine) > _COMBINED.index(was.combine)
+        yield "bound", f"combine: {was.combine} -> {now.combine}", wider
     if was.mask != now.mask:
         yield (
             "variable",
@@ -64,6 +81,9 @@ def judgement_changes(old: Judged, new: Judged) -> Iterator[tuple[What, str, boo
     if was.mixed_precision != now.mixed_precision:
         word = "allowed" if now.mixed_precision else "refused"
         yield "bound", f"float32 against float64 is {word} now", now.mixed_precision
+    if was.across_ranks != now.across_ranks:
+        text = f"rows of all ranks are aligned {'together' if now.across_ranks else 'by rank'} now"
+        yield "variable", text, False
     if was.align_by != now.align_by:
         text = f"rows aligned by: {was.align_by or 'none'} -> {now.align_by or 'none'}"
         yield "variable", text, False

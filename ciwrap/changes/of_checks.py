@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ciwrap.changes.document import Change
+from ciwrap.changes.judged import judged_by_configuration, judgement_changes
 from ciwrap.model import StrictVariables
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from ciwrap.changes.state import State
     from ciwrap.config import Check
+    from ciwrap.config.settings import Expectation
 
 # What a check is made of, in words.
 _PARTS: tuple[tuple[str, str], ...] = (
@@ -107,11 +109,23 @@ def _stated(old: Check, new: Check) -> Iterator[Change]:
     """Values that the configuration itself states, and that no golden is needed for."""
     for name in dict.fromkeys((*old.expected, *new.expected)):
         was, now = old.expected.get(name), new.expected.get(name)
-        if was == now:
-            continue
-        words = "is gone" if now is None else "is new" if was is None else "is another one"
-        text = f"what the configuration says of its values {words}"
-        yield Change(check=new.name, variable=name, what="variable", text=text, wider=now is None)
+        if was != now:
+            words = "is gone" if now is None else "is new" if was is None else "is another one"
+            text = f"what the configuration says of its values {words}"
+            wider = now is None or (was is not None and _allows_more(was, now))
+            yield Change(check=new.name, variable=name, what="variable", text=text, wider=wider)
+        if was is None or now is None or was.values is None or now.values is None:
+            continue  # a range is its own bound
+        before, after = (judged_by_configuration(one, name) for one in (old, new))
+        for what, text, wider in judgement_changes(before, after):
+            yield Change(check=new.name, variable=name, what=what, text=text, wider=wider)
+
+
+def _allows_more(was: Expectation, now: Expectation) -> bool:
+    """Whether a range allows numbers that were not allowed before; one number is no range."""
+    if now.values is not None:
+        return False
+    return was.values is not None or now.low < was.low or now.high > was.high
 
 
 def _loses(was: tuple[str, ...], now: tuple[str, ...]) -> bool:

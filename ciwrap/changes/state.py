@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -66,12 +68,22 @@ def state_of(tree: FileTree, where: Where) -> State:
     path = where.top / name
     try:
         text = found[name].decode("utf-8-sig")
-        config, document = load_text(text, path), parse_document(text, path)
+        config = load_text(text, path, partial(_text_beside, tree, where.top))
+        document = parse_document(text, path)
     except (ConfigError, UnicodeDecodeError) as error:
         problem = error.message if isinstance(error, ConfigError) else "is not UTF-8 text"
         return State(None, name, where.golden_dir or "", problem=problem)
     folder = where.golden_dir or below(config.golden_dir, where.top)
     return State(config, name, folder, document, manifests=_manifests(tree, folder))
+
+
+def _text_beside(tree: FileTree, top: Path, path: Path) -> str | None:
+    """A file that the configuration includes, as the tree has it; None if there is none. Raises
+    UsageError for one outside of the repository, UnicodeDecodeError.
+    """
+    name = below(Path(os.path.normpath(path)), top)
+    data = tree.read([name], MAX_BYTES).get(name)
+    return None if data is None else data.decode("utf-8-sig")
 
 
 def below(path: Path, top: Path) -> str:

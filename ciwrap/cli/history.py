@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -311,7 +312,8 @@ def own_files(folder: Path, *captures: Path | str | None) -> tuple[str, ...]:
     for capture in captures:
         if capture is not None:
             try:
-                inside.append(Path(capture).resolve().relative_to(folder.resolve()).as_posix())
+                known = Path(os.path.realpath(capture))
+                inside.append(known.relative_to(os.path.realpath(folder)).as_posix())
             except ValueError:
                 continue
     return tuple(inside)

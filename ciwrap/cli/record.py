@@ -160,7 +160,7 @@ def _reference(asked: _Asked) -> Iterator[Reference | None]:
         return
     from ciwrap.online.reference import prepared
 
-    if Path(against).resolve() == asked.folder.resolve():
+    if os.path.realpath(against) == os.path.realpath(asked.folder):
         raise UsageError(
             "a run cannot be held against itself",
             file=asked.folder,
@@ -327,7 +327,7 @@ def _tell_compared(
         reference,
         asked.folder,
         asked.chosen.make_rules(),
-        is_common=asked.options["common"] or reference.is_growing,
+        is_common=asked.options["common"],
         ended_in=first.iteration if is_ended and first is not None else None,
         resources=session.resources,
     )

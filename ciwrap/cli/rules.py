@@ -80,8 +80,8 @@ class RuleOptions(Struct, frozen=True, dict=True):
         check, default = self.check, VariableSettings()
 
         @cache
-        def fitted(settings: VariableSettings, dtype: str) -> VariableSettings:
-            settings = self.layer.over(settings)
+        def fitted(settings: VariableSettings, dtype: str, is_counted: bool) -> VariableSettings:
+            settings = settings if is_counted else self.layer.over(settings)
             if not settings.fill_values:
                 return settings
             from ciwrap.config import fit_fill_values
@@ -89,7 +89,9 @@ class RuleOptions(Struct, frozen=True, dict=True):
             return fit_fill_values(settings, dtype)
 
         def settings_for(identity: VariableId, dtype: str) -> VariableSettings:
-            return fitted(default if check is None else check.settings_for(identity), dtype)
+            if check is None:
+                return fitted(default, dtype, False)
+            return fitted(check.settings_for(identity), dtype, check.is_counted(identity))
 
         def arrangement() -> Arrangement | None:
             """As the check has it, with what the options say of all its variables."""
@@ -119,7 +121,9 @@ class RuleOptions(Struct, frozen=True, dict=True):
             strict_variables=StrictVariables.BOTH if check is None else check.strict.variables,
             arrangement=arrangement(),
             bounds_are_given=check is not None or "bound" in self.layer.said,
-            bounds_from="given" if check is None else f"check {check.name}",
+            bounds_from="given"
+            if check is None or "bound" in self.layer.said
+            else f"check {check.name}",
             general=self.layer.over(default) if check is None else None,
             by_place=check is not None and any(" / " in rule.pattern for rule in check.rules),
         )

@@ -59,7 +59,7 @@ def command(run: str, once: bool, every_seconds: float | None, wait_seconds: flo
         screen.show(watched, has_ended=False, is_last=True)
         raise
     screen.show(watched, has_ended=has_ended, is_last=True)
-    return _code(watched)
+    return _code(watched, has_ended=has_ended)
 
 
 def _await(watched: WatchedRun, run: Path, seconds: float) -> None:
@@ -113,9 +113,11 @@ def _columns() -> int:
     return max(20, shutil.get_terminal_size().columns)
 
 
-def _code(watched: WatchedRun) -> int:
+def _code(watched: WatchedRun, *, has_ended: bool) -> int:
     found = watched.variables.values()
     if any(one.first_no_match is not None for one in found):
         return int(ExitCode.DIFFER)
     is_all = all(one.compared and not one.not_compared for one in found)
+    # What a process that was killed would have recorded was not compared either.
+    is_all = is_all and not watched.errors and not (has_ended and watched.closed < watched.ranks)
     return int(ExitCode.MATCH if found and is_all else ExitCode.NOT_COMPARABLE)

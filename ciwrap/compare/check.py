@@ -15,6 +15,7 @@ from ciwrap.catalog.files import change_since, looked_at
 from ciwrap.catalog.rows import Arrangement, refuse_other_ids
 from ciwrap.catalog.rules import Rules
 from ciwrap.compare.ensemble_runs import each_run
+from ciwrap.compare.fit import refuse_unseen_mask
 from ciwrap.compare.judge import check_golden, golden_id, golden_signature
 from ciwrap.compare.law import begun, failed_check, not_comparable
 from ciwrap.compare.outcome import Outcome
@@ -347,6 +348,7 @@ def _compare(
     settings = check.settings_for(identity, golden.tree.parameters.dtype)
     source_path = str(entry.file.path)
     try:
+        refuse_unseen_mask(identity, settings, ours.variables.__contains__)
         values = catalog.values(identity, settings.mask)
         order = catalog.order_of(identity)
         if order is not None and order.name != identity.name:

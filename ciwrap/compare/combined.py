@@ -1,11 +1,12 @@
 """Bounds of which both parts have to hold, or either: min or max of atol and rtol * |golden|.
 
-Each element is compared by the part that decides there, and by the core; only which part that is
-follows from the golden value in double precision.
+Each element is compared by the part that decides there, which follows from the golden value, and
+by the core.
 """
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.arrays.values import Values
@@ -21,8 +22,9 @@ from ciwrap.trees.build import tree_parameters
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ciwrap import _core
     from ciwrap.compare.work import Work
-    from ciwrap.model import VariableResult, VariableSettings
+    from ciwrap.model import VariableId, VariableResult, VariableSettings
 
 
 def compare_combined(
@@ -44,10 +46,34 @@ def compare_combined(
             remedy="remove it for this variable",
         )
     parts = [
-        _part(work, result, reference, new, settings, by_atol=by_atol) for by_atol in (True, False)
+        _part(work, result, reference, new, parameters, chosen)
+        for parameters, chosen in combined_parts(reference, new, settings, result.id)
     ]
     found = _joined(*parts)
     return replace(found, bound=bound, masked_count=new.masked_count if result.mask else None)
+
+
+def combined_parts(
+    reference: Values, new: Values, settings: VariableSettings, identity: VariableId
+) -> list[tuple[_core.TreeParameters, Values]]:
+    """Both parts of the bound, each with new values of which no others differ than those for which
+    it decides.
+    """
+    bound = settings.bound
+    return [
+        (
+            tree_parameters(
+                reference.dtype,
+                replace(settings, bound=own, combine="sum"),
+                variable=identity.text,
+            ),
+            _Chosen(reference, new, settings, by_atol=by_atol),
+        )
+        for own, by_atol in (
+            (ErrorBound(atol=bound.atol), True),
+            (ErrorBound(rtol=bound.rtol), False),
+        )
+    ]
 
 
 def _part(
@@ -55,17 +81,10 @@ def _part(
     result: VariableResult,
     reference: Values,
     new: Values,
-    settings: VariableSettings,
-    *,
-    by_atol: bool,
+    parameters: _core.TreeParameters,
+    chosen: Values,
 ) -> VariableResult:
     """The comparison of those elements for which that part of the bound decides."""
-    bound = settings.bound
-    own = ErrorBound(atol=bound.atol) if by_atol else ErrorBound(rtol=bound.rtol)
-    parameters = tree_parameters(
-        reference.dtype, replace(settings, bound=own, combine="sum"), variable=result.id.text
-    )
-    chosen = _Chosen(reference, new, settings, by_atol=by_atol)
     comparison = compare_elements(work, parameters, reference, chosen)
     return with_elements(
         result,
@@ -88,7 +107,10 @@ class _Chosen(Values):
     ) -> None:
         self._reference = reference
         self._new = new
-        self._bound = settings.bound
+        self._atol = settings.bound.atol
+        # Whole numbers have no relative bound.
+        is_real = np.dtype(reference.dtype).kind == "f"
+        self._rtol = settings.bound.rtol if is_real else 0.0
         self._takes_smaller = settings.combine == "both"
         self._by_atol = by_atol
         self.dtype = new.dtype
@@ -98,8 +120,15 @@ class _Chosen(Values):
         golden = self._reference.read(first_element, count).reshape(-1)
         new = self._new.read(first_element, count).reshape(-1)
         with np.errstate(all="ignore"):
-            relative = self._bound.rtol * np.abs(golden.astype(np.float64))
-            atol_decides = (self._bound.atol < relative) == self._takes_smaller
+            size = np.abs(golden.astype(np.float64))
+            relative = self._rtol * size
+            is_smaller = self._atol < relative
+            # Rounding makes no two products change places, but some are the same as atol.
+            tied = relative == self._atol
+            for one in np.unique(size[tied]).tolist():
+                if Fraction(self._atol) < Fraction(self._rtol) * Fraction(one):
+                    is_smaller |= tied & (size == one)
+        atol_decides = is_smaller == self._takes_smaller
         return np.where(atol_decides == self._by_atol, new, golden).astype(golden.dtype)
 
 

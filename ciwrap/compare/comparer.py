@@ -20,6 +20,7 @@ from ciwrap.compare.fit import (
     refuse_misfit,
     refuse_other_dtype,
     refuse_other_labels,
+    refuse_unseen_mask,
 )
 from ciwrap.compare.law import begun, not_comparable
 from ciwrap.compare.outcome import HistoryOptions, Outcome
@@ -266,12 +267,14 @@ class _Run:
         """In the general way: masks, aligned rows, other dtypes or shapes, arrays of nothing."""
         from ciwrap.catalog.rows import refuse_other_ids
         from ciwrap.compare.circle import Circle
+        from ciwrap.compare.combined import combined_parts
         from ciwrap.compare.judge import compare_values
 
         if not (ours.has_data and theirs.has_data):
             one, other = ours.signature(identity), theirs.signature(identity)
             refuse_misfit(one, other, RUNS, is_strict=settings.strict_shape)
             refuse_other_dtype(one, other, RUNS)
+        refuse_unseen_mask(identity, settings, lambda one: not self._rules.is_ignored(one))
         golden = ours.values(identity, settings.mask)
         new = theirs.values(identity, settings.mask)
         orders = ours.order_of(identity), theirs.order_of(identity)
@@ -298,11 +301,15 @@ class _Run:
             circle = None
             if settings.period:
                 circle = Circle(golden.dtype, tuple(golden.shape), settings)
-                parameters = circle.parameters
+                parts = [(circle.parameters, new)]
+            elif settings.combine != "sum":
+                parts = combined_parts(golden, new, settings, identity)
             else:
-                parameters = tree_parameters(golden.dtype, settings, variable=identity.text)
+                own = tree_parameters(golden.dtype, settings, variable=identity.text)
+                parts = [(own, new)]
             ids = None if orders[0] is None else orders[0].ids
-            self._differences.add_values(identity, parameters, golden, new, circle, ids)
+            for parameters, chosen in parts:
+                self._differences.add_values(identity, parameters, golden, chosen, circle, ids)
 
 
 def _nothing() -> None:

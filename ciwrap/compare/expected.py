@@ -97,11 +97,11 @@ class _Expected(Values):
             low, high = _whole_range(self._expected, values.dtype)
             whole: NDArray[Any] = np.clip(values, max(low, limits.min), min(high, limits.max))
             return whole
-        ends = self._expected.low, self._expected.high
-        nearest = np.clip(values, *ends)
-        # What is no number is in no range.
-        fallback = ends[0] if np.isfinite(ends[0]) else ends[1]
-        return np.where(np.isnan(nearest), fallback, nearest).astype(values.dtype)
+        # What is infinite, or no number, is in no range, of which one end may be open.
+        finite = np.finfo(values.dtype)
+        least = max(self._expected.low, float(finite.min))
+        nearest = np.clip(values, least, min(self._expected.high, float(finite.max)))
+        return np.where(np.isnan(nearest), least, nearest).astype(values.dtype)
 
 
 def _whole_range(expected: Expectation, dtype: np.dtype[Any]) -> tuple[int, int]:

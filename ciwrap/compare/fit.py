@@ -18,9 +18,12 @@ from ciwrap.errors import (
     ShapeMismatchError,
 )
 from ciwrap.late import numpy as np
+from ciwrap.model import VariableId
 from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ciwrap.arrays.values import Labels, Signature, Values
     from ciwrap.model import VariableSettings
 
@@ -63,6 +66,24 @@ def refuse_other_labels(reference: Labels, new: Labels, wording: Wording) -> Non
     )
     name = "dimension names" if key == "dims" else f"label {key!r}:"
     raise LabelMismatchError(f"{name} {text}", remedy=wording.remedy)
+
+
+def refuse_unseen_mask(
+    identity: VariableId, settings: VariableSettings, is_compared: Callable[[VariableId], bool]
+) -> None:
+    """Raises MaskError for a variable whose mask is not compared itself: whatever that takes out
+    would be left out unseen.
+    """
+    if settings.mask is None:
+        return
+    mask = VariableId(settings.mask, identity.iteration, identity.rank)
+    if not is_compared(mask):
+        raise MaskError(
+            f"its mask {settings.mask!r} is not compared itself, so nothing says that both sides"
+            " leave out the same elements",
+            variable=identity.text,
+            remedy="do not ignore the mask, and accept the outputs anew if there is a golden",
+        )
 
 
 def refuse_empty(new: Values, settings: VariableSettings) -> None:

@@ -55,9 +55,9 @@ def load_runs(path: Path) -> Callable[[RunPlace], Config]:
     return lambda place: _config(document, place)
 
 
-def load_text(text: str, path: Path) -> Config:
-    """A configuration from its text, as if it stood in `path`."""
-    return _config(parse_document(text, path.absolute()))
+def load_text(text: str, path: Path, beside: Callable[[Path], str | None] | None = None) -> Config:
+    """A configuration from its text, as if it stood in `path`. beside: as of a Document."""
+    return _config(parse_document(text, path.absolute(), beside))
 
 
 def options_of_preset(name: str) -> dict[str, Any]:

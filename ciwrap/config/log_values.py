@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.config.log_schema import LOG_KEYS, LOG_VALUES, PATTERNS, SOURCE_KEYS
-from ciwrap.config.nodes import Document, Location, read_document
+from ciwrap.config.nodes import Document, Location, parse_document, read_document
 from ciwrap.config.settings import Expectation, VariableRule
 from ciwrap.model import SETTINGS, SettingsLayer
 from ciwrap.model.forms import FormError, nearest
@@ -54,11 +54,11 @@ def log_check(
     if section["use"] is not None:
         parts.append(preset(section["use"], refuse))
     for number, name in enumerate(section["include"] or ()):
-        path = document.path.parent / name
-        if not path.is_file():
+        part = _included(document, document.path.parent / name, refuse)
+        if part is None:
             here = (*location, "include", number)
             raise document.error(f"there is no file {name!r} to include", here)
-        parts.append(_read(path, refuse))
+        parts.append(part)
     patterns = {name: one for part in parts for name, one in (part[PATTERNS] or {}).items()}
     try:
         parts = [_alike(part, patterns) for part in (*parts, section)]
@@ -85,6 +85,14 @@ def _alike(part: Mapping[str, Any], patterns: Mapping[str, Any]) -> Mapping[str,
     return {**part, "values": values}
 
 
+def _included(document: Document, path: Path, refuse: Refuse) -> Mapping[str, Any] | None:
+    """The rules of a file that the document includes; None if there is none."""
+    if document.beside is None:
+        return _read(path, refuse) if path.is_file() else None
+    text = document.beside(path)
+    return None if text is None else _rules_in(parse_document(text, path), refuse)
+
+
 def preset(name: str, refuse: Refuse) -> Mapping[str, Any]:
     """The rules that are shipped for a code."""
     return _read(_PRESETS / f"{name}.yaml", refuse)
@@ -104,9 +112,12 @@ def _read(path: Path, refuse: Refuse) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=16)
 def _read_once(path: Path, _: tuple[int, int, int], refuse: Refuse) -> Mapping[str, Any]:
+    return _rules_in(read_document(path.absolute()), refuse)
+
+
+def _rules_in(document: Document, refuse: Refuse) -> Mapping[str, Any]:
     from ciwrap.logs.rules import make_rules
 
-    document = read_document(path.absolute())
     if document.value is None:
         raise document.error("holds no values")
     try:

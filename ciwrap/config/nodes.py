@@ -14,6 +14,7 @@ from ciwrap.errors import ConfigError, ConfigMissingError
 from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 Location = tuple["str | int", ...]
@@ -32,11 +33,13 @@ class Quoted(str):
 
 class Document(Struct):
     """A parsed file. positions: line and column, from 1, of each value and of each mapping's
-    key.
+    key. beside: gives the text of a file that this one includes, None if there is none; without it
+    they are read from the disk.
     """
 
     path: Path
     value: Any
+    beside: Callable[[Path], str | None] | None = None
     positions: dict[Location, tuple[int, int]] = field(default_factory=dict)
     key_positions: dict[Location, tuple[int, int]] = field(default_factory=dict)
 
@@ -99,9 +102,13 @@ def read_text(path: Path) -> str:
         raise ConfigError("is not UTF-8 text", file=path, line=line) from None
 
 
-def parse_document(text: str, path: Path) -> Document:
-    """Parses YAML text; `path` is for messages. Raises as `read_document` does."""
-    document = Document(path, None)
+def parse_document(
+    text: str, path: Path, beside: Callable[[Path], str | None] | None = None
+) -> Document:
+    """Parses YAML text; `path` is for messages. beside: as of a Document. Raises as `read_document`
+    does.
+    """
+    document = Document(path, None, beside)
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:

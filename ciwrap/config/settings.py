@@ -60,7 +60,14 @@ class VariableRule(Struct, frozen=True):
         return any(name == self.pattern or name.startswith(f"{self.pattern}.") for name in names)
 
 
-EXACT = SettingsLayer.of({"atol": 0.0, "rtol": 0.0, "combine": "sum"})
+_PLAIN = VariableSettings()
+# Equal or not: nothing that is said of others makes two numbers of these alike.
+EXACT = SettingsLayer(
+    {
+        name: getattr(_PLAIN, name)
+        for name in ("bound", "combine", "period", "fill_values", "mixed_precision")
+    }
+)
 
 
 def _names_of(variable: VariableId) -> Iterator[str]:
@@ -217,6 +224,12 @@ class Check(Struct, frozen=True):
             return True
         return any(name_matches(pattern, variable) for pattern in self.ignore)
 
+    def is_counted(self, variable: VariableId) -> bool:
+        """Whether the variable is a step or a count, of which no bound has any say."""
+        return bool(self.exact_names) and any(
+            name in self.exact_names for name in _names_of(variable)
+        )
+
     @property
     def ignored_words(self) -> tuple[str, ...]:
         """What the check leaves out, for a golden's manifest."""
@@ -229,7 +242,7 @@ class Check(Struct, frozen=True):
         rules.sort(key=lambda rule: rule.is_exact)  # patterns as written, then the exact name
         own = [rule for rule in self.value_rules if rule.is_of(variable)]
         layers = [*self.layers, *(rule.settings for rule in (*own, *rules))]
-        if self.exact_names and any(name in self.exact_names for name in _names_of(variable)):
+        if self.is_counted(variable):
             layers.append(EXACT)
         settings = VariableSettings.of(
             *layers,

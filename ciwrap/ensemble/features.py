@@ -9,7 +9,7 @@ from ciwrap.arrays.convert import as_doubles
 from ciwrap.catalog.catalog import Catalog
 from ciwrap.catalog.files import change_since, looked_at
 from ciwrap.compare.check import arrangement_of, outputs_of
-from ciwrap.errors import NotComparableError, StillWrittenError
+from ciwrap.errors import NotComparableError, StillWrittenError, UsageError
 from ciwrap.late import numpy as np
 from ciwrap.structs import Struct, field
 
@@ -95,8 +95,16 @@ def features_of(check: Check, choice: FeatureChoice) -> dict[str, float]:
 
     Checkpoints and ranks of one name are taken together. Variables that hold no numbers, and those
     that the check ignores, have none. Raises NotComparableError for a run without any, and for
-    values that are not finite; else as reading outputs does.
+    values that are not finite, UsageError for a check that states values; else as reading outputs
+    does.
     """
+    if check.expected:
+        raise UsageError(
+            f"check {check.name!r} says what values are ('expect', 'range'), of which statistics"
+            " say nothing",
+            file=check.config_path,
+            remedy="leave that to a check without 'ensemble'",
+        )
     found: dict[str, _Variable] = {}
     outputs = outputs_of(check)
     seen = looked_at(outputs.files)

@@ -12,6 +12,7 @@ from ciwrap.errors import (
     CorruptGoldenError,
     FileLimitError,
     GoldenMissingError,
+    escape,
 )
 from ciwrap.golden.files import read_regular
 
@@ -38,8 +39,9 @@ def decode(data: bytes, source: Path) -> list[_core.GoldenVariable]:
     """Decodes a golden file's bytes; `source` is for the message. Raises as `GoldenStore.read`."""
     limit = largest_decoded()
     refuse_pointer(data, source)
+    shown = escape(str(source))  # the core takes no name that is no UTF-8
     try:
-        return _core.decode_golden(data, source=str(source), max_decoded_bytes=limit)
+        return _core.decode_golden(data, source=shown, max_decoded_bytes=limit)
     except FileLimitError as error:
         raise FileLimitError(
             f"would unpack to more than the {limit} bytes that this machine may take",
@@ -47,7 +49,7 @@ def decode(data: bytes, source: Path) -> list[_core.GoldenVariable]:
             remedy="keep less in it (evidence: residues or tree), or use a larger machine",
         ) from error
     except CorruptFileError as error:
-        raise CorruptGoldenError(error.message.removeprefix(f"{source}: "), file=source) from error
+        raise CorruptGoldenError(error.message.removeprefix(f"{shown}: "), file=source) from error
     except CiwrapError as error:
         error.blame(file=source)
         raise

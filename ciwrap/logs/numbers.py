@@ -15,14 +15,21 @@ _NUMBER = (
     rb"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eEdDqQ][+-]?[0-9]+|[+-][0-9]{3}(?![0-9]))?"
     rb"|(?i:nan|inf(?:inity)?))"
 )
-# A number ends where neither a letter, a digit nor a second fraction follows.
-NUMBER = re.compile(_NUMBER + rb"(?![A-Za-z0-9_]|\.[0-9])")
+# How a number goes on: `1,234.5` and `1'234.5` are thousands, `1,5` is a fraction elsewhere, and
+# `1.5 x 10^-3`, `1.5*^-3` and the like have an exponent. What stands before is not the number.
+_TIMES = rb"[xX*]|\xc3\x97|\xd7|\xc2\xb7|\xb7|\xe2\x8b\x85"
+_POWER = rb"\^|\*\*|\xe2\x81[\xb0-\xbb]|\xc2[\xb2\xb3\xb9]|[\xb2\xb3\xb9]"
+GOES_ON = re.compile(
+    rb"[,'][0-9]|\*\^" + rb"|%b*(?:%b)%b*10(?:%b)" % (WHITE, _TIMES, WHITE, _POWER)
+)
+# A number ends where neither a letter, a digit nor a second fraction follows, and does not go on.
+NUMBER = re.compile(_NUMBER + rb"(?![A-Za-z0-9_]|\.[0-9]|%b)" % GOES_ON.pattern)
 # A whole number that is no part of any other one: of what NUMBER takes, what WHOLE takes.
-WHOLE_ALONE = WHOLE.pattern + rb"(?![A-Za-z0-9_.]|[+-][0-9]{3}(?![0-9]))"
-# One that a letter of the template follows at once, as in `{x}eV`.
+WHOLE_ALONE = WHOLE.pattern + rb"(?![A-Za-z0-9_.]|[+-][0-9]{3}(?![0-9])|%b)" % GOES_ON.pattern
+# One behind which the template says what follows at once, as in `{x}eV` and `{x},{y}`.
 GLUED_NUMBER = re.compile(_NUMBER + rb"(?![0-9]|\.[0-9])")
-# Anywhere in a line: a number follows no letter and no digit.
-_APART = rb"(?<![A-Za-z0-9_.])"
+# Anywhere in a line: a number follows no letter, no digit, and is no group of thousands.
+_APART = rb"(?<![A-Za-z0-9_.])(?<![0-9][,'])"
 NEXT_NUMBER = re.compile(_APART + NUMBER.pattern)
 NEXT_GLUED_NUMBER = re.compile(_APART + GLUED_NUMBER.pattern)
 

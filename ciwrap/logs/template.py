@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from ciwrap.logs.numbers import (
     GLUED_NUMBER,
+    GOES_ON,
     NEXT_GLUED_NUMBER,
     NEXT_NUMBER,
     NUMBER,
@@ -35,6 +36,8 @@ _END = "{$}"
 _PLACE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _IS_WORD = re.compile(r"[A-Za-z0-9_]")
+# What a number could go on with, where the template does not say that it stands there.
+_SAYS_MORE = re.compile(r"[A-Za-z0-9_,']|\*\^|\s*[xX*\u00d7\u00b7\u22c5]\s*10")
 
 
 class Field(Struct, frozen=True):
@@ -114,7 +117,7 @@ class _Segment:
             if field is None:
                 return None
             # What a group has taken it never gives back, as in `_follow`.
-            pattern += b"(?=(%s))\\%d" % (field, number)
+            pattern += b"(?=(%s))(?:\\%d)" % (field, number)
             pattern += b"" if step.after is None else step.after.pattern
         return re.compile(b"%s(?:%s)?[^\n]*" % (self.lead.pattern, pattern))
 
@@ -181,11 +184,16 @@ def _problem(step: _Step, line: bytes, at: int) -> Problem | None:
     if word is None or (step.after is not None and step.after.search(line, at) is None):
         return None
     stars = STARS.match(line, at)
-    shown = line[at : stars.end() if stars else word.end()].decode("utf-8", "replace")
+    number = step.number is NUMBER and GLUED_NUMBER.match(line, at)
+    more = GOES_ON.match(line, number.end()) if number else None
+    end = stars.end() if stars else max(word.end(), more.end() if more else 0)
+    shown = line[at:end].decode("utf-8", "replace")
     if stars is not None:
-        return Problem(at, stars.end(), f"is {cut(shown)!r}: the number was too long for its field")
+        return Problem(at, end, f"is {cut(shown)!r}: the number was too long for its field")
+    if more is not None:
+        return Problem(at, end, f"is {cut(shown)!r}, a number that goes on")
     whole = "whole " if step.field.kind == "int" else ""
-    return Problem(at, word.end(), f"is {cut(shown)!r}, no {whole}number")
+    return Problem(at, end, f"is {cut(shown)!r}, no {whole}number")
 
 
 class Template:
@@ -313,7 +321,7 @@ def _segment(part: list[_Piece], *, is_last: bool) -> _Segment:
             raise FormError(f"nothing stands between {{{piece.name}}} and {{{after.name}}}")
         text = str(after or "")
         is_glued = bool(text) and not text[0].isspace()
-        number = GLUED_NUMBER if is_glued and _IS_WORD.match(text) else NUMBER
+        number = GLUED_NUMBER if _SAYS_MORE.match(text) else NUMBER
         follows = position + 2 < len(rest)
         pattern = _literal(text, before_field=follows) if text.strip() or follows else None
         steps.append(_Step(piece, pattern, is_glued, number))

@@ -46,12 +46,11 @@ class HeldTrees(Struct, frozen=True):
 
 class Reference(Struct, frozen=True):
     """A run to hold another one against. named: as the user calls it. journals: the folder that the
-    library reads. is_growing: whether its program has not ended its journals.
+    library reads.
     """
 
     named: Path
     journals: Path
-    is_growing: bool = False
 
     def open(self) -> Side:
         """As one side of a comparison. Raises the errors of `open_fingerprint`."""
@@ -88,20 +87,13 @@ def prepared(path: Path, work: Path) -> Iterator[Reference]:
 
 def _recorded(path: Path, run: Path) -> Reference:
     """Raises NotComparableError if nothing of its first checkpoint can be held against."""
-    readers = [JournalReader(one) for one in journal_paths(run)]
-    first = next(readers[0].checkpoints(), None)
+    first = next(JournalReader(journal_paths(run)[0]).checkpoints(), None)
     if first is not None and not any(
         FINE in one.trees or (PLAIN in one.trees and _is_exact(one.variable.made_with))
         for one in first.states
     ):
         raise _unfit(path)
-    return Reference(path, run, not all(map(_is_closed, readers)))
-
-
-def _is_closed(reader: JournalReader) -> bool:
-    for _ in reader.checkpoints():
-        pass
-    return reader.is_closed
+    return Reference(path, run)
 
 
 def _is_exact(made: MadeWith) -> bool:
@@ -118,7 +110,7 @@ def _unfit(path: Path) -> NotComparableError:
 
 def _golden_of(path: Path) -> Path | None:
     """The file of a golden that is named by itself, by its manifest or without a suffix."""
-    names = [path, path.with_name(path.name + BINARY_SUFFIX)]
+    names = [path, path.with_name(path.name + BINARY_SUFFIX)] if path.name else []
     if path.name.endswith(MANIFEST_SUFFIX):
         names.append(path.with_name(path.name.removesuffix(MANIFEST_SUFFIX) + BINARY_SUFFIX))
     return next((one for one in names if one.name.endswith(BINARY_SUFFIX) and one.is_file()), None)

@@ -115,7 +115,7 @@ class WatchedRun:
         for journal in self._journals.values():
             for checkpoint in journal.follower.new_checkpoints():
                 self._add(journal.reader.rank, checkpoint)
-                journal.seen_at = time.monotonic()
+                journal.has_grown()
                 self.has_news = True
 
     def _add(self, rank: int, checkpoint: RecordedCheckpoint) -> None:
@@ -158,7 +158,13 @@ class _Journal:
     def __init__(self, reader: JournalReader) -> None:
         self.reader = reader
         self.follower = JournalFollower(reader)
-        self.seen_at = time.monotonic()
+        self.seen_at = 0.0
+        self.has_grown()
+
+    def has_grown(self) -> None:
+        """Notes when: a journal that was left long ago is not beginning."""
+        ago = max(0.0, time.time() - self.reader.path.stat().st_mtime)
+        self.seen_at = time.monotonic() - ago
 
     def has_ended(self) -> bool:
         """A program that records holds a lock; not asked while it may just be beginning."""

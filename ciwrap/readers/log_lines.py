@@ -22,15 +22,25 @@ _LINE_BREAK = 10
 
 
 class Line(Struct, frozen=True):
-    """A line without its line break. number: from 1. offset: of its first byte in the file."""
+    """A line without its line break, or a piece of one. number: from 1. offset: where it begins in
+    the file. skipped: how many bytes of the line stand before.
+    """
 
     data: bytes
     number: int
     offset: int
+    skipped: int = 0
 
     @property
     def text(self) -> str:
         return as_text(self.data)
+
+    def pieces(self) -> Iterator[Line]:
+        """What stands between carriage returns: lines that a terminal writes over one another."""
+        begin = 0
+        for data in self.data.split(b"\r"):
+            yield Line(data, self.number, self.offset + begin, begin)
+            begin += len(data) + 1
 
 
 def as_text(data: bytes) -> str:
@@ -74,6 +84,10 @@ class Block(Struct, frozen=True):
     data: bytes
     offset: int
     first_line: int
+
+    def has_pieces(self) -> bool:
+        """Whether a carriage return stands within a line."""
+        return self.data.count(b"\r") != self.data.count(b"\r\n")
 
     def line_breaks(self) -> NDArray[np.int64]:
         """Where lines end."""
@@ -176,9 +190,12 @@ def _hand_out_block(block: Block, listeners: Sequence[Listener]) -> None:
         line = Line(data[begin:stop], number, block.offset + begin)
         for one in following:
             one.follow(line)
+        first = position
         while position < len(wanted) and wanted[position][0] == begin:
-            listeners[wanted[position][1]].hear(line)
             position += 1
+        for piece in line.pieces() if b"\r" in line.data else (line,):
+            for _, rank in wanted[first:position]:
+                listeners[rank].hear(piece)
         begin = end + 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.errors import CorruptFileError
@@ -14,7 +15,6 @@ from ciwrap.readers.log_series import Series, Steps
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ciwrap.readers.log_regex import Regex
 
 MOST_COLUMNS = 10_000
+# As programs print what is no number, or has none: `NaN`, `nan(ind)`, `Infinity`.
+_NO_DIGITS = re.compile(rb"(?:nan|inf|infinity)(?![a-z0-9_])", re.IGNORECASE)
 
 
 class Listening:
@@ -206,6 +208,11 @@ class ValueFinder(Listening):
                     for series in self.series.values():
                         series.fail(line, one.start, "is no step from 0 on")
                     return
+        if self._has_own_step and step is None:
+            # A group of a regular expression that was passed over.
+            for series in self.series.values():
+                series.fail(line, found[0].start if found else 0, "belongs to no step")
+            return
         for one in found:
             if one.field.name in self.series:
                 self._add(self.series[one.field.name], line, one.start, one.end, step)
@@ -348,7 +355,7 @@ class TableFinder(Listening):
 
 def looks_like_number(word: bytes) -> bool:
     """Whether a row may begin with this word: a number, or one that its field was too small for."""
-    return word[:1] in b"0123456789+-.*" or word.lower() in (b"nan", b"inf")
+    return word[:1] in b"0123456789+-.*" or _NO_DIGITS.match(word) is not None
 
 
 def section_gates(rule: SectionRule, path: Path) -> tuple[Section, list[Gate]]:

@@ -42,7 +42,7 @@ class ManyLines:
     def take(self, block: Block) -> bool:
         """Whether all that matches in the block was taken; else nothing was."""
         literal = self._template.literal
-        if literal is None or block.data.count(literal) < _FEWEST_LINES:
+        if literal is None or block.data.count(literal) < _FEWEST_LINES or block.has_pieces():
             return False
         if not self._is_made:
             self._pattern, self._is_made = self._template.over_lines(), True

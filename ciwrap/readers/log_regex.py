@@ -75,7 +75,9 @@ class Regex:
 
     def candidates(self, block: bytes) -> Iterator[int] | None:
         """Where the lines begin that may match; each is looked at by itself afterwards."""
-        if self._is_whole:
+        # Carriage returns end lines, too, of which `^` and `$` know nothing in a whole block.
+        has_ends = "$" in self.text or "^" in self.text
+        if self._is_whole or (has_ends and b"\r" in block):
             return None
         return self._starts(block)
 

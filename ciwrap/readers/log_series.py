@@ -112,7 +112,7 @@ class Series:
         self.values.append(value)
         self._lines.append(line.number)
         self._offsets.append(line.offset + start)
-        self._columns.append(start + 1)
+        self._columns.append(line.skipped + start + 1)
         self._lengths.append(end - start)
         if len(self.values) <= _MOST_PRINTED and self.kind == "number":
             self._note_digits(text)

@@ -8,6 +8,7 @@ Numbers that JSON lacks are the strings "nan", "inf" and "-inf".
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import stat
@@ -292,7 +293,9 @@ def write_text(text: str, target: str, what: str) -> None:
 
 
 def _replace_file(path: Path, text: str) -> None:
-    target = path.resolve()
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
     descriptor, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
     temporary = Path(name)
     try:

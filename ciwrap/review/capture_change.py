@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ciwrap import _core
 from ciwrap.catalog.catalog import Catalog
 from ciwrap.compare.check import arrangement_of, outputs_of, recorded_run_of
+from ciwrap.compare.fit import refuse_unseen_mask
 from ciwrap.compare.judge import check_golden
 from ciwrap.compare.work import Work
 from ciwrap.errors import (
@@ -194,6 +195,7 @@ def _capture(
 ) -> _core.GoldenVariable:
     info = catalog.entries[identity].info
     settings = check.settings_for(identity, info.dtype)
+    refuse_unseen_mask(identity, settings, lambda one: not check.is_ignored(one))
     values = catalog.values(identity, settings.mask)
     found = capture(values, settings, identity, resources=resources, progress=progress).variable
     if settings.combine != "sum" and found.data is None:

@@ -41,7 +41,7 @@ EncodeFunction absolute_encoder() {
 template <Rounding Mode, ScalarType Type, int Terms>
 EncodeFunction relative_encoder(const QuantizePlan& plan) {
     using Exact = Relative<Terms>;
-    using Shortest = EstimatedTiles<Mode, Type, 4, FineRounding, Exact>;
+    using Shortest = EstimatedTiles<Mode, Type, fewest_log_terms, FineRounding, Exact>;
     using Short = EstimatedTiles<Mode, Type, 6, FineRounding, Exact>;
     using Long = EstimatedTiles<Mode, Type, 6, WideRounding, Exact>;
     // Instantiations cost time to compile and bytes to ship: 24 terms are for narrow types under

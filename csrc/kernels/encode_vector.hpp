@@ -54,7 +54,7 @@ class ExactTiles {
         const TileInput<Type, Kind> input(in);
         Bits rounded = ~Bits{};
         encode_rounded<Code, Mode, steps>(
-            input, vectors_, plan_.half,
+            input, vectors_,
             out, [&](F64 x) __attribute__((always_inline)) { return steps_.fine(x, vectors_); },
             [&](std::size_t i, F64 x0, F64 x1) __attribute__((always_inline)) {
                 if constexpr (sizeof(Code) == 4) {
@@ -96,12 +96,12 @@ class LimitedTiles {
     // Returns how many tiles must be done exactly, beginning with this one.
     [[gnu::always_inline]] std::size_t encode(const std::uint8_t* in, const TileOutput& out) const {
         const TileInput<Type, CodeKind::absolute> input(in);
-        Bits quick = ~Bits{};
+        BelowLimit<Code> quick;
         const auto check = [&](Real x) __attribute__((always_inline)) {
-            quick &= reinterpret_cast<Bits>(real_of(bits_of(x) & not_sign_) < limit_);
+            quick.add(x, limit_, not_sign_);
         };
         encode_rounded<Code, Mode>(
-            input, vectors_, plan_.half,
+            input, vectors_,
             out, [&](F64 x) __attribute__((always_inline)) { return steps_.fine(x, vectors_); },
             [&](std::size_t i, F64 x0, F64 x1) __attribute__((always_inline)) {
                 if constexpr (sizeof(Code) == 4) {
@@ -112,7 +112,7 @@ class LimitedTiles {
                 }
                 (void)i, (void)x0, (void)x1;
             });
-        return lane_bits(~quick) == 0 ? 0 : tiles_beyond_limit;
+        return quick.all(limit_) ? 0 : tiles_beyond_limit;
     }
 
   private:
@@ -156,7 +156,7 @@ class EstimatedTiles {
         typename LogEstimate<Terms>::Range range;
         typename EstimateRounding::Seen seen;
         encode_rounded<Code, Mode>(
-            TileInput<Type, CodeKind::relative>(in), vectors_, plan_.half, out,
+            TileInput<Type, CodeKind::relative>(in), vectors_, out,
             [&](F64 x) __attribute__((always_inline)) {
                 return rounding_.round(estimate_.step(x, vectors_, range), vectors_, seen);
             },
@@ -194,7 +194,7 @@ class StepTiles {
     [[gnu::always_inline]] void encode(const std::uint8_t* in, const TileOutput& out) const {
         const TileInput<Type, CodeKind::steps> images(in);
         encode_rounded<Code, Mode>(
-            images, vectors_, plan_.half, out,
+            images, vectors_, out,
             [&](F64 image) __attribute__((always_inline)) {
                 return VectorStep{multiply_add(image, inverse_, offset_) + vectors_.magic};
             },

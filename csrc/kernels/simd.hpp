@@ -235,13 +235,17 @@ CIWRAP_VECTOR_FUNCTION U32 mixed_low_halves(U64 a, U64 b) {
 }
 
 // ... and in their own.
-CIWRAP_VECTOR_FUNCTION U32 low_halves(U64 a, U64 b) {
-    const U32 mixed = mixed_low_halves(a, b);
+CIWRAP_VECTOR_FUNCTION U32 in_order(U32 mixed) {
 #if defined(__AVX2__) && !defined(CIWRAP_HAVE_WIDE)
     return (U32)_mm256_permute4x64_epi64((__m256i)mixed, 0xd8);
 #else
     return mixed;
 #endif
+}
+
+// The lowest 16 bits of each a b, in those of its lane; b is below 2^16.
+CIWRAP_VECTOR_FUNCTION U32 times_low(U32 a, U32 b) {
+    return (U32)((U16)a * (U16)b);
 }
 
 // Scalars that are turned into codes at once: a byte of each fills whole vectors.
@@ -255,7 +259,7 @@ inline constexpr int tile_unroll = 8;
 inline constexpr int tile_unroll = 1;
 #endif
 
-// Values below 256 from a tile of mixed_low_halves, as bytes in the scalars' own order.
+// The lowest bytes of a tile of mixed_low_halves, in the scalars' own order.
 CIWRAP_VECTOR_FUNCTION void store_bytes(std::uint8_t* to, const U32 (&mixed)[tile / lanes32]) {
 #if defined(CIWRAP_HAVE_WIDE)
     for (std::size_t i = 0; i < tile / lanes32; ++i) {
@@ -263,8 +267,13 @@ CIWRAP_VECTOR_FUNCTION void store_bytes(std::uint8_t* to, const U32 (&mixed)[til
         _mm_storeu_si128(reinterpret_cast<__m128i*>(to + lanes32 * i), bytes);
     }
 #elif defined(__AVX2__)
-    const __m256i low = _mm256_packs_epi32((__m256i)mixed[0], (__m256i)mixed[1]);
-    const __m256i high = _mm256_packs_epi32((__m256i)mixed[2], (__m256i)mixed[3]);
+    const __m256i byte = _mm256_set1_epi32(0xff);
+    const auto pair = [&](U32 a, U32 b) __attribute__((always_inline)) {
+        return _mm256_packs_epi32(_mm256_and_si256((__m256i)a, byte),
+                                  _mm256_and_si256((__m256i)b, byte));
+    };
+    const __m256i low = pair(mixed[0], mixed[1]);
+    const __m256i high = pair(mixed[2], mixed[3]);
     const __m256i bytes = _mm256_packus_epi16(low, high);
     const __m128i even = _mm256_castsi256_si128(bytes);
     const __m128i odd = _mm256_extracti128_si256(bytes, 1);
@@ -278,8 +287,9 @@ CIWRAP_VECTOR_FUNCTION void store_bytes(std::uint8_t* to, const U32 (&mixed)[til
         const uint16x8_t high = vuzp1q_u16((uint16x8_t)from[2], (uint16x8_t)from[3]);
         store_vector(to + 16 * half, vuzp1q_u8((uint8x16_t)low, (uint8x16_t)high));
 #else
-        const __m128i low = _mm_packs_epi32((__m128i)from[0], (__m128i)from[1]);
-        const __m128i high = _mm_packs_epi32((__m128i)from[2], (__m128i)from[3]);
+        const U32 byte = splat(std::uint32_t{0xff});
+        const __m128i low = _mm_packs_epi32((__m128i)(from[0] & byte), (__m128i)(from[1] & byte));
+        const __m128i high = _mm_packs_epi32((__m128i)(from[2] & byte), (__m128i)(from[3] & byte));
         _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 16 * half), _mm_packus_epi16(low, high));
 #endif
     }
@@ -354,6 +364,25 @@ CIWRAP_VECTOR_FUNCTION std::uint64_t sum_of_bytes(U8 bytes) {
     return sums[0] + sums[1];
 #endif
 }
+
+#if defined(CIWRAP_HAVE_WIDE)
+CIWRAP_VECTOR_FUNCTION U32 larger(U32 a, U32 b) {
+    return (U32)_mm512_maskz_max_epu32(every16, (__m512i)a, (__m512i)b);
+}
+CIWRAP_VECTOR_FUNCTION U64 larger(U64 a, U64 b) {
+    return (U64)_mm512_maskz_max_epu64(every8, (__m512i)a, (__m512i)b);
+}
+
+// Of a table of 16 numbers, eight and eight, the one that the lowest four bits of each lane name.
+CIWRAP_VECTOR_FUNCTION F64 look_up(F64 first, F64 second, U64 places) {
+    return _mm512_permutex2var_pd(first, (__m512i)places, second);
+}
+
+// Integers as doubles, rounded to nearest.
+CIWRAP_VECTOR_FUNCTION F64 to_real(U64 whole) {
+    return _mm512_maskz_cvtepu64_pd(every8, (__m512i)whole);
+}
+#endif
 
 CIWRAP_VECTOR_FUNCTION U8 larger(U8 a, U8 b) {
 #if defined(CIWRAP_HAVE_WIDE)

@@ -119,6 +119,36 @@ struct SpecialScalars {
     bool zero_is_special;
 };
 
+// Whether all scalars that were added are below a limit; NaN is not.
+template <class Code>
+class BelowLimit {
+    using Bits = typename CodeVectors<Code>::Bits;
+    using Real = typename CodeVectors<Code>::Real;
+
+  public:
+    [[gnu::always_inline]] void add(Real x, Real limit, Bits not_sign) {
+#if defined(CIWRAP_HAVE_WIDE)
+        // Magnitudes are in the order of their bits, NaN beyond all others.
+        (void)limit;
+        seen_ = larger(seen_, bits_of(x) & not_sign);
+#else
+        seen_ |= ~reinterpret_cast<Bits>(real_of(bits_of(x) & not_sign) < limit);
+#endif
+    }
+
+    [[gnu::always_inline]] bool all(Real limit) const {
+#if defined(CIWRAP_HAVE_WIDE)
+        return lane_bits(reinterpret_cast<Bits>(seen_ >= bits_of(limit))) == 0;
+#else
+        (void)limit;
+        return lane_bits(seen_) == 0;
+#endif
+    }
+
+  private:
+    Bits seen_{};
+};
+
 // --- one tile ----------------------------------------------------------------------------------
 
 // Residues are read (against) or written (golden), deltas written (against), both a byte a scalar.
@@ -141,12 +171,23 @@ CIWRAP_VECTOR_FUNCTION void mark_special(const TileOutput& out, std::size_t firs
     }
 }
 
-// delta = remainder - h of a tile, as |delta|.
-CIWRAP_VECTOR_FUNCTION void take_magnitudes(std::uint8_t* deltas, std::int32_t half) {
-    const U8 middle = splat(static_cast<std::uint8_t>(half));
+// What is taken from fine steps before they are divided by the number of levels k, plus
+// rounding_magic: h = (k - 1) / 2, or golden residues s. Then the nearest multiple of k is the one
+// below f, or the one that leaves the least |delta| = |f - s - k code|: k is odd, so what is left
+// over is at least 1/(2k) away from where rounding could go wrong.
+template <Rounding Mode>
+CIWRAP_VECTOR_FUNCTION F64 centre(const std::uint8_t* residues, const VectorPlan& plan) {
+    if constexpr (Mode == Rounding::against)
+        return real_of(load_bytes(residues) | plan.magic_bits);
+    return plan.half;
+}
+
+// |remainder - s| of a tile, of which `deltas` has the remainders' lowest bytes: no difference is
+// greater than 127.
+CIWRAP_VECTOR_FUNCTION void take_magnitudes(std::uint8_t* deltas, const std::uint8_t* residues) {
     for (std::size_t i = 0; i < tile; i += vector_bytes) {
-        const U8 remainder = load_vector<U8>(deltas + i);
-        store_vector(deltas + i, larger(remainder, middle) - smaller(remainder, middle));
+        const U8 delta = load_vector<U8>(deltas + i) - load_vector<U8>(residues + i);
+        store_vector(deltas + i, smaller(delta, U8{} - delta));
     }
 }
 
@@ -158,37 +199,35 @@ enum class Loop { laid_out, compact };
 template <class Code, Rounding Mode, Loop Steps = Loop::laid_out, class Input, class FineSteps,
           class Check>
 [[gnu::always_inline]] static inline void encode_rounded(const Input& input, const VectorPlan& plan,
-                                                         std::int32_t half, const TileOutput& out,
-                                                         FineSteps&& fine, Check&& check) {
+                                                         const TileOutput& out, FineSteps&& fine,
+                                                         Check&& check) {
     U32 remainders[tile / lanes32];
     const auto encode_step = [&](std::size_t j) __attribute__((always_inline)) {
         const std::size_t i = j * lanes32;
         const F64 x[2] = {input.at(i), input.at(i + lanes64)};
         check(i, x[0], x[1]);
         U64 code[2];
-        U64 remainder[2];
+        U64 low[2];
 #pragma GCC unroll 2
         for (std::size_t v = 0; v < 2; ++v) {
-            auto step = fine(x[v]);
+            const auto step = fine(x[v]);
             if constexpr (Mode == Rounding::plain) {
                 code[v] = whole_code<Code>(step, plan);
             } else {
-                if constexpr (Mode == Rounding::against) {
-                    step = shifted(step, golden_shift(out.residues + i + v * lanes64, plan));
-                }
-                const VectorCells cells = split<Code>(step, plan);
-                code[v] = cells.cell;
-                remainder[v] = cells.residue;
+                const F64 taken = centre<Mode>(out.residues + i + v * lanes64, plan);
+                code[v] = cell_code<Code>(step, taken, plan);
+                low[v] = low_bits(step, plan);
             }
         }
         if constexpr (sizeof(Code) == 4) {
-            store_vector(out.codes + 4 * i, low_halves(code[0], code[1]));
+            store_vector(out.codes + 4 * i, in_order(mixed_low_halves(code[0], code[1])));
         } else {
             store_vector(out.codes + 8 * i, code[0]);
             store_vector(out.codes + 8 * (i + lanes64), code[1]);
         }
         if constexpr (Mode != Rounding::plain) {
-            remainders[j] = mixed_low_halves(remainder[0], remainder[1]);
+            remainders[j] = mixed_low_halves(low[0], low[1]) -
+                            times_low(mixed_low_halves(code[0], code[1]), plan.levels);
         }
     };
     if constexpr (Steps == Loop::laid_out) {
@@ -204,7 +243,7 @@ template <class Code, Rounding Mode, Loop Steps = Loop::laid_out, class Input, c
         store_bytes(out.residues, remainders);
     if constexpr (Mode == Rounding::against) {
         store_bytes(out.deltas, remainders);
-        take_magnitudes(out.deltas, half);
+        take_magnitudes(out.deltas, out.residues);
     }
 }
 

@@ -35,13 +35,6 @@ struct VectorDigits {
     F64 low;
 };
 
-// Code and residue of each lane, the residue in the lower half of its lane. `cell` holds a code of
-// 4 bytes in the lower half of its lane, or one of 8 bytes.
-struct VectorCells {
-    U64 cell;
-    U64 residue;
-};
-
 // Everything the loops need of a plan, once. The constants are hidden from the compiler, which
 // would rather build them anew in every iteration, by way of the integer registers.
 struct VectorPlan {
@@ -53,9 +46,9 @@ struct VectorPlan {
           inverse(splat(plan.inverse_levels)),
           high_inverse(splat(plan.inverse_levels * 0x1p-30)),
           inverse_offset(splat(0.5 * plan.inverse_levels - 0.5)),
-          minus_levels(splat(-static_cast<double>(plan.levels))),
           minus_high_levels(splat(-static_cast<double>(plan.levels) * 0x1p+30)),
-          half(splat(rounding_magic + static_cast<double>(plan.half))) {}
+          half(splat(rounding_magic + static_cast<double>(plan.half))),
+          levels(splat(static_cast<std::uint32_t>(plan.levels))) {}
 
     [[gnu::always_inline]] F64 magnitude(F64 x) const { return real_of(bits_of(x) & not_sign); }
     [[gnu::always_inline]] U64 sign(F64 x) const { return bits_of(x) & ~not_sign; }
@@ -67,9 +60,9 @@ struct VectorPlan {
     F64 inverse;
     F64 high_inverse;
     F64 inverse_offset;
-    F64 minus_levels;
     F64 minus_high_levels;
     F64 half;  // h + rounding_magic
+    U32 levels;
     F64 magic = opaque(splat(rounding_magic));
     F64 magic_high = opaque(splat(high_magic));
     F64 magic_quotient = opaque(splat(quotient_magic));
@@ -83,12 +76,6 @@ struct VectorPlan {
 
 // --- codes and residues ------------------------------------------------------------------------
 
-// h - s for golden residues s: the code against s is floor_div(f + (h - s), k), and the remainder
-// is delta + h.
-CIWRAP_VECTOR_FUNCTION F64 golden_shift(const std::uint8_t* residues, const VectorPlan& plan) {
-    return plan.half - real_of(load_bytes(residues) | plan.magic_bits);
-}
-
 template <class Code>
 CIWRAP_VECTOR_FUNCTION U64 whole_code(VectorStep fine, const VectorPlan& plan) {
     if constexpr (sizeof(Code) == 4)
@@ -101,30 +88,30 @@ CIWRAP_VECTOR_FUNCTION U64 whole_code(const VectorDigits& fine, const VectorPlan
     return (bits_of(fine.marked) << 30) + bits_of(fine.low + plan.magic);
 }
 
+// With `centre` as tile_codes.hpp has it: a code of 4 bytes in the lower half of its lane, or one
+// of 8 bytes.
 template <class Code>
-CIWRAP_VECTOR_FUNCTION VectorCells split(VectorStep fine, const VectorPlan& plan) {
-    const F64 step = fine.marked - plan.magic;
-    const F64 marked = multiply_add(step, plan.inverse, plan.inverse_offset) + plan.magic;
-    const F64 residue = multiply_add(marked - plan.magic, plan.minus_levels, fine.marked);
-    return {whole_code<Code>(VectorStep{marked}, plan), bits_of(residue)};
+CIWRAP_VECTOR_FUNCTION U64 cell_code(VectorStep fine, F64 centre, const VectorPlan& plan) {
+    const F64 marked = multiply_add(fine.marked - centre, plan.inverse, plan.magic);
+    return whole_code<Code>(VectorStep{marked}, plan);
 }
 
 template <class Code>
-CIWRAP_VECTOR_FUNCTION VectorCells split(const VectorDigits& fine, const VectorPlan& plan) {
+CIWRAP_VECTOR_FUNCTION U64 cell_code(const VectorDigits& fine, F64 centre, const VectorPlan& plan) {
     const F64 high =
         multiply_add(fine.high, plan.high_inverse, plan.inverse_offset) + plan.magic_quotient;
-    const F64 rest =
-        multiply_add(high - plan.magic_quotient, plan.minus_high_levels, fine.high) + fine.low;
-    const F64 low = multiply_add(rest, plan.inverse, plan.inverse_offset) + plan.magic;
-    const F64 residue = multiply_add(low - plan.magic, plan.minus_levels, rest);
-    return {(bits_of(high) << 30) + bits_of(low), bits_of(residue + plan.magic)};
+    const F64 rest = multiply_add(high - plan.magic_quotient, plan.minus_high_levels, fine.high) +
+                     (fine.low - (centre - plan.magic));
+    const F64 low = multiply_add(rest, plan.inverse, plan.magic);
+    return (bits_of(high) << 30) + bits_of(low);
 }
 
-CIWRAP_VECTOR_FUNCTION VectorStep shifted(VectorStep fine, F64 by) {
-    return {fine.marked + by};
+// The lowest 16 bits of f, in those of its lane.
+CIWRAP_VECTOR_FUNCTION U64 low_bits(VectorStep fine, const VectorPlan&) {
+    return bits_of(fine.marked);
 }
-CIWRAP_VECTOR_FUNCTION VectorDigits shifted(const VectorDigits& fine, F64 by) {
-    return {fine.marked, fine.high, fine.low + by};
+CIWRAP_VECTOR_FUNCTION U64 low_bits(const VectorDigits& fine, const VectorPlan& plan) {
+    return bits_of(fine.low + plan.magic);
 }
 
 // --- absolute ----------------------------------------------------------------------------------

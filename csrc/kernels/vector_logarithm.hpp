@@ -61,14 +61,21 @@ class Relative {
 
 // --- the estimate ------------------------------------------------------------------------------
 //
-// log2(m), 1 <= m < 2, is log2(r) + 2 / ln 2 * atanh(s) with r = sqrt(2), s = (m - r) / (m + r): a
-// polynomial in s^2. Where the estimate is at least `log2_doubt` steps away from the nearest
-// boundary between two steps, so is the number that section 6 rounds.
+// Where the estimate is at least `log2_doubt` steps away from the nearest boundary between two
+// steps, so is the number that section 6 rounds. Of y = 2^e m, 1 <= m < 2, log2(m) is a polynomial
+// in one of two numbers.
 //
-// The polynomials (Chebyshev interpolation on 0 <= s^2 <= 0.029438) are within 2^-31.4 (4 terms)
-// and 2^-46 (6 terms) of log2(m). Those of section 6 are within 2^-41. Rounding adds at most 2^-22
-// steps there, and here twice half a unit of the last place of a number below scale * 2124.5, which
-// is 2^-41 of scale.
+// By division, log2(r) + 2 / ln 2 * atanh(s) with r = sqrt(2), s = (m - r) / (m + r): a polynomial
+// in s^2 (Chebyshev interpolation on 0 <= s^2 <= 0.029438), within 2^-31.4 (4 terms) and 2^-46 (6
+// terms) of log2(m).
+//
+// By a table, where there are vectors that look up 16 numbers at once, since a division takes
+// longer than all the rest: log2(1 + t) - log2(c) with t = c m - 1, c being close to 1/m, |t| <=
+// 1/33: a polynomial in t (least largest error), within 2^-43.5.
+//
+// Those of section 6 are within 2^-41. Rounding adds at most 2^-22 steps there, and here twice half
+// a unit of the last place of a number below scale * 2124.5, which is 2^-41 of scale, and by the
+// table as much again.
 inline constexpr double sqrt_two = 0x1.6a09e667f3bcdp+0;
 inline constexpr double log2_estimate_4[4] = {0x1.7154764e7aa50p+1, 0x1.ec70e5bbf8bfdp-1,
                                               0x1.2747367e1dd3cp-1, 0x1.ba14343ec3038p-2};
@@ -81,18 +88,104 @@ CIWRAP_FUNCTION double log2_doubt(const QuantizePlan& plan) {
     return plan.scale * (Terms == 4 ? 0x1p-31 : 0x1p-39) + 0x1p-20;
 }
 
+// log2(y) * scale as sum(c[j] argument^j) * factor + rest.
+struct ReducedLog {
+    F64 argument;
+    F64 factor;
+    F64 rest;
+};
+
+#if !defined(CIWRAP_HAVE_WIDE)
+
+template <int Terms>
+class ReductionByDivision {
+  public:
+    static constexpr const double* coefficients = Terms == 4 ? log2_estimate_4 : log2_estimate_6;
+
+    [[gnu::always_inline]] explicit ReductionByDivision(const QuantizePlan& plan)
+        : half_scale_(splat(0.5 * plan.scale)),
+          exponent_base_(splat(rounding_magic + 1023.0 - plan.exponent_offset)) {}
+
+    [[gnu::always_inline]] ReducedLog of(F64 y, const VectorPlan& plan) const {
+        const F64 exponent = real_of((bits_of(y) >> 52) | plan.magic_bits) - exponent_base_;
+        const F64 mantissa = real_of((bits_of(y) & plan.fraction_bits) | bits_of(plan.one));
+        const F64 s = (mantissa - root_) / (mantissa + root_);
+        return {s * s, s, multiply_add(exponent, plan.scale, half_scale_)};
+    }
+
+  private:
+    F64 half_scale_;
+    F64 exponent_base_;
+    F64 root_ = opaque(splat(sqrt_two));
+};
+
+inline constexpr int fewest_log_terms = 4;
+template <int Terms>
+using LogReduction = ReductionByDivision<Terms>;
+
+#else
+
+// Of the i-th sixteenth of 1 <= m < 2: 1 over its middle, and minus log2 of that.
+inline constexpr double inverse_mantissas[16] = {
+    0x1.f07c1f07c1f08p-1, 0x1.d41d41d41d41dp-1, 0x1.bacf914c1bad0p-1, 0x1.a41a41a41a41ap-1,
+    0x1.8f9c18f9c18fap-1, 0x1.7d05f417d05f4p-1, 0x1.6c16c16c16c17p-1, 0x1.5c9882b931057p-1,
+    0x1.4e5e0a72f0539p-1, 0x1.4141414141414p-1, 0x1.3521cfb2b78c1p-1, 0x1.29e4129e4129ep-1,
+    0x1.1f7047dc11f70p-1, 0x1.15b1e5f75270dp-1, 0x1.0c9714fbcda3bp-1, 0x1.0410410410410p-1};
+inline constexpr double log2_mantissas[16] = {
+    0x1.6bad3758efd81p-5, 0x1.08c588cda79e5p-3, 0x1.acf5e2db4ec91p-3, 0x1.24407ab0e073ap-2,
+    0x1.6e221cd9d0cddp-2, 0x1.b47ebf73882a1p-2, 0x1.f7a8568cb06cep-2, 0x1.1bf311e95d00ep-1,
+    0x1.3abb3faa02168p-1, 0x1.5848226989d34p-1, 0x1.74b1fd64e0754p-1, 0x1.900e6160002cep-1,
+    0x1.aa708f58014d4p-1, 0x1.c3e9ca2e1a055p-1, 0x1.dc899ab3ff56cp-1, 0x1.f45e08bcf0656p-1};
+inline constexpr double log2_near_one[6] = {0x1.71547652cbd75p+0, -0x1.71547652bd1a2p-1,
+                                            0x1.ec709364b31a5p-2, -0x1.7154726f1e1abp-2,
+                                            0x1.27ce51894d040p-2, -0x1.ecde0be10db17p-3};
+
+class ReductionByTable {
+  public:
+    static constexpr const double* coefficients = log2_near_one;
+
+    [[gnu::always_inline]] explicit ReductionByTable(const QuantizePlan& plan) {
+        const F64 exponent = splat(plan.exponent_offset - 1023.0);
+        for (std::size_t half = 0; half < 2; ++half) {
+            const auto eight = [&](const double* table) {
+                return load_vector<F64>(reinterpret_cast<const std::uint8_t*>(table + 8 * half));
+            };
+            inverses_[half] = eight(inverse_mantissas);
+            rests_[half] = (eight(log2_mantissas) + exponent) * splat(plan.scale);
+        }
+    }
+
+    [[gnu::always_inline]] ReducedLog of(F64 y, const VectorPlan& plan) const {
+        const U64 bits = bits_of(y);
+        const U64 sixteenth = bits >> 48;
+        const F64 mantissa = real_of((bits & plan.fraction_bits) | bits_of(plan.one));
+        const F64 t =
+            multiply_add(mantissa, look_up(inverses_[0], inverses_[1], sixteenth), -plan.one);
+        const F64 rest = look_up(rests_[0], rests_[1], sixteenth);
+        return {t, t, multiply_add(to_real(bits >> 52), plan.scale, rest)};
+    }
+
+  private:
+    F64 inverses_[2];
+    F64 rests_[2];
+};
+
+inline constexpr int fewest_log_terms = 6;
+template <int>
+using LogReduction = ReductionByTable;
+
+#endif
+
 // Estimates of the scalars of a tile, and whether all of them can be relied on.
 template <int Terms>
 class LogEstimate {
+    using Reduction = LogReduction<Terms>;
+
   public:
     [[gnu::always_inline]] explicit LogEstimate(const QuantizePlan& plan)
-        : half_scale_(splat(0.5 * plan.scale)),
-          exponent_base_(splat(rounding_magic + 1023.0 - plan.exponent_offset)),
-          lowest_(lowest(plan)),
-          highest_(highest(plan)) {
-        const double* c = Terms == 4 ? log2_estimate_4 : log2_estimate_6;
+        : reduction_(plan), lowest_(lowest(plan)), highest_(highest(plan)) {
         for (int j = 0; j < Terms; ++j)
-            coefficient_[j] = splat(c[j] * plan.scale);
+            coefficient_[j] = splat(Reduction::coefficients[j] * plan.scale);
     }
 
     // Ranges of what a tile's |phi(x)| * scale were.
@@ -104,15 +197,12 @@ class LogEstimate {
     // phi(x) * scale, estimated.
     [[gnu::always_inline]] F64 step(F64 x, const VectorPlan& plan, Range& range) const {
         const F64 y = multiply_add(plan.magnitude(x), plan.slope, plan.intercept);
-        const F64 exponent = real_of((bits_of(y) >> 52) | plan.magic_bits) - exponent_base_;
-        const F64 mantissa = real_of((bits_of(y) & plan.fraction_bits) | bits_of(plan.one));
-        const F64 s = (mantissa - root_) / (mantissa + root_);
-        const F64 s2 = s * s;
+        const ReducedLog log = reduction_.of(y, plan);
         F64 sum = coefficient_[Terms - 1];
 #pragma GCC unroll 8
         for (int j = Terms - 2; j >= 0; --j)
-            sum = multiply_add(sum, s2, coefficient_[j]);
-        const F64 size = multiply_add(sum, s, multiply_add(exponent, plan.scale, half_scale_));
+            sum = multiply_add(sum, log.argument, coefficient_[j]);
+        const F64 size = multiply_add(sum, log.factor, log.rest);
         range.smallest = smaller(size, range.smallest);
         range.largest = larger(size, range.largest);
         return real_of(bits_of(size) ^ plan.sign(x));
@@ -143,9 +233,7 @@ class LogEstimate {
         return plan.scale * ((last < all ? last : all) - 0x1p-10);
     }
 
-    F64 half_scale_;
-    F64 exponent_base_;
-    F64 root_ = opaque(splat(sqrt_two));
+    Reduction reduction_;
     F64 coefficient_[Terms];
     double lowest_;
     double highest_;

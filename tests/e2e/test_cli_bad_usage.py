@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -109,3 +110,38 @@ def test_names_in_case_variants_do_not_share_a_golden(accepted: Project) -> None
     outcome = accepted.run("accept")
     assert outcome.code == 2
     assert "upper and lower case" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("capture", "loop"), 3, "loop: does not exist"),
+        (("check", "--json", "loop"), 3, "could not be written"),
+        (("check", "--report", "loop"), 3, "could not be written"),
+        (("record", "-o", "r", "--against", "loop", "--", "true"), 3, "no recorded run"),
+        (("record", "-o", "r", "--against", ".", "--", "true"), 3, "no recorded run"),
+        (("record", "-o", "r", "--against", "", "--", "true"), 3, "no recorded run"),
+    ],
+)
+def test_links_without_an_end_and_names_of_nothing(
+    project: Project, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    link = project.folder / "loop"
+    link.symlink_to("loop")
+    outcome = project.run(*arguments, json_too=False)
+    assert outcome.code == code, outcome
+    assert said in outcome.err
+    assert link.is_symlink()
+
+
+@pytest.mark.linux
+def test_a_project_in_a_folder_whose_name_is_no_utf8(project: Project, tmp_path: Path) -> None:
+    other = tmp_path / os.fsdecode(b"x\xff")
+    Project(other, like=project).accept()
+    config = str(other / "ciwrap.yaml")
+    assert project.run("check", "--config", config, json_too=False).code == 0
+    golden = other / "golden/mesh.golden"
+    golden.write_bytes(golden.read_bytes()[:-20])
+    outcome = project.run("check", "--config", config, json_too=False)
+    assert outcome.code == 3
+    assert "x\\udcff/golden/mesh.golden" in outcome.out

@@ -14,7 +14,7 @@ from git_repository import GitRepository
 
 from ciwrap.cli.main import run
 from ciwrap.config import Check
-from ciwrap.model import Strictness
+from ciwrap.model import SETTINGS, Strictness
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -408,6 +408,71 @@ def test_a_golden_of_another_platform(here: Path) -> None:
     assert changes("--golden-dir", "golden/arm")[0]["check"] == "mesh"
 
 
+STATED = """\
+checks:
+  heat:
+    format: log
+    outputs: out.txt
+    values:
+      total: {match: "E = {total}", expect: 1, atol: 1e-6}
+      low: {match: "L = {low}", range: [0, 1]}
+      other: {match: "O = {other}", atol: 1e-6, rtol: 1e-6, combine: both}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("1, atol: 1e-6", "1, atol: 9", ("total", "bound", True, "atol=1e-6 rtol=0 -> atol=9")),
+        ("1, atol: 1e-6", "1, atol: 1e-9", ("total", "bound", False, "-> atol=1e-9")),
+        ("[0, 1]", "[0, 2]", ("low", "variable", True, "is another one")),
+        ("[0, 1]", "[0.5, 1]", ("low", "variable", False, "is another one")),
+        ("expect: 1,", "range: [0, 2],", ("total", "variable", True, "is another one")),
+        ("combine: both", "combine: either", ("other", "bound", True, "both -> either")),
+        ("combine: both", "combine: sum", ("other", "bound", True, "both -> sum")),
+    ],
+)
+def test_values_that_the_configuration_states(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    old: str,
+    new: str,
+    told: tuple[str, str, bool, str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    repository = GitRepository.make(tmp_path)
+    Path("ciwrap.yaml").write_text(STATED)
+    Path("out.txt").write_text("E = 1\nL = 0.5\nO = 3\n")
+    assert run(["accept"]) == 0
+    repository.commit("base", {})
+    edit((old, new))()
+    (found,) = changes()
+    assert (found["variable"], found["what"], found["wider"]) == told[:3]
+    assert told[3] in found["text"]
+
+
+def test_rules_that_are_included_are_those_of_their_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    repository = GitRepository.make(tmp_path)
+    Path("sub").mkdir()
+    Path("sub/ciwrap.yaml").write_text(
+        "checks:\n  heat: {format: log, outputs: ../out.txt, include: [../rules.yaml]}\n"
+    )
+    Path("rules.yaml").write_text('values: {total: {match: "E = {total}", expect: 1, atol: 1e-6}}')
+    Path("out.txt").write_text("E = 1\n")
+    repository.commit("base", {})
+    monkeypatch.chdir("sub")
+    assert changes() == []
+    Path("../rules.yaml").write_text('values: {total: {match: "E = {total}", expect: 1, atol: 9}}')
+    (found,) = changes()
+    assert (found["variable"], found["what"], found["wider"]) == ("total", "bound", True)
+    Path("../rules.yaml").write_text('values: {total: {match: "E = {total}", range: [0, 9]}}')
+    (found,) = changes()
+    assert (found["variable"], found["what"], found["wider"]) == ("total", "variable", True)
+
+
 def test_a_base_that_cannot_be_read(here: Path) -> None:
     GitRepository(here).commit("broken", {"ciwrap.yaml": "checks: ["})
     Path("ciwrap.yaml").write_text(CONFIG)
@@ -440,9 +505,15 @@ TOLD = {
     *("layers", "rules", "value_rules", "exact_names"),  # through the settings of variables
 }
 NOT_TOLD = {"name", "root", "config_path", "line"}
+TOLD_SETTINGS = {
+    *("atol", "rtol", "ulps", "combine", "equal_nan", "fill_values", "period", "mixed_precision"),
+    *("evidence", "mask", "align_by", "across_ranks"),
+}
+BUDGETS = {"data_budget_bytes", "residues_budget_bytes"}  # the evidence tells
 
 
 def test_no_field_of_a_check_is_forgotten() -> None:
     """Whoever adds one decides here, and in ciwrap/changes, whether it changes what is checked."""
     assert set(Check.__struct_fields__) == TOLD | NOT_TOLD
+    assert set(SETTINGS) == TOLD_SETTINGS | {"chunk_bytes", "residue_levels"} | BUDGETS
     assert set(Strictness.__struct_fields__) == {"dtype", "shape", "count", "variables"}

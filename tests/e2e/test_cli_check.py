@@ -133,6 +133,26 @@ def test_masks_ignored_and_relaxed_variables(project: Project) -> None:
     assert "mask 'land' is not among the outputs" in outcome.out
 
 
+def test_a_mask_that_is_not_compared_hides_nothing(project: Project) -> None:
+    """An element that only the new mask takes out would count as the golden's zero."""
+    values = BASE.copy()
+    values.flat[3] = 0
+    masked = "    variables: {temperature: {mask: land}}\n"
+    project.save("temperature", values)
+    project.save("land", np.zeros(BASE.shape, bool))
+    project.configure(f"    ignore: [land]\n{masked}")
+    assert project.run("accept", json_too=False).code == 3
+    project.configure("    ignore: [land]\n")
+    project.accept()
+    project.configure("    strict: {variables: false}\n" + masked)
+    values.flat[3] = 1e9
+    project.save("temperature", values)
+    project.save("land", values == 1e9)
+    outcome = project.run("check")
+    assert outcome.code == 3
+    assert "its mask 'land' is not compared itself" in outcome.out
+
+
 def test_a_misspelt_pattern_is_told_of(project: Project) -> None:
     project.accept()
     project.configure("    variables: {temprature: {atol: 1e-3}}\n")
@@ -236,3 +256,20 @@ def test_memory_does_not_grow_with_the_file(project: Project) -> None:
         code, peak_mib = map(int, done.stdout.split())
         assert code == expected, done.stderr
         assert peak_mib < 300, (arguments, peak_mib)
+
+
+@pytest.mark.parametrize(("combine", "listed"), [("both", ["0", "2"]), ("either", ["2"])])
+def test_the_list_holds_what_combined_bounds_let_differ(
+    project: Project, tmp_path: Path, combine: str, listed: list[str]
+) -> None:
+    project.configure(f"    variables: {{'*': {{atol: 1e-3, rtol: 1e-3, combine: {combine}}}}}\n")
+    for name, values in (("one", [0, 1, 3.0]), ("two", [1e-9, 1, 3.0035])):
+        (tmp_path / name).mkdir()
+        np.save(tmp_path / name / "x.npy", np.array(values))
+    sides = (str(tmp_path / "one"), str(tmp_path / "two"))
+    target = tmp_path / "list.csv"
+    outcome = project.run("compare", *sides, "--check", "mesh", "--list", str(target))
+    assert outcome.code == 1
+    rows = [line.split(",")[3] for line in target.read_text().splitlines()[1:]]
+    assert sorted(rows) == listed
+    assert outcome.variable("x")["differing_count"] == len(listed)

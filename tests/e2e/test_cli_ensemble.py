@@ -403,3 +403,19 @@ def test_runs_that_repeat_has_kept(tmp_path: Path) -> None:
                 shutil.rmtree(project.folder / folder)
         outcome = project.run("check")
         assert (outcome.code, facts(outcome)["runs"]) == (code, 3), outcome
+
+
+def test_values_that_a_check_states_are_not_left_out(tmp_path: Path) -> None:
+    folder = tmp_path / "p"
+    folder.mkdir()
+    (folder / "ciwrap.yaml").write_text(
+        "checks:\n  heat:\n    format: log\n    outputs: o.txt\n    ensemble: ['new_*']\n"
+        '    values: {e: "E {e}", n: {match: "N {n}", expect: 3}}\n'
+    )
+    (folder / "new_1").mkdir()
+    (folder / "new_1/o.txt").write_text("E 1\nN 4\n")
+    project = Project.__new__(Project)
+    project.folder = folder
+    outcome = project.run("capture", "--ensemble", "heat", "new_1", json_too=False)
+    assert outcome.code == 2
+    assert "of which statistics say nothing" in outcome.err

@@ -148,6 +148,15 @@ def test_two_logs_are_paired_by_step(folder: Path) -> None:
     assert "3 matches against 2; only in A: step 1 (line 3)" in out
 
 
+def test_no_option_makes_two_counts_alike(folder: Path) -> None:
+    (folder / "b.log").write_text(text() + " WARNING two\n", encoding="utf-8")
+    code, out = run("compare", "out.log", "b.log", "--check", "run", "--atol", "5")
+    assert code == 1
+    assert "DIFFER  warnings" in out
+    assert "of check run" not in out
+    assert run("compare", "out.log", "out.log", "--check", "run", "--atol", "5")[0] == 0
+
+
 def test_expectations_and_ranges_need_no_golden(folder: Path) -> None:
     config = """\
 checks:
@@ -169,6 +178,16 @@ checks:
     assert checked(folder, text().replace("WARNING", "x"))[0] == 1
     assert checked(folder, text().replace(" E_pot -17.200000 -1.1\n", ""))[0] == 3
     assert checked(folder, text().replace("converged", "x"))[0] == 3
+
+
+@pytest.mark.parametrize("number", ["Infinity", "-inf", "nan"])
+@pytest.mark.parametrize("ends", ["[-20, null]", "[null, 20]", "[-20, 20]"])
+def test_what_is_no_finite_number_is_in_no_range(folder: Path, ends: str, number: str) -> None:
+    value = f'values: {{e: {{match: "Total [Ha]: {{e}}", range: {ends}}}}}'
+    config = f"checks: {{run: {{format: log, outputs: out.log, {value}}}}}\n"
+    (folder / "ciwrap.yaml").write_text(config, encoding="utf-8")
+    assert checked(folder, text())[0] == 0
+    assert checked(folder, text(energy=number))[0] == 1
 
 
 @pytest.mark.parametrize(

@@ -301,10 +301,37 @@ def test_a_run_whose_reference_is_killed_goes_on(program: list[str]) -> None:
         first.wait()
         text, _ = second.communicate(timeout=60)
     assert last_step(text) == 19
-    # As far as the reference went, all matches; it was still open when this run began.
-    assert second.returncode in (ExitCode.MATCH, ExitCode.NOT_COMPARABLE), text
-    if second.returncode == ExitCode.MATCH:
-        assert "have not closed their journals" in text
+    # As far as both went, all matches; but nobody asked for that alone.
+    assert second.returncode == ExitCode.NOT_COMPARABLE, text
+    assert "have not closed their journals" in text
+
+
+KILLED = """
+import os, sys, numpy as np, ciwrap
+r = ciwrap.Recorder()
+for n in range(int(sys.argv[1])):
+    r.record(n, x=np.full(1000, float(n)))
+if sys.argv[2] == "killed":
+    import time
+    time.sleep(1)
+    os._exit(1)
+r.close()
+"""
+
+
+def test_what_a_killed_reference_never_came_to_is_no_match(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need_library()
+    monkeypatch.chdir(tmp_path)
+    words = ["--", sys.executable, "-c", KILLED]
+    assert ciwrap("record", "-o", "a", *words, "4", "killed")[0] == ExitCode.NOT_COMPARABLE
+    code, text = ciwrap("record", "--against", "a", "-o", "b", *words, "8", "ended")
+    assert code == ExitCode.NOT_COMPARABLE, text
+    assert "--common" not in text
+    code, text = ciwrap("record", "--against", "a", "--common", "-o", "c", *words, "8", "ended")
+    assert code == ExitCode.MATCH, text
+    assert "iterations 0 to 3 were compared" in text
 
 
 def test_a_damaged_reference_never_makes_a_match(program: list[str]) -> None:

@@ -136,8 +136,11 @@ def test_ends_when_the_run_is_killed(program: list[str]) -> None:
             os.kill(int(child), signal.SIGKILL)
             text, _ = watch.communicate(timeout=30)
         run.wait(30)
-    assert watch.returncode == ExitCode.MATCH
+    assert watch.returncode == ExitCode.NOT_COMPARABLE, text
     assert "ended; 1 of 1 without an end" in text
+    once = subprocess.run([*WATCH, "b", "--once"], stdout=subprocess.PIPE, text=True, check=False)
+    assert once.returncode == ExitCode.NOT_COMPARABLE
+    assert "ended; 1 of 1 without an end" in once.stdout
 
 
 def test_is_interrupted(program: list[str]) -> None:

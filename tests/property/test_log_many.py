@@ -61,6 +61,8 @@ NUMBERS = st.one_of(
             "1234567890123456789",
             "-nan",
             "infinity",
+            "1,234.5",
+            "1.5 x 10^3",
         ]
     ),
     st.integers(-9, 999).map(str),
@@ -68,7 +70,8 @@ NUMBERS = st.one_of(
 )
 GAPS = st.sampled_from(["", " ", "  ", "\t"])
 PIECES = st.one_of(
-    st.sampled_from(["E =", "E", "=", "n", "eV", "Ha", ",", "done", "WARN", "E n", "x"]), NUMBERS
+    st.sampled_from(["E =", "E", "=", "n", "eV", "Ha", ",", "done", "WARN", "E n", "x", "\r"]),
+    NUMBERS,
 )
 
 

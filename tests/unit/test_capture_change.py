@@ -117,10 +117,7 @@ def test_a_dry_run_takes_no_lock_and_asks_for_no_reason(outputs: Outputs) -> Non
 
 @pytest.mark.parametrize("evidence", ["data", "residues", "tree"])
 def test_what_a_mask_takes_out_does_not_count(outputs: Outputs, evidence: str) -> None:
-    settings = (
-        f"atol: 1e-3\n    evidence: {evidence}\n    ignore: land\n"
-        "    variables: {x: {mask: land}}"
-    )
+    settings = f"atol: 1e-3\n    evidence: {evidence}\n    variables: {{x: {{mask: land}}}}"
     outputs.put("land", LAND)
     outputs.put("x", np.where(LAND, np.nan, VALUES))
     outputs.accept(settings)

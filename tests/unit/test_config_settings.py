@@ -157,3 +157,23 @@ def test_bfloat16_fill_values_are_the_nearest(value: float) -> None:
     if math.isfinite(value):
         spacing = math.ldexp(1.0, max(math.frexp(value)[1], -125) - 8)
         assert abs(fitted[0] - value) <= spacing / 2
+
+
+COUNTED = """
+defaults: {atol: 9, combine: either, period: 3, fill_values: [7, 8], mixed_precision: true}
+checks:
+  c:
+    outputs: out.log
+    format: log
+    values: {e: {match: "E {e}", step: s}}
+    steps: {s: "step {iteration:int}"}
+    counts: {warnings: WARNING}
+    variables: {"*": {rtol: 2}}
+"""
+
+
+@pytest.mark.parametrize("name", ["warnings", "e.step", "folder/warnings"])
+def test_nothing_makes_two_counts_alike(name: str) -> None:
+    settings = check(COUNTED).settings_for(VariableId(name))
+    assert settings == VariableSettings()
+    assert check(COUNTED).settings_for(VariableId("e")).fill_values == (7, 8)

@@ -99,6 +99,10 @@ def test_misses_a_line_without_one_of_its_words(
         ("^{x} {$}", " 3\t", ["3"]),
         ("{x} a {*} {$}", "3 a b c", ["3"]),
         ("{x} {{$}}", "3 {$}", ["3"]),
+        ("({x},{y})", "(1,2)", ["1", "2"]),
+        ("{x} x 10^{n:int}", "1.5 x 10^-3", ["1.5", "-3"]),
+        ("grid {x}", "grid 12 x 10 x 3", ["12"]),
+        ("x {x}", "x 1, 2", ["1"]),
     ],
 )
 def test_lines_as_programs_print_them(template: str, line: str, texts: list[str]) -> None:
@@ -114,6 +118,7 @@ def test_lines_as_programs_print_them(template: str, line: str, texts: list[str]
         ("E {x}", "E1"),  # a number set apart by the template is a word of its own
         ("step {n:int} done", "step 3"),
         ("{x} %", "no number here %"),
+        ("{x} MB", "1,234.5 MB"),  # neither the thousands nor what follows them
         ("^e1{$}", "e10"),
         ("^e1{$}", "e1 e"),
         ("e1 {$}", "e1 = 3"),
@@ -132,6 +137,12 @@ def test_lines_that_do_not_match(template: str, line: str) -> None:
         ("n {n:int}", "n 1.5", "no whole number"),
         ("E = {x}", "E = 1.2.3", "no number"),
         ("E = {x}", "E = 12abc", "no number"),
+        ("E = {x}", "E = 1,234.5", "'1,234.5', a number that goes on"),
+        ("E = {x} Ha", "E = 1,5 Ha", "'1,5', a number that goes on"),
+        ("n {n:int}", "n 1'000", "a number that goes on"),
+        ("E = {x}", "E = 1.5 x 10^-3", "a number that goes on"),
+        ("E = {x}", "E = 1.5\u00d710\u207b\u00b3", "a number that goes on"),
+        ("E = {x}", "E = 1.5*^-3", "a number that goes on"),
     ],
 )
 def test_words_that_are_no_numbers_are_told(template: str, line: str, said: str) -> None:

@@ -332,3 +332,48 @@ def test_a_number_is_never_made_of_a_part_of_a_word(tmp_path: Path) -> None:
     text = "E 12abc\nE 1.2.3\nE H2O\n"
     with opened(tmp_path, text, values={"e": "E {e}"}) as source:
         assert "no number" in fault(source, "e")
+
+
+def test_lines_that_write_over_one_another_all_count(tmp_path: Path) -> None:
+    """As progress bars do: between carriage returns each is looked at by itself."""
+    text = "E = 1\rE = 2\rE = 3 Ha\r\nE = 4\n"
+    rules = {"values": {"e": "E = {e}"}, "counts": {"n": "E ="}}
+    with opened(tmp_path, text, **rules) as source:
+        assert values(source, "e") == [1, 2, 3, 4]
+        assert values(source, "n") == [4]
+        facts = source.facts("e")
+        assert facts is not None
+        place = facts.place(2)
+        assert place is not None
+        assert (place.line, place.column, place.text) == (1, 17, "3")
+
+
+def test_a_row_may_begin_with_any_number(tmp_path: Path) -> None:
+    text = "a b\n1 2\nInfinity 3\n-nan 4\n"
+    for table in ({"header": "a b"}, {"header": "a b", "end": "done"}):
+        with opened(tmp_path, text, tables={"t": table}) as source:
+            assert values(source, "t.b") == [2, 3, 4]
+
+
+def test_a_template_may_go_on_with_digits(tmp_path: Path) -> None:
+    with opened(tmp_path, "x 1 5abc\n" * 1000, values={"x": "x {x} 5abc"}) as source:
+        assert values(source, "x") == [1] * 1000
+    with opened(tmp_path, "x15abc\n" * 1000, values={"x": "x{x}5abc"}) as source:
+        assert "finds nothing" in fault(source, "x")
+
+
+@pytest.mark.parametrize("expression", [r"E = (\d)$", r"^E = (\d)"])
+def test_expressions_know_all_ends_of_lines(tmp_path: Path, expression: str) -> None:
+    pytest.importorskip("re2")
+    rules = {"values": {"e": {"regex": expression}}}
+    with opened(tmp_path, "E = 1\r\n50 %\rE = 2\r\n", **rules) as source:
+        assert values(source, "e") == [1, 2]
+
+
+def test_a_match_without_its_step_is_told(tmp_path: Path) -> None:
+    """Else the steps of other matches would be taken for its own."""
+    pytest.importorskip("re2")
+    expression = r"(?:it (?P<iteration>\d+) )?E = (?P<e>\d)"
+    rules = {"values": {"e": {"regex": expression, "duplicates": "last"}}}
+    with opened(tmp_path, "it 1 E = 1\nE = 2\nit 1 E = 3\n", **rules) as source:
+        assert "line 2, word 3 belongs to no step" in fault(source, "e")

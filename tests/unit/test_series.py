@@ -6,6 +6,7 @@ from collections import defaultdict
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -74,3 +75,26 @@ def test_combined_bounds(
     assert result.first_index == ((expected[0],) if expected else None)
     assert result.bound_share_histogram is not None
     assert sum(result.bound_share_histogram) == len(pairs)
+
+
+def test_parts_of_a_bound_that_are_rounded_to_one_number() -> None:
+    """The product is above atol by less than a double tells, and the difference lies between."""
+    golden, new, atol, rtol = (
+        1.2379646270918914,
+        1239.8763282489292,
+        1238.6383636218372,
+        1000.5442292252959,
+    )
+    assert rtol * golden == atol
+    for combine, verdict in (("both", Verdict.DIFFER), ("either", Verdict.MATCH)):
+        assert differs(golden, new, atol, rtol, combine) == (verdict is Verdict.DIFFER)
+        rules = VariableSettings(bound=ErrorBound(atol=atol, rtol=rtol), combine=combine)
+        sides = (ArrayValues(np.array([one])) for one in (golden, new))
+        assert compare_values(*sides, rules, VariableId("x")).verdict is verdict
+
+
+@pytest.mark.parametrize(("combine", "verdict"), [("both", "differ"), ("either", "match")])
+def test_whole_numbers_have_no_relative_part(combine: str, verdict: str) -> None:
+    rules = VariableSettings(bound=ErrorBound(atol=1, rtol=0.5), combine=combine)
+    sides = (ArrayValues(np.array([one])) for one in (100, 101))
+    assert compare_values(*sides, rules, VariableId("n")).verdict.value == verdict
