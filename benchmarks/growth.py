@@ -139,6 +139,7 @@ def lines_that_differ(folder: Path, count: int) -> None:
 
 ACCEPT = ("accept", "--reason", "to measure")
 COMPARE = ("compare", "A", "B", "--atol", "1e-6")
+TEXTS = (*COMPARE, "--format", "*.txt=tokens")
 CAPTURE_A = ("capture", "A", "--atol", "1e-6")
 CAPTURED = (CAPTURE_A, ("capture", "B", "--atol", "1e-6"))
 CASES = (
@@ -159,8 +160,8 @@ CASES = (
     Case("compare", "differing blocks", 1 << 10, blocks_that_differ, COMPARE, code=1),
     Case("compare", "differing variables", 200, variables_that_differ, COMPARE, code=1),
     Case("compare", "differing iterations", 200, iterations_that_differ, COMPARE, code=1),
-    Case("compare", "lines", 40_000, lines, COMPARE),
-    Case("compare", "differing lines", 5_000, lines_that_differ, COMPARE, code=1),
+    Case("compare", "lines", 40_000, lines, TEXTS),
+    Case("compare", "differing lines", 5_000, lines_that_differ, TEXTS, code=1),
     Case(
         "compare --report",
         "differing variables",

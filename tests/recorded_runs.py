@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -29,11 +30,22 @@ def need_library() -> None:
         pytest.skip("the recording library is not built here")
 
 
+def need_compiler(name: str) -> str:
+    """The compiler's path; skips the test where there is none, or, in an emulated Python, where its
+    programs are for another processor.
+    """
+    found = shutil.which(name)
+    if found is None:
+        pytest.skip(f"there is no compiler {name} here")
+    asked = subprocess.run([found, "-dumpmachine"], capture_output=True, text=True, check=False)
+    if asked.returncode == 0 and not asked.stdout.startswith(platform.machine()):
+        pytest.skip(f"{name} does not compile for {platform.machine()}")
+    return found
+
+
 def build(compiler: str, arguments: Sequence[str | Path], target: Path) -> Path:
     """Compiles and links a program, or skips the test where there is no such compiler."""
-    found = shutil.which(compiler)
-    if found is None:
-        pytest.skip(f"there is no compiler {compiler} here")
+    found = need_compiler(compiler)
     words = [found, *map(str, arguments), "-o", str(target), "-lm", "-ldl"]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr

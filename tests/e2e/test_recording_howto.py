@@ -11,8 +11,7 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
-import pytest
-from recorded_runs import captured, need_library, python, recording, roots, start
+from recorded_runs import captured, need_compiler, need_library, python, recording, roots, start
 
 from ciwrap import _core
 from ciwrap.native.library import fortran_folder, include_folder
@@ -30,10 +29,7 @@ def lines_of(heading: str, language: str) -> str:
 
 
 def compiled(compiler: str, sources: list[Path], target: Path, *options: str) -> Path:
-    found = shutil.which(compiler)
-    if found is None:
-        pytest.skip(f"there is no compiler {compiler} here")
-    words = [found, *options, *map(str, sources), "-o", str(target), "-ldl"]
+    words = [need_compiler(compiler), *options, *map(str, sources), "-o", str(target), "-ldl"]
     done = subprocess.run(
         words,
         env={"PATH": "/usr/local/bin:/usr/bin:/bin"},
