@@ -29,6 +29,7 @@ RECORD_MAGIC = 0x52575243
 _CHECKSUM_BYTES = 16
 ATTEMPT, POINT, VARIABLE, TREE, COMPLETE, HOLE, ERROR, END, COMPARED, SAMPLE = range(1, 11)
 PLAIN, FINE, RELATIVE = range(3)
+END_NUMBERS = 6  # in the record END, of 8 bytes each
 _MOST_DIMENSIONS = 15
 
 
@@ -362,7 +363,7 @@ class _Fields:
         return found if found >= 0 else None
 
     def cost(self) -> RecordingCost:
-        _, data_bytes, nanoseconds, _, _, held_bytes = (self.u64() for _ in range(6))
+        _, data_bytes, nanoseconds, _, _, held_bytes = (self.u64() for _ in range(END_NUMBERS))
         return RecordingCost(data_bytes, nanoseconds * 1e-9, held_bytes)
 
     def text(self) -> str:
