@@ -65,6 +65,27 @@ int main(int count, char** words) {
     return ciwrap_close(run) ? 1 : 0;
 }
 """
+# Prints the nanoseconds that a call takes of a program that is not recorded, loop and all.
+OFF_SOURCE = r"""
+#define _POSIX_C_SOURCE 200809L
+#include <stdio.h>
+#include <time.h>
+#include <ciwrap/record.h>
+int main(void) {
+    struct timespec begun, ended;
+    long n, calls = 50000000;
+    ciwrap_run* run = ciwrap_open("off", 0, 1);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begun);
+    for (n = 0; n < calls; ++n) {
+        ciwrap_checkpoint(run, n, CIWRAP_IN_PLACE);
+        __asm__ volatile("" : "+r"(run) : : "memory");
+    }
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ended);
+    printf("%.3f\n", (1e9 * (double)(ended.tv_sec - begun.tv_sec) +
+                      (double)(ended.tv_nsec - begun.tv_nsec)) / calls);
+    return 0;
+}
+"""
 RESIDUES = "ciwrap-bounds 2\n*\t*\t-\t-\t-\t-\t15\n"
 LAYOUTS = ("plain", "ghosts", "strided", "transposed")
 
@@ -79,6 +100,7 @@ def run(*, rows: int, columns: int, repeats: int) -> dict[str, Any]:
         folder = Path(name)
         (folder / "main.c").write_text(SOURCE)
         (folder / "bounds.txt").write_text(RESIDUES)
+        off = _nanoseconds_off(compiler, folder)
         for dtype, more in (("float64", []), ("float32", ["-DREAL=float", '-DTYPE="f4"'])):
             words = [compiler, "-O2", *more, f"-I{include_folder()}", "main.c", "-o", dtype]
             subprocess.run([*words, "-lm", "-ldl"], cwd=folder, check=True)
@@ -88,7 +110,22 @@ def run(*, rows: int, columns: int, repeats: int) -> dict[str, Any]:
                     copied, hashed = _seconds([str(folder / dtype), *size], folder, env)
                     ratio = hashed / copied
                     found.append({"dtype": dtype, "layout": layout, "way": way, "ratio": ratio})
-    return {"array_rows": rows, "array_columns": columns, "repeats": repeats, "rows": found}
+    return {
+        "array_rows": rows,
+        "array_columns": columns,
+        "repeats": repeats,
+        "nanoseconds_off": off,
+        "rows": found,
+    }
+
+
+def _nanoseconds_off(compiler: str, folder: Path) -> float:
+    (folder / "off.c").write_text(OFF_SOURCE)
+    words = [compiler, "-O2", f"-I{include_folder()}", "off.c", "-o", "off", "-ldl"]
+    subprocess.run(words, cwd=folder, check=True)
+    env = {name: text for name, text in os.environ.items() if not name.startswith("CIWRAP_")}
+    done = subprocess.run([folder / "off"], env=env, check=True, capture_output=True, text=True)
+    return float(done.stdout)
 
 
 def _ways(folder: Path) -> dict[str, dict[str, str]]:
@@ -118,4 +155,7 @@ def table(result: dict[str, Any]) -> list[list[str]]:
         key = (row["dtype"], row["layout"])
         by_array.setdefault(key, []).append(f"{row['ratio']:.2f}")
     lines += [[f"{dtype}, {layout}", *some] for (dtype, layout), some in by_array.items()]
+    if result["rows"]:
+        off = f"{result['nanoseconds_off']:.2f} ns"
+        lines.append(["a call where nothing is recorded", off, "", ""])
     return lines

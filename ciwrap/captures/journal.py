@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 MAGIC = b"\x89CWREC\r\n"
-VERSION = 1
+VERSION = 2
 _HEAD = struct.Struct("<8sIIQQ16x16s")
 _RECORD = struct.Struct("<IIQqIIQQ")
 RECORD_MAGIC = 0x52575243
 _CHECKSUM_BYTES = 16
 ATTEMPT, POINT, VARIABLE, TREE, COMPLETE, HOLE, ERROR, END, COMPARED, SAMPLE = range(1, 11)
 PLAIN, FINE, RELATIVE = range(3)
+END_NUMBERS = 6  # in the record END, of 8 bytes each
 _MOST_DIMENSIONS = 15
 
 
@@ -89,12 +90,24 @@ class RecordedCheckpoint(Struct, frozen=True):
     states: tuple[RecordedState, ...]
 
 
+class RecordingCost(Struct, frozen=True):
+    """What recording took of a process.
+
+    data_bytes: of the arrays that were hashed. seconds: in calls, waiting for the journal included.
+    held_bytes: of trees, residues and buffers, at most.
+    """
+
+    data_bytes: int
+    seconds: float
+    held_bytes: int
+
+
 class JournalReader(Struct):
     """A journal from its beginning to the last whole record.
 
     Of what `checkpoints` has read so far: program, made_at (seconds since 1970), made_by: of the
     last attempt; has_table: whether it had a table of bounds; errors: what the program could not
-    record; is_closed: whether it closed the journal.
+    record; is_closed: whether it closed the journal; costs: of each attempt that did.
     """
 
     path: Path
@@ -106,6 +119,7 @@ class JournalReader(Struct):
     has_table: bool = False
     errors: list[str] = field(default_factory=list)
     is_closed: bool = False
+    costs: list[RecordingCost] = field(default_factory=list)
 
     def read_head(self) -> None:
         """Reads who wrote the journal. Raises as `checkpoints` does."""
@@ -235,7 +249,7 @@ class _Attempts(Struct):
                 self.journal.errors.append(fields.text())
             elif kind == END:
                 self.journal.is_closed = True
-                fields.take(40)
+                self.journal.costs.append(fields.cost())
             else:
                 raise self.journal.damaged(f"a record of type {kind}")
             fields.end()
@@ -347,6 +361,10 @@ class _Fields:
         if not found <= 1:
             raise self._journal.damaged("a share of a bound")
         return found if found >= 0 else None
+
+    def cost(self) -> RecordingCost:
+        _, data_bytes, nanoseconds, _, _, held_bytes = (self.u64() for _ in range(END_NUMBERS))
+        return RecordingCost(data_bytes, nanoseconds * 1e-9, held_bytes)
 
     def text(self) -> str:
         raw = self.take(self.u32())

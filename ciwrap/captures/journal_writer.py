@@ -67,7 +67,7 @@ class JournalWriter(Closing):
         self._records = 0
 
     def end(self) -> None:
-        self._record(format_.END, bytes(40))
+        self._record(format_.END, bytes(8 * format_.END_NUMBERS))
 
     def close(self) -> None:
         try:

@@ -44,7 +44,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ciwrap.captures.index import CheckpointKey
-    from ciwrap.captures.journal import RecordedCheckpoint, RecordedState, RecordedTree
+    from ciwrap.captures.journal import (
+        RecordedCheckpoint,
+        RecordedState,
+        RecordedTree,
+        RecordingCost,
+    )
 
 _MOST_SNAPSHOT_BYTES = 32 << 20
 _MOST_TOLD = 5
@@ -106,7 +111,8 @@ class RecordedCapture(CaptureFile):
     notes: what is to be told of it. faults: what the program could not record, and journals that
     are missing: the run is not all there then. open_journals: of processes that have not ended
     them. first_suspect: what first did not match what the run was held against while it ran, by
-    iteration, order in it and rank. repeated: a variable that a restart recorded again, otherwise.
+    iteration, order in it and rank. costs: what recording took of processes that have ended their
+    journals, once for each attempt. repeated: a variable that a restart recorded again, otherwise.
     Raises the errors of `JournalReader`, OutputMissingError
     without a journal, and CorruptCaptureError for journals of several runs.
     """
@@ -117,6 +123,7 @@ class RecordedCapture(CaptureFile):
         self.open_journals = 0
         self.first_suspect: VariableId | None = None
         self.repeated: VariableId | None = None
+        self.costs: list[RecordingCost] = []
         self._samples: dict[VariableId, dict[int, tuple[int, int]]] = {}
         self._journals = journal_paths(run)
         with file_in_memory() as held:
@@ -168,6 +175,7 @@ class RecordedCapture(CaptureFile):
         self.first_suspect, self._samples = merge.first_suspect, merge.samples
         self.repeated = merge.repeated
         self.faults = (*missing, *_told(readers))
+        self.costs = [cost for one in readers for cost in one.costs]
         self.open_journals = sum(not one.is_closed for one in readers)
         if self.open_journals:
             count = f"{self.open_journals} of {len(readers)} processes"

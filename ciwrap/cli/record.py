@@ -279,13 +279,22 @@ def _refuse_nothing(asked: _Asked, capture: Any) -> None:
 
 def _recorded_text(capture: Any, folder: Path) -> str:
     from ciwrap.captures.index_codec import read_index
+    from ciwrap.report.text import bytes_text, seconds_text
 
     keys = read_index(capture).checkpoints
     ranks = len({rank for _, rank in keys})
     iterations = len({iteration for iteration, _ in keys})
-    return (
+    text = (
         f"recorded {iterations} {'iteration' if iterations == 1 else 'iterations'}"
         f" of {ranks} {'process' if ranks == 1 else 'processes'} in {folder}"
+    )
+    if not capture.costs:
+        return text
+    slowest = max(capture.costs, key=lambda one: one.seconds)
+    held = max(one.held_bytes for one in capture.costs)
+    return (
+        f"{text}; that took up to {seconds_text(max(slowest.seconds, 1e-3))} of a process's time"
+        f" ({bytes_text(slowest.data_bytes)} hashed) and up to {bytes_text(held)} of its memory"
     )
 
 

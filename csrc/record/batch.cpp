@@ -68,25 +68,22 @@ void hash(Recorded& one, std::uint64_t first_leaf, std::uint64_t leaf_count,
 
 Recorded::Recorded(std::uint32_t id, const std::string& called, const ArrayView& array,
                    const TreeParameters& parameters,
-                   std::shared_ptr<const ReferenceTree> held_against,
-                   std::unique_ptr<Recorded> spare)
+                   std::shared_ptr<const ReferenceTree> held_against, SpareTrees spare)
     : variable(id),
       name(called),
       view(array),
       reference(std::move(held_against)),
-      plain(without_residues(parameters), array.scalar_count(), nullptr,
-            spare ? std::move(spare->plain.tree) : MerkleTree{}) {
+      plain(without_residues(parameters), array.scalar_count(), nullptr, std::move(spare.plain)) {
     if (reference && reference->shape != view.shape())
         throw Error(ErrorCode::invalid_argument, "the reference's has another shape");
     const bool has_levels = make_plan(parameters).has_residues();
     if (!reference && !has_levels)
         return;
-    MerkleTree memory = spare && spare->fine ? std::move(spare->fine->tree) : MerkleTree{};
     std::shared_ptr<const MerkleTree> theirs;
     if (reference)
         theirs = {reference, &reference->tree};
     TreeParts parts(has_levels ? parameters : plain.tree.parameters, array.scalar_count(), theirs,
-                    std::move(memory));
+                    std::move(spare.fine));
     if (has_levels)
         fine = std::make_unique<TreeParts>(std::move(parts));
 }
@@ -96,6 +93,10 @@ std::vector<TreeParts*> Recorded::trees() {
     if (fine)
         found.push_back(fine.get());
     return found;
+}
+
+SpareTrees Recorded::give_trees() {
+    return {std::move(plain.tree), fine ? std::move(fine->tree) : MerkleTree{}};
 }
 
 void Recorded::compare() {
@@ -172,10 +173,17 @@ std::uint64_t Batch::tree_bytes() const {
     std::uint64_t sum = 0;
     for (const auto& one : variables) {
         for (const TreeParts* const parts : one->trees())
-            sum += parts->tree.digests.size() * sizeof(Digest) + parts->tree.residues.size();
+            sum += tree_bytes_of(parts->tree);
         for (const Sample& sample : one->samples)
             sum += sample.elements.size();
     }
+    return sum;
+}
+
+std::uint64_t Batch::reference_bytes() const {
+    std::uint64_t sum = 0;
+    for (const auto& one : variables)
+        sum += one->reference ? tree_bytes_of(one->reference->tree) : 0;
     return sum;
 }
 

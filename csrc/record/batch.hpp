@@ -28,16 +28,23 @@ struct Sample {
     std::vector<std::byte> elements;
 };
 
+// Trees of a checkpoint that is written, for their memory: fresh memory costs the program more than
+// hashing into it does. What these were compared with is not kept with them.
+struct SpareTrees {
+    MerkleTree plain;
+    MerkleTree fine;
+
+    std::uint64_t bytes() const { return tree_bytes_of(plain) + tree_bytes_of(fine); }
+};
+
 // A variable at a checkpoint: its plain tree, and one with residues if it has residue levels, which
 // is made relative to the reference's if there is one.
 struct Recorded {
-    // reference: what it is compared with, or null. spare: what nobody needs any more, whose memory
-    // is used again, or null. Throws Error(invalid_argument) if the reference is of other
-    // parameters or another shape.
+    // reference: what it is compared with, or null. spare: trees whose memory is used again. Throws
+    // Error(invalid_argument) if the reference is of other parameters or another shape.
     Recorded(std::uint32_t id, const std::string& name, const ArrayView& array,
              const TreeParameters& parameters,
-             std::shared_ptr<const ReferenceTree> reference = nullptr,
-             std::unique_ptr<Recorded> spare = nullptr);
+             std::shared_ptr<const ReferenceTree> reference = nullptr, SpareTrees spare = {});
 
     bool is_relative() const { return fine && fine->drift.has_value(); }
     std::vector<TreeParts*> trees();
@@ -45,6 +52,8 @@ struct Recorded {
     void compare();
     // Keeps elements of suspect chunks, up to so many bytes, as far as a device gives them.
     void keep_samples(std::uint64_t most_bytes);
+    // Nothing but the destructor is called after it.
+    SpareTrees give_trees();
 
     std::uint32_t variable;
     std::string name;
@@ -73,6 +82,7 @@ struct Batch {
     // Makes holes of what could not be hashed. Returns what to tell of each.
     std::vector<std::string> drop_faulty();
     std::uint64_t tree_bytes() const;
+    std::uint64_t reference_bytes() const;
     std::uint64_t data_bytes() const;
 
   private:

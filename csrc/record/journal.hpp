@@ -78,6 +78,8 @@ class Journal {
 
     const std::string& path() const { return path_; }
     std::uint64_t file_bytes() const { return end_; }
+    // Of what waits, and what is kept for more.
+    std::uint64_t memory_bytes() const { return waiting_.capacity(); }
 
   private:
     void begin(std::uint64_t rank, std::uint64_t ranks);

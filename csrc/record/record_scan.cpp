@@ -13,7 +13,7 @@ namespace ciwrap::record {
 namespace {
 
 constexpr unsigned char file_magic[8] = {0x89, 'C', 'W', 'R', 'E', 'C', '\r', '\n'};
-constexpr std::uint32_t file_version = 1;
+constexpr std::uint32_t file_version = 2;
 
 [[noreturn]] void fail(const std::string& path) {
     const int reason = errno;
@@ -103,15 +103,14 @@ std::optional<RecordPlace> RecordScan::peek() {
     return RecordPlace{key, end_, length};
 }
 
-std::optional<std::vector<std::byte>> RecordScan::read(const RecordPlace& place) const {
+std::optional<ReadRecord> RecordScan::read(const RecordPlace& place) const {
     const std::uint64_t covered = record_head_bytes + padded(place.payload_bytes);
-    std::vector<std::byte> record(covered + checksum_bytes);
-    if (!read_all(path_, descriptor_, record, place.offset))
+    ReadRecord record{UninitializedBytes(covered + checksum_bytes), place.payload_bytes};
+    const auto bytes = std::as_writable_bytes(std::span(record.bytes));
+    if (!read_all(path_, descriptor_, bytes, place.offset))
         return std::nullopt;
-    if (!is_checksum(std::span(record).first(covered), std::span(record).subspan(covered)))
+    if (!is_checksum(bytes.first(covered), bytes.subspan(covered)))
         return std::nullopt;
-    record.resize(record_head_bytes + place.payload_bytes);
-    record.erase(record.begin(), record.begin() + record_head_bytes);
     return record;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "ciwrap/uninitialized_bytes.hpp"
 #include "record/journal.hpp"
 
 namespace ciwrap::record {
@@ -30,6 +31,16 @@ struct RecordPlace {
     std::uint64_t payload_bytes;
 };
 
+// All of a record. A payload may be as large as the residues of an array, so nothing is copied.
+struct ReadRecord {
+    UninitializedBytes bytes;
+    std::uint64_t payload_bytes;
+
+    std::span<const std::byte> payload() const {
+        return std::as_bytes(std::span(bytes)).subspan(record_head_bytes, payload_bytes);
+    }
+};
+
 // Goes through a journal that somebody else holds open. Throws Error(io) where it cannot be read.
 class RecordScan {
   public:
@@ -38,8 +49,8 @@ class RecordScan {
 
     // The next record, if all of it is in the file as it is now. Only its head was looked at.
     std::optional<RecordPlace> peek();
-    // Its payload; nothing if the record is not what its checksum says.
-    std::optional<std::vector<std::byte>> read(const RecordPlace& place) const;
+    // Nothing if the record is not what its checksum says.
+    std::optional<ReadRecord> read(const RecordPlace& place) const;
     void pass(const RecordPlace& place);
 
     std::uint64_t end() const { return end_; }  // behind the last record that was passed

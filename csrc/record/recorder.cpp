@@ -288,9 +288,16 @@ int Recorder::hand_over() {
         online_->judge(*batch_);
     ++checkpoints_;
     data_bytes_ += batch_->data_bytes();
+    most_bytes_ = std::max(most_bytes_, held_bytes());
     writer_->put(std::move(batch_));
     blocked_ns_ += static_cast<std::uint64_t>(now_ns() - prepared_at_ns_);
     return 0;
+}
+
+// With a checkpoint that has been hashed, when the most is held.
+std::uint64_t Recorder::held_bytes() {
+    const std::uint64_t fetched = online_ ? online_->reference().fetched_bytes() : 0;
+    return batch_->tree_bytes() + batch_->reference_bytes() + writer_->held_bytes() + fetched;
 }
 
 int Recorder::checkpoint(std::int64_t iteration, const std::string& point, int flags) {
@@ -314,7 +321,7 @@ std::int64_t Recorder::close() {
         (void)fail("the run was closed within a checkpoint");
     Payload statistics;
     statistics.u64(checkpoints_).u64(data_bytes_).u64(blocked_ns_).u64(writer_->waited_ns());
-    statistics.u64(static_cast<std::uint64_t>(errors_.load()));
+    statistics.u64(static_cast<std::uint64_t>(errors_.load())).u64(most_bytes_);
     writer_->finish(std::move(statistics));
     writer_.reset();  // waits
     return errors_.load();

@@ -65,6 +65,7 @@ class Recorder {
     std::unique_ptr<Recorded> recorded(const Variable& one, std::int64_t iteration,
                                        const std::string& point);
     int hand_over();
+    std::uint64_t held_bytes();
     Variable* find(std::int64_t id);
     std::uint32_t point_number(const std::string& point);
     int fail(const std::string& what);
@@ -85,6 +86,7 @@ class Recorder {
     std::uint64_t checkpoints_ = 0;
     std::uint64_t data_bytes_ = 0;
     std::uint64_t blocked_ns_ = 0;
+    std::uint64_t most_bytes_ = 0;
     std::int64_t prepared_at_ns_ = 0;
     std::unique_ptr<Writer> writer_;
 };

@@ -24,6 +24,10 @@ constexpr std::uint64_t most_fetched_bytes = std::uint64_t{256} << 20;
 
 }  // namespace
 
+std::uint64_t tree_bytes_of(const MerkleTree& tree) {
+    return tree.digests.size() * sizeof(Digest) + tree.residues.size();
+}
+
 Digest identity_of(const MerkleTree& fine) {
     static constexpr char what[] = "ciwrap fine tree";
     const Digest residues = xxh3_128(std::as_bytes(std::span(fine.residues)));
@@ -98,10 +102,10 @@ bool Reference::take(const RecordPlace& place) {
         take_tree(place);
         return true;
     }
-    const auto payload = scan_->read(place);
-    if (!payload)
+    const auto record = scan_->read(place);
+    if (!record)
         return false;
-    PayloadReader reader(path_, *payload);
+    PayloadReader reader(path_, record->payload());
     switch (key.type) {
         case RecordType::attempt:
             points_ = {{0, ""}};
@@ -210,8 +214,10 @@ std::shared_ptr<const ReferenceTree> Reference::find(std::int64_t iteration,
                                                      const std::string& name, std::string& why) {
     const Key key{iteration, point, name};
     const std::lock_guard lock(mutex_);
-    if (auto fetched = fetched_.extract(key))
+    if (auto fetched = fetched_.extract(key)) {
+        fetched_bytes_ -= tree_bytes_of(fetched.mapped()->tree);
         return std::move(fetched.mapped());
+    }
     wait_until(iteration, [&] { return places_.contains(key); });
     const auto found = places_.find(key);
     if (found == places_.end()) {
@@ -227,14 +233,15 @@ void Reference::fetch_next(std::int64_t iteration, const std::string& point) {
         return;
     refresh();
     std::erase_if(fetched_, [&](const auto& one) {
-        return std::get<0>(one.first) <= iteration && std::get<1>(one.first) == point;
+        const auto& [key, tree] = one;
+        const bool is_past = std::get<0>(key) <= iteration && std::get<1>(key) == point;
+        if (is_past)
+            fetched_bytes_ -= tree_bytes_of(tree->tree);
+        return is_past;
     });
-    std::uint64_t bytes = 0;
-    for (const auto& [key, tree] : fetched_)
-        bytes += tree->tree.digests.size() * sizeof(Digest) + tree->tree.residues.size();
     std::optional<std::int64_t> next;
     for (auto place = places_.lower_bound({iteration + 1, "", ""});
-         place != places_.end() && bytes < most_fetched_bytes; ++place) {
+         place != places_.end() && fetched_bytes_ < most_fetched_bytes; ++place) {
         const Key& key = place->first;
         if (next && std::get<0>(key) != *next)
             return;
@@ -245,14 +252,14 @@ void Reference::fetch_next(std::int64_t iteration, const std::string& point) {
         auto tree = load(place->second, why);
         if (!tree)
             continue;
-        bytes += tree->tree.digests.size() * sizeof(Digest) + tree->tree.residues.size();
+        fetched_bytes_ += tree_bytes_of(tree->tree);
         fetched_.emplace(key, std::move(tree));
     }
 }
 
 std::shared_ptr<const ReferenceTree> Reference::load(const Place& place, std::string& why) const {
-    const auto& record = place.fine ? place.fine : place.plain;
-    if (!record) {
+    const auto& chosen = place.fine ? place.fine : place.plain;
+    if (!chosen) {
         why = "the reference has no tree of it";
         return nullptr;
     }
@@ -266,12 +273,12 @@ std::shared_ptr<const ReferenceTree> Reference::load(const Place& place, std::st
         why = "the reference was recorded without residues";
         return nullptr;
     }
-    const auto payload = scan_->read(*record);
-    if (!payload) {
+    auto record = scan_->read(*chosen);
+    if (!record) {
         why = "the reference is damaged there";
         return nullptr;
     }
-    PayloadReader reader(path_, *payload);
+    PayloadReader reader(path_, record->payload());
     (void)reader.u32();  // its kind
     found->shape = reader.shape();
     found->tree.scalar_count = found->tree.parameters.data_type().scalars_per_element;
@@ -293,10 +300,13 @@ std::shared_ptr<const ReferenceTree> Reference::load(const Place& place, std::st
     found->tree.digests.resize(nodes);
     std::memcpy(found->tree.digests.data(), rest.data(), nodes * sizeof(Digest));
     if (place.fine) {
-        found->tree.residues.resize(residue_bytes);
-        if (residue_bytes > 0)
-            std::memcpy(found->tree.residues.data(), rest.data() + nodes * sizeof(Digest),
-                        residue_bytes);
+        // They stay in the memory into which they were read.
+        UninitializedBytes& bytes = record->bytes;
+        const auto end_of_digests = reader.rest().data() + nodes * sizeof(Digest);
+        const auto before = end_of_digests - std::as_bytes(std::span(bytes)).data();
+        bytes.erase(bytes.begin(), bytes.begin() + before);
+        bytes.resize(residue_bytes);
+        found->tree.residues = std::move(bytes);
         found->identity = identity_of(found->tree);
     }
     return found;

@@ -2,6 +2,7 @@
 // which may still grow.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -25,6 +26,7 @@ struct ReferenceTree {
     Digest identity;
 };
 
+std::uint64_t tree_bytes_of(const MerkleTree& tree);
 // What tells a tree with residues from all others (docs/reference/recording-format.md).
 Digest identity_of(const MerkleTree& fine);
 
@@ -48,6 +50,8 @@ class Reference {
     // Reads what `find` will be asked for after this checkpoint at the same point, if it is there
     // already. Returns at once while another thread waits for the reference.
     void fetch_next(std::int64_t iteration, const std::string& point);
+    // Of what was read so and not asked for yet. Waits for nobody.
+    std::uint64_t fetched_bytes() const { return fetched_bytes_.load(); }
 
   private:
     using Key = std::tuple<std::int64_t, std::string, std::string>;  // iteration, point, name
@@ -85,6 +89,7 @@ class Reference {
     std::mutex mutex_;                  // of all that follows, and of what is before
     std::map<Key, Place> places_;
     std::map<Key, std::shared_ptr<const ReferenceTree>> fetched_;
+    std::atomic<std::uint64_t> fetched_bytes_{0};
     std::map<std::string, StatedParameters> parameters_;
     // Of the attempt and of the checkpoint that are being read.
     std::map<std::uint32_t, std::string> points_;

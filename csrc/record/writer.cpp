@@ -167,12 +167,14 @@ void Writer::run() {
         // Only now: what is being written counts as waiting.
         jobs_.pop_front();
         waiting_bytes_ -= bytes;
+        journal_bytes_ = journal_->memory_bytes();
         if (job.batch)
             keep_spares(*job.batch);
         has_room_.notify_all();
         if (!job.batch)
             continue;
         lock.unlock();
+        job.batch->variables.clear();  // and what they were compared with, before more is read
         written_(*job.batch);
         job = {};
         lock.lock();
@@ -181,19 +183,22 @@ void Writer::run() {
 
 // With the lock.
 void Writer::keep_spares(Batch& batch) {
-    for (auto& one : batch.variables) {
-        one->reference.reset();
-        one->samples.clear();
-        std::string name = one->name;
-        spares_.insert_or_assign(std::move(name), std::move(one));
-    }
-    batch.variables.clear();
+    for (const auto& one : batch.variables)
+        spares_.insert_or_assign(one->name, one->give_trees());
 }
 
-std::unique_ptr<Recorded> Writer::spare(const std::string& name) {
+SpareTrees Writer::spare(const std::string& name) {
     const std::lock_guard lock(mutex_);
     const auto found = spares_.extract(name);
-    return found ? std::move(found.mapped()) : nullptr;
+    return found ? std::move(found.mapped()) : SpareTrees{};
+}
+
+std::uint64_t Writer::held_bytes() {
+    const std::lock_guard lock(mutex_);
+    std::uint64_t sum = waiting_bytes_ + journal_bytes_;
+    for (const auto& [name, trees] : spares_)
+        sum += trees.bytes();
+    return sum;
 }
 
 void Writer::write(Job& job) {

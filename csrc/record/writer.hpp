@@ -34,11 +34,12 @@ class Writer {
     // Writes what waits and then the last record.
     void finish(Payload statistics);
 
-    // What was written of a variable before, for its memory: fresh memory costs the program more
-    // than hashing into it does. Null if there is none.
-    std::unique_ptr<Recorded> spare(const std::string& name);
+    // The last trees of a variable that were written, if nobody has asked for them yet.
+    SpareTrees spare(const std::string& name);
 
     std::uint64_t waited_ns() const { return waited_ns_; }
+    // Trees that wait, memory that is kept for later ones, and what is being put together.
+    std::uint64_t held_bytes();
 
   private:
     struct Job {
@@ -62,8 +63,9 @@ class Writer {
     std::condition_variable has_job_;
     std::condition_variable has_room_;
     std::deque<Job> jobs_;
-    std::map<std::string, std::unique_ptr<Recorded>> spares_;  // by name
+    std::map<std::string, SpareTrees> spares_;  // by name of the variable
     std::uint64_t waiting_bytes_ = 0;
+    std::uint64_t journal_bytes_ = 0;
     std::uint64_t waited_ns_ = 0;
     bool is_ending_ = false;
     // Of the writer's thread alone.

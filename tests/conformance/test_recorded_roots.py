@@ -1,14 +1,25 @@
-"""The root of an array is the same from C, C++, Python and the core."""
+"""The root of an array is the same from C, C++, Fortran, Kokkos, Python and the core."""
 
 from __future__ import annotations
 
 import functools
 import re
+import shutil
+import subprocess
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from recorded_runs import build, captured, need_library, python, recording, roots, start
+from recorded_runs import (
+    build,
+    captured,
+    find_kokkos,
+    need_library,
+    python,
+    recording,
+    roots,
+    start,
+)
 
 from ciwrap import _core
 from ciwrap.captures.index import read_tree
@@ -149,6 +160,83 @@ def test_fortran(tmp_path: Path) -> None:
     assert roots(tmp_path / "run") == core_roots()
 
 
+KOKKOS_SOURCE = r"""
+#include <Kokkos_Core.hpp>
+#include <ciwrap/record.hpp>
+template <class Layout>
+using Field = Kokkos::View<double**, Layout, Kokkos::HostSpace>;
+template <class View>
+View filled(const View& view) {
+    for (int i = 0; i < 37; ++i)
+        for (int j = 0; j < 301; ++j) view(i, j) = (i * 1000 + j) * 0.0078125;
+    return view;
+}
+template <class Layout>
+auto without_ghosts(const char* label) {
+    Field<Layout> whole(label, 41, 305);
+    Kokkos::deep_copy(whole, -7.0);
+    return filled(Kokkos::subview(whole, std::pair(2, 39), std::pair(2, 303)));
+}
+int main() {
+    Kokkos::ScopeGuard guard;
+    ciwrap::Recorder recorder("vectors");
+    const auto left = filled(Field<Kokkos::LayoutLeft>("t left", 37, 301));
+    const auto right = filled(Field<Kokkos::LayoutRight>("t right", 37, 301));
+    const auto left_inner = without_ghosts<Kokkos::LayoutLeft>("whole");
+    const auto right_inner = without_ghosts<Kokkos::LayoutRight>("whole");
+    Kokkos::View<double**, Kokkos::LayoutStride, Kokkos::HostSpace> strided = left_inner;
+    Kokkos::View<float*, Kokkos::HostSpace> all("u", 5000);
+    for (int i = 0; i < 5000; ++i) all(i) = static_cast<float>(i % 97) * 0.5f;
+    Kokkos::View<float*, Kokkos::LayoutStride, Kokkos::HostSpace> every_second(
+        all.data(), Kokkos::LayoutStride(2500, 2));
+    Kokkos::View<std::int32_t**, Kokkos::LayoutLeft, Kokkos::HostSpace> columns("n", 70, 11);
+    for (int i = 0; i < 70; ++i)
+        for (int j = 0; j < 11; ++j) columns(i, j) = i * 11 + j;
+    recorder.add(left, {1e-6, -1});
+    recorder.add(right, {1e-6, -1});
+    recorder.add("t left inner", left_inner, {1e-6, -1});
+    recorder.add("t right inner", right_inner, {1e-6, -1});
+    recorder.add("t strided", strided, {1e-6, -1});
+    recorder.add("u", every_second);
+    recorder.add(columns);
+    recorder.checkpoint(3);
+    return static_cast<int>(recorder.close());
+}
+"""
+
+KOKKOS_PROJECT = """
+cmake_minimum_required(VERSION 3.24)
+project(vectors LANGUAGES CXX)
+find_package(Kokkos REQUIRED)
+add_executable(vectors vectors.cpp)
+set_target_properties(vectors PROPERTIES CXX_STANDARD 20)
+target_link_libraries(vectors PRIVATE Kokkos::kokkos ${CMAKE_DL_LIBS})
+"""
+
+
+def test_kokkos(tmp_path: Path) -> None:
+    """Views of both layouts, whole and without ghost cells, with the Kokkos of our own build."""
+    need_library()
+    package, cmake = find_kokkos(), shutil.which("cmake")
+    if package is None or cmake is None:
+        pytest.skip("there is no Kokkos here")
+    (tmp_path / "vectors.cpp").write_text(KOKKOS_SOURCE)
+    (tmp_path / "CMakeLists.txt").write_text(KOKKOS_PROJECT)
+    told = [f"-DKokkos_DIR={package}", f"-DCMAKE_CXX_FLAGS=-I{include_folder()}"]
+    for words in (["-S", ".", "-B", "build", *told], ["--build", "build"]):
+        done = subprocess.run(
+            [cmake, *words], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    env = recording(tmp_path / "run", OMP_PROC_BIND="false")
+    assert start([tmp_path / "build" / "vectors"], env).returncode == 0
+    known = core_roots()
+    fields = ("t left", "t right", "t left inner", "t right inner", "t strided")
+    expected = {f"iter 3 / rank 0 / {name}": known["iter 3 / rank 0 / t"] for name in fields}
+    expected |= {name: one for name, one in known.items() if not name.endswith(" t")}
+    assert roots(tmp_path / "run") == expected
+
+
 def test_python(tmp_path: Path) -> None:
     need_library()
     assert python(PYTHON_SOURCE, recording(None)).returncode == 0
@@ -202,8 +290,6 @@ with ciwrap.Recorder() as r:
 
 
 def test_library_exports_one_symbol_and_needs_the_c_library_alone() -> None:
-    import subprocess
-
     from recorded_runs import LIBRARY
 
     need_library()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -145,6 +146,35 @@ def test_residues_tell_noise_from_a_defect_where_one_side_has_data(program: list
         assert code == ExitCode.MATCH, text
         assert "at most 75 % of the bound used" in text
     assert ciwrap("compare", "fine", "wrong")[0] == ExitCode.DIFFER
+
+
+def test_what_recording_took_is_told_at_the_end(program: list[str]) -> None:
+    code, text = ciwrap("record", "--residues", "--atol", "0.001", "-o", "a", "--", *program)
+    assert code == 0
+    took = r"; that took up to \S+ m?s of a process's time \(751\.\d KiB hashed\)"
+    assert re.search(took + r" and up to \d+\.\d KiB of its memory\n", text), text
+    (path,) = journal_paths(Path("a"))
+    reader = JournalReader(path)
+    sizes = {
+        (state.variable.name, one.point): sum(len(tree.body) for tree in state.trees.values())
+        for one in reader.checkpoints()
+        for state in one.states
+    }
+    (cost,) = reader.costs
+    assert cost.data_bytes == 12 * (2 * 4000 + 10 + 1) * 8
+    # The trees of a checkpoint, and as much again where they are put together to be written.
+    trees = sum(size for (_, point), size in sizes.items() if not point)
+    assert trees > 2000
+    assert 2 * trees <= cost.held_bytes <= 20 * trees
+    # A restart has a cost of its own, and a run that is killed tells of none.
+    assert ciwrap("record", "--again", "-o", "a", "--", *program)[0] == 0
+    again = JournalReader(path)
+    assert len([*again.checkpoints()]) == 48
+    assert [one.data_bytes for one in again.costs] == [cost.data_bytes] * 2
+    Path("dies.py").write_text(PROGRAM.replace("x[place] += by", "os.kill(os.getpid(), 9)"))
+    code, text = ciwrap("record", "-o", "b", "--", program[0], "dies.py", "3", "0", "0")
+    assert code == ExitCode.NOT_COMPARABLE
+    assert "of its memory" not in text
 
 
 def test_bounds_come_from_the_configuration(program: list[str]) -> None:
