@@ -173,7 +173,7 @@ class VariableResult(Struct, frozen=True):
     max_abs_index, max_rel_index: where the largest is. max_bound_share: largest |new - golden| /
     bound; infinite for a bound of 0, or where only one side is finite. bound_share_histogram: 34
     counts of |new - golden| / bound: 0; below 2^-16; then [2^(i-18), 2^(i-17)) for i = 2 to 32;
-    beyond or not finite. nan_mismatch_count: NaN on one side only. inf_mismatch_count: infinities
+    beyond or not finite. nan_mismatch_count: NaN without a match. inf_mismatch_count: infinities
     not met by the same infinity. missing_mismatch_count: fill values on one side only.
 
     residue_levels: of the golden's residues. guaranteed_share: drift up to this share of the bound

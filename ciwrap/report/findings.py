@@ -285,7 +285,7 @@ def difference_sentence(variable: VariableResult, sides: tuple[str, str]) -> str
     specials = [
         f"{grouped_plural(count, 'element')} {words}"
         for count, words in (
-            (variable.nan_mismatch_count, "NaN on one side only"),
+            (variable.nan_mismatch_count, "NaN without a match"),
             (variable.inf_mismatch_count, "infinite on one side only"),
             (variable.missing_mismatch_count, "missing on one side only"),
         )

@@ -337,7 +337,7 @@ def _largest_lines(variable: VariableResult, *, with_share: bool) -> list[str]:
 
 def _special_lines(variable: VariableResult) -> list[str]:
     counts = (
-        (variable.nan_mismatch_count, "NaN on one side only"),
+        (variable.nan_mismatch_count, "NaN without a match"),
         (variable.inf_mismatch_count, "infinity on one side only"),
         (variable.missing_mismatch_count, "missing on one side only"),
     )

@@ -74,7 +74,7 @@ def test_the_schema_is_what_its_tool_writes() -> None:
 def test_the_schema_tells_what_the_fields_are() -> None:
     definitions = json.loads(page("reference/result.schema.json"))["$defs"]
     fields = definitions["VariableResult"]["properties"]
-    assert fields["nan_mismatch_count"]["description"] == "NaN on one side only"
+    assert fields["nan_mismatch_count"]["description"] == "NaN without a match"
     assert fields["evidence"]["description"].endswith("null if there was no golden variable")
     known = [name for name, field in fields.items() if "description" in field or "$ref" in field]
     assert set(fields) - set(known) <= {"name", "verdict", "differing_count_at_least"}
