@@ -397,7 +397,7 @@ def test_blocked_time_is_measured_for_all_layouts(monkeypatch: pytest.MonkeyPatc
     result = recording_in_place.run(rows=30, columns=40, repeats=1)
     assert len(result["rows"]) == 3 * (4 + 1)
     assert all(row["ratio"] > 0 for row in result["rows"])
-    assert len(recording_in_place.table(result)) == 6
+    assert len(recording_in_place.table(result)) == 7
 
 
 @pytest.mark.slow

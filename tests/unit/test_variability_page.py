@@ -61,7 +61,8 @@ def page(*maps: MapSummary, **more: Any) -> str:
         "environment": {EVIL: EVIL}, "ciwrap_version": "0.1.0", "seconds": 1.0,
         "started_at": "2026-11-22T07:00:00Z",
     }  # fmt: skip
-    return render_variability_html(VariabilityDocument(**{**facts, **more}))
+    text = render_variability_html(VariabilityDocument(**{**facts, **more}))
+    return text.replace("\u00a0", " ")  # where no line may break
 
 
 def charts(text: str) -> dict[str, ET.Element]:

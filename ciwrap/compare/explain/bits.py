@@ -44,7 +44,8 @@ def one_bit(difference: Difference) -> Explanation | None:
 
     def held(bit: int, some: slice) -> Explanation | None:
         turned = golden[some] ^ golden.dtype.type(1 << bit)
-        values = turned.view(kind).astype(np.float64)
+        with np.errstate(invalid="ignore"):  # a signalling NaN
+            values = turned.view(kind).astype(np.float64)
         near = _is_near(values, sides[0][some], sides[1][some], slack[some])
         return told(difference, Cause.BIT_FLIPPED, near | (turned == new[some]))
 
