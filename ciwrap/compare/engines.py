@@ -6,7 +6,7 @@ Libraries are loaded when an engine of that name is asked for.
 from __future__ import annotations
 
 import os
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +20,6 @@ from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from concurrent.futures import Future
 
     from ciwrap.compare.outcome import Outcome
     from ciwrap.compare.remote import Order
@@ -230,6 +229,35 @@ def _dask(scheduler: str | None) -> Iterator[Pool]:
             file=scheduler,
             remedy=_START_SCHEDULER,
         ) from error
-    with client:
+    with client, _OnDask(client) as executor:
+        yield Pool("dask", executor)
+
+
+class _OnDask(Executor):
+    """A Dask client as an executor. Dask has one of its own, which waits for ever for some results
+    that were lost with the worker that had just computed them.
+    """
+
+    _RESULT_SECONDS = 60.0  # for what is computed, and a few kilobytes
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._takers = ThreadPoolExecutor(8, thread_name_prefix="ciwrap-dask")
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        answer: Future[Any] = Future()
         # The same question twice is asked twice: files change.
-        yield Pool("dask", client.get_executor(pure=False))
+        asked = self._client.submit(fn, *args, pure=False, **kwargs)
+        asked.add_done_callback(lambda done: self._takers.submit(self._take, done, answer))
+        return answer
+
+    def _take(self, done: Any, answer: Future[Any]) -> None:
+        if not answer.set_running_or_notify_cancel():
+            return
+        try:
+            answer.set_result(done.result(timeout=self._RESULT_SECONDS))
+        except BaseException as error:  # of whatever kind: who asked is told
+            answer.set_exception(error)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self._takers.shutdown(wait=wait, cancel_futures=cancel_futures)
