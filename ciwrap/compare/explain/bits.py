@@ -50,8 +50,9 @@ def one_bit(difference: Difference) -> Explanation | None:
         turned = golden[some] ^ mask
         with np.errstate(invalid="ignore"):  # a signalling NaN
             values = turned.view(kind).astype(np.float64)
-        near = _is_near(values, sides[0][some], sides[1][some], slack[some])
-        return near | (turned == new[some])
+        found: NDArray[np.bool_] = _is_near(values, sides[0][some], sides[1][some], slack[some])
+        found |= turned == new[some]
+        return found
 
     # The first number alone tells nearly always which bits it is not.
     of_first = held(masks, slice(1))
