@@ -73,8 +73,8 @@ FloatComparison TileStaging::stage(const std::uint8_t* golden, const std::uint8_
     kernels.widen_scalars(plan_.scalar, golden, type_.big_endian, count, golden_);
     if (!is_equal)
         kernels.widen_scalars(plan_.scalar, value, type_.big_endian, count, value_);
-    const bool may_be_large = !is_equal && (plan_.scalar == ScalarType::int64 ||
-                                            plan_.scalar == ScalarType::uint64);
+    const bool may_be_large =
+        !is_equal && (plan_.scalar == ScalarType::int64 || plan_.scalar == ScalarType::uint64);
     for (std::size_t tile = 0; tile < tile_count; ++tile) {
         const std::size_t first = tile * compare_tile;
         unfit_[tile] = may_be_large && (has_large(golden_ + first) || has_large(value_ + first));
