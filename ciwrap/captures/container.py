@@ -119,8 +119,8 @@ class CaptureFile(Closing):
     """A capture open for reading.
 
     bytes_read counts what was asked of the file. is_recording: whether it is made of a
-    recorded run's journals, which alone have notes, what is to be told of it, and faults, what it
-    lacks of the run.
+    recorded run's journals, which alone have notes, what is to be told of it, faults, what it lacks
+    of the run, and repeated, what stands for a second recording that is not as the first one.
 
     Raises OutputMissingError, UnreadableFileError, CorruptCaptureError, UnsupportedFormatError.
     """
@@ -128,6 +128,7 @@ class CaptureFile(Closing):
     is_recording = False
     notes: tuple[str, ...] = ()
     faults: tuple[CiwrapError, ...] = ()
+    repeated: tuple[VariableId, ...] = ()
 
     def __init__(self, path: Path) -> None:
         self.path = path
