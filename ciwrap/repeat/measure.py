@@ -1,6 +1,6 @@
 """Holds one run after the other against the reference, and keeps what summaries are made of.
 
-Of each variable of each checkpoint: which runs are equal to the bit, and how far they are from the
+Of each variable of each checkpoint: which runs have equal values, and how far they are from the
 reference. The reference and one run are looked at at a time; samples apart, nothing of a run stays.
 """
 
