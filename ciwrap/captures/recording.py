@@ -14,7 +14,7 @@ import msgspec
 
 from ciwrap import _core
 from ciwrap.captures.bounds import NONE_GIVEN, Bounds, CaptureHeader
-from ciwrap.captures.container import CaptureFile, CaptureWriter, Section
+from ciwrap.captures.container import CaptureFile, CaptureWriter, Section, stamp_of_file
 from ciwrap.captures.in_memory import file_in_memory
 from ciwrap.captures.index import (
     CapturedCheckpoint,
@@ -126,10 +126,11 @@ class RecordedCapture(CaptureFile):
         self.costs: list[RecordingCost] = []
         self._samples: dict[VariableId, dict[int, tuple[int, int]]] = {}
         self._journals = journal_paths(run)
+        stamps = _stamps(self._journals)
         with file_in_memory() as held:
             self._merge(run, held)
             super().__init__(held)
-        self.path = run
+        self.path, self.stamps = run, stamps
 
     def refuse_parts(self, remedy: str) -> None:
         """Raises for a run that is not all there, where nothing could tell of it later.
@@ -204,6 +205,13 @@ class RecordedCapture(CaptureFile):
     def prefetch(self, parts: Iterable[tuple[int, int]]) -> None:
         """As in any capture; journals are read as they are asked for."""
         super().prefetch(part for part in parts if part[0] >> _JOURNAL_BITS == 0)
+
+
+def _stamps(journals: Iterable[Path]) -> tuple[tuple[int, ...], ...]:
+    try:
+        return tuple(stamp_of_file(path.stat()) for path in journals)
+    except OSError as error:
+        raise UnreadableFileError(error.strerror or str(error), file=error.filename) from error
 
 
 def _missing_ranks(run: Path, readers: Sequence[JournalReader]) -> list[CiwrapError]:

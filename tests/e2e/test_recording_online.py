@@ -506,3 +506,18 @@ def test_what_a_capture_has_no_tree_of_is_not_left_out_unseen(filled: list[str])
     assert ciwrap(*capture, "--ignore", "angle", "--rebuild")[0] == 0
     code, text = ciwrap(*words)
     assert code == 0, text
+
+
+def test_a_journal_does_not_go_on_with_a_run_that_was_recorded_on(filled: list[str]) -> None:
+    """The folder of a recorded run looks the same when its journals have grown."""
+    for run in ("a", "b"):
+        record([*filled, "0:1", "1:5"], run)
+    again = ["record", "--again", "-o", "b", "--"]
+    assert ciwrap(*again, *filled, "1:5")[0] == 0
+    compare = ["compare", "a", "b", "--journal", "kept"]
+    assert ciwrap(*compare)[0] == ExitCode.MATCH
+    assert ciwrap(*compare, "--resume")[0] == ExitCode.MATCH
+    assert ciwrap(*again, *filled, "1:9")[0] == 0
+    code, text = ciwrap(*compare, "--resume")
+    assert code == ExitCode.NOT_COMPARABLE, text
+    assert "was recorded twice, and not the same" in text
