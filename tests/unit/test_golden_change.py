@@ -86,7 +86,28 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_a_bound_that_lets_more_pass_is_wider(
     old: ErrorBound | None, new: ErrorBound | None, is_wider: bool
 ) -> None:
-    assert VariableChange(X, None, None, old, new).is_bound_wider is is_wider
+    rows = [
+        None if bound is None else golden(bound.atol, rtol=bound.rtol, ulps=bound.ulps)
+        for bound in (old, new)
+    ]
+    assert VariableChange.between(X, *rows, None).is_bound_wider is is_wider
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_wider"),
+    [
+        ({"equal_nan": False}, {}, True),
+        ({}, {"equal_nan": False}, False),
+        ({}, {"fill_values": [7.0]}, True),
+        ({"fill_values": [7.0]}, {}, False),
+        ({"fill_values": [7.0]}, {"fill_values": [7.0, 8.0]}, True),
+        ({"fill_values": [7.0]}, {"fill_values": [7.0]}, False),
+    ],
+)
+def test_what_goes_with_a_bound_may_let_more_pass(old: Any, new: Any, is_wider: bool) -> None:
+    change = VariableChange.between(X, golden(**old), golden(**new), None)
+    assert change.is_bound_wider is is_wider
+    assert (change.bound_change or "").endswith("(wider)") is is_wider
 
 
 def test_a_change_of_the_bound_in_words() -> None:
@@ -108,15 +129,13 @@ def test_what_becomes_of_a_variable() -> None:
         X,
         VariableRow.of(old, labels[0]),
         VariableRow.of(new, labels[1]),
-        ErrorBound(1e-3),
-        ErrorBound(1e-2),
         False,
         DIFFER,
     )
     gone = VariableChange.between(X, old, None, None)
-    assert gone == VariableChange(X, VariableRow.of(old), None, ErrorBound(1e-3), None, False)
+    assert gone == VariableChange(X, VariableRow.of(old), None, False)
     extra = VariableChange.between(X, None, new, None)
-    assert extra == VariableChange(X, None, VariableRow.of(new), None, ErrorBound(1e-2), False)
+    assert extra == VariableChange(X, None, VariableRow.of(new), False)
 
 
 @pytest.mark.parametrize(
