@@ -9,6 +9,7 @@ from ciwrap.compare.check import check_catalog
 from ciwrap.compare.law import failed_check
 from ciwrap.errors import CiwrapError, ExitCode, GoldenMissingError
 from ciwrap.model import CheckResult, Message, MessageLevel, RunResult, Verdict
+from ciwrap.pytest_plugin.unmet import ForkedChecks, in_forked
 from ciwrap.report.document import document_text, to_document
 from ciwrap.review.capture_change import change_of_catalog
 from ciwrap.review.keep_pending import keep
@@ -71,11 +72,17 @@ class Judge:
         self.project = project
         self._mode = mode
         self._reason = reason
+        self.forked = ForkedChecks()
+        self.test_count = 0
 
     def close(self) -> None:
-        """Ends the session's writing."""
+        """Ends the session's writing. Raises UsageError for a check that a forked process was to
+        make, and that no test was told of.
+        """
         self.project.goldens.close()
         self.project.pending.close()
+        if self.forked.take():
+            raise in_forked("a test that had ended")
 
     @cached_property
     def origin(self) -> Origin:
