@@ -18,6 +18,7 @@ from ciwrap.golden.manifest import VariableRow
 from ciwrap.golden.places import Place
 from ciwrap.golden.stores import GoldenStores
 from ciwrap.model import ErrorBound, VariableId, VariableResult, Verdict
+from ciwrap.review.alike import likeness
 from ciwrap.review.capture_change import _status
 from ciwrap.review.golden_change import (
     GoldenChange,
@@ -203,6 +204,22 @@ def test_the_largest_share_is_told_if_all_are_known() -> None:
     assert change_of(moved(0.5), moved(None)).largest_bound_share is None
     assert change_of(extra, gone).largest_bound_share is None
     assert change_of().largest_bound_share is None
+
+
+def test_what_differs_in_more_than_numbers_does_not_change_alike() -> None:
+    """One answer for several is for those of which the one that was shown tells all."""
+
+    def between(old: Any, new: Any, **more: Any) -> Any:
+        return likeness(change_of(VariableChange.between(X, old, new, DIFFER), **more))
+
+    plain = between(golden(), golden(value=2.0))
+    assert between(golden(value=3.0), golden(value=4.0)) == plain
+    assert between(golden(size=20), golden(value=2.0, size=20)) == plain
+    assert between(golden(), golden(value=2.0), stale="of another commit") != plain
+    shorter = between(golden(), golden(size=5))
+    assert between(golden(), golden(size=5, value=2.0)) == shorter
+    assert between(golden(), golden(size=9)) != shorter
+    assert between(golden(), golden(atol=1e-3, fill_values=[7.0])) != shorter
 
 
 def test_who_replaces_a_golden_says_why() -> None:
