@@ -162,6 +162,14 @@ class CapturedVariable(Shaped, msgspec.Struct, frozen=True, array_like=True, gc=
             None if fine is None else fine.digest,
         )
 
+    @property
+    def all_digests(self) -> tuple[object, ...]:
+        """Those, and what tells how far it is from a run it was held against: two values in one
+        cell of the plain tree may lie on both sides of the bound.
+        """
+        relative = self.relative
+        return (*self.digests, *(() if relative is None else (relative.root, relative.against)))
+
 
 class CapturedCheckpoint(msgspec.Struct, frozen=True, array_like=True):
     """All variables of one (iteration, rank). digest: one for all, equal only if all are."""

@@ -24,7 +24,8 @@ class EnsembleGolden(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     features: their names. members: a row of features for each, as doubles that are read back to the
     bit. statistics, blocks, from_iteration: how features are taken. rate: of false alarms that the
     test may raise. made, who, why, commit: when (UTC, ISO 8601) and by whom it was made. digest: of
-    all the rest, to tell damage.
+    all the rest, to tell damage. numbers: how many variables have in all, those of which all
+    members have as many; None in an ensemble that was made before this was kept.
     """
 
     format: int
@@ -41,6 +42,7 @@ class EnsembleGolden(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     from_iteration: int | None = None
     commit: str | None = None
     digest: str = ""
+    numbers: dict[str, int] | None = None
 
 
 def write_ensemble(golden: EnsembleGolden, path: Path) -> None:

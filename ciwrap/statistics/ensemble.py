@@ -106,7 +106,7 @@ def compare_with_ensemble(
         raise UsageError("members and new runs must have the same features")
     if len(old) < 2:
         raise NotComparableError(
-            "all members of the ensemble are equal to the bit, so they tell nothing about chance",
+            "all members of the ensemble have the same features, so they tell nothing about chance",
             remedy="perturb their initial values, or give each its own seed",
         )
     needed = least_members(len(new), rate)

@@ -602,3 +602,31 @@ def test_no_field_of_a_check_is_forgotten() -> None:
     assert set(Check.__struct_fields__) == TOLD | NOT_TOLD
     assert set(SETTINGS) == TOLD_SETTINGS | {"chunk_bytes", "residue_levels"} | BUDGETS
     assert set(Strictness.__struct_fields__) == {"dtype", "shape", "count", "variables"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "wider"),
+    [
+        ("", "options: {ignore_lines: ['step *']}", True),
+        ("", "options: {ignore: [dates]}", True),
+        ("options: {ignore: dates}", "options: {ignore: [dates, times]}", True),
+        ("options: {ignore: [dates, times]}", "options: {ignore: [times]}", False),
+        ("", "options: {comment: '#'}", False),
+        ("", "options: {comment: ['#', 'e']}", True),
+        ("options: {skip_rows: 2}", "options: {skip_rows: 3}", True),
+        ("options: {skip_rows: 2}", "options: {skip_rows: 1}", False),
+        ("", "options: {attributes: false}", True),
+        ("", "options: {attributes: true}", False),
+        ("options: {attributes: [units]}", "options: {attributes: [long_name]}", True),
+        ("options: {attributes: [units]}", "options: {attributes: [units, axis]}", False),
+        ("", "formats: {'*.log': {format: tokens, options: {ignore: [dates]}}}", True),
+    ],
+)
+def test_options_that_leave_something_out(here: Path, before: str, after: str, wider: bool) -> None:
+    """A reader that passes over lines or rows checks less, whatever the format."""
+    text = "version: 1\nchecks:\n  log:\n    outputs: out/a.log\n"
+    (here / "ciwrap.yaml").write_text(text + (f"    {before}\n" if before else ""))
+    GitRepository(here).commit("options", {})
+    (here / "ciwrap.yaml").write_text(f"{text}    {after}\n")
+    (found,) = changes()
+    assert (found["check"], found["what"], found["wider"]) == ("log", "check", wider)
