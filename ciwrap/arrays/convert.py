@@ -84,7 +84,7 @@ def convert_exactly(
     with np.errstate(all="ignore"):
         converted = _cast(plain, target)
         back = _cast(converted, plain.dtype)
-        lost = (back != plain) & ~((back != back) & (plain != plain))
+        lost = _differ(back, plain)
         if kinds[0] in "iu" and kinds[1] in "iu":
             # -1 goes to the largest unsigned number and back: only its sign tells.
             lost |= (plain < 0) != (converted < 0)
@@ -107,6 +107,14 @@ def convert_exactly(
             f" exact form as {to_dtype}"
         )
     return np.ascontiguousarray(converted)
+
+
+def _differ(ours: NDArray[Any], theirs: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which elements are not the same, NaN being the same as NaN; complex ones part by part."""
+    if ours.dtype.kind == "c":
+        return _differ(ours.real, theirs.real) | _differ(ours.imag, theirs.imag)
+    differ: NDArray[np.bool_] = (ours != theirs) & ~((ours != ours) & (theirs != theirs))
+    return differ
 
 
 def _cast(elements: NDArray[Any], target: np.dtype[Any]) -> NDArray[Any]:

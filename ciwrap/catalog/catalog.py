@@ -214,7 +214,14 @@ class Catalog(Closing):
         parts, order = found
         if as_of is not None:
             places = [replace(part.identity, name=identity.name) for part in parts]
-            parts = tuple(self._by_place[place] for place in places if place in self._by_place)
+            lost = [place for place in places if place not in self._by_place]
+            if lost:
+                raise MaskError(
+                    f"its mask {identity.name!r} is not among the outputs of rank {lost[0].rank}",
+                    variable=as_of.text,
+                    remedy="let the program write it on every rank",
+                )
+            parts = tuple(self._by_place[place] for place in places)
         return AlignedValues([self._plain_values(part) for part in parts], order)
 
     def _plain_values(self, entry: Entry) -> Values:

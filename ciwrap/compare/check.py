@@ -354,7 +354,12 @@ def _compare(
     settings = check.settings_for(identity, golden.tree.parameters.dtype)
     source_path = str(entry.file.path)
     try:
-        refuse_unseen_mask(identity, settings, ours.variables.__contains__)
+        refuse_unseen_mask(
+            identity,
+            settings,
+            lambda one: check.settings_for(one).mask,
+            ours.variables.__contains__,
+        )
         values = catalog.values(identity, settings.mask)
         order = catalog.order_of(identity)
         if order is not None and order.name != identity.name:
