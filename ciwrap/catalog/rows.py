@@ -60,6 +60,15 @@ class RowOrder(Struct, frozen=True):
     counts: tuple[int, ...]
     dropped: int = 0
 
+    def notes(self, duplicates: str) -> list[str]:
+        """A warning if rows are left out. duplicates: which one of each id counts."""
+        if not self.dropped:
+            return []
+        return [
+            f"rows whose ids come more than once in {self.name!r} are left out, but for the"
+            f" {duplicates} one of each"
+        ]
+
 
 class RowOrders:
     """The orders of the last few checkpoints."""

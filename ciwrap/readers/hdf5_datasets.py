@@ -12,6 +12,7 @@ from ciwrap.late import numpy as np
 from ciwrap.readers.base import FileRegion
 from ciwrap.readers.boxes import FlatReader, box_reader
 from ciwrap.readers.entries import MAX_TEXTS, is_plain
+from ciwrap.readers.labels import labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -71,7 +72,7 @@ def add_dataset(
 
     It need not stay open: `opened` opens it again to read it.
     """
-    facts = {**place.facts, "labels": labels}
+    facts = {**place.facts, "labels": _with_words(h5py, dataset.dtype, labels)}
     fault = _storage_fault(h5py, dataset)
     if fault is not None:
         listing.add_fault(name, fault, **facts)
@@ -82,6 +83,16 @@ def add_dataset(
         return
     facts["steps"] = steps
     _Values(h5py, opened, listing, dataset, facts).add(name, dataset.dtype)
+
+
+def _with_words(h5py: Any, dtype: np.dtype[Any], labels: Labels) -> Labels:
+    """The labels, and the words that the numbers of an enumeration stand for."""
+    words = h5py.check_enum_dtype(dtype)
+    if words is None:
+        return labels
+    members = sorted((int(number), word) for word, number in words.items())
+    text = " ".join(f"{number}={word}" for number, word in members)
+    return tuple(sorted((*labels, *labels_of(None, {"enum": text}))))
 
 
 class _Values:

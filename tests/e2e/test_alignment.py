@@ -105,8 +105,14 @@ def test_ids_that_come_twice(case: Any) -> None:
             it.save("b", f"{name}.npy", table[name])
         found = it.compare(code)
         assert words is None or words in found["energy"]["reason"]
+        left_out = [text for text in it.messages if "come more than once in 'step'" in text]
+        assert len(left_out) == (words is None)
         if code == 1:
             assert found["energy"]["first_index"] == [2]
+    it.accept("a")
+    it.use("b")
+    it.check(1)
+    assert len([text for text in it.messages if "but for the first one of each" in text]) == 1
 
 
 def test_rows_that_are_not_those_of_the_ids(case: Any) -> None:

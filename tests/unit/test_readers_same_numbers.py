@@ -247,3 +247,17 @@ def test_links_of_netcdf_to_other_files(tmp_path: Path, what: str) -> None:
     found = told(tmp_path / "x.nc")
     assert "another file" in str(found["link"])
     assert found["y"][3] == [1.0, 1.0, 1.0]
+
+
+def test_words_of_enumerations_in_hdf5(tmp_path: Path) -> None:
+    h5py = needs("h5py")
+    found = []
+    for words in ({"RED": 0, "BLUE": 1}, {"RED": 1, "BLUE": 0}, {"BLUE": 1, "RED": 0}):
+        with h5py.File(tmp_path / "x.h5", "w") as file:
+            kind = h5py.enum_dtype(words, basetype="i4")
+            file.create_dataset("x", (2,), dtype=kind)[:] = [0, 1]
+            file["flags"] = np.array([True, False])
+        found.append(told(tmp_path / "x.h5"))
+    assert found[0]["x"][2] == (("enum", "0=RED 1=BLUE"),)
+    assert found[0]["x"] == found[2]["x"] != found[1]["x"]
+    assert found[0]["flags"] == ("|b1", (2,), (), [True, False])
