@@ -64,10 +64,8 @@ class RowOrder(Struct, frozen=True):
         """A warning if rows are left out. duplicates: which one of each id counts."""
         if not self.dropped:
             return []
-        return [
-            f"rows whose ids come more than once in {self.name!r} are left out, but for the"
-            f" {duplicates} one of each"
-        ]
+        where = f"rows whose ids come more than once in {self.name!r}"
+        return [f"{where} are left out, but for the {duplicates} one of each"]
 
 
 class RowOrders:

@@ -206,6 +206,43 @@ def test_what_combined_bounds_let_differ_is_not_kept(project: Project, evidence:
     assert project.run("check").code == 0
 
 
+@pytest.mark.parametrize("more", ["", ", period: 10", ", combine: both, rtol: 1e-3"])
+@pytest.mark.parametrize("kinds", [("<f4", "<f8"), ("<f8", "<f4"), ("<i4", "<f8")])
+def test_masked_elements_of_another_type_are_counted(
+    project: Project, kinds: tuple[str, str], more: str
+) -> None:
+    project.save("land", np.arange(5) < 2)
+    strict = "    strict: {dtype: false}\n    ignore: [temperature, ids]\n"
+    settings = "{mask: land, mixed_precision: true, atol: 1" + more + "}"
+    project.configure(f"{strict}    variables: {{x: {settings}}}\n")
+    project.save("x", np.arange(5, dtype=kinds[0]))
+    project.accept()
+    shutil.copytree(project.folder / "out", project.folder / "earlier")
+    project.save("x", np.arange(5, dtype=kinds[1]))
+    for words in (("check",), ("compare", "earlier", "out", "--check", "mesh")):
+        outcome = project.run(*words)
+        assert outcome.code == 0, outcome
+        assert "compared 2 variables, 8 elements; not compared: 2 elements masked" in (
+            outcome.out.replace("2 variables by ignore, ", "")
+        )
+
+
+@pytest.mark.parametrize("kinds", [("<f4", "<f8"), ("<f8", "<f4")])
+def test_an_overflow_in_single_precision_is_no_match(
+    project: Project, kinds: tuple[str, str]
+) -> None:
+    large = {"<f4": np.inf, "<f8": 1e300}
+    project.configure("    mixed_precision: true\n    ignore: [temperature, ids]\n")
+    project.save("x", np.array([1, large[kinds[0]]], kinds[0]))
+    project.accept()
+    project.save("x", np.array([1, large[kinds[1]]], kinds[1]))
+    outcome = project.run("check")
+    assert outcome.code == 3
+    assert "element 1 = 1e+300 is beyond the range of float32" in outcome.out
+    project.save("x", np.array([1, np.inf], kinds[1]))
+    assert project.run("check").code == (0 if kinds[0] == "<f4" else 3)
+
+
 def test_captures_keep_fill_values_that_doubles_do_not_hold(project: Project) -> None:
     fill = 2**53 + 1
     project.configure(f"    fill_values: [{fill}]\n", bound="atol: 2")

@@ -261,3 +261,23 @@ def test_words_of_enumerations_in_hdf5(tmp_path: Path) -> None:
     assert found[0]["x"][2] == (("enum", "0=RED 1=BLUE"),)
     assert found[0]["x"] == found[2]["x"] != found[1]["x"]
     assert found[0]["flags"] == ("|b1", (2,), (), [True, False])
+
+
+@pytest.mark.parametrize(
+    ("comment", "facts"),
+    [
+        ("E=1 E=2", {"E": [1.0], "E.2": [2.0]}),
+        ("i=3,time=1.5,E=-17", {"i": [3.0], "time": [1.5], "E": [-17.0]}),
+        ("virial=[[1, 2], [3, 4]] E=5", {"virial": [1.0, 2.0, 3.0, 4.0], "E": [5.0]}),
+        ("tags=[a, b] E=5", {"tags": ["[a, b]"], "E": [5.0]}),
+        ("E(eV) = -3 F[eV/A]: 2", {"E(eV)": [-3.0], "F[eV/A]": [2.0]}),
+        ("box='1 2 3' \u0394E=4", {"box": [1.0, 2.0, 3.0], "\u0394E": [4.0]}),
+        ("none=[] E=5", {"none": ["[]"], "E": [5.0]}),
+    ],
+)
+def test_everything_that_a_comment_of_xyz_says(
+    tmp_path: Path, comment: str, facts: dict[str, Any]
+) -> None:
+    (tmp_path / "x.xyz").write_text(f"1\n{comment}\nH 0 0 0\n", encoding="utf-8")
+    found = {name.removesuffix("[0]"): one[3] for name, one in told(tmp_path / "x.xyz").items()}
+    assert found == {"species": ["H"], "pos": [0.0, 0.0, 0.0], **facts}
