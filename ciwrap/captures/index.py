@@ -18,6 +18,7 @@ from ciwrap.catalog.files import Digest, SourceFile, Whole
 from ciwrap.errors import CiwrapError, CorruptCaptureError
 from ciwrap.model import VariableId
 from ciwrap.structs import Struct, field
+from ciwrap.trees.bounds import kept_fill_values
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +41,7 @@ class MadeWith(msgspec.Struct, frozen=True, array_like=True, gc=False):
     chunk_bytes: Annotated[int, Meta(ge=0, le=1 << 40)]
     arity: Annotated[int, Meta(ge=0, le=256)]
     equal_nan: bool
-    fill_values: tuple[float, ...]
+    fill_values: tuple[float | int, ...]
 
     @property
     def parameters(self) -> _core.TreeParameters:
@@ -58,7 +59,7 @@ class MadeWith(msgspec.Struct, frozen=True, array_like=True, gc=False):
             p.chunk_bytes,
             p.arity,
             p.equal_nan,
-            tuple(map(float, p.fill_values)),
+            kept_fill_values(p.fill_values),
         )
 
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from ciwrap.model import ErrorBound, number_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ciwrap import _core
     from ciwrap.model import VariableSettings
 
 EXACT = "exact"
+_ROUNDED = 1 << 53  # from here on doubles do not hold every whole number
 
 
 def bound_of(parameters: _core.TreeParameters) -> ErrorBound:
@@ -69,6 +70,14 @@ def _parse(text: str) -> tuple[ErrorBound, str]:
 
 def _fills(more: str) -> str:
     return more.partition("fill_values=")[2]
+
+
+def kept_fill_values(values: Iterable[float]) -> tuple[float | int, ...]:
+    """Fill values as captures keep them: doubles, and whole numbers where a double would round."""
+    return tuple(
+        one if isinstance(one, int) and _ROUNDED <= abs(one) < 1 << 64 else float(one)
+        for one in values
+    )
 
 
 def suspect_is_proof(parameters: _core.TreeParameters) -> bool:
