@@ -11,7 +11,7 @@ from ciwrap.config.loading import find_config, load_config
 from ciwrap.config.settings import DEFAULT_GOLDEN_DIR
 from ciwrap.errors import ConfigMissingError
 from ciwrap.golden.stores import GoldenStores
-from ciwrap.review.pending_goldens import PENDING_DIR, PendingGoldens
+from ciwrap.golden.work_folder import PENDING_DIR
 from ciwrap.review.project import Project, root_without_config
 from ciwrap.structs import replace
 
@@ -69,6 +69,8 @@ def find_project(config_path: str | None, golden_dir: str | None) -> Project:
     if golden_dir is not None:
         folder = Path(golden_dir)
     else:
+        from ciwrap.review.pending_goldens import PendingGoldens
+
         named = PendingGoldens(root / PENDING_DIR).golden_dir()
         own = root / DEFAULT_GOLDEN_DIR if config is None else config.golden_dir
         folder = own if named is None else root / named
@@ -98,7 +100,7 @@ def _project(root: Path, golden_dir: Path, config: Config | None) -> Project:
         root=near(root),
         golden_dir=near(golden_dir),
         goldens=GoldenStores(near(golden_dir), options=_options(golden_dir, config)),
-        pending=PendingGoldens(near(root / PENDING_DIR)),
+        pending_dir=near(root / PENDING_DIR),
         config=config,
     )
 
