@@ -349,7 +349,13 @@ def _by_elements(
         from ciwrap.compare.details import element_details
 
         return element_details(
-            comparison, suspects.leaves, reference_tree, shape, pieces, read_both
+            comparison,
+            suspects.leaves,
+            reference_tree,
+            shape,
+            pieces,
+            read_both,
+            with_pictures=work.with_pictures,
         )
 
     return with_elements(
