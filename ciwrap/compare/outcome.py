@@ -23,8 +23,9 @@ class HistoryOptions(Struct, frozen=True):
     that one run has and the other does not reach are left out. is_explained: whether the first
     difference is looked at once more, to say what its elements have in common. ended_in: the
     iteration in which the new run diverged and was ended for that; what it lacks from there on is
-    left out. is_brief: whether of thousands that do not match most say little, as
-    `ciwrap.model.brief` says.
+    left out. has_timelines: whether a result that matches throughout has its timelines, too, which
+    only documents and every detail show. is_brief: whether of thousands that do not match most say
+    little, as `ciwrap.model.brief` says.
     """
 
     memory_bytes: int = DEFAULT_MEMORY_BYTES
@@ -32,6 +33,7 @@ class HistoryOptions(Struct, frozen=True):
     is_common: bool = False
     is_explained: bool = False
     ended_in: int | None = None
+    has_timelines: bool = True
     is_brief: bool = False
 
 

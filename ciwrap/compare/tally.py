@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from ciwrap.compare.grouped_errors import grouped_messages
@@ -91,15 +92,15 @@ def check_result(
     elif not results:
         text = "nothing was compared: no variable is on both sides and not ignored"
         told.append(Message(MessageLevel.ERROR, text))
-    keeper = DetailKeeper([])
     if verdict is not Verdict.MATCH:
         results = _told_together(results)
-    for result in sorted(results, key=lambda one: one.id.sort_key):
-        keeper.add(result)
+    results.sort(key=attrgetter("id.sort_key"))
+    if verdict is not Verdict.MATCH:
+        results = fewer_details(results)
     return CheckResult(
         name=name,
         verdict=verdict,
-        variables=tuple(keeper.results),
+        variables=tuple(results),
         missing_variables=tuple(one.id for one in outcome.missing),
         extra_variables=tuple(one.id for one in outcome.extra),
         messages=tuple(told),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from ciwrap.model import CheckResult, MessageLevel, RunResult, VariableResult, Verdict
@@ -79,10 +80,10 @@ def render(
         _render_command(result.command, console)
     for message in result.messages:
         render_message(message, console, indent=2)
-    for check in sorted(result.checks, key=lambda item: -item.verdict.severity):
+    for check in sorted(result.checks, key=attrgetter("verdict.severity"), reverse=True):
         if result.kind != "compare":
             console.print(_check_head(check))
-        _render_check(check, console, limit, verbose, sides_of(check))
+        _render_check(check, console, limit, verbose)
     if result.verdict is not Verdict.MATCH:
         _render_environment(result, console, verbose=verbose)
         _render_hint(result, console)
@@ -168,7 +169,6 @@ def _render_check(
     console: Console,
     limit: int | None,
     verbose: bool,
-    sides: tuple[str, str],
 ) -> None:
     if check.command is not None:
         _render_command(check.command, console)
@@ -181,10 +181,10 @@ def _render_check(
         _render_first_divergence(check, console)
     good = [variable for variable in check.variables if variable.verdict is Verdict.MATCH]
     if len(good) < len(check.variables):
-        _render_unmatched(check, console, limit, verbose, sides)
+        _render_unmatched(check, console, limit, verbose)
     if verbose:
         for variable in worst_first(good):
-            _render_variable([variable], console, verbose, sides)
+            _render_variable([variable], console, verbose, sides_of(check))
     elif good:
         console.print(_matches_line(good))
     console.print(Text(f"    {check.coverage.text}"))
@@ -203,13 +203,13 @@ def _render_unmatched(
     console: Console,
     limit: int | None,
     verbose: bool,
-    sides: tuple[str, str],
 ) -> None:
     """The variables that do not match, and how many more there are: the worst first; of a whole
     run those that differ by name, the first to diverge first, unless every detail is asked for.
     """
     bad = [one for one in worst_first(check.variables) if one.verdict is not Verdict.MATCH]
     alarms = [one.verdict for one in bad]
+    sides = sides_of(check)
     by_name = []
     if is_over_checkpoints(check) and not verbose:
         # Where a text differs is told of each by itself.
