@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.closing import Closing
-from ciwrap.compare.elements import compare_elements
 from ciwrap.compare.outcome import PartSums
 from ciwrap.compare.parts import read_each
 from ciwrap.compare.question import Question, answered, streamed_result
-from ciwrap.compare.stream import Stream, fits_stream
 from ciwrap.model import Verdict
 
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from ciwrap.captures.checkpoint import Variables
     from ciwrap.compare.differences import DifferenceList
     from ciwrap.compare.outcome import Outcome
-    from ciwrap.compare.stream import Streamed
+    from ciwrap.compare.stream import Stream, Streamed
     from ciwrap.compare.work import Work
 
 # From this share of suspect chunks on, reading everything in order beats reading here and there.
@@ -60,6 +58,10 @@ class ByData(Closing):
 
         Raises CiwrapError for what cannot be read at once.
         """
+        # Most captured runs leave no question.
+        from ciwrap.compare.elements import compare_elements
+        from ciwrap.compare.stream import Stream, fits_stream
+
         identity = question.result.id
         reference, new = ours.region(identity), theirs.region(identity)
         if reference is not None and new is not None and fits_stream(question.parameters):

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ciwrap.compare.stream import DEFAULT_MEMORY_BYTES
 from ciwrap.details import Number
 from ciwrap.model import VariableId
 from ciwrap.structs import Struct, field
@@ -15,6 +14,9 @@ if TYPE_CHECKING:
     from ciwrap.captures.index import CheckpointKey
     from ciwrap.errors import CiwrapError
     from ciwrap.model import VariableResult
+
+
+_MEMORY_BYTES = 256 << 20
 
 
 class HistoryOptions(Struct, frozen=True):
@@ -28,7 +30,7 @@ class HistoryOptions(Struct, frozen=True):
     little, as `ciwrap.model.brief` says.
     """
 
-    memory_bytes: int = DEFAULT_MEMORY_BYTES
+    memory_bytes: int = _MEMORY_BYTES
     detail_bytes: int = 64 << 20
     is_common: bool = False
     is_explained: bool = False

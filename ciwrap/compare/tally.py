@@ -5,7 +5,6 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from ciwrap.compare.grouped_errors import grouped_messages
 from ciwrap.compare.law import message_of, not_comparable
 from ciwrap.errors import CiwrapError, VariableExtraError, VariableMissingError
 from ciwrap.model import (
@@ -81,6 +80,8 @@ def check_result(
     warnings = (*messages, *notes, *unused)
     told = [Message(MessageLevel.WARNING, text) for text in warnings]
     if outcome.errors:
+        from ciwrap.compare.grouped_errors import grouped_messages
+
         told += grouped_messages(outcome.errors)
     told += [Message(MessageLevel.WARNING, text) for text in _too_fine(outcome.results)]
     results, left_out = list(outcome.results), set(outcome.left_out)

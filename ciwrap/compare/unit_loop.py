@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ciwrap.compare.ending import EndedEarlyError, ended_words
 from ciwrap.compare.outcome import Outcome
 from ciwrap.compare.units import biggest_first
-from ciwrap.compare.whole import whole_results
 from ciwrap.errors import one_line
 from ciwrap.progress import NO_PROGRESS
 
@@ -318,6 +317,8 @@ def _whole(parts: Sequence[Outcome]) -> Outcome:
     if lost:
         ended_by = next((part.ended_by for part in parts if part.ended_by is not None), None)
         return Outcome(lost=lost, ended_by=ended_by)
+    from ciwrap.compare.whole import whole_results
+
     outcome = Outcome()
     for part in parts:
         outcome.add(part)
