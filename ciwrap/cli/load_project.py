@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -109,4 +108,6 @@ def _options(golden_dir: Path, config: Config | None) -> str:
     """What `ciwrap accept` has to be told, for messages, where goldens are not in their folder."""
     if config is None or near(golden_dir) == near(config.golden_dir):
         return ""
+    import shlex
+
     return f" --golden-dir {shlex.quote(str(near(golden_dir)))}"
