@@ -43,11 +43,6 @@ class MadeWith(msgspec.Struct, frozen=True, array_like=True, gc=False):
     equal_nan: bool
     fill_values: tuple[float | int, ...]
 
-    @property
-    def parameters(self) -> _core.TreeParameters:
-        """Raises UsageError for a row that cannot have been written by us."""
-        return _parameters(self)
-
     @classmethod
     def of(cls, p: _core.TreeParameters) -> MadeWith:
         return cls(
@@ -65,7 +60,8 @@ class MadeWith(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 # There are few of them in a capture, over and over.
 @lru_cache(maxsize=1024)
-def _parameters(row: MadeWith) -> _core.TreeParameters:
+def parameters_of(row: MadeWith) -> _core.TreeParameters:
+    """Raises UsageError for a row that cannot have been written by us."""
     return _core.TreeParameters(
         row.dtype,
         atol=row.atol,
@@ -114,7 +110,7 @@ class StoredTree(msgspec.Struct, frozen=True, array_like=True, gc=False):
     @property
     def parameters(self) -> _core.TreeParameters:
         """Raises UsageError for a row that cannot have been written by us."""
-        return self.made_with.parameters
+        return parameters_of(self.made_with)
 
     @property
     def identity(self) -> FineIdentity | None:

@@ -105,7 +105,8 @@ def compare_histories(
             spread.has_ended_early = loop.has_ended_early
     finally:
         progress.end()
-    if options.is_explained and outcome.ended_by is None:
+    is_match = all(one.verdict is Verdict.MATCH for one in outcome.results)
+    if options.is_explained and outcome.ended_by is None and not is_match:
         _explain(outcome, resources, (golden, new), rules)
     if options.is_common:
         from ciwrap.compare.common import leave_out_uncommon
@@ -117,11 +118,12 @@ def compare_histories(
         outcome.notes += leave_out_after(outcome, options.ended_in)
     if options.is_brief:
         outcome.results = with_brief_ones(outcome.results)
-    if options.detail_bytes > 0:
+    if options.detail_bytes > 0 and not is_match:
         outcome.results = fewer_details(outcome.results)
     can_go_on = spread.journal_path is not None
-    sides = (golden, new)
-    result = _finish(name, outcome, sides, rules, one_sided, can_go_on=can_go_on)
+    result = _finish(name, outcome, (golden, new), rules, one_sided, can_go_on=can_go_on)
+    if options.has_timelines or result.verdict is not Verdict.MATCH:
+        result = _with_history(result, outcome, golden)
     result = with_bound_notes(result, rules)
     return replace(
         result,
@@ -147,8 +149,6 @@ def _explain(
     outcome: Outcome, resources: Resources, sides: tuple[Side, Side], rules: Rules
 ) -> None:
     """Says of what does not match why."""
-    if all(one.verdict is Verdict.MATCH for one in outcome.results):
-        return
     from ciwrap.compare.across_ranks import explain_ranks, parts_of_side
     from ciwrap.compare.over_checkpoints import explain_first
 
@@ -184,7 +184,8 @@ def _finish(
             )
         if side.capture is not None and side.capture.repeated:
             _refuse_repeated(outcome, side.run, set(side.capture.repeated))
-    outcome.errors += _lost(outcome)
+    if outcome.lost:
+        outcome.errors += _lost(outcome)
     if outcome.ended_by is not None:
         error = NotComparableError(
             f"the comparison was ended by {outcome.ended_by} before all was compared; this is what"
@@ -201,7 +202,11 @@ def _finish(
     told = [Message(MessageLevel.NOTE, text) for text in dict.fromkeys(notes)]
     told += [fingerprint_note(side) for side in (golden, new) if side.is_fingerprint]
     check = replace(check, messages=(*check.messages, *told))
-    check = replace(check, excluded_files=sum(side.excluded_files for side in (golden, new)))
+    return replace(check, excluded_files=sum(side.excluded_files for side in (golden, new)))
+
+
+def _with_history(check: CheckResult, outcome: Outcome, golden: Side) -> CheckResult:
+    """The result, with what is known of a run's iterations, if there are any."""
     if golden.is_single and not any(one.iteration is not None for one in check.variables):
         return check
     from ciwrap.compare.timelines import history_facts

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.captures.capture_trees import IGNORED
 from ciwrap.captures.fingerprints import capture_of, open_fingerprint, refuse_other_data
-from ciwrap.captures.index import MadeWith
+from ciwrap.captures.index import MadeWith, parameters_of
 from ciwrap.captures.index_codec import read_checkpoint, read_index
 from ciwrap.captures.journal import FINE, PLAIN, JournalReader
 from ciwrap.captures.journal_writer import JournalWriter
@@ -174,7 +174,7 @@ def _write_journals(path: Path, held: Iterable[HeldTrees], target: Path) -> None
             )
         by_rank.setdefault(one.identity.rank or 0, []).append(one)
     fits = (
-        any(kind == FINE for kind, _ in one.trees) or one.made_with.parameters.kind == "exact"
+        any(kind == FINE for kind, _ in one.trees) or parameters_of(one.made_with).kind == "exact"
         for some in by_rank.values()
         for one in some
     )

@@ -71,7 +71,8 @@ class Console:
     def print(self, line: str | Text = "", style: str = "") -> None:
         """Writes a line, at once. style: of all of it."""
         text = Text(line, style) if isinstance(line, str) else line
-        for part in _wrapped(text, self._width()):
+        width = self._width()
+        for part in [text] if width is None else _wrapped(text, width):
             self._stream.write(f"{part.styled if self._color else part.plain}\n")
         self._stream.flush()
 
@@ -84,10 +85,10 @@ class Console:
         return get_terminal_size().columns
 
 
-def _wrapped(line: Text, width: int | None) -> Iterator[Text]:
+def _wrapped(line: Text, width: int) -> Iterator[Text]:
     """The line in pieces of at most so many characters, broken at spaces where there are any."""
     plain = line.plain
-    if width is None or len(plain) <= width:
+    if len(plain) <= width:
         yield line
         return
     indent = len(plain) - len(plain.lstrip(" "))
