@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.changes.document import Change
 from ciwrap.changes.judged import judged_by_configuration, judgement_changes
+from ciwrap.changes.of_options import option_changes
 from ciwrap.model import StrictVariables
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from ciwrap.changes.state import State
     from ciwrap.config import Check
     from ciwrap.config.settings import Expectation
-    from ciwrap.model.formats import FormatRule
 
 # What a check is made of, in words.
 _PARTS: tuple[tuple[str, str], ...] = (
@@ -22,8 +22,6 @@ _PARTS: tuple[tuple[str, str], ...] = (
     ("exclude", "excluded files"),
     ("layout", "layout"),
     ("format", "format"),
-    ("formats", "formats"),
-    ("options", "options of the format"),
     ("duplicates", "which of two copies counts"),
     ("ensemble", "ensemble"),
 )
@@ -68,6 +66,7 @@ def check_changes(old: State, new: State, renames: Mapping[str, str]) -> Iterato
         if name in renames:
             yield renamed(name, before.name)
         yield from _parts(before, check)
+        yield from option_changes(before, check)
         yield from _strictness(before, check)
 
 
@@ -157,46 +156,12 @@ def _by_statistics(was: tuple[str, ...], now: tuple[str, ...]) -> bool:
     return bool(now) and not was
 
 
-def _reads_less(was: Mapping[str, object], now: Mapping[str, object]) -> bool:
-    """Whether options of a reader leave out something that was read before."""
-    gained = any(
-        set(_listed(now.get(key, default))) - set(_listed(was.get(key, default)))
-        for key, default in _LEFT_OUT.items()
-    )
-    if gained or _number(now.get("skip_rows")) > _number(was.get("skip_rows")):
-        return True
-    before, after = was.get("attributes"), now.get("attributes")
-    if before == after or after is True:
-        return False
-    # Nothing said means those that change what numbers mean; a list names others.
-    return before in (None, True) or bool(set(_listed(before)) - set(_listed(after)))
-
-
-def _formats_read_less(was: tuple[FormatRule, ...], now: tuple[FormatRule, ...]) -> bool:
-    before = {one.glob: one.options or {} for one in was}
-    return any(_reads_less(before.get(one.glob, {}), one.options or {}) for one in now)
-
-
-def _listed(value: object) -> tuple[object, ...]:
-    if value is None or isinstance(value, bool):
-        return ()
-    return tuple(value) if isinstance(value, (list, tuple)) else (value,)
-
-
-def _number(value: object) -> float:
-    return value if isinstance(value, (int, float)) else 0
-
-
-# Options that name what is left out of a file, and what is if nothing is said.
-_LEFT_OUT = {"ignore": (), "ignore_lines": (), "comment": "#"}
 # Of those parts whose change can mean that less is compared: whether it does.
 _WIDER: dict[str, Callable[..., bool]] = {
     "outputs": _loses,
     "exclude": _gains,
     "duplicates": _is_lax,
     "ensemble": _by_statistics,
-    "options": _reads_less,
-    "formats": _formats_read_less,
 }
 
 

@@ -100,7 +100,7 @@ def _recorded(path: Path, run: Path) -> Reference:
 
 
 def _is_exact(made: MadeWith) -> bool:
-    return made.parameters.kind == "exact"
+    return parameters_of(made).kind == "exact"
 
 
 def _unfit(path: Path) -> NotComparableError:
@@ -174,7 +174,7 @@ def _write_journals(path: Path, held: Iterable[HeldTrees], target: Path) -> None
             )
         by_rank.setdefault(one.identity.rank or 0, []).append(one)
     fits = (
-        any(kind == FINE for kind, _ in one.trees) or parameters_of(one.made_with).kind == "exact"
+        any(kind == FINE for kind, _ in one.trees) or _is_exact(one.made_with)
         for some in by_rank.values()
         for one in some
     )

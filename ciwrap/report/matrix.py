@@ -232,7 +232,8 @@ def _weight(cell: int) -> int:
 
 
 # All cells by weight, and the place of each in this order.
-_BY_RANK = bytes(sorted(range(256), key=_weight))
+_CELLS: list[int] = sorted(range(256), key=_weight)
+_BY_RANK = bytes(_CELLS)
 _RANKS = bytes(_BY_RANK.index(cell) for cell in range(256))
 
 
