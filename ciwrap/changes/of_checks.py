@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.changes.document import Change
 from ciwrap.changes.judged import judged_by_configuration, judgement_changes
+from ciwrap.changes.of_options import option_changes
 from ciwrap.model import StrictVariables
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ _PARTS: tuple[tuple[str, str], ...] = (
     ("exclude", "excluded files"),
     ("layout", "layout"),
     ("format", "format"),
-    ("formats", "formats"),
-    ("options", "options of the format"),
     ("duplicates", "which of two copies counts"),
     ("ensemble", "ensemble"),
 )
@@ -67,6 +66,7 @@ def check_changes(old: State, new: State, renames: Mapping[str, str]) -> Iterato
         if name in renames:
             yield renamed(name, before.name)
         yield from _parts(before, check)
+        yield from option_changes(before, check)
         yield from _strictness(before, check)
 
 

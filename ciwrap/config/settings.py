@@ -17,7 +17,7 @@ from ciwrap.config.fill_values import fit_fill_values
 from ciwrap.errors import ConfigError
 from ciwrap.hidden import hide_secrets, secrets_of
 from ciwrap.model import SettingsLayer, Strictness, VariableId, VariableSettings
-from ciwrap.structs import Struct, field
+from ciwrap.structs import Struct, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -250,6 +250,9 @@ class Check(Struct, frozen=True):
             strict_shape=self.strict.shape,
             strict_count=self.strict.count,
         )
+        if settings.mask == variable.name:
+            # What masks all variables of a check: as its own mask it would be false everywhere.
+            settings = replace(settings, mask=None)
         if dtype is None or not settings.fill_values:
             return settings
         return fit_fill_values(settings, dtype)

@@ -196,7 +196,12 @@ def _capture(
 ) -> _core.GoldenVariable:
     info = catalog.entries[identity].info
     settings = check.settings_for(identity, info.dtype)
-    refuse_unseen_mask(identity, settings, lambda one: not check.is_ignored(one))
+    refuse_unseen_mask(
+        identity,
+        settings,
+        lambda one: check.settings_for(one).mask,
+        lambda one: not check.is_ignored(one),
+    )
     values = catalog.values(identity, settings.mask)
     found = capture(values, settings, identity, resources=resources, progress=progress).variable
     if settings.combine != "sum" and found.data is None:
@@ -230,7 +235,8 @@ def _moved(
     if values.is_text:
         # The bytes of a golden text have no bound of their own.
         return check_golden(old, values, settings, work=work)
-    if settings.period and old.data is not None:
+    if settings.period or settings.combine != "sum":
+        # What a check of it would say: its bound alone does not tell.
         settings = replace(settings, bound=bound_of(old.tree.parameters))
         return check_golden(old, values, settings, work=work)
     return check_golden(old, values, None, work=work)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from recorded_runs import need_library
 
+from ciwrap.captures.container import MAGIC
 from ciwrap.cli.main import run as run_cli
 from ciwrap.errors import ExitCode
 
@@ -259,7 +260,7 @@ def test_a_run_is_recorded_and_checked_in_one_go(folder: Path) -> None:
 
 def test_a_recorded_run_is_packed_into_a_capture(folder: Path) -> None:
     assert record("--residues")[0] == 0
-    Path("run.tree.new").write_bytes(b"what a killed one left")
+    Path("run.tree.new").write_bytes(MAGIC + b"what a killed one left")
     code, text = ciwrap("capture", "--merge", "run")
     assert code == 0, text
     assert not Path("run.tree.new").exists()
