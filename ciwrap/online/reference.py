@@ -97,7 +97,7 @@ def _recorded(path: Path, run: Path) -> Reference:
 
 
 def _is_exact(made: MadeWith) -> bool:
-    return made.parameters.kind == "exact"
+    return parameters_of(made).kind == "exact"
 
 
 def _unfit(path: Path) -> NotComparableError:
