@@ -14,9 +14,16 @@ from ciwrap.config.settings import DEFAULT_GOLDEN_DIR
 from ciwrap.documents import DocumentError
 from ciwrap.errors import CiwrapError, ConfigError, CorruptGoldenError, UsageError
 from ciwrap.golden.manifest import MOST_MANIFEST_BYTES, load_manifest
-from ciwrap.golden.paths import ENSEMBLE_SUFFIX, MANIFEST_SUFFIX, SHARED_SUFFIX, unescape_name
+from ciwrap.golden.paths import (
+    ENSEMBLE_SUFFIX,
+    MANIFEST_SUFFIX,
+    SHARED_SUFFIX,
+    STAGED_SUFFIX,
+    escape_name,
+    unescape_name,
+)
 from ciwrap.golden.places import Place
-from ciwrap.golden.shared_goldens import MOST_FILE_BYTES, read_shared
+from ciwrap.golden.shared_goldens import MOST_FILE_BYTES, read_with_journal
 from ciwrap.report.document import MOST_BYTES
 from ciwrap.structs import Struct, field, replace
 
@@ -124,26 +131,25 @@ def _manifests(tree: FileTree, folder: str) -> dict[Place, Manifest | None]:
     listed = tree.names_below(folder)
     names = [name for name in listed if name.endswith(MANIFEST_SUFFIX)]
     read = tree.read(names, MOST_MANIFEST_BYTES)
-    found = dict(_manifest(name, data, folder) for name, data in read.items())
-    return found | _shared_manifests(tree, folder, listed)
+    pairs = dict(_manifest(name, data, folder) for name, data in read.items())
+    return pairs | _shared_manifests(tree, folder, listed, pairs)
 
 
 def _manifest(name: str, data: bytes, folder: str) -> tuple[Place, Manifest | None]:
+    """A manifest counts where its file lies; one of another check's name is not read for either."""
+    stem = PurePosixPath(name).name.removesuffix(MANIFEST_SUFFIX)
     try:
         manifest = load_manifest(data)
     except DocumentError:
-        return _place(name, folder, _named(name, MANIFEST_SUFFIX)), None
+        return _place(name, folder, unescape_name(stem)), None
+    if escape_name(manifest.check) != stem:
+        return _place(name, folder, unescape_name(stem)), None
     return _place(name, folder, manifest.check), manifest
 
 
 def _place(file: str, folder: str, check: str) -> Place:
     inner = PurePosixPath(file).parent.relative_to(folder or ".").as_posix()
     return Place("" if inner == "." else inner, check)
-
-
-def _named(file: str, suffix: str) -> str:
-    """The check that a file is of, as its name says."""
-    return unescape_name(PurePosixPath(file).name.removesuffix(suffix))
 
 
 def _ensembles(tree: FileTree, folder: str) -> dict[Place, EnsembleGolden | None]:
@@ -155,25 +161,44 @@ def _ensembles(tree: FileTree, folder: str) -> dict[Place, EnsembleGolden | None
 def _ensemble(name: str, data: bytes, folder: str) -> tuple[Place, EnsembleGolden | None]:
     from ciwrap.ensemble.golden import parse_ensemble
 
+    stem = PurePosixPath(name).name.removesuffix(ENSEMBLE_SUFFIX)
     try:
         ensemble = parse_ensemble(data, Path(name))
     except CorruptGoldenError:
-        return _place(name, folder, _named(name, ENSEMBLE_SUFFIX)), None
+        return _place(name, folder, unescape_name(stem)), None
+    if escape_name(ensemble.check) != stem:
+        return _place(name, folder, unescape_name(stem)), None
     return _place(name, folder, ensemble.check), ensemble
 
 
 def _shared_manifests(
-    tree: FileTree, folder: str, listed: Sequence[str]
+    tree: FileTree,
+    folder: str,
+    listed: Sequence[str],
+    pairs: Mapping[Place, Manifest | None],
 ) -> dict[Place, Manifest | None]:
-    """Of the goldens that share files. A damaged file counts as one golden that cannot be read."""
-    names = [name for name in listed if name.endswith(SHARED_SUFFIX)]
+    """Of the goldens that share files, as far as these count. A damaged file counts as one golden
+    that cannot be read.
+    """
+    suffixes = (SHARED_SUFFIX, SHARED_SUFFIX + STAGED_SUFFIX)
+    read = tree.read([name for name in listed if name.endswith(suffixes)], MOST_FILE_BYTES)
     found: dict[Place, Manifest | None] = {}
-    for name, data in tree.read(names, MOST_FILE_BYTES).items():
-        path = PurePosixPath(name.removesuffix(SHARED_SUFFIX))
-        inner = path.relative_to(folder or ".").as_posix()
+    for name in sorted({one.removesuffix(STAGED_SUFFIX) for one in read}):
+        inner = PurePosixPath(name.removesuffix(SHARED_SUFFIX)).relative_to(folder or ".")
+        data, journal = (read.get(one, b"") for one in (name, name + STAGED_SUFFIX))
         try:
-            for one in read_shared(data, Path(name)):
-                found[Place(inner, one.manifest.check)] = one.manifest
+            shared = read_with_journal(data, journal, Path(name))
         except CiwrapError:
-            found[Place(inner, path.name + SHARED_SUFFIX)] = None
+            found[Place(inner.as_posix(), inner.name + SHARED_SUFFIX)] = None
+            continue
+        for one in shared.goldens:
+            place = Place(inner.as_posix(), one.manifest.check)
+            if place in pairs and place.name not in shared.put:
+                # As the store decides: by the journal, and without a word in it by neither.
+                pair, moved_to = pairs[place], shared.moved.get(place.name)
+                if pair is not None and moved_to == pair.binary.root:
+                    continue
+                found[place] = None if moved_to is None else one.manifest
+            else:
+                found[place] = one.manifest
     return found

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -39,6 +41,32 @@ def test_check(act: Act, project: Callable[..., Path]) -> None:
     run = act.run(project(example("check.yml")))
     assert run.job("check").result == "success"
     assert run.job("check").step("Compare").result == "success"
+
+
+@pytest.mark.parametrize("event", ["pull_request", "merge_group"])
+def test_less_is_checked_in_a_pull_request_or_a_merge_queue(
+    act: Act, project: Callable[..., Path], event: str
+) -> None:
+    """All numbers match by a wider bound, and the job fails where it is told to."""
+    text = example("check.yml").replace("  pull_request:\n", f"  {event}:\n")
+    folder = project(f"{text}        with: {{fail-on-wider: true}}\n")
+    base = commit(folder)
+    config = folder / "ciwrap.yaml"
+    config.write_text(config.read_text().replace("atol: 1e-6", "atol: 10"))
+    subprocess.run([sys.executable, "simulate.py"], cwd=folder, check=True)
+    accept = [sys.executable, "-m", "ciwrap", "accept", "--reason", "cleanup"]
+    subprocess.run(accept, cwd=folder, check=True)
+    head = commit(folder)
+    payload = {
+        "pull_request": {"pull_request": {"head": {"sha": head}, "base": {"sha": base}}},
+        "merge_group": {"merge_group": {"head_sha": head, "base_sha": base}},
+    }[event]
+    job = act.run(folder, event=event, payload=payload).job("check")
+    assert job.result == "failure"
+    assert job.step("Compare").result == "success"
+    assert job.summary.index("2 of them check less") < job.summary.index("All numbers match")
+    warnings = [text for kind, _, text in job.annotations if kind == "warning"]
+    assert any("atol=1e-6 rtol=0 -> atol=10 rtol=0" in text for text in warnings)
 
 
 def test_matrix_and_merge(
