@@ -232,9 +232,8 @@ def _weight(cell: int) -> int:
 
 
 # All cells by weight, and the place of each in this order.
-_CELLS: list[int] = sorted(range(256), key=_weight)
-_BY_RANK = bytes(_CELLS)
-_RANKS = bytes(_BY_RANK.index(cell) for cell in range(256))
+_ORDER = sorted(range(256), key=_weight)
+_BY_RANK, _RANKS = bytes(_ORDER), bytes(map(_ORDER.index, range(256)))
 
 
 def has_thumbnail(group: Group) -> bool:
