@@ -37,8 +37,7 @@ class ShareSeries(msgspec.Struct, frozen=True):
     points: all results, oldest first. since: the number of results against the golden and the bound
     of today, at the end of points; the slope is theirs. until_bound: after how many further results
     the bound is reached at this rate; null if it is not to be seen. newest: the last share that is
-    known. is_lost: whether the newest result that has
-    the check does not tell it.
+    known. is_lost: whether the newest result that has the check does not tell it.
     """
 
     check: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import random
 import re
 import shutil
@@ -521,3 +522,21 @@ def test_a_journal_does_not_go_on_with_a_run_that_was_recorded_on(filled: list[s
     code, text = ciwrap(*compare, "--resume")
     assert code == ExitCode.NOT_COMPARABLE, text
     assert "was recorded twice, and not the same" in text
+
+
+def test_a_program_that_fails_leaves_a_whole_result(filled: list[str], tmp_path: Path) -> None:
+    """Its numbers match, the run does not: terminal, JSON and page say both."""
+    record([*filled, "0:1", "1:5"], "a")
+    text = Path("filled.py").read_text()
+    Path("filled.py").write_text(f"{text}sys.exit(5)\n")
+    words = [*against("a", "report"), "-o", "b", "--json", "b.json", "--report", "b.html", "--"]
+    code, said = ciwrap(*words, *filled, "0:1", "1:5")
+    assert code == ExitCode.NOT_COMPARABLE, said
+    assert "ended with exit code 5, though all that it recorded matches" in said
+    assert "not compared" not in said
+    document = json.loads((tmp_path / "b.json").read_text())
+    assert document["verdict"] == "not_comparable"
+    assert [one["verdict"] for one in document["checks"]] == ["match"]
+    assert "though all that it recorded matches" in (tmp_path / "b.html").read_text()
+    code, said = ciwrap("record", "-o", "c", "--", *filled, "0:1")
+    assert (code, "so what it recorded may not be all" in said) == (3, True), said
