@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from ciwrap import _core
 from ciwrap.catalog.catalog import Catalog
 from ciwrap.compare.check import arrangement_of, misspelt_words, outputs_of, recorded_run_of
-from ciwrap.compare.fit import refuse_unseen_mask
+from ciwrap.compare.circle import Circle
+from ciwrap.compare.fit import refuse_empty, refuse_unseen_mask
 from ciwrap.compare.judge import check_golden
 from ciwrap.compare.work import Work
 from ciwrap.errors import (
@@ -203,6 +204,9 @@ def _capture(
         lambda one: not check.is_ignored(one),
     )
     values = catalog.values(identity, settings.mask)
+    refuse_empty(values, settings)
+    if settings.period:
+        Circle(values.dtype, tuple(values.shape), settings)  # refuses what no check could compare
     found = capture(values, settings, identity, resources=resources, progress=progress).variable
     if settings.combine != "sum" and found.data is None:
         raise ParameterMismatchError(
@@ -235,8 +239,8 @@ def _moved(
     if values.is_text:
         # The bytes of a golden text have no bound of their own.
         return check_golden(old, values, settings, work=work)
-    if settings.period or settings.combine != "sum":
-        # What a check of it would say: its bound alone does not tell.
+    if settings.combine != "sum" or (settings.period and old.data is not None):
+        # What a check would say of it; its bound alone does not tell.
         settings = replace(settings, bound=bound_of(old.tree.parameters))
         return check_golden(old, values, settings, work=work)
     return check_golden(old, values, None, work=work)
