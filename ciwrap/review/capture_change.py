@@ -8,6 +8,7 @@ from ciwrap import _core
 from ciwrap.catalog.catalog import Catalog
 from ciwrap.compare.check import arrangement_of, misspelt_words, outputs_of, recorded_run_of
 from ciwrap.compare.circle import Circle
+from ciwrap.compare.combined import refuse_combined
 from ciwrap.compare.fit import refuse_empty, refuse_unseen_mask
 from ciwrap.compare.judge import check_golden
 from ciwrap.compare.work import Work
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from ciwrap.arrays.values import Labels
+    from ciwrap.arrays.values import Labels, Values
     from ciwrap.config import Check
     from ciwrap.golden.store import GoldenStore
-    from ciwrap.model import VariableId, VariableResult
+    from ciwrap.model import VariableId, VariableResult, VariableSettings
     from ciwrap.progress import Progress
 
 
@@ -204,9 +205,7 @@ def _capture(
         lambda one: not check.is_ignored(one),
     )
     values = catalog.values(identity, settings.mask)
-    refuse_empty(values, settings)
-    if settings.period:
-        Circle(values.dtype, tuple(values.shape), settings)  # refuses what no check could compare
+    _refuse_incomparable(values, settings, identity)
     found = capture(values, settings, identity, resources=resources, progress=progress).variable
     if settings.combine != "sum" and found.data is None:
         raise ParameterMismatchError(
@@ -222,6 +221,18 @@ def _capture(
             remedy="set 'evidence: data' for it, or 'ignore' it here and use 'ciwrap compare'",
         )
     return found
+
+
+def _refuse_incomparable(values: Values, settings: VariableSettings, identity: VariableId) -> None:
+    """Raises the error that would keep any check from comparing these values with themselves."""
+    try:
+        refuse_empty(values, settings)
+        refuse_combined(values.dtype, settings, identity)
+        if settings.period:
+            Circle(values.dtype, tuple(values.shape), settings)
+    except CiwrapError as error:
+        error.blame(variable=identity.text)
+        raise
 
 
 def _moved(

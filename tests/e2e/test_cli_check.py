@@ -255,6 +255,21 @@ def test_combined_bounds_on_a_circle_are_refused(project: Project) -> None:
         assert (outcome.code, "'combine: both' is for atol and rtol" in outcome.err) == (2, True)
 
 
+@pytest.mark.parametrize("kind", ["BF16", "BOOL"])
+def test_combined_bounds_of_other_types_are_refused(project: Project, kind: str) -> None:
+    size = {"BF16": 2, "BOOL": 1}[kind]
+    header = json.dumps({"w": {"dtype": kind, "shape": [2], "data_offsets": [0, 2 * size]}})
+    data = len(header).to_bytes(8, "little") + header.encode() + bytes(2 * size)
+    for name in ("one", "two"):
+        (project.folder / name).mkdir()
+        (project.folder / name / "x.safetensors").write_bytes(data)
+    (project.folder / "out" / "x.safetensors").write_bytes(data)
+    project.configure("    combine: both\n    ignore: [temperature, ids]\n")
+    for words in (("compare", "one", "two", "--check", "mesh"), ("accept",)):
+        outcome = project.run(*words, json_too=False)
+        assert (outcome.code, "'combine: both' is for atol and rtol" in outcome.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -269,7 +284,8 @@ def test_what_no_check_could_compare_is_not_accepted(
     project.save("land", np.ones(BASE.shape, bool))
     project.configure(f"    variables: {{temperature: {settings}}}\n")
     outcome = project.run("accept", json_too=False)
-    assert (outcome.code, words in outcome.out + outcome.err) == (3, True)
+    said = outcome.out + outcome.err
+    assert (outcome.code, words in said, "temperature: " in said) == (3, True, True)
     assert not project.golden.exists()
 
 
