@@ -15,7 +15,7 @@ from ciwrap.readers.entries import MAX_TEXTS, is_plain
 from ciwrap.readers.labels import labels_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -87,12 +87,20 @@ def add_dataset(
 
 def _with_words(h5py: Any, dtype: np.dtype[Any], labels: Labels) -> Labels:
     """The labels, and the words that the numbers of an enumeration stand for."""
-    words = h5py.check_enum_dtype(dtype)
-    if words is None:
+    words = [*_words_of(h5py, dtype, "")]
+    if not words:
         return labels
-    members = sorted((int(number), word) for word, number in words.items())
-    text = " ".join(f"{number}={word}" for number, word in members)
-    return tuple(sorted((*labels, *labels_of(None, {"enum": text}))))
+    return tuple(sorted((*labels, *labels_of(None, {"enum": " ".join(words)}))))
+
+
+def _words_of(h5py: Any, dtype: np.dtype[Any], within: str) -> Iterator[str]:
+    """`0=RED`, of a field `colour.0=RED`."""
+    words = h5py.check_enum_dtype(dtype) or {}
+    yield from (f"{within}{n}={word}" for n, word in sorted((int(n), w) for w, n in words.items()))
+    if dtype.subdtype is not None:
+        yield from _words_of(h5py, dtype.base, within)
+    for name in dtype.names or ():
+        yield from _words_of(h5py, dtype[name], f"{within}{name}.")
 
 
 class _Values:

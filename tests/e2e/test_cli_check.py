@@ -243,6 +243,52 @@ def test_an_overflow_in_single_precision_is_no_match(
     assert project.run("check").code == (0 if kinds[0] == "<f4" else 3)
 
 
+def test_combined_bounds_on_a_circle_are_refused(project: Project) -> None:
+    """The smaller one of atol and no rtol is 0, which the circle did not know of."""
+    settings = "    ignore: [ids]\n    atol: 1\n    evidence: data\n    period: 20\n"
+    project.configure(settings)
+    project.accept()
+    project.save("temperature", BASE + 0.5)
+    project.configure(f"{settings}    combine: both\n")
+    for words in (("check",), ("accept", "--reason", "moved")):
+        outcome = project.run(*words, json_too=False)
+        assert (outcome.code, "'combine: both' is for atol and rtol" in outcome.err) == (2, True)
+
+
+@pytest.mark.parametrize("kind", ["BF16", "BOOL"])
+def test_combined_bounds_of_other_types_are_refused(project: Project, kind: str) -> None:
+    size = {"BF16": 2, "BOOL": 1}[kind]
+    header = json.dumps({"w": {"dtype": kind, "shape": [2], "data_offsets": [0, 2 * size]}})
+    data = len(header).to_bytes(8, "little") + header.encode() + bytes(2 * size)
+    for name in ("one", "two"):
+        (project.folder / name).mkdir()
+        (project.folder / name / "x.safetensors").write_bytes(data)
+    (project.folder / "out" / "x.safetensors").write_bytes(data)
+    project.configure("    combine: both\n    ignore: [temperature, ids]\n")
+    for words in (("compare", "one", "two", "--check", "mesh"), ("accept",)):
+        outcome = project.run(*words, json_too=False)
+        assert (outcome.code, "'combine: both' is for atol and rtol" in outcome.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ("{period: [1, 2], atol: 1e-3}", "has 2 periods, one for each component"),
+        ("{period: 10, rtol: 1e-3}", "rtol and ulps mean nothing modulo a period"),
+        ("{mask: land}", "takes out all 600 elements"),
+    ],
+)
+def test_what_no_check_could_compare_is_not_accepted(
+    project: Project, settings: str, words: str
+) -> None:
+    project.save("land", np.ones(BASE.shape, bool))
+    project.configure(f"    variables: {{temperature: {settings}}}\n")
+    outcome = project.run("accept", json_too=False)
+    said = outcome.out + outcome.err
+    assert (outcome.code, words in said, "temperature: " in said) == (3, True, True)
+    assert not project.golden.exists()
+
+
 def test_captures_keep_fill_values_that_doubles_do_not_hold(project: Project) -> None:
     fill = 2**53 + 1
     project.configure(f"    fill_values: [{fill}]\n", bound="atol: 2")

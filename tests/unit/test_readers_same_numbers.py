@@ -257,9 +257,12 @@ def test_words_of_enumerations_in_hdf5(tmp_path: Path) -> None:
             kind = h5py.enum_dtype(words, basetype="i4")
             file.create_dataset("x", (2,), dtype=kind)[:] = [0, 1]
             file["flags"] = np.array([True, False])
+            records = np.dtype([("a", [("e", kind, (2,))]), ("x", "<f4")])
+            file.create_dataset("records", (3,), dtype=records)
         found.append(told(tmp_path / "x.h5"))
     assert found[0]["x"][2] == (("enum", "0=RED 1=BLUE"),)
     assert found[0]["x"] == found[2]["x"] != found[1]["x"]
+    assert found[0]["records.a.e"][2] == (("enum", "a.e.0=RED a.e.1=BLUE"),)
     assert found[0]["flags"] == ("|b1", (2,), (), [True, False])
 
 
