@@ -354,7 +354,11 @@ def _compare(
     settings = check.settings_for(identity, golden.tree.parameters.dtype)
     source_path = str(entry.file.path)
     try:
-        refuse_unseen_mask(identity, settings, ours.variables.__contains__)
+        refuse_unseen_mask(
+            identity,
+            settings,
+            lambda one: one in ours.variables and check.settings_for(one).mask is None,
+        )
         values = catalog.values(identity, settings.mask)
         order = catalog.order_of(identity)
         if order is not None and order.name != identity.name:

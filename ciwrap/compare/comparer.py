@@ -274,7 +274,12 @@ class _Run:
             one, other = ours.signature(identity), theirs.signature(identity)
             refuse_misfit(one, other, RUNS, is_strict=settings.strict_shape)
             refuse_other_dtype(one, other, RUNS)
-        refuse_unseen_mask(identity, settings, lambda one: not self._rules.is_ignored(one))
+        rules = self._rules
+        refuse_unseen_mask(
+            identity,
+            settings,
+            lambda one: not rules.is_ignored(one) and rules.settings_for(one, "|b1").mask is None,
+        )
         golden = ours.values(identity, settings.mask)
         new = theirs.values(identity, settings.mask)
         orders = ours.order_of(identity), theirs.order_of(identity)

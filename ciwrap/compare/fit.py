@@ -71,18 +71,21 @@ def refuse_other_labels(reference: Labels, new: Labels, wording: Wording) -> Non
 def refuse_unseen_mask(
     identity: VariableId, settings: VariableSettings, is_compared: Callable[[VariableId], bool]
 ) -> None:
-    """Raises MaskError for a variable whose mask is not compared itself: whatever that takes out
-    would be left out unseen.
+    """Raises MaskError for a variable whose mask is not compared itself, in all its elements:
+    whatever that takes out would be left out unseen.
+
+    is_compared: whether the outputs' variable is compared, and no mask takes elements of it out.
     """
     if settings.mask is None:
         return
     mask = VariableId(settings.mask, identity.iteration, identity.rank)
     if not is_compared(mask):
         raise MaskError(
-            f"its mask {settings.mask!r} is not compared itself, so nothing says that both sides"
-            " leave out the same elements",
+            f"its mask {settings.mask!r} is not compared itself, or in part, so nothing says that"
+            " both sides leave out the same elements",
             variable=identity.text,
-            remedy="do not ignore the mask, and accept the outputs anew if there is a golden",
+            remedy="do not ignore the mask, give it no mask of its own, and accept the outputs anew"
+            " if there is a golden",
         )
 
 

@@ -196,7 +196,11 @@ def _capture(
 ) -> _core.GoldenVariable:
     info = catalog.entries[identity].info
     settings = check.settings_for(identity, info.dtype)
-    refuse_unseen_mask(identity, settings, lambda one: not check.is_ignored(one))
+    refuse_unseen_mask(
+        identity,
+        settings,
+        lambda one: not check.is_ignored(one) and check.settings_for(one).mask is None,
+    )
     values = catalog.values(identity, settings.mask)
     found = capture(values, settings, identity, resources=resources, progress=progress).variable
     if settings.combine != "sum" and found.data is None:

@@ -153,6 +153,38 @@ def test_a_mask_that_is_not_compared_hides_nothing(project: Project) -> None:
     assert "its mask 'land' is not compared itself" in outcome.out
 
 
+@pytest.mark.parametrize("masked", ["mask: land", "variables: {'*': {mask: land}}"])
+def test_a_mask_of_all_variables_does_not_mask_itself(project: Project, masked: str) -> None:
+    """Masked by itself, it would be zero everywhere, and so equal to any other mask."""
+    values, land = BASE.copy(), np.zeros(BASE.shape, bool)
+    values.flat[3], land.flat[0] = 0, True
+    (project.folder / "out" / "ids.npy").unlink()
+    project.save("temperature", values)
+    project.save("land", land)
+    project.configure(f"    {masked}\n")
+    project.accept()
+    values.flat[3], land.flat[3] = 1e9, True
+    project.save("temperature", values)
+    project.save("land", land)
+    outcome = project.run("check")
+    assert outcome.code == 1
+    assert f"DIFFER  land [data]: 1 of {BASE.size:,} elements differs" in outcome.out
+
+
+def test_a_mask_under_a_mask_of_its_own_hides_nothing(project: Project) -> None:
+    masked = "    variables: {temperature: {mask: land}, land: {mask: ice}}\n"
+    land, ice = np.zeros(BASE.shape, bool), np.zeros(BASE.shape, bool)
+    land.flat[0] = ice.flat[1] = True
+    project.save("land", land)
+    project.save("ice", ice)
+    project.accept()
+    project.configure(masked)
+    outcome = project.run("check")
+    assert outcome.code == 3
+    assert "its mask 'land' is not compared itself, or in part" in outcome.out
+    assert project.run("accept", json_too=False).code == 3
+
+
 def test_a_misspelt_pattern_is_told_of(project: Project) -> None:
     project.accept()
     project.configure("    variables: {temprature: {atol: 1e-3}}\n")

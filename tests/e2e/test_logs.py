@@ -126,8 +126,11 @@ def test_counts_may_be_let_go(folder: Path) -> None:
     (folder / "ciwrap.yaml").write_text(config, encoding="utf-8")
     assert run("accept")[0] == 0
     short = text().replace(" step 2\n E_pot -17.200000 -1.1\n", "")
-    code, _, variables = checked(folder, short)
+    code, out, variables = checked(folder, short)
     assert code == 0
+    # A step on one side only was not compared, and is told of.
+    assert "match  all" not in out
+    assert "not compared: 2 elements of steps on one side only" in out
     assert variables["pot"]["element_count"] == 2
     assert variables["pot"]["series"]["count"] == [3, 2]
     # What both have is compared all the same, by step.
