@@ -215,7 +215,11 @@ class Catalog(Closing):
         if as_of is not None:
             places = [replace(part.identity, name=identity.name) for part in parts]
             parts = tuple(self._by_place[place] for place in places if place in self._by_place)
-        return AlignedValues([self._plain_values(part) for part in parts], order)
+        try:
+            return AlignedValues([self._plain_values(part) for part in parts], order)
+        except AlignmentError as error:
+            error.blame(variable=identity.text)
+            raise
 
     def _plain_values(self, entry: Entry) -> Values:
         source = self._source(entry.file)

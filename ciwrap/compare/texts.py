@@ -87,6 +87,7 @@ def refuse_settings(settings: VariableSettings) -> None:
             ("period", settings.period),
             ("fill_values", settings.fill_values),
             ("mixed_precision", settings.mixed_precision),
+            ("combine", settings.combine != "sum"),
         )
         if is_set
     ]
