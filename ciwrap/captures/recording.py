@@ -334,7 +334,7 @@ class _Merge:
             _bounds_from(self._run) or ("given" if is_asked else NONE_GIVEN),
             self._chunk_bytes,
             self._bounds.rows,
-            made_at=datetime.fromtimestamp(last.made_at, timezone.utc).isoformat(),
+            made_at=_time_words(last.made_at),
             made_by=last.made_by,
         )
         return CaptureIndex(header, self._directories)
@@ -387,3 +387,10 @@ def _keep(
     identity = VariableId(other, one.identity.iteration, one.identity.rank)
     found[other] = msgspec.structs.replace(one, identity=identity)
     return identity
+
+
+def _time_words(seconds: int) -> str:
+    """Seconds since 1970 as ISO 8601, UTC; '' for 0, which journals made of a golden or capture
+    have.
+    """
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat() if seconds else ""

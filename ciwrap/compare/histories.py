@@ -207,7 +207,9 @@ def _finish(
 def fingerprint_note(side: Side) -> Message:
     """What is told of a run of which there is a capture alone."""
     header = side.header
-    made = "" if header is None else f" of {header.made_at}, by ciwrap {header.made_by}"
+    made = ""
+    if header is not None and header.made_at:
+        made = f" of {header.made_at}, by ciwrap {header.made_by}"
     return Message(
         MessageLevel.NOTE,
         f"{side.run} is a fingerprint{made}: what its trees leave open stays open",
