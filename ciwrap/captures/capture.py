@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ciwrap.captures.bounds import CaptureHeader
 from ciwrap.captures.capture_trees import Against, TreeMaker
-from ciwrap.captures.container import CaptureFile, CaptureWriter, was_completed
+from ciwrap.captures.container import CaptureFile, CaptureWriter, replaced_capture, was_completed
 from ciwrap.captures.index import (
     CapturedCheckpoint,
     CaptureIndex,
@@ -51,8 +51,11 @@ if TYPE_CHECKING:
     from ciwrap.readers.layout import OutputFile
 
 DEFAULT_SETTLE_SECONDS = 1.0
-# So much work at most is lost to a crash.
+# So much work at most is lost to a crash, or as many times what a commit takes: each one writes the
+# index of all that is there, so without a pause that grows with it the whole would grow with the
+# square of the number of checkpoints.
 _COMMIT_SECONDS = 2.0
+_COMMIT_TIMES = 20
 
 
 class CaptureOptions(Struct, frozen=True):
@@ -117,10 +120,6 @@ def capture_run(
     started = time.monotonic()
     options = CaptureOptions() if options is None else options
     earlier = _earlier(target, may_be_lost=rules.bounds_are_given or rebuild)
-    work = target.with_name(target.name + ".new") if rebuild else target
-    if rebuild:
-        with contextlib.suppress(FileNotFoundError):
-            work.unlink()
     report = CaptureReport()
     for path in found.unmatched:
         report.left_alone.append(
@@ -148,16 +147,12 @@ def capture_run(
         known = None if rebuild or earlier is None else earlier.header.snapshot
         session = _Session(run, options, maker, progress, report, known)
         old = {} if rebuild or earlier is None else earlier.checkpoints
-        writer = stack.enter_context(CaptureWriter(work))
+        written = replaced_capture(target) if rebuild else CaptureWriter(target)
+        writer = stack.enter_context(written)
         index = session.update(writer, by_checkpoint(found), old)
         report.identity = index.identity.hex()
         report.header, report.without_bound = index.header, tuple(maker.without_bound)
         report.without_tree, report.bytes_read = maker.without_tree, maker.bytes_read
-    if rebuild:
-        try:
-            work.replace(target)
-        except OSError as error:
-            raise WriteFailedError(error.strerror or str(error), file=target) from error
     report.capture_bytes = target.stat().st_size
     report.seconds = time.monotonic() - started
     return report
@@ -225,7 +220,7 @@ class _Session(Struct):
             else:
                 index.checkpoints.pop(key, None)
                 pending.append(key)
-        committed = time.monotonic()
+        next_commit = time.monotonic() + _COMMIT_SECONDS
         total = sum(_sizes(groups[key]) for key in pending)
         self.progress.begin(str(self.run), total)
         try:
@@ -244,15 +239,22 @@ class _Session(Struct):
                 self.report.captured.append(key)
                 self.snapshot = appended(writer, self.options.snapshot, self.snapshot)
                 self.report.variable_count += len(checkpoint.variables)
-                if time.monotonic() - committed > _COMMIT_SECONDS:
-                    index.header = self._header(kept)
-                    writer.commit(encode_index(index))
-                    committed = time.monotonic()
+                if time.monotonic() > next_commit:
+                    next_commit = self._commit(writer, index, kept)
         finally:
             self.progress.end()
+        self._commit(writer, index, kept)
+        return index
+
+    def _commit(
+        self, writer: CaptureWriter, index: CaptureIndex, kept: Sequence[CapturedCheckpoint]
+    ) -> float:
+        """Makes what is captured so far count; returns when to do so again (`time.monotonic`)."""
+        began = time.monotonic()
         index.header = self._header(kept)
         writer.commit(encode_index(index))
-        return index
+        ended = time.monotonic()
+        return ended + max(_COMMIT_SECONDS, _COMMIT_TIMES * (ended - began))
 
     def _header(self, checkpoints: Iterable[CapturedCheckpoint]) -> CaptureHeader:
         """What the capture says of itself with these checkpoints."""

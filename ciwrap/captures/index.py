@@ -43,11 +43,6 @@ class MadeWith(msgspec.Struct, frozen=True, array_like=True, gc=False):
     equal_nan: bool
     fill_values: tuple[float | int, ...]
 
-    @property
-    def parameters(self) -> _core.TreeParameters:
-        """Raises UsageError for a row that cannot have been written by us."""
-        return _parameters(self)
-
     @classmethod
     def of(cls, p: _core.TreeParameters) -> MadeWith:
         return cls(
@@ -65,7 +60,8 @@ class MadeWith(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 # There are few of them in a capture, over and over.
 @lru_cache(maxsize=1024)
-def _parameters(row: MadeWith) -> _core.TreeParameters:
+def parameters_of(row: MadeWith) -> _core.TreeParameters:
+    """Raises UsageError for a row that cannot have been written by us."""
     return _core.TreeParameters(
         row.dtype,
         atol=row.atol,
@@ -114,7 +110,7 @@ class StoredTree(msgspec.Struct, frozen=True, array_like=True, gc=False):
     @property
     def parameters(self) -> _core.TreeParameters:
         """Raises UsageError for a row that cannot have been written by us."""
-        return self.made_with.parameters
+        return parameters_of(self.made_with)
 
     @property
     def identity(self) -> FineIdentity | None:
@@ -162,6 +158,14 @@ class CapturedVariable(Shaped, msgspec.Struct, frozen=True, array_like=True, gc=
             None if self.plain is None else self.plain.root,
             None if fine is None else fine.digest,
         )
+
+    @property
+    def all_digests(self) -> tuple[object, ...]:
+        """Those, and what tells how far it is from a run it was held against: two values in one
+        cell of the plain tree may lie on both sides of the bound.
+        """
+        relative = self.relative
+        return (*self.digests, *(() if relative is None else (relative.root, relative.against)))
 
 
 class CapturedCheckpoint(msgspec.Struct, frozen=True, array_like=True):

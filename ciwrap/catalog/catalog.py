@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from ciwrap.arrays.values import MaskedValues, Values
@@ -82,7 +83,8 @@ class Catalog(Closing):
         self._by_place = entries
         if arrangement is not None:
             entries = self._joined(entries, arrangement)
-        self.entries = {identity: entries[identity] for identity in sorted(entries)}
+        in_order = sorted(entries, key=attrgetter("sort_key"))
+        self.entries = {identity: entries[identity] for identity in in_order}
         self.identities = self.entries.keys()
         if self._twice:
             which = "" if arrangement is None else arrangement.duplicates
@@ -153,7 +155,7 @@ class Catalog(Closing):
         self._orders = RowOrders(arrangement.duplicates)
         self._id_names = self._ids_in_use(entries, arrangement)
         groups: dict[VariableId, list[Entry]] = {}
-        for identity in sorted(entries):
+        for identity in sorted(entries, key=attrgetter("sort_key")):
             entry = entries[identity]
             where = self._id_of(identity)
             is_joined = where is not None and where[1] and entry.info.shape

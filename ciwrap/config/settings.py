@@ -237,7 +237,11 @@ class Check(Struct, frozen=True):
         return (*self.ignore, *(() if until is None else (f"iterations after {until}",)))
 
     def settings_for(self, variable: VariableId, dtype: str | None = None) -> VariableSettings:
-        """The settings of one variable; with a dtype, its fill values are as that holds them."""
+        """The settings of one variable; with a dtype, its fill values are as that holds them.
+
+        A mask is not masked by itself, also where one key of the check sets it for all variables:
+        it would be compared as nothing but zeros.
+        """
         rules = [rule for rule in self.rules if name_matches(rule.pattern, variable)]
         rules.sort(key=lambda rule: rule.is_exact)  # patterns as written, then the exact name
         own = [rule for rule in self.value_rules if rule.is_of(variable)]
