@@ -254,7 +254,7 @@ def test_a_summary_says_what_to_do_next(tmp_path: Path) -> None:
     assert "To decide" not in summary
     cases.make("suspect", tmp_path / "suspect")
     summary = html.unescape(render_markdown(read(tmp_path / "suspect")))
-    assert "To decide what is suspect, compare with the outputs of the run" in summary
+    assert "To decide what is suspect, compare the data of both runs" in summary
     assert "ciwrap accept t r --reason" in summary
 
 

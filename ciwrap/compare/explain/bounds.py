@@ -30,7 +30,9 @@ def by_bound(difference: Difference) -> list[Explanation]:
         return []
     golden, new = difference.sides
     finite = np.isfinite(golden) & np.isfinite(new)
-    if not finite.all():
+    # Missing equals missing only, whatever the bound.
+    missing = np.isin(golden, parameters.fill_values) | np.isin(new, parameters.fill_values)
+    if not finite.all() or missing.any():
         return []
     with np.errstate(all="ignore"):
         moved, open_ = _parts(new - golden), parameters.rtol * _least(golden)
