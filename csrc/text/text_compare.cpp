@@ -5,6 +5,7 @@
 
 #include "ciwrap/error.hpp"
 #include "text/align_lines.hpp"
+#include "text/text_readings.hpp"
 
 namespace ciwrap {
 namespace {
@@ -249,10 +250,14 @@ class TextComparer {
             }
             if (one.kind == Token::Kind::end)
                 return found;
-            if (one.kind == Token::Kind::number)
-                look_at_numbers(one.text, other.text, found);
-            else if (one.kind == Token::Kind::ignored)
+            if (one.kind == Token::Kind::number) {
+                look_at_numbers({golden, one.text}, {value, other.text}, found);
+            } else if (one.kind == Token::Kind::ignored) {
                 found.ignored += count_numbers(one.text);
+                // What is ignored is no part of a number.
+                golden = behind(golden, one.text);
+                value = behind(value, other.text);
+            }
         }
     }
 
@@ -270,9 +275,14 @@ class TextComparer {
         return count_numbers(rest.substr(0, size - 1));
     }
 
-    void look_at_numbers(std::string_view golden, std::string_view value, LineFinding& found) {
+    static std::string_view behind(std::string_view line, std::string_view piece) {
+        return line.substr(static_cast<std::size_t>(piece.data() + piece.size() - line.data()));
+    }
+
+    void look_at_numbers(const PlacedNumber& golden, const PlacedNumber& value,
+                         LineFinding& found) {
         const std::uint64_t ordinal = found.numbers++;
-        const NumberComparison one = compare_numbers(golden, value, options_.bound);
+        const NumberComparison one = compare_placed(golden, value, options_.bound);
         found.max_abs = std::max(found.max_abs, one.abs_difference);
         found.max_rel = std::max(found.max_rel, one.rel_difference);
         found.max_share = std::max(found.max_share, one.bound_share);
@@ -282,7 +292,7 @@ class TextComparer {
         found.nan_mismatches += one.is_nan_mismatch ? 1 : 0;
         found.inf_mismatches += one.is_infinity_mismatch ? 1 : 0;
         if (differing_.size() < most_in_a_line)
-            differing_.push_back({ordinal, golden, value, one});
+            differing_.push_back({ordinal, golden.text, value.text, one});
     }
 
     void add(const LineFinding& one) {

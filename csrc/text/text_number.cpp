@@ -62,8 +62,14 @@ long long decimal_exponent(std::string_view text) {
     return exponent + static_cast<long long>(point) - static_cast<long long>(first);
 }
 
-// The double nearest to a number; none if that is beyond its range. Infinities and NaN as such.
-std::optional<double> read_double(std::string_view text) {
+// The double nearest to a number. Infinities and NaN as such.
+struct ReadNumber {
+    double value = 0.0;
+    bool is_too_small = false;  // nearer to zero than any double but zero, and no zero
+};
+
+// None if the number is beyond the range of double.
+std::optional<ReadNumber> read_double(std::string_view text) {
     if (!text.empty() && text[0] == '+')
         text.remove_prefix(1);
     std::string copy;
@@ -79,9 +85,9 @@ std::optional<double> read_double(std::string_view text) {
     }
     double value = 0.0;
     if (read_decimal(text, value).ec != std::errc::result_out_of_range)
-        return value;
-    // Too small is zero, as near as a double comes; whatever is not, is too large.
-    return decimal_exponent(text) < 0 ? std::optional(0.0) : std::nullopt;
+        return ReadNumber{value};
+    // Whatever is not too small is too large.
+    return decimal_exponent(text) < 0 ? std::optional(ReadNumber{0.0, true}) : std::nullopt;
 }
 
 Wide read_wide(std::string_view digits) {
@@ -139,17 +145,30 @@ NumberComparison compare_special(double golden, double value, const TextBound& b
     return found;
 }
 
+// Whether all numbers that are less than two of the least double away are within the bound as well.
+bool is_around_within(double golden, double value, const TextBound& bound) {
+    constexpr double apart = 2 * std::numeric_limits<double>::denorm_min();
+    return within_bound(golden, value + apart, bound.atol, bound.rtol) &&
+           within_bound(golden, value - apart, bound.atol, bound.rtol);
+}
+
 NumberComparison compare_parsed(std::string_view golden, std::string_view value,
                                 const TextBound& bound) {
-    const std::optional<double> g = read_double(golden);
-    const std::optional<double> v = read_double(value);
-    if (!g || !v)
+    const std::optional<ReadNumber> ours = read_double(golden);
+    const std::optional<ReadNumber> theirs = read_double(value);
+    if (!ours || !theirs)
         return beyond();
-    if (!std::isfinite(*g) || !std::isfinite(*v))
-        return compare_special(*g, *v, bound);
+    const double g = ours->value;
+    const double v = theirs->value;
+    if (!std::isfinite(g) || !std::isfinite(v))
+        return compare_special(g, v, bound);
     NumberComparison found;
-    note_difference(found, *g, *v, bound);
-    found.is_within = *g == *v || within_bound(*g, *v, bound.atol, bound.rtol);
+    note_difference(found, g, v, bound);
+    found.is_within = g == v || within_bound(g, v, bound.atol, bound.rtol);
+    if (found.is_within && (ours->is_too_small || theirs->is_too_small) &&
+        !is_around_within(g, v, bound)) {
+        return beyond();
+    }
     const bool is_long = std::max(golden.size(), value.size()) > safe_digits;
     if (is_long && found.is_within && is_whole(golden) && is_whole(value))
         found.is_within = within_whole(golden, value, bound);

@@ -24,8 +24,9 @@ struct NumberComparison {
 // The contract's inequality over the doubles nearest to both. Both as `number_end` finds them.
 //
 // Stricter in three places, where doubles would hide a difference: whole numbers beyond 2^53 are
-// compared digit by digit; a number beyond the range of double equals its own text alone; and where
-// both may be Fortran's 1.5-100 as well as two numbers, 1.5 and 100, both readings have to hold.
+// compared digit by digit; a number beyond the range of double equals its own text alone, and so
+// does one that is too small for it where nothing is allowed; and where both may be Fortran's
+// 1.5-100 as well as two numbers, 1.5 and 100, both readings have to hold.
 NumberComparison compare_numbers(std::string_view golden, std::string_view value,
                                  const TextBound& bound);
 

@@ -99,6 +99,9 @@ const char* number_end(const char* at, const char* end, char before) {
         if (before == ')' || before == ']' || ++first == end)
             return at;
     }
+    // Nor behind a row of points, as in `total......12.5`.
+    if (first == at && *first == '.' && before == '.')
+        return at;
     if (is_letter(*first) && before != '.') {
         const char* after = special_end(first, end);
         return after == first ? at : after;
@@ -225,6 +228,7 @@ constexpr std::array<Row, state_count> make_steps() {
     all[in_word] = all[in_whole] = all[behind_point] = all[exponent] = all[exponent_digits] =
         closed;
     all[leading_point][c_digit] = {behind_point, 1};
+    all[leading_point][c_point] = all[other_point][c_point] = {other_point, 0};
     all[leading_point][c_special] = all[other_point][c_special] = {in_word, 0};
     all[in_whole][c_digit] = {in_whole, 0};
     all[in_whole][c_point] = {behind_point, 0};

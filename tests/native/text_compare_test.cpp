@@ -77,6 +77,7 @@ std::vector<std::string> numbers_in(const std::string& line) {
 using Texts = std::vector<std::string>;
 
 TEST(TextTokens, FindsNumbers) {
+    EXPECT_EQ(numbers_in("total......12.5 ..5 0..5"), (Texts{"12.5", "5", "0.", "5"}));
     EXPECT_EQ(numbers_in("H2O fp64 E=-1.0, x_3"), (Texts{"-1.0"}));
     EXPECT_EQ(numbers_in("1.0D-05 1e5 5. 5.txt .5 1.5-100"),
               (Texts{"1.0D-05", "1e5", "5.", "5", ".5", "1.5-100"}));
@@ -271,7 +272,13 @@ TEST(TextNumber, KeepsTheContract) {
     EXPECT_FALSE(within("inf", "-inf", 1e300, 0));
     EXPECT_FALSE(within("1e400", "1e401", 0, 1));
     EXPECT_TRUE(within("1e400", "1e400", 0, 0));
-    EXPECT_TRUE(within("1e-400", "0", 0, 0));
+    EXPECT_FALSE(within("1e-400", "0", 0, 1));
+    EXPECT_FALSE(within("1e-400", "2e-400", 0, 0));
+    EXPECT_FALSE(within("5e-324", "1e-400", 5e-324, 0));
+    EXPECT_TRUE(within("1e-400", "1e-400", 0, 0));
+    EXPECT_TRUE(within("-1e-400", "1e-400", 1e-300, 0));
+    EXPECT_TRUE(within("0e-400", "0", 0, 0));
+    EXPECT_TRUE(within("1", "1e-400", 0, 2));
     EXPECT_FALSE(within("9007199254740993", "9007199254740992", 0, 0));
     EXPECT_TRUE(within("9007199254740993", "9007199254740992", 1, 0));
     EXPECT_FALSE(within("0.123456", "0.123457", 1e-6, 0));  // exact in doubles: beyond

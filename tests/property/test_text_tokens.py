@@ -136,3 +136,74 @@ def test_files_and_bytes_tell_the_same(engine: str, tmp_path) -> None:  # type: 
         pytest.skip(str(error))
     assert from_files == _core.compare_texts(_text(golden), _text(edited.lines))
     assert from_files["differing_count"] == len(edited.numbers)
+
+
+@pytest.mark.parametrize(
+    ("golden", "new", "atol"),
+    [
+        ("G1 X10.05", "G1 X10.5", 0.0),  # a word, and what follows its point
+        ("v1.2.3", "v1.2.03", 0.0),
+        ("total......12.05", "total......12.5", 0.0),
+        ("1.2.9", "1.2.10", 1.0),
+        ("x 3,05", "x 3,5", 0.0),  # a decimal comma
+        ("x -0,5", "x 0,5", 0.0),
+        ("x 3,1", "x 4,2", 1.0),
+        ("x 1,5e3", "x 1,05e3", 0.0),
+        ("cells 1,995", "cells 2,995", 10.0),  # thousands
+        ("cells -1,995", "cells 1,995", 1e3),
+        ("cells 1,234,567", "cells 2,234,567", 10.0),
+        ("cells 1,995.5", "cells 2,995.5", 10.0),
+        ("cells 1'995", "cells 2'995", 10.0),
+        ("h 0x1.8p3", "h 0x1.08p3", 0.0),
+        ("h 0x1p30", "h 0x1p31", 1.0),
+        ("h 0x1.8p-30", "h 0x1.8p-31", 1.0),
+        ("h 0x1.8p+30", "h 0x1.8p+31", 1.0),
+        ("h -0x1F", "h 0x1F", 0.0),
+        ("x 1.5 10^3", "x 1.5 10^4", 1.0),
+        ("x 1.5*10**-3", "x 1.5*10**-2", 1.0),
+        ("x 10^{-3}", "x 10^{-2}", 1.0),
+        ("dec -00:30:15", "dec 00:30:15", 0.0),
+        ("dec -0:30", "dec +0:30", 0.0),
+        ("dec -00 30 15", "dec 00 30 15", 0.0),
+        ("x 1e-400", "x 2e-400", 0.0),
+        ("x 1e-400", "x 0", 0.0),
+    ],
+)
+def test_parts_of_longer_numbers_hide_no_difference(golden: str, new: str, atol: float) -> None:
+    for ours, theirs in ((golden, new), (new, golden)):
+        found = _core.compare_texts(ours.encode(), theirs.encode(), atol=atol)
+        unpaired = found["golden"]["unpaired_lines"]
+        assert found["differing_count"] or unpaired, (ours, theirs)
+        same = _core.compare_texts(ours.encode(), (ours + " ").encode(), atol=atol)
+        assert not same["differing_count"], ours
+
+
+@pytest.mark.parametrize(
+    ("golden", "new", "atol"),
+    [
+        ("at (1, 2)", "at (2, 3)", 1.0),
+        ("at (1.5,2.5)", "at (2.5,3.5)", 1.0),
+        ("at 1,2,3", "at 2,3,4", 1.0),
+        ("cells 1,995", "cells 1,999", 10.0),
+        ("cells 12,345,678", "cells 12,345,679", 1.0),
+        ("x 3,05", "x 4,05", 1.5),
+        ("Total.......12.5", "Total.......12.75", 0.5),
+        ("No.5", "No.6", 1.0),
+        ("grid 10x8", "grid 11x8", 1.0),
+        ("Total.......12.5", "Total.......12.50", 0.0),
+        ("t -0", "t 0", 0.0),
+        ("t -0.0", "t 0.0", 0.0),
+        ("dec -01:30", "dec -01:31", 1.0),
+    ],
+)
+def test_numbers_of_their_own_are_held_to_the_bound_alone(
+    golden: str, new: str, atol: float
+) -> None:
+    found = _core.compare_texts(golden.encode(), new.encode(), atol=atol)
+    assert found["golden"]["unpaired_lines"] == found["differing_count"] == 0
+
+
+def test_what_is_ignored_is_no_part_of_a_number() -> None:
+    golden, new = b"2026-11-22,5 x", b"2026-11-23,5 x"
+    found = _core.compare_texts(golden, new, ignore=("dates",))
+    assert (found["differing_count"], found["ignored_count"]) == (0, 3)
