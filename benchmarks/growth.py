@@ -111,13 +111,13 @@ def blocks_that_differ(folder: Path, count: int) -> None:
 
 def iterations(folder: Path, count: int) -> None:
     for number in range(count):
-        _two(folder, f"x_{number:05d}.npy", _values(200, number), _values(200, number))
+        _two(folder, f"iter_{number}/x.npy", _values(200, number), _values(200, number))
 
 
 def iterations_that_differ(folder: Path, count: int) -> None:
     for number in range(count):
         golden = _values(200, number)
-        _two(folder, f"x_{number:05d}.npy", golden, golden + 1e-4 * (number > 3))
+        _two(folder, f"iter_{number}/x.npy", golden, golden + 1e-4 * (number > 3))
 
 
 def _lines(count: int) -> list[str]:

@@ -51,8 +51,11 @@ if TYPE_CHECKING:
     from ciwrap.readers.layout import OutputFile
 
 DEFAULT_SETTLE_SECONDS = 1.0
-# So much work at most is lost to a crash.
+# So much work at most is lost to a crash, or as many times what a commit takes: each one writes the
+# index of all that is there, so without a pause that grows with it the whole would grow with the
+# square of the number of checkpoints.
 _COMMIT_SECONDS = 2.0
+_COMMIT_TIMES = 20
 
 
 class CaptureOptions(Struct, frozen=True):
@@ -217,7 +220,7 @@ class _Session(Struct):
             else:
                 index.checkpoints.pop(key, None)
                 pending.append(key)
-        committed = time.monotonic()
+        next_commit = time.monotonic() + _COMMIT_SECONDS
         total = sum(_sizes(groups[key]) for key in pending)
         self.progress.begin(str(self.run), total)
         try:
@@ -236,15 +239,22 @@ class _Session(Struct):
                 self.report.captured.append(key)
                 self.snapshot = appended(writer, self.options.snapshot, self.snapshot)
                 self.report.variable_count += len(checkpoint.variables)
-                if time.monotonic() - committed > _COMMIT_SECONDS:
-                    index.header = self._header(kept)
-                    writer.commit(encode_index(index))
-                    committed = time.monotonic()
+                if time.monotonic() > next_commit:
+                    next_commit = self._commit(writer, index, kept)
         finally:
             self.progress.end()
+        self._commit(writer, index, kept)
+        return index
+
+    def _commit(
+        self, writer: CaptureWriter, index: CaptureIndex, kept: Sequence[CapturedCheckpoint]
+    ) -> float:
+        """Makes what is captured so far count; returns when to do so again (`time.monotonic`)."""
+        began = time.monotonic()
         index.header = self._header(kept)
         writer.commit(encode_index(index))
-        return index
+        ended = time.monotonic()
+        return ended + max(_COMMIT_SECONDS, _COMMIT_TIMES * (ended - began))
 
     def _header(self, checkpoints: Iterable[CapturedCheckpoint]) -> CaptureHeader:
         """What the capture says of itself with these checkpoints."""

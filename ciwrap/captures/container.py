@@ -115,12 +115,17 @@ def was_completed(path: Path) -> bool:
     return True
 
 
+def stamp_of_file(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino
+
+
 class CaptureFile(Closing):
     """A capture open for reading.
 
-    bytes_read counts what was asked of the file. is_recording: whether it is made of a
-    recorded run's journals, which alone have notes, what is to be told of it, and faults, what it
-    lacks of the run.
+    bytes_read counts what was asked of the file. stamps: sizes, times and inodes of the files that
+    it is, from before they were read. is_recording: whether it is made of a
+    recorded run's journals, which alone have notes, what is to be told of it, faults, what it lacks
+    of the run, and repeated, what stands for a second recording that is not as the first one.
 
     Raises OutputMissingError, UnreadableFileError, CorruptCaptureError, UnsupportedFormatError.
     """
@@ -128,17 +133,20 @@ class CaptureFile(Closing):
     is_recording = False
     notes: tuple[str, ...] = ()
     faults: tuple[CiwrapError, ...] = ()
+    repeated: tuple[VariableId, ...] = ()
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.bytes_read = 0
+        self.stamps: tuple[tuple[int, ...], ...] = ()
         self._descriptor = -1
         try:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             # The head, and one or two sections: reading ahead would cost more than it gives.
             if _HAS_ADVICE:
                 os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_RANDOM)
-            self._size = os.fstat(self._descriptor).st_size
+            status = os.fstat(self._descriptor)
+            self._size, self.stamps = status.st_size, (stamp_of_file(status),)
             slot = _newest(self._pread(0, HEAD_BYTES), path)
         except FileNotFoundError:
             raise OutputMissingError(

@@ -9,7 +9,6 @@ from ciwrap.captures.container import CaptureFile
 from ciwrap.captures.index import CapturedCheckpoint
 from ciwrap.captures.index_codec import read_checkpoint, read_index
 from ciwrap.captures.listing import by_checkpoint, capture_paths
-from ciwrap.catalog.catalog import Catalog
 from ciwrap.catalog.files import source_files, why_stale
 from ciwrap.errors import (
     CiwrapError,
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from ciwrap.captures.bounds import CaptureHeader
     from ciwrap.captures.index import CaptureIndex, CheckpointKey
+    from ciwrap.catalog.catalog import Catalog
     from ciwrap.catalog.files import SourceFile
     from ciwrap.catalog.rows import Arrangement
     from ciwrap.readers.layout import OutputFile
@@ -131,6 +131,10 @@ class Side(Struct):
         directory = self.index.checkpoints.get(key)
         if directory is not None:
             return read_checkpoint(self.capture, directory)
+        if key != WHOLE_RUN:
+            raise CorruptCaptureError(
+                "no longer has what it had when the comparison began", file=self.capture.path
+            )
         variables = [
             one
             for directory in self.index.checkpoints.values()
@@ -140,6 +144,8 @@ class Side(Struct):
 
     def catalog(self, key: CheckpointKey) -> Catalog:
         """The checkpoint's variables, from its files."""
+        from ciwrap.catalog.catalog import Catalog
+
         return Catalog(FoundOutputs(tuple(self.groups[key])), self.arrangement)
 
     @property

@@ -96,9 +96,10 @@ def _check_one(session: Session, project: Project, check: Check, progress: Progr
 
         return check_ensemble(check, project.golden_dir)
     from ciwrap.compare.check import check_outputs
+    from ciwrap.golden.work_folder import RUN_NOTES
 
     result = check_outputs(check, project.store, resources=session.resources, progress=progress)
-    if session.environment is None:
+    if session.environment is None and (project.root / RUN_NOTES).exists():
         result = _with_known_run(result, check, project.root)
     return result
 
@@ -119,10 +120,8 @@ def with_pending(project: Project, folder: str) -> Project:
     """
     from pathlib import Path
 
-    from ciwrap.review.pending_goldens import PendingGoldens
-
     _ = project.golden_dir_text
-    return replace(project, pending=PendingGoldens(Path(folder))) if folder else project
+    return replace(project, pending_dir=Path(folder)) if folder else project
 
 
 def leave_pending(session: Session, project: Project, result: RunResult) -> None:

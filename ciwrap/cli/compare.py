@@ -13,7 +13,6 @@ from ciwrap.cli.history import (
     compare_sides,
     history_options,
     own_files,
-    pool_of,
     refuse_spread,
     refuse_with_fingerprints,
     refuse_without_folders,
@@ -70,8 +69,13 @@ def command(
     Exit codes: 0 match, 1 differ, 2 usage, 3 could not compare.
     """
     refuse_spread(history)
-    with pool_of(history) as (pool, has_served):
-        return 0 if has_served else _coordinate(session, golden, new, chosen, history, pool)
+    if history["executor"] is None:
+        return _coordinate(session, golden, new, chosen, history, None)
+    from ciwrap.compare.engines import open_pool
+
+    with open_pool(history["executor"], history["scheduler"]) as pool:
+        # None: this process has served as a worker, and is done.
+        return 0 if pool is None else _coordinate(session, golden, new, chosen, history, pool)
 
 
 def _coordinate(
@@ -109,7 +113,7 @@ def _compare(
     from ciwrap.captures.fingerprints import fingerprint_of
     from ciwrap.cli.progress import progress_bar
     from ciwrap.compare.ending import EndableProgress
-    from ciwrap.model import RunResult
+    from ciwrap.model import Message, MessageLevel, RunResult
 
     started = time.monotonic()
     ours, theirs = Path(golden), Path(new)
@@ -123,24 +127,37 @@ def _compare(
             f"{golden} is a {'folder' if is_folder[0] else 'file'}, {new} is not",
             remedy="give two files or two folders",
         )
-    refuse_with_fingerprints(history, prints)
-    note = None
+    notes: list[Message] = []
     if not is_folder[0]:
         refuse_without_folders(history)
         chosen, note = chosen.for_pair((ours, theirs))
-    own = (history["capture_a"], history["capture_b"], history["journal_path"])
-    placed = with_layout_of(chosen, prints)
+        notes += [] if note is None else [Message(MessageLevel.NOTE, note)]
+    placed = chosen
+    if any(prints):
+        refuse_with_fingerprints(history, prints)
+        placed = with_layout_of(chosen, prints)
+    own = [
+        history[name]
+        for name in ("capture_a", "capture_b", "journal_path")
+        if history[name] is not None
+    ]
     sides = [
         # Two single arrays are held against each other whatever their files are called.
         one
-        or placed.outputs_of(path, beside=(other,), leave_out=own_files(path, *own), name=ours.stem)
+        or placed.outputs_of(
+            path,
+            beside=(other,),
+            leave_out=own_files(path, *own) if own else (),
+            name=ours.stem,
+        )
         for path, other, one in zip((ours, theirs), (theirs, ours), prints, strict=True)
     ]
     offset = history["offset"]
-    sides = [
-        one if isinstance(one, Path) else one.later(max(step, 0))
-        for one, step in zip(sides, (offset, -offset), strict=True)
-    ]
+    if offset:
+        sides = [
+            one if isinstance(one, Path) else one.later(max(step, 0))
+            for one, step in zip(sides, (offset, -offset), strict=True)
+        ]
     with progress_bar() as bar:
         ending = compare_sides(
             (ours, theirs),
@@ -149,6 +166,7 @@ def _compare(
             history,
             pool=pool,
             has_documents=session.writes_documents,
+            is_verbose=session.verbose,
             is_brief=session.json_detail != "all",
             resources=session.resources,
             progress=EndableProgress(bar, told_to_end),
@@ -160,10 +178,10 @@ def _compare(
             checks=(result,),
             kind=session.kind,
             messages=(
-                *_notes(note),
+                *notes,
                 *_shared_files((golden, new), sides),
                 *_other_processes(history),
-                *_offset_note(offset),
+                *([_offset_note(offset)] if offset else ()),
                 *(() if result.verdict.is_good else _environment_note((ours, theirs), history)),
             ),
             seconds=time.monotonic() - started,
@@ -177,22 +195,16 @@ def _compare(
     return code
 
 
-def _notes(text: str | None) -> tuple[Message, ...]:
+def _offset_note(offset: int) -> Message:
+    """How iterations were paired, and which run's numbers they are called by."""
     from ciwrap.model import Message, MessageLevel
 
-    return () if text is None else (Message(MessageLevel.NOTE, text),)
-
-
-def _offset_note(offset: int) -> Iterator[Message]:
-    from ciwrap.model import Message, MessageLevel
-
-    if offset:
-        sign, named = ("+", "B's") if offset > 0 else ("-", "A's")
-        text = (
-            f"iteration i of A was compared with i {sign} {abs(offset)} of B; iterations are called"
-            f" by {named} numbers"
-        )
-        yield Message(MessageLevel.NOTE, text)
+    sign, named = ("+", "B's") if offset > 0 else ("-", "A's")
+    text = (
+        f"iteration i of A was compared with i {sign} {abs(offset)} of B; iterations are called"
+        f" by {named} numbers"
+    )
+    return Message(MessageLevel.NOTE, text)
 
 
 def _environment_note(paths: tuple[Path, Path], history: Mapping[str, Any]) -> Iterator[Message]:

@@ -15,7 +15,7 @@ from ciwrap.errors import UsageError
 from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ciwrap.captures.side import Side
     from ciwrap.cli.rules import RuleOptions
@@ -125,8 +125,6 @@ def refuse_without_folders(history: Mapping[str, Any]) -> None:
 
 def refuse_with_fingerprints(history: Mapping[str, Any], prints: Sequence[Path | None]) -> None:
     """Raises UsageError for options that captures without data have no use for."""
-    if not any(prints):
-        return
     refused = ["no_captures", "list_path", "offset"]
     refused += ["capture_a"] if prints[0] else []
     refused += ["capture_b"] if prints[1] else []
@@ -178,20 +176,6 @@ def refuse_spread(history: Mapping[str, Any]) -> None:
             raise UsageError(f"--{name} says nothing without {other}", remedy=f"give {other}")
 
 
-@contextlib.contextmanager
-def pool_of(history: Mapping[str, Any]) -> Iterator[tuple[Pool | None, bool]]:
-    """The engine that was asked for (None: this process), and whether this process has served it
-    as a worker and is done. Raises as `open_pool` does.
-    """
-    if history["executor"] is None:
-        yield None, False
-        return
-    from ciwrap.compare.engines import open_pool
-
-    with open_pool(history["executor"], history["scheduler"]) as pool:
-        yield pool, pool is None
-
-
 class Ending(Struct, frozen=True):
     """What is left to do once the result is out. exit: ends the process where it could not end by
     itself, since a worker hangs.
@@ -209,6 +193,7 @@ def compare_sides(
     *,
     pool: Pool | None,
     has_documents: bool,
+    is_verbose: bool,
     is_brief: bool,
     resources: Resources,
     progress: Progress,
@@ -217,7 +202,7 @@ def compare_sides(
 
     found: what each of them holds, or the capture that is all that there is of it. has_documents:
     whether a document or a report will be made of the result; the terminal shows no samples and
-    maps. is_brief: as in `HistoryOptions`.
+    maps. is_verbose: whether it shows every detail else. is_brief: as in `HistoryOptions`.
     """
     from ciwrap.compare.histories import compare_histories
     from ciwrap.compare.outcome import HistoryOptions
@@ -231,6 +216,7 @@ def compare_sides(
         history["memory_bytes"],
         is_common=history["common"],
         is_explained=True,
+        has_timelines=has_documents or is_verbose,
         is_brief=is_brief,
     )
     # What a journal keeps may be shown in another way when it goes on. Of a single checkpoint
@@ -248,15 +234,18 @@ def compare_sides(
     if history["offset"]:
         refuse_captures(history, "iterations are counted otherwise")
     captures = [history[name] for name in ("capture_a", "capture_b")]
-    spread = Spread(
-        pool,
-        chosen,
-        repr((chosen.text, *captures, *(history[name] for name in _DECIDING), list_path, is_brief)),
-        journal_path,
-        history["resume"],
-        history["silence_seconds"],
-        list_path if is_spread else None,
-    )
+    spread = Spread(silence_seconds=history["silence_seconds"])
+    if is_spread:
+        decides = (*captures, *(history[name] for name in _DECIDING), list_path, is_brief)
+        spread = replace(
+            spread,
+            pool=pool,
+            make_rules=chosen,
+            rules_text=repr((chosen.text, *decides)),
+            journal_path=journal_path,
+            resume=history["resume"],
+            list_path=list_path,
+        )
     with contextlib.ExitStack() as stack:
         sides = []
         for path, one, capture in zip(paths, found, captures, strict=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ from ciwrap.config.loading import find_config, load_config
 from ciwrap.config.settings import DEFAULT_GOLDEN_DIR
 from ciwrap.errors import ConfigMissingError
 from ciwrap.golden.stores import GoldenStores
-from ciwrap.review.pending_goldens import PENDING_DIR, PendingGoldens
+from ciwrap.golden.work_folder import PENDING_DIR
 from ciwrap.review.project import Project, root_without_config
 from ciwrap.structs import replace
 
@@ -69,6 +68,8 @@ def find_project(config_path: str | None, golden_dir: str | None) -> Project:
     if golden_dir is not None:
         folder = Path(golden_dir)
     else:
+        from ciwrap.review.pending_goldens import PendingGoldens
+
         named = PendingGoldens(root / PENDING_DIR).golden_dir()
         own = root / DEFAULT_GOLDEN_DIR if config is None else config.golden_dir
         folder = own if named is None else root / named
@@ -98,7 +99,7 @@ def _project(root: Path, golden_dir: Path, config: Config | None) -> Project:
         root=near(root),
         golden_dir=near(golden_dir),
         goldens=GoldenStores(near(golden_dir), options=_options(golden_dir, config)),
-        pending=PendingGoldens(near(root / PENDING_DIR)),
+        pending_dir=near(root / PENDING_DIR),
         config=config,
     )
 
@@ -107,4 +108,6 @@ def _options(golden_dir: Path, config: Config | None) -> str:
     """What `ciwrap accept` has to be told, for messages, where goldens are not in their folder."""
     if config is None or near(golden_dir) == near(config.golden_dir):
         return ""
+    import shlex
+
     return f" --golden-dir {shlex.quote(str(near(golden_dir)))}"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from ciwrap.catalog.rows import Arrangement
     from ciwrap.catalog.rules import Rules
     from ciwrap.config import Check
     from ciwrap.model.variable_settings import Setting
@@ -73,7 +74,6 @@ class RuleOptions(Struct, frozen=True, dict=True):
     def make_rules(self) -> Rules:
         from functools import cache
 
-        from ciwrap.catalog.rows import Arrangement
         from ciwrap.catalog.rules import Rules
         from ciwrap.model import StrictVariables, VariableId, VariableSettings
 
@@ -101,6 +101,7 @@ class RuleOptions(Struct, frozen=True, dict=True):
                 from ciwrap.compare.check import arrangement_of
 
                 return arrangement_of(check)
+            from ciwrap.catalog.rows import Arrangement
 
             def unfitted(identity: VariableId) -> VariableSettings:
                 return self.layer.over(default if check is None else check.settings_for(identity))

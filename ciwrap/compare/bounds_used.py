@@ -39,13 +39,13 @@ def rules_between(rules: Rules, golden: Side, new: Side) -> Rules:
 
 def with_bound_notes(check: CheckResult, rules: Rules) -> CheckResult:
     """The result, saying where its bounds are from, and when that may explain all differences."""
-    notes = tuple(_notes(check, rules.bounds_from))
+    notes: tuple[Message, ...] = ()
+    if rules.bounds_from == NONE_GIVEN and check.verdict is not Verdict.MATCH:
+        notes = tuple(_notes(check))
     return replace(check, bounds_from=rules.bounds_from, messages=(*check.messages, *notes))
 
 
-def _notes(check: CheckResult, origin: str) -> Iterator[Message]:
-    if origin != NONE_GIVEN:
-        return
+def _notes(check: CheckResult) -> Iterator[Message]:
     differing = [one for one in check.variables if one.verdict is Verdict.DIFFER]
     if differing and all(_is_tiny(one) for one in differing):
         largest = max(one.max_rel_difference or 0.0 for one in differing)

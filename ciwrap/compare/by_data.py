@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.closing import Closing
-from ciwrap.compare.elements import compare_elements
 from ciwrap.compare.outcome import PartSums
 from ciwrap.compare.parts import read_each
 from ciwrap.compare.question import Question, answered, streamed_result
-from ciwrap.compare.stream import Stream, fits_stream
 from ciwrap.model import Verdict
 
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from ciwrap.captures.checkpoint import Variables
     from ciwrap.compare.differences import DifferenceList
     from ciwrap.compare.outcome import Outcome
-    from ciwrap.compare.stream import Streamed
+    from ciwrap.compare.stream import Stream, Streamed
     from ciwrap.compare.work import Work
 
 # From this share of suspect chunks on, reading everything in order beats reading here and there.
@@ -51,19 +49,30 @@ class ByData(Closing):
         self._outcome = outcome
         self._differences = differences
         self._take_notice = take_notice
-        sink = None if differences is None else self._list
-        self._stream: Stream[Question] = Stream(
-            work.resources, memory_bytes, sink=sink, progress=work.progress
-        )
+        self._memory_bytes = memory_bytes
+        # None as long as nothing was asked of it.
+        self._stream: Stream[Question] | None = None
 
     def ask(self, question: Question, ours: Variables, theirs: Variables) -> None:
         """Into the stream where both arrays lie in files as they are, else by readers, at once.
 
         Raises CiwrapError for what cannot be read at once.
         """
+        # Most captured runs leave no question.
+        from ciwrap.compare.elements import compare_elements
+        from ciwrap.compare.stream import Stream, fits_stream
+
         identity = question.result.id
         reference, new = ours.region(identity), theirs.region(identity)
         if reference is not None and new is not None and fits_stream(question.parameters):
+            if self._stream is None:
+                sink = None if self._differences is None else self._list
+                self._stream = Stream(
+                    self._work.resources,
+                    self._memory_bytes,
+                    sink=sink,
+                    progress=self._work.progress,
+                )
             self._stream.ask(question, reference, new)
             return
         mine, other = ours.values(identity), theirs.values(identity)
@@ -96,6 +105,8 @@ class ByData(Closing):
 
         at_once: however much it still has to do.
         """
+        if self._stream is None:
+            return
         is_dry = self._stream.open_bytes < _ENOUGH_BYTES and self._stream.open_count < _MOST_OPEN
         if is_dry and not at_once:
             return
@@ -124,7 +135,7 @@ class ByData(Closing):
 
     def finish(self) -> None:
         """Waits for all answers."""
-        if self._stream.asked_count == 0:
+        if self._stream is None:
             return
         self._work.progress.expect(self._stream.asked_bytes)
         self._take(self._stream.answers(wait=True))
@@ -134,4 +145,5 @@ class ByData(Closing):
 
     def close(self) -> None:
         """Gives up what has no answer yet."""
-        self._stream.close()
+        if self._stream is not None:
+            self._stream.close()

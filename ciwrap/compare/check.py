@@ -14,14 +14,11 @@ from ciwrap.catalog.catalog import Catalog
 from ciwrap.catalog.files import change_since, looked_at
 from ciwrap.catalog.rows import Arrangement, refuse_other_ids
 from ciwrap.catalog.rules import Rules
-from ciwrap.compare.ensemble_runs import each_run
 from ciwrap.compare.fit import refuse_unseen_mask
 from ciwrap.compare.judge import check_golden, golden_id, golden_signature
 from ciwrap.compare.law import begun, failed_check, not_comparable
 from ciwrap.compare.outcome import Outcome
-from ciwrap.compare.over_checkpoints import first_difference, with_other_iteration
 from ciwrap.compare.pairing import pair_up
-from ciwrap.compare.series import stored_steps
 from ciwrap.compare.tally import GOLDEN, DetailKeeper, check_result
 from ciwrap.compare.work import Work
 from ciwrap.errors import (
@@ -91,6 +88,8 @@ def files_of(check: Check) -> Iterator[Path]:
     if recorded is not None:
         yield from journal_paths(recorded)
         return
+    from ciwrap.compare.ensemble_runs import each_run
+
     for run in each_run(check):
         with suppress(NotComparableError):
             yield from [file.path for file in outputs_of(run).files if file.path.exists()]
@@ -216,10 +215,11 @@ def check_catalog(
     started = time.monotonic()
     work = Work(resources, progress)
     rules = Rules(check.settings_for, check.is_ignored, check.strict.variables)
-    outcome = Outcome(errors=list(catalog.errors), notes=list(catalog.notes))
+    outcome = Outcome(errors=list(catalog.errors))
     ours = GoldenVariables(golden, check)
     both = pair_up(outcome, rules, ours, _Judged(check, catalog) if check.expected else catalog)
-    _refuse_newly_ignored(outcome, ours)
+    if outcome.left_out:
+        _refuse_newly_ignored(outcome, ours)
     progress.begin(
         f"checking {check.name}", sum(catalog.entries[one].info.byte_count for one in both)
     )
@@ -241,6 +241,7 @@ def check_catalog(
         explain_ranks(
             outcome.results, lambda first: parts_of_golden(ours.variables, catalog, first)
         )
+    outcome.notes += catalog.notes
     outcome.data_bytes_read, outcome.engine = work.data_bytes_read, work.engine
     result = check_result(check.name, outcome, rules, GOLDEN)
     return replace(
@@ -263,6 +264,8 @@ def _explain_first(
     catalog: Catalog,
 ) -> None:
     """Says of the first difference if its numbers are those of another iteration of the golden."""
+    from ciwrap.compare.over_checkpoints import first_difference, with_other_iteration
+
     at = first_difference(results)
     if at is None:
         return
@@ -275,7 +278,8 @@ def _explain_first(
             values = catalog.values(first.id, settings.mask)
         except CiwrapError:
             return first
-        return check_golden(golden, values, settings, work=replace(work, progress=NO_PROGRESS))
+        plain = replace(work, progress=NO_PROGRESS, with_details=False)
+        return check_golden(golden, values, settings, work=plain)
 
     results[at] = with_other_iteration(first, ours.variables, judge)
 
@@ -357,7 +361,8 @@ def _compare(
         refuse_unseen_mask(
             identity,
             settings,
-            lambda one: one in ours.variables and check.settings_for(one).mask is None,
+            lambda one: check.settings_for(one).mask,
+            ours.variables.__contains__,
         )
         values = catalog.values(identity, settings.mask)
         order = catalog.order_of(identity)
@@ -390,6 +395,8 @@ def _compare(
 
 def steps_of(values: Values, ours: GoldenVariables, identity: VariableId) -> StoredSteps:
     """The steps that a golden has for a series of a text. Raises AlignmentError."""
+    from ciwrap.compare.series import stored_steps
+
     assert values.series is not None
     return stored_steps(values.series, ours.variables, identity, values.element_count)
 

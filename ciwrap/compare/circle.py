@@ -49,11 +49,6 @@ class Circle:
             raise PeriodError(
                 "rtol and ulps mean nothing modulo a period", remedy="give 'atol' alone"
             )
-        if settings.combine != "sum":
-            raise PeriodError(
-                f"'combine: {settings.combine}' means nothing modulo a period",
-                remedy="set 'combine: sum' for this variable",
-            )
         half = min((period for period in periods if period > 0), default=math.inf) / 2
         if bound.atol >= half:
             raise PeriodError(

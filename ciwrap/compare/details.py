@@ -85,9 +85,9 @@ def suspect_details(
 
 
 class Drawn(Struct, frozen=True):
-    """What the report draws of a variable that differs, and what stands out about it."""
+    """What the report draws of a variable that differs, if anything is, and what stands out."""
 
-    details: Details
+    details: Details | None
     differing_box: IndexBox | None = None
     explanations: tuple[Explanation, ...] = ()
 
@@ -99,26 +99,34 @@ def element_details(
     shape: tuple[int, ...],
     pieces: Pieces,
     read: ReadBoth,
+    *,
+    with_pictures: bool = True,
 ) -> Drawn:
-    """Looks a second time at a variable that differs, the data of both sides at hand."""
+    """Looks a second time at a variable that differs, the data of both sides at hand.
+
+    with_pictures: whether the report will draw it.
+    """
     parameters = tree.parameters
     scan = _Scan(parameters, shape)
     for first, golden, new in pieces():
         if scan.scanned + golden.size > _MOST_SCANNED:
             break
         scan.add(first, golden, new)
-    box: IndexBox | None = None
+    # Rounded shares must not tell of other elements than the verdict does.
+    is_sure = scan.differing_count == comparison.differing_count
+    box = scan.box() if is_sure else None
+    whole = _whole(shape, read) if is_sure else None
     explanations: tuple[Explanation, ...] = ()
+    if whole is not None:
+        explanations = _explained(parameters, shape, scan.positions(), whole)
+    if not with_pictures:
+        return Drawn(None, box, explanations)
     view: View | None = None
     effect: Effect | None = None
     worst = scan.worst_elements()
-    # Rounded shares must not tell of other elements than the verdict does.
-    if scan.differing_count == comparison.differing_count:
-        box = scan.box()
-        whole = _whole(shape, read)
-        if whole is not None:
-            explanations = _explained(parameters, shape, scan.positions(), whole)
-            view, effect = _views(parameters, shape, worst, box, whole)
+    if whole is not None:
+        view, effect = _views(parameters, shape, worst, box, whole)
+    if is_sure:
         maps = share_maps(scan.positions(), scan.classes(), shape)
     else:
         count = int(np.prod(shape, dtype=np.int64))

@@ -119,7 +119,7 @@ def _with_differing(
         return result
     drawn = draw()
     details = drawn.details
-    if result.mask is not None:
+    if details is not None and result.mask is not None:
         # Masked elements count as zero here, and what they would add to means is not known.
         details = replace(details, effect=None)
     return replace(

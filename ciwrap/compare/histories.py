@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.captures.index import key_order
 from ciwrap.compare.bounds_used import rules_between, with_bound_notes
+from ciwrap.compare.law import not_comparable
 from ciwrap.compare.outcome import HistoryOptions
 from ciwrap.compare.spread import Spread
 from ciwrap.compare.tally import RUNS, check_result, fewer_details
@@ -23,6 +24,8 @@ from ciwrap.structs import replace
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ciwrap.captures.index import CheckpointKey
     from ciwrap.captures.side import Side
     from ciwrap.catalog.rules import Rules
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from ciwrap.compare.outcome import Outcome
     from ciwrap.compare.tally import OneSided
     from ciwrap.errors import CiwrapError
-    from ciwrap.model import CheckResult
+    from ciwrap.model import CheckResult, VariableId
     from ciwrap.progress import Progress
 
 
@@ -102,7 +105,8 @@ def compare_histories(
             spread.has_ended_early = loop.has_ended_early
     finally:
         progress.end()
-    if options.is_explained and outcome.ended_by is None:
+    is_match = all(one.verdict is Verdict.MATCH for one in outcome.results)
+    if options.is_explained and outcome.ended_by is None and not is_match:
         _explain(outcome, resources, (golden, new), rules)
     if options.is_common:
         from ciwrap.compare.common import leave_out_uncommon
@@ -114,11 +118,12 @@ def compare_histories(
         outcome.notes += leave_out_after(outcome, options.ended_in)
     if options.is_brief:
         outcome.results = with_brief_ones(outcome.results)
-    if options.detail_bytes > 0:
+    if options.detail_bytes > 0 and not is_match:
         outcome.results = fewer_details(outcome.results)
     can_go_on = spread.journal_path is not None
-    sides = (golden, new)
-    result = _finish(name, outcome, sides, rules, one_sided, can_go_on=can_go_on)
+    result = _finish(name, outcome, (golden, new), rules, one_sided, can_go_on=can_go_on)
+    if options.has_timelines or result.verdict is not Verdict.MATCH:
+        result = _with_history(result, outcome, golden)
     result = with_bound_notes(result, rules)
     return replace(
         result,
@@ -144,8 +149,6 @@ def _explain(
     outcome: Outcome, resources: Resources, sides: tuple[Side, Side], rules: Rules
 ) -> None:
     """Says of what does not match why."""
-    if all(one.verdict is Verdict.MATCH for one in outcome.results):
-        return
     from ciwrap.compare.across_ranks import explain_ranks, parts_of_side
     from ciwrap.compare.over_checkpoints import explain_first
 
@@ -179,7 +182,10 @@ def _finish(
                 f"{side.run}: captured checkpoints that are stale, and were read instead:"
                 f" {len(stale)} ({key_text(key)}: {reason})"
             )
-    outcome.errors += _lost(outcome)
+        if side.capture is not None and side.capture.repeated:
+            _refuse_repeated(outcome, side.run, set(side.capture.repeated))
+    if outcome.lost:
+        outcome.errors += _lost(outcome)
     if outcome.ended_by is not None:
         error = NotComparableError(
             f"the comparison was ended by {outcome.ended_by} before all was compared; this is what"
@@ -196,7 +202,11 @@ def _finish(
     told = [Message(MessageLevel.NOTE, text) for text in dict.fromkeys(notes)]
     told += [fingerprint_note(side) for side in (golden, new) if side.is_fingerprint]
     check = replace(check, messages=(*check.messages, *told))
-    check = replace(check, excluded_files=sum(side.excluded_files for side in (golden, new)))
+    return replace(check, excluded_files=sum(side.excluded_files for side in (golden, new)))
+
+
+def _with_history(check: CheckResult, outcome: Outcome, golden: Side) -> CheckResult:
+    """The result, with what is known of a run's iterations, if there are any."""
     if golden.is_single and not any(one.iteration is not None for one in check.variables):
         return check
     from ciwrap.compare.timelines import history_facts
@@ -204,12 +214,26 @@ def _finish(
     return replace(check, history=history_facts(check, outcome))
 
 
+def _refuse_repeated(outcome: Outcome, run: Path, repeated: set[VariableId]) -> None:
+    """Makes second recordings that the other run does not have not comparable: they are no
+    variables that are new or gone, whatever the rules say of these.
+    """
+    from ciwrap.captures.journals import recorded_again
+
+    for found in (outcome.missing, outcome.extra):
+        again = [one for one in found if one.id in repeated]
+        found[:] = [one for one in found if one.id not in repeated]
+        outcome.results += [not_comparable(one, recorded_again(run, one.id)) for one in again]
+
+
 def fingerprint_note(side: Side) -> Message:
     """What is told of a run of which there is a capture alone."""
     header = side.header
-    made = ""
-    if header is not None and header.made_at:
-        made = f" of {header.made_at}, by ciwrap {header.made_by}"
+    made = (
+        ""
+        if header is None or not header.made_at
+        else f" of {header.made_at}, by ciwrap {header.made_by}"
+    )
     return Message(
         MessageLevel.NOTE,
         f"{side.run} is a fingerprint{made}: what its trees leave open stays open",

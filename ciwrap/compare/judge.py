@@ -28,12 +28,7 @@ from ciwrap.compare.fit import (
     refuse_other_labels,
 )
 from ciwrap.compare.law import begun, not_comparable
-from ciwrap.compare.new_values import new_values_of
 from ciwrap.compare.parts import read_each, suspect_pieces
-from ciwrap.compare.pictures import make_new_picture
-from ciwrap.compare.series import GOLDEN as SERIES_OF_GOLDEN
-from ciwrap.compare.series import RUNS as SERIES_OF_RUNS
-from ciwrap.compare.series import in_step, with_series
 from ciwrap.compare.work import Work
 from ciwrap.errors import (
     CiwrapError,
@@ -103,6 +98,9 @@ def compare_values(
             refuse_other_labels(reference.labels, new.labels, RUNS)
             return compare_texts(work or Work(), result, reference, new, settings)
         if ours is not None and theirs is not None:
+            from ciwrap.compare.series import RUNS as SERIES_OF_RUNS
+            from ciwrap.compare.series import in_step
+
             reference, new = in_step(reference, ours, new, theirs, settings, SERIES_OF_RUNS)
         if reference.signature != new.signature:
             refuse_misfit(reference.signature, new.signature, RUNS, is_strict=settings.strict_shape)
@@ -111,6 +109,8 @@ def compare_values(
         result = _by_values(work or Work(), result, reference, new, settings)
         if new.series is None:
             return result
+        from ciwrap.compare.series import with_series
+
         return with_series(_fitted(result, new), reference.series, new.series, counts)
     except CiwrapError as error:
         return not_comparable(result, error)
@@ -159,6 +159,9 @@ def check_golden(
 
             return check_golden_text(work, result, golden, kept, new, plain)
         if facts is not None and steps is not None and settings is not None:
+            from ciwrap.compare.series import GOLDEN as SERIES_OF_GOLDEN
+            from ciwrap.compare.series import in_step, with_series
+
             ours = _Counted(golden, reference.labels)
             chosen = in_step(ours, steps(), new, facts, settings, SERIES_OF_GOLDEN)
             paired = None if chosen[0] is ours else chosen
@@ -177,7 +180,11 @@ def check_golden(
             result = _check_otherwise(work, result, golden, new, settings)
         else:
             result = _check_plainly(work, result, golden, new, settings)
-        return result if facts is None else with_series(result, None, facts, (count, count))
+        if facts is None:
+            return result
+        from ciwrap.compare.series import with_series
+
+        return with_series(result, None, facts, (count, count))
     except CiwrapError as error:
         return not_comparable(result, error)
 
@@ -300,16 +307,16 @@ def _by_values(
     settings: VariableSettings,
 ) -> VariableResult:
     reference, new, settings = in_one_dtype(reference, new, settings)
+    if settings.combine != "sum":  # which a period is refused beside
+        from ciwrap.compare.combined import compare_combined
+
+        return compare_combined(work, result, reference, new, settings)
     if settings.period:
         from ciwrap.compare.circle import Circle
 
         return Circle(reference.dtype, tuple(reference.shape), settings).compare(
             work, result, reference, new
         )
-    if settings.combine != "sum":
-        from ciwrap.compare.combined import compare_combined
-
-        return compare_combined(work, result, reference, new, settings)
     parameters = tree_parameters(reference.dtype, settings, variable=result.id.text)
     return _by_elements(work, result, reference, new, parameters, None)
 
@@ -349,7 +356,13 @@ def _by_elements(
         from ciwrap.compare.details import element_details
 
         return element_details(
-            comparison, suspects.leaves, reference_tree, shape, pieces, read_both
+            comparison,
+            suspects.leaves,
+            reference_tree,
+            shape,
+            pieces,
+            read_both,
+            with_pictures=work.with_pictures,
         )
 
     return with_elements(
@@ -383,6 +396,9 @@ def _by_tree(
     result = with_digests(result, parameters, shape, suspects, tree=golden.tree, drift=drift)
     if not suspects.leaves.size:
         return result
+    from ciwrap.compare.new_values import new_values_of
+    from ciwrap.compare.pictures import make_new_picture
+
     result = replace(result, new_values=new_values_of(parameters, new, suspects.leaves))
     if result.details is not None:
         picture = make_new_picture(

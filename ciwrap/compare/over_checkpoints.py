@@ -33,25 +33,27 @@ def explain_first(
     at = first_difference(outcome.results)
     if at is None or any(side.is_fingerprint for side in sides):
         return
-    first, work = outcome.results[at], Work(resources)
+    first = outcome.results[at]
+    work = Work(resources, with_pictures=False)
     with Checkpoints(sides) as opened:
 
-        def judged(reference: VariableId) -> VariableResult:
+        def looked_at(work: Work, reference: VariableId) -> VariableResult:
             found = (
                 opened.of(key_of(sides[0], reference), 0),
                 opened.of(key_of(sides[1], first.id), 1),
             )
-            work.data_bytes_read += 2 * (first.byte_count or 0)
+            outcome.data_bytes_read += 2 * (first.byte_count or 0)
             return looked_at_again(work, first, reference, found, rules)
 
         known = {one.id for one in outcome.results}
         if not first.explanations:
-            again = judged(first.id)
+            again = looked_at(work, first.id)
             causes, box = again.explanations, again.differing_box
             first = replace(first, explanations=causes, differing_box=box)
-        first = with_other_iteration(first, known, judged)
+        # Of other iterations the verdict is all that is asked for.
+        plain = replace(work, with_details=False)
+        first = with_other_iteration(first, known, lambda other: looked_at(plain, other))
     outcome.results[at] = first
-    outcome.data_bytes_read += work.data_bytes_read
 
 
 def first_difference(results: Sequence[VariableResult]) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol
 
 from ciwrap.compare.law import begun
@@ -43,7 +44,9 @@ def pair_up(outcome: Outcome, rules: Rules, reference: Held, new: Held) -> list[
     those that one side alone has.
     """
     both = []
-    for identity in sorted({*reference.identities, *new.identities}):
+    # By the key: comparing one with another takes as long, and sets come in no order.
+    either = {*reference.identities, *new.identities}
+    for identity in sorted(either, key=attrgetter("sort_key")):
         is_ours, is_theirs = identity in reference.identities, identity in new.identities
         if rules.is_ignored(identity):
             outcome.ignored.append(identity)

@@ -18,6 +18,7 @@ from ciwrap.captures.index import (
     Directory,
     MadeWith,
     StoredTree,
+    parameters_of,
 )
 from ciwrap.captures.index_codec import encode_checkpoint
 from ciwrap.captures.side import Side
@@ -131,9 +132,8 @@ def trees_of_golden(variable: _core.GoldenVariable) -> tuple[_core.Tree | None, 
         return None, tree
     if variable.data is None:
         return tree, None
-    fine = with_fields(
-        MadeWith.of(tree.parameters), residue_levels=VariableSettings().residue_levels
-    ).parameters
+    levels = VariableSettings().residue_levels
+    fine = parameters_of(with_fields(MadeWith.of(tree.parameters), residue_levels=levels))
     return tree, None if fine.residue_levels == 1 else _core.build_tree(fine, variable.data)
 
 

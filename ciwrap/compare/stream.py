@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ciwrap.progress import Progress
     from ciwrap.trees.build import Resources
 
-DEFAULT_MEMORY_BYTES = 256 << 20
 # The smallest buffers hold one such element of each side, whatever surrounds it.
 _LARGEST_ELEMENT_BYTES = 64 << 10
 

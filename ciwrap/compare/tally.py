@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from ciwrap.compare.grouped_errors import grouped_messages
 from ciwrap.compare.law import message_of, not_comparable
 from ciwrap.errors import CiwrapError, VariableExtraError, VariableMissingError
 from ciwrap.model import (
@@ -81,6 +81,8 @@ def check_result(
     warnings = (*messages, *notes, *unused)
     told = [Message(MessageLevel.WARNING, text) for text in warnings]
     if outcome.errors:
+        from ciwrap.compare.grouped_errors import grouped_messages
+
         told += grouped_messages(outcome.errors)
     told += [Message(MessageLevel.WARNING, text) for text in _too_fine(outcome.results)]
     results, left_out = list(outcome.results), set(outcome.left_out)
@@ -92,15 +94,15 @@ def check_result(
     elif not results:
         text = "nothing was compared: no variable is on both sides and not ignored"
         told.append(Message(MessageLevel.ERROR, text))
-    keeper = DetailKeeper([])
     if verdict is not Verdict.MATCH:
         results = _told_together(results)
-    for result in sorted(results, key=lambda one: one.id.sort_key):
-        keeper.add(result)
+    results.sort(key=attrgetter("id.sort_key"))
+    if verdict is not Verdict.MATCH:
+        results = fewer_details(results)
     return CheckResult(
         name=name,
         verdict=verdict,
-        variables=tuple(keeper.results),
+        variables=tuple(results),
         missing_variables=tuple(one.id for one in outcome.missing),
         extra_variables=tuple(one.id for one in outcome.extra),
         messages=tuple(told),

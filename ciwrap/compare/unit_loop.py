@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ciwrap.compare.ending import EndedEarlyError, ended_words
 from ciwrap.compare.outcome import Outcome
 from ciwrap.compare.units import biggest_first
-from ciwrap.compare.whole import whole_results
 from ciwrap.errors import one_line
 from ciwrap.progress import NO_PROGRESS
 
@@ -128,7 +127,7 @@ class UnitLoop:
         self._progress.expect(sum(unit.byte_count for unit in units))
         try:
             for unit in biggest_first(units):
-                self._waiting += self._left_of(unit)
+                self._waiting += [unit] if self._journal is None else self._left_of(unit)
             while self._waiting or self._suspects or self._at_work:
                 self._give_out()
                 self._take_in()
@@ -143,8 +142,6 @@ class UnitLoop:
 
     def _left_of(self, unit: Unit) -> list[Unit]:
         """What the journal does not know of a unit."""
-        if self._journal is None:
-            return [unit]
         if self._take_known(unit):
             return []
         singles = unit.apart() if len(unit.keys) > 1 else []
@@ -161,14 +158,13 @@ class UnitLoop:
 
     def _give_out(self) -> None:
         limit = self._engine.at_once
-        while self._waiting and not self._suspects and self._has_room(limit):
+        while self._waiting and not self._suspects:
+            if limit is not None and len(self._at_work) >= limit:
+                return
             if not self._submit(self._waiting):
                 return
         if self._suspects and not self._at_work:
             self._submit(self._suspects)
-
-    def _has_room(self, limit: int | None) -> bool:
-        return limit is None or len(self._at_work) < limit
 
     def _submit(self, units: deque[Unit]) -> bool:
         """Gives out the first of them; whether somebody took it."""
@@ -321,6 +317,8 @@ def _whole(parts: Sequence[Outcome]) -> Outcome:
     if lost:
         ended_by = next((part.ended_by for part in parts if part.ended_by is not None), None)
         return Outcome(lost=lost, ended_by=ended_by)
+    from ciwrap.compare.whole import whole_results
+
     outcome = Outcome()
     for part in parts:
         outcome.add(part)

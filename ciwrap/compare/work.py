@@ -11,8 +11,8 @@ class Work(Struct):
     """The first argument of everything that compares. Not for several threads at once.
 
     engine: that read files ("io_uring", "pread"), None as long as none did. data_bytes_read: of
-    both sides' data. with_details: whether results of variables that differ have what pictures and
-    explanations need.
+    both sides' data. with_details: whether results of variables that differ say what stands out;
+    with_pictures: whether they have what reports draw of it, too.
     """
 
     resources: Resources = DEFAULT_RESOURCES
@@ -20,3 +20,4 @@ class Work(Struct):
     engine: str | None = None
     data_bytes_read: int = 0
     with_details: bool = True
+    with_pictures: bool = True

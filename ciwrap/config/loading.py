@@ -44,7 +44,7 @@ def load_config(path: Path) -> Config:
 
     Raises ConfigMissingError, or ConfigError with the line and key at fault.
     """
-    return load_runs(path)(_ONE_RUN)
+    return _config(read_document(path.absolute()))
 
 
 def load_runs(path: Path) -> Callable[[RunPlace], Config]:
@@ -115,7 +115,9 @@ def _config(document: Document, place: RunPlace = _ONE_RUN) -> Config:
                 f"is the second check named {name!r} (first in line {first})", location
             )
         checks[name] = _check(document, root, name, check, location, defaults, place)
-    repeat = section["repeat"] or {}
+    repeat = section["repeat"]
+    runs = [section["run"], *(one["run"] for _, one, _ in located)]
+    runs += [] if repeat is None else _levels(repeat)
     return Config(
         path=document.path,
         root=root,
@@ -125,12 +127,10 @@ def _config(document: Document, place: RunPlace = _ONE_RUN) -> Config:
         if section["timing"] is None
         else _timing(section["timing"], place),
         command=None if section["run"] is None else _command(root, section["run"], place),
-        repeat=_repeat(repeat, place),
+        repeat=RepeatSettings() if repeat is None else _repeat(repeat, place),
         snapshot=SnapshotSettings(**(section["snapshot"] or {})),
         placeholders=placeholders_in(
-            *_command_texts(section["run"]),
-            *(text for _, one, _ in located for text in _command_texts(one["run"])),
-            *(text for one in _levels(repeat) for text in _command_texts(one)),
+            *(text for one in runs if one is not None for text in _command_texts(one))
         ),
         output_placeholders=placeholders_in(
             *(text for _, one, _ in located for text in one["outputs"])
@@ -268,10 +268,8 @@ def _filled_env(section: Mapping[str, Any], place: RunPlace) -> dict[str, str]:
     return {name: place.filled(value) for name, value in (section["env"] or {}).items()}
 
 
-def _command_texts(section: Mapping[str, Any] | None) -> tuple[str, ...]:
+def _command_texts(section: Mapping[str, Any]) -> tuple[str, ...]:
     """All texts of a command's section in which placeholders may stand."""
-    if section is None:
-        return ()
     words = section["command"] or ()
     texts = (words,) if isinstance(words, str) else words
     return (*texts, section.get("working_dir") or "", *(section["env"] or {}).values())

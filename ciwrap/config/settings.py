@@ -255,6 +255,7 @@ class Check(Struct, frozen=True):
             strict_count=self.strict.count,
         )
         if settings.mask == variable.name:
+            # What masks all variables of a check: as its own mask it would be false everywhere.
             settings = replace(settings, mask=None)
         if dtype is None or not settings.fill_values:
             return settings

@@ -12,7 +12,6 @@ import msgspec
 
 from ciwrap.documents import DocumentError, to_versioned_record
 from ciwrap.documents.load_yaml import load_yaml
-from ciwrap.golden.yaml_text import quoted, scalar
 from ciwrap.model import VariableId
 from ciwrap.trees.bounds import describe_bound
 
@@ -168,6 +167,8 @@ def evidence_rank(text: str) -> tuple[int, int]:
 
 def dump_manifest(manifest: Manifest) -> str:
     """The manifest's text: the same bytes for the same facts, one line for each variable."""
+    from ciwrap.golden.yaml_text import quoted, scalar
+
     binary = manifest.binary
     lines = [
         f"# Golden of check {quoted(manifest.check)}, written by `ciwrap accept`. Do not edit:",
@@ -202,6 +203,8 @@ def dump_manifest(manifest: Manifest) -> str:
 
 
 def _row_text(row: VariableRow) -> str:
+    from ciwrap.golden.yaml_text import quoted, scalar
+
     pairs = [("name", scalar(row.name))]
     if row.iteration is not None:
         pairs.append(("iteration", str(row.iteration)))
@@ -221,6 +224,8 @@ def _row_text(row: VariableRow) -> str:
 
 
 def _acceptance_lines(entry: Acceptance) -> list[str]:
+    from ciwrap.golden.yaml_text import quoted, scalar
+
     lines = [
         f"- when: {quoted(entry.when)}",
         f"  who: {scalar(entry.who)}",

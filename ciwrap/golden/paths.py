@@ -7,7 +7,6 @@ their UTF-8 form, so no name can leave the folder and no two names share a file.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -53,15 +52,22 @@ def escape_name(check: str) -> str:
         # As a folder it would take the place of another folder's shared file.
         stem = f"{stem.removesuffix(SHARED_SUFFIX)}%2E{SHARED_SUFFIX[1:]}"
     if len(stem) > _LONGEST_STEM:
+        import hashlib
+
         digest = hashlib.sha256(check.encode("utf-8", "surrogatepass")).hexdigest()
         # '~' is never left unescaped above, so a shortened name cannot meet a whole one.
         stem = f"{stem[: _LONGEST_STEM - _HASH_DIGITS - 1]}~{digest[:_HASH_DIGITS]}"
     return stem
 
 
+def is_shortened(stem: str) -> bool:
+    """Whether a stem, or a path of stems, does not tell what it stands for."""
+    return "~" in stem
+
+
 def unescape_name(stem: str) -> str:
     """The check a stem stands for; shortened names stay as they are."""
-    return stem if "~" in stem else unquote(stem)
+    return stem if is_shortened(stem) else unquote(stem)
 
 
 def ensemble_path(golden_dir: Path, check: str) -> Path:

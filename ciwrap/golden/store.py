@@ -16,7 +16,7 @@ under either name. The next write completes or clears away what a killed one lef
 from __future__ import annotations
 
 import contextlib
-import secrets
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -96,7 +96,7 @@ class GoldenStore:
         self.folder = Path(folder)
         self._options = options
         self.is_kept = is_kept
-        self._holder = secrets.token_hex(8)
+        self._holder = os.urandom(8).hex()
         # Stems by their folded case; valid while the lock is held, and beyond as far as it tells.
         self._stems: dict[str, set[str]] | None = None
 

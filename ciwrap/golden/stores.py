@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from ciwrap.golden.module_store import ModuleStore
 from ciwrap.golden.store import GoldenStore
 
 if TYPE_CHECKING:
@@ -32,7 +31,11 @@ class GoldenStores:
         Goldens of tests lie below the top, and small ones of one test file share a file.
         """
         if place.folder not in self._stores:
-            kind = ModuleStore if place.folder else GoldenStore
+            kind = GoldenStore
+            if place.folder:
+                from ciwrap.golden.module_store import ModuleStore
+
+                kind = ModuleStore
             self._stores[place.folder] = kind(
                 self.root / place.folder, is_kept=self._is_kept, options=self._options
             )

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 WORK_DIR = ".ciwrap"
+PENDING_DIR = f"{WORK_DIR}/pending"
+# Of what runs left: their snapshots, and which of them made which outputs.
+RUNS_DIR = f"{WORK_DIR}/snapshots"
+RUN_NOTES = f"{RUNS_DIR}/outputs.json"
 
 
 def keep_out_of_git(work_dir: Path) -> None:

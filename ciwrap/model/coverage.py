@@ -27,8 +27,8 @@ class Coverage(Struct, frozen=True):
     counted under ignored or missing. let_go: how many of those no `ignore` names; they are gone
     from the new side while strict variables are off.
     masked_unknown: compared variables that have a mask of unknown extent. filled: compared
-    variables that have fill values, which are not compared as numbers. unpaired: elements of compared
-    series whose step only one side has, while `strict: {count: false}` lets them go. excluded_files: what
+    variables that have fill values, which are not compared as numbers. unpaired_elements: of series
+    of a text, at steps that one side alone has. excluded_files: what
     `exclude` names. attributes: checks of files whose attributes were not compared. by_statistics:
     checks of runs whose statistics were held against an ensemble, none of whose values was
     compared.
@@ -51,7 +51,7 @@ class Coverage(Struct, frozen=True):
     by_statistics: int = 0
     compared_names: int = 0
     checkpointed: int = 0
-    unpaired: int = 0
+    unpaired_elements: int = 0
 
     def __add__(self, other: Coverage) -> Coverage:
         return Coverage(*map(add, astuple(self), astuple(other)))
@@ -63,7 +63,7 @@ class Coverage(Struct, frozen=True):
             (
                 *(self.not_comparable, self.missing, self.extra, self.ignored, self.left_out),
                 *(self.masked_elements, self.masked_unknown, self.filled, self.excluded_files),
-                *(self.by_statistics, self.unpaired),
+                *(self.by_statistics, self.unpaired_elements),
             )
         )
 
@@ -104,7 +104,7 @@ class Coverage(Struct, frozen=True):
             (self.masked_elements, "element", "masked"),
             (self.masked_unknown, one, "in part by a mask"),
             (self.filled, one, "in part by fill values"),
-            (self.unpaired, "element", "of steps on one side only"),
+            (self.unpaired_elements, "element", "of steps on one side only"),
             (self.excluded_files, "file", "by exclude"),
         )
         said = [f"{grouped_plural(count, noun)} {why}" for count, noun, why in parts if count]
@@ -125,8 +125,8 @@ def coverage_of(check: CheckResult) -> Coverage:
         elements += one.element_count or 0
         masked += one.masked_count or 0
         filled += one.has_fill_values
-        if one.series is not None and one.element_count is not None:
-            unpaired += sum(one.series.count) - 2 * one.element_count
+        if one.series is not None:
+            unpaired += sum(one.series.count) - 2 * (one.element_count or 0)
         masked_variables += one.mask is not None and one.masked_count is None
     one_sided = {*check.missing_variables, *check.extra_variables}
     left_out = set(check.left_out_variables)
@@ -151,7 +151,7 @@ def coverage_of(check: CheckResult) -> Coverage:
         by_statistics=int(check.verdict.is_statistical),
         compared_names=len(names),
         checkpointed=int(_has_checkpoints(check)),
-        unpaired=unpaired,
+        unpaired_elements=unpaired,
     )
 
 

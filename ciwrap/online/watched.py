@@ -6,6 +6,7 @@ import fcntl
 import time
 from typing import TYPE_CHECKING
 
+from ciwrap.captures.index import parameters_of
 from ciwrap.captures.journal import JournalFollower, JournalReader
 from ciwrap.captures.journals import journal_paths
 from ciwrap.statistics.slopes import Slope, slope_of
@@ -125,7 +126,7 @@ class WatchedRun:
             name = state.variable.name
             name += f"@{checkpoint.point}" if checkpoint.point else ""
             if name not in self.variables:
-                parameters = state.variable.made_with.parameters
+                parameters = parameters_of(state.variable.made_with)
                 half = (parameters.residue_levels - 1) // 2
                 self.variables[name] = WatchedVariable(name, 1 / (half + 1) if half else None)
             self.variables[name].add(checkpoint.iteration, rank, state)

@@ -13,8 +13,8 @@ from ciwrap.config.settings import DEFAULT_GOLDEN_DIR
 from ciwrap.errors import ConfigMissingError, UsageError
 from ciwrap.golden.places import TestPlace
 from ciwrap.golden.stores import GoldenStores
+from ciwrap.golden.work_folder import PENDING_DIR
 from ciwrap.pytest_plugin.collected import test_name
-from ciwrap.review.pending_goldens import PENDING_DIR, PendingGoldens
 from ciwrap.review.project import Project, root_without_config
 
 if TYPE_CHECKING:
@@ -89,12 +89,14 @@ def find_project(config: pytest.Config) -> TestedProject:
         root=root,
         golden_dir=golden_dir,
         goldens=GoldenStores(golden_dir, is_kept=True),
-        pending=PendingGoldens(root / PENDING_DIR, is_kept=True),
+        pending_dir=root / PENDING_DIR,
+        keeps_pending=True,
         config=own,
         variants=tuple(dict.fromkeys(chain)),
         own_variant=own_variant,
     )
     _ = project.golden_dir_text
+    _ = project.pending  # one for all threads that tests may start
     return project
 
 

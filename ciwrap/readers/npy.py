@@ -10,8 +10,6 @@ from ciwrap.errors import CorruptFileError
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.base import Reader, Source, VariableInfo
 from ciwrap.readers.files import InputFile
-from ciwrap.readers.npy_array import NpyArray
-from ciwrap.readers.npy_format import MAX_HEAD_BYTES, read_header
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,6 +40,10 @@ class NpySource(Source):
     """An open .npy file. Raises as `Reader.open` does."""
 
     def __init__(self, path: Path, name: str) -> None:
+        # A reader is asked what it is called where no file is opened.
+        from ciwrap.readers.npy_array import NpyArray
+        from ciwrap.readers.npy_format import MAX_HEAD_BYTES, read_header
+
         self.path = path
         self._file = InputFile(path)
         with closed_on_error(self.close):

@@ -69,10 +69,12 @@ class Console:
         return getattr(self._stream, "encoding", None) or "utf-8"
 
     def print(self, line: str | Text = "", style: str = "") -> None:
-        """Writes a line, at once. style: of all of it."""
+        """Writes a line, or several, at once. style: of all of it."""
         text = Text(line, style) if isinstance(line, str) else line
-        for part in _wrapped(text, self._width()):
-            self._stream.write(f"{part.styled if self._color else part.plain}\n")
+        width = self._width()
+        for one in _lines(text):
+            for part in [one] if width is None else _wrapped(one, width):
+                self._stream.write(f"{part.styled if self._color else part.plain}\n")
         self._stream.flush()
 
     def _width(self) -> int | None:
@@ -84,10 +86,18 @@ class Console:
         return get_terminal_size().columns
 
 
-def _wrapped(line: Text, width: int | None) -> Iterator[Text]:
+def _lines(text: Text) -> Iterator[Text]:
+    start = 0
+    for found in re.finditer("\n", text.plain):
+        yield text.part(start, found.start())
+        start = found.end()
+    yield text.part(start) if start else text
+
+
+def _wrapped(line: Text, width: int) -> Iterator[Text]:
     """The line in pieces of at most so many characters, broken at spaces where there are any."""
     plain = line.plain
-    if width is None or len(plain) <= width:
+    if len(plain) <= width:
         yield line
         return
     indent = len(plain) - len(plain.lstrip(" "))

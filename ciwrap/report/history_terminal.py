@@ -23,6 +23,11 @@ def is_over_checkpoints(check: CheckResult) -> bool:
     return len({one.name for one in check.variables}) < len(check.variables)
 
 
+def is_of_runs(check: CheckResult) -> bool:
+    """Whether two runs of several checkpoints were compared."""
+    return check.history is not None and is_over_checkpoints(check)
+
+
 def alarm_lines(check: CheckResult) -> Iterator[tuple[Verdict, str, Text]]:
     """A line for each name that differs or is suspect anywhere: verdict, name and words, the first
     to diverge first.

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from ciwrap.model import Evidence, Verdict
 from ciwrap.model.coverage import grouped_plural
-from ciwrap.report.causes import cause_words, remedy_words
-from ciwrap.report.digest_words import by_digests_lines, by_digests_sentence
 from ciwrap.report.text import (
     index_text,
     percent_text,
@@ -21,7 +18,6 @@ from ciwrap.report.text import (
     share_text,
     short_number,
 )
-from ciwrap.report.text_words import text_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -191,6 +187,8 @@ def at_most_words(share: float) -> str:
 
 def _differ_sentence(variable: VariableResult, *, with_percent: bool) -> str:
     if variable.differing_count is None:
+        from ciwrap.report.digest_words import by_digests_sentence
+
         return by_digests_sentence(variable)
     count = variable.compared_elements or 0
     with_percent = with_percent and count > 1
@@ -240,6 +238,8 @@ def detail_lines(
     texts of which lines have no partner.
     """
     if variable.text is not None:
+        from ciwrap.report.text_words import text_lines
+
         return text_lines(variable, most_places, sides)
     # The cause first: it is what a reader looks for.
     lines = list(cause_lines(variable, sides))
@@ -253,6 +253,8 @@ def fact_lines(
 
     with_share: by how many bounds the largest one is off, which a headline may have said.
     """
+    from ciwrap.report.digest_words import by_digests_lines
+
     lines = []
     if variable.first_differences:
         first = variable.first_differences[0]
@@ -272,6 +274,8 @@ def fact_lines(
 
 def cause_lines(variable: VariableResult, sides: tuple[str, str]) -> Iterator[str]:
     """What differing elements have in common, and the line of ciwrap.yaml that would help."""
+    from ciwrap.report.causes import cause_words, remedy_words
+
     for one in variable.explanations:
         when = remedy_words(one)
         help_ = f"; {when}: {safe_name(one.remedy)}" if one.remedy else ""
@@ -347,6 +351,8 @@ def _special_lines(variable: VariableResult) -> list[str]:
 
 def accept_command(run: RunResult) -> str:
     """What to type if the new numbers are right; nothing if there is no golden to accept."""
+    import shlex
+
     names = [check.name for check in run.checks if check.verdict.is_alarm]
     if not names or run.kind not in ("check", "run"):
         return ""

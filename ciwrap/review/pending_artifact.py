@@ -118,7 +118,7 @@ def project_with(project: Project, source: str, commit: str | None) -> Iterator[
                 remedy="name the folder with --golden-dir, if it is the right one",
             )
         _check_commits(project, pending, source, commit)
-        yield replace(project, pending=pending, is_own=False)
+        yield replace(project, pending_dir=pending.folder, is_own=False)
 
 
 def refuse_less(looked: Iterable[PendingChange], allowed: Container[str]) -> None:

@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from ciwrap.golden.store import StoredGolden
     from ciwrap.model import VariableId
 
-PENDING_DIR = f"{WORK_DIR}/pending"
 RESULT_SUFFIX = ".result.json"
 MOST_RESULT_BYTES = 64 << 20
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,18 +27,20 @@ def root_without_config(here: Path) -> Path:
     return here
 
 
-class Project(Struct, frozen=True, kw_only=True):
+class Project(Struct, frozen=True, kw_only=True, dict=True):
     """A folder with goldens.
 
     root: the folder of ciwrap.yaml; without one, of the repository. config: None without a
-    ciwrap.yaml. checks: those of the configuration that are asked for. pending: the goldens that
-    wait to be accepted. is_own: whether they were made here, and not in somebody else's run.
+    ciwrap.yaml. checks: those of the configuration that are asked for. pending_dir: where goldens
+    wait to be accepted. keeps_pending: as is_kept of a `GoldenStore`. is_own: whether they were
+    made here, and not in somebody else's run.
     """
 
     root: Path
     golden_dir: Path
     goldens: GoldenStores
-    pending: PendingGoldens
+    pending_dir: Path
+    keeps_pending: bool = False
     config: Config | None = None
     checks: tuple[Check, ...] = ()
     is_own: bool = True
@@ -47,6 +50,13 @@ class Project(Struct, frozen=True, kw_only=True):
         """The configuration of a project that has one."""
         assert self.config is not None
         return self.config
+
+    @cached_property
+    def pending(self) -> PendingGoldens:
+        """The goldens that wait to be accepted. Most commands never ask for them."""
+        from ciwrap.review.pending_goldens import PendingGoldens
+
+        return PendingGoldens(self.pending_dir, is_kept=self.keeps_pending)
 
     @property
     def store(self) -> GoldenStore:

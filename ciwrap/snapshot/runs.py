@@ -19,6 +19,7 @@ from ciwrap.errors import (
 )
 from ciwrap.golden.files import read_regular
 from ciwrap.golden.paths import staged
+from ciwrap.golden.work_folder import RUN_NOTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from ciwrap.snapshot.store import SnapshotStore
 
 FORMAT_VERSION = 1
-NOTES_NAME = "outputs.json"
 # A program of a thousand libraries on another system would fill every report.
 MOST_DIFFERENCES = 200
 _MOST_BYTES = 4 << 20
@@ -112,7 +112,7 @@ def note_outputs(
         notes.pop(name, None)
         if identity is not None:
             notes[name] = _Note(identity, stamp_of(files))
-    path = _notes_path(root)
+    path = root / RUN_NOTES
     if not path.parent.is_dir():
         return
     document = msgspec.to_builtins(_Notes(FORMAT_VERSION, notes))
@@ -230,13 +230,7 @@ def _load(identity: str | None, stores: Iterable[SnapshotStore]) -> Snapshot | N
 def _read_notes(root: Path) -> dict[str, _Note]:
     """What was noted; nothing where the notes are missing or damaged, since they only save work."""
     try:
-        data = read_regular(_notes_path(root), _MOST_BYTES)
+        data = read_regular(root / RUN_NOTES, _MOST_BYTES)
         return dict(to_versioned_record(load_json(data), _Notes, FORMAT_VERSION).checks)
     except (FileNotFoundError, FileLimitError, UnreadableFileError, DocumentError):
         return {}
-
-
-def _notes_path(root: Path) -> Path:
-    from ciwrap.snapshot.store import SnapshotStore
-
-    return SnapshotStore.of_project(root).folder / NOTES_NAME

@@ -22,14 +22,13 @@ from ciwrap.errors import (
     WriteFailedError,
 )
 from ciwrap.golden.files import read_regular
-from ciwrap.golden.work_folder import WORK_DIR, keep_out_of_git
+from ciwrap.golden.work_folder import RUNS_DIR, WORK_DIR, keep_out_of_git
 from ciwrap.snapshot.records import FORMAT_VERSION, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
-FOLDER = "snapshots"
 # Beside goldens, in a hidden folder, since it holds no goldens.
 GOLDEN_FOLDER = ".snapshots"
 LAST = "last"
@@ -140,7 +139,7 @@ class SnapshotStore:
     @staticmethod
     def of_project(root: Path) -> SnapshotStore:
         """The store for what runs here left, in `.ciwrap`, which is never committed."""
-        return SnapshotStore(root / WORK_DIR / FOLDER)
+        return SnapshotStore(root / RUNS_DIR)
 
     @staticmethod
     def of_goldens(golden_dir: Path) -> SnapshotStore:

@@ -15,6 +15,8 @@ import pytest
 from command_line import NO_OTHER_PLUGINS
 from recorded_runs import need_library
 
+from ciwrap.readers.layout import find_in
+
 ROOT = Path(__file__).resolve().parents[2]
 # Appended, so that an installed ciwrap comes before the source tree.
 PROGRAM = """
@@ -406,6 +408,17 @@ def test_growth_is_measured(tmp_path: Path) -> None:
     (row,) = run_benchmarks(tmp_path, *words, module="benchmarks.growth")["rows"]
     assert len(row["sizes"]) == len(row["seconds"]) == 4
     assert min(row["seconds"]) > 0
+
+
+def test_growth_by_iterations_is_of_iterations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT)])
+    growth = importlib.import_module("benchmarks.growth")
+    growth.iterations(tmp_path, 3)
+    growth.iterations_that_differ(tmp_path / "others", 3)
+    for folder in (tmp_path / "A", tmp_path / "others" / "B"):
+        assert {file.iteration for file in find_in(folder).files} == {0, 1, 2}
 
 
 @pytest.mark.parametrize("power", [0.5, 1.0, 1.5, 2.0])

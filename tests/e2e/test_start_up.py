@@ -34,6 +34,11 @@ NEVER = {
     *("ciwrap.compare.details", "ciwrap.compare.hints", "ciwrap.compare.solve"),
     *("ciwrap.compare.texts", "ciwrap.compare.differences", "ciwrap.logs", "ciwrap.snapshot.take"),
     *("ciwrap.report.html", "ciwrap.report.document", "ciwrap.report.environment"),
+    *("ciwrap.report.unmatched_terminal", "ciwrap.report.timelines", "ciwrap.report.causes"),
+    *("ciwrap.golden.module_store", "ciwrap.golden.shared_text", "ciwrap.review.pending_goldens"),
+    *("ciwrap.snapshot.runs", "ciwrap.snapshot.store", "ciwrap.compare.whole"),
+    *("ciwrap.compare.over_checkpoints", "ciwrap.compare.series", "ciwrap.compare.pictures"),
+    "ciwrap.golden.yaml_text",
 }
 WITHOUT_VALUES = {
     *("numpy", "yaml", "json", "ciwrap.config", "ciwrap.golden", "ciwrap.snapshot"),
@@ -46,7 +51,9 @@ WITHOUT_VALUES = {
         "base64",
         "ciwrap.captures.recording",
     ),
-    *("ciwrap.compare.across_ranks", "ciwrap.compare.over_checkpoints", "ciwrap.compare.explain"),
+    *("ciwrap.compare.across_ranks", "ciwrap.compare.explain"),
+    *("ciwrap.compare.stream", "ciwrap.compare.elements", "ciwrap.compare.timelines"),
+    *("ciwrap.catalog.catalog", "ciwrap.catalog.rows", "ciwrap.readers.npy_format"),
 }
 
 

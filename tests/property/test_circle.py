@@ -172,12 +172,6 @@ def test_what_a_period_means_nothing_for(
         Circle(dtype, shape, VariableSettings(bound=bound, period=period))
 
 
-def test_a_bound_is_not_combined_on_a_circle() -> None:
-    settings = VariableSettings(bound=ErrorBound(0.1), period=(1.0,), combine="both")
-    with pytest.raises(PeriodError, match="'combine: both' means nothing modulo a period"):
-        Circle("<f8", (3,), settings)
-
-
 def test_what_a_period_means_something_for() -> None:
     Circle("<f8", (3, 2), VariableSettings(bound=ErrorBound(0.4999), period=(1.0, 0.0)))
     Circle("<f8", (2, 3, 2), VariableSettings(bound=ErrorBound(0.1), period=(1.0, 2.0)))

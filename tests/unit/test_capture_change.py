@@ -18,12 +18,13 @@ from ciwrap.errors import ArtifactError, CorruptFileError, PeriodError, UsageErr
 from ciwrap.golden.lock import writer_lock
 from ciwrap.golden.places import Place
 from ciwrap.golden.stores import GoldenStores
+from ciwrap.golden.work_folder import PENDING_DIR
 from ciwrap.model import ErrorBound, RunResult, VariableId, Verdict
 from ciwrap.report.document import document_text, to_document
 from ciwrap.review.accept_goldens import accept_outputs, accept_pending
 from ciwrap.review.capture_change import capture_change, change_of_catalog
 from ciwrap.review.golden_change import GoldenChange, Status
-from ciwrap.review.pending_goldens import PENDING_DIR, PendingGoldens, pending_origin
+from ciwrap.review.pending_goldens import pending_origin
 from ciwrap.review.project import Project
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Outputs:
             root=self.root,
             golden_dir=self.root / "golden",
             goldens=self.goldens,
-            pending=PendingGoldens(self.root / PENDING_DIR),
+            pending_dir=self.root / PENDING_DIR,
             config=config,
             checks=tuple(config.checks),
         )

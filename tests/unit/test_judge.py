@@ -12,6 +12,7 @@ from result_fields import said
 from ciwrap import _core
 from ciwrap.arrays.values import ArrayValues, MaskedValues
 from ciwrap.compare.judge import check_golden, compare_values
+from ciwrap.compare.work import Work
 from ciwrap.core_errors import ContradictionError
 from ciwrap.details import Cause, IndexBox
 from ciwrap.errors import (
@@ -275,6 +276,18 @@ def test_what_all_differing_elements_have_in_common() -> None:
     assert result.explanations[0].values == (2.5,)
     same = compare_values(ArrayValues(golden), ArrayValues(golden), settings_of("auto"), X)
     assert (same.differing_box, same.explanations) == (None, ())
+
+
+def test_without_pictures_all_else_is_said() -> None:
+    moved = VALUES + 1.0 * (np.arange(1000) >= 600)
+    ours, theirs = ArrayValues(VALUES), ArrayValues(moved)
+    drawn = compare_values(ours, theirs, settings_of("data"), X)
+    told = compare_values(ours, theirs, settings_of("data"), X, work=Work(with_pictures=False))
+    plain = compare_values(ours, theirs, settings_of("data"), X, work=Work(with_details=False))
+    assert drawn.details is not None
+    assert told.explanations
+    assert told == replace(drawn, details=None)
+    assert plain == replace(drawn, details=None, differing_box=None, explanations=())
 
 
 @pytest.mark.parametrize("count", [0, 3])

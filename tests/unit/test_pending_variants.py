@@ -14,6 +14,7 @@ from ciwrap.errors import CorruptGoldenError, PendingConflictError, UsageError
 from ciwrap.golden.manifest import BinaryFile, Manifest, VariableRow
 from ciwrap.golden.places import Place
 from ciwrap.golden.stores import GoldenStores
+from ciwrap.golden.work_folder import PENDING_DIR
 from ciwrap.model import RunResult, Verdict
 from ciwrap.report.document import document_text, to_document
 from ciwrap.review.accept_goldens import accept_pending
@@ -21,7 +22,7 @@ from ciwrap.review.golden_change import (
     Status,
 )
 from ciwrap.review.pending_change import accept, look_at
-from ciwrap.review.pending_goldens import PENDING_DIR, PendingGoldens, pending_origin
+from ciwrap.review.pending_goldens import pending_origin
 from ciwrap.review.project import Project
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def project(tmp_path: Path) -> Project:
         root=tmp_path,
         golden_dir=tmp_path / "golden",
         goldens=GoldenStores(tmp_path / "golden"),
-        pending=PendingGoldens(tmp_path / PENDING_DIR),
+        pending_dir=tmp_path / PENDING_DIR,
     )
     write(found.goldens.at(PLACE), "test_a", OLD)
     base = found.goldens.at(PLACE).read("test_a").root

@@ -22,10 +22,11 @@ from ciwrap.errors import CiwrapError, PendingConflictError
 from ciwrap.golden.lock import writer_lock
 from ciwrap.golden.places import Place
 from ciwrap.golden.stores import GoldenStores
+from ciwrap.golden.work_folder import PENDING_DIR
 from ciwrap.model import CheckResult, RunResult, VariableResult, Verdict
 from ciwrap.report.document import document_text, to_document
 from ciwrap.review.pending_change import PendingChange, accept, look_at
-from ciwrap.review.pending_goldens import PENDING_DIR, PendingGoldens, pending_origin
+from ciwrap.review.pending_goldens import pending_origin
 from ciwrap.review.project import Project
 from ciwrap.review.reject_pending import reject
 
@@ -42,9 +43,11 @@ RESULT = document_text(to_document(RunResult(Verdict.NOT_COMPARABLE)))
 
 def project_at(root: Path) -> Project:
     golden_dir = root / "golden"
-    pending = PendingGoldens(root / PENDING_DIR)
     return Project(
-        root=root, golden_dir=golden_dir, goldens=GoldenStores(golden_dir), pending=pending
+        root=root,
+        golden_dir=golden_dir,
+        goldens=GoldenStores(golden_dir),
+        pending_dir=root / PENDING_DIR,
     )
 
 

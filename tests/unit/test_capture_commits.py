@@ -1,0 +1,72 @@
+"""How often a capture is made to count while it grows."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ciwrap.captures import capture
+from ciwrap.catalog.rules import Rules
+from ciwrap.model import ErrorBound, VariableSettings
+from ciwrap.readers.layout import find_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+CHECKPOINT_SECONDS, ROW_SECONDS = 0.25, 0.02
+SETTINGS = VariableSettings(bound=ErrorBound(1e-6))
+
+
+def rows_written(
+    folder: Path, count: int, monkeypatch: pytest.MonkeyPatch, row_seconds: float = ROW_SECONDS
+) -> list[int]:
+    """Of a run of so many checkpoints: the rows of each index that its capture writes, where time
+    goes into checkpoints and rows alone.
+    """
+    for iteration in range(count):
+        (folder / f"iter_{iteration}").mkdir(parents=True)
+        np.save(folder / f"iter_{iteration}" / "x.npy", np.arange(4.0))
+    clock, rows = [0.0], []
+
+    def encode_checkpoint(*arguments: Any) -> bytes:
+        clock[0] += CHECKPOINT_SECONDS
+        return captured(*arguments)
+
+    def encode_index(index: Any) -> bytes:
+        rows.append(len(index.checkpoints))
+        clock[0] += row_seconds * rows[-1]
+        return whole(index)
+
+    captured, whole = capture.encode_checkpoint, capture.encode_index
+    with monkeypatch.context() as patch:
+        patch.setattr(capture, "encode_checkpoint", encode_checkpoint)
+        patch.setattr(capture, "encode_index", encode_index)
+        fake = SimpleNamespace(
+            monotonic=lambda: clock[0], time_ns=time.time_ns, sleep=lambda _: None
+        )
+        patch.setattr(capture, "time", fake)
+        rules = Rules(lambda *_: SETTINGS, lambda _: False, general=SETTINGS)
+        options = capture.CaptureOptions(settle_seconds=0)
+        capture.capture_run(folder, find_in(folder), folder / "tree", rules, options)
+    return rows
+
+
+def test_what_commits_write_grows_in_proportion(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few, many = (rows_written(tmp_path / str(n), n, monkeypatch) for n in (100, 400))
+    assert (few[-1], many[-1]) == (100, 400)
+    assert few[0] == 9  # the first one after two seconds
+    assert sum(many) < 6 * sum(few)
+    assert sum(many) < 4 * 400
+
+
+def test_a_quick_commit_comes_every_two_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert rows_written(tmp_path, 40, monkeypatch, 0.0) == [9, 18, 27, 36, 40]
