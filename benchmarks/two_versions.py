@@ -1,4 +1,4 @@
-"""Holds two versions of ciwrap against each other: whole commands, trees, the pytest plugin.
+"""Holds two versions of ciwrap against each other: commands, trees, elements, the pytest plugin.
 
     python -m benchmarks.two_versions OLD [NEW] [--repeats N] [--quick] [--markdown FILE]
 
@@ -28,20 +28,45 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 HERE = Path(__file__).resolve().parent.parent
-_TREE = """
-import json, sys, time
+_CALLS = """
+import json, time
 import numpy as np
-from ciwrap.api import build_tree
-values = np.random.default_rng(1).normal(size={count}).astype("{dtype}")
-build_tree(values, {bound})
+from ciwrap.api import build_tree, compare_arrays
+rng = np.random.default_rng(1)
+values = (rng.normal(size={count}) * {scale}).astype("{dtype}")
+noisy = (values * (1 + 1e-8)).astype("{dtype}")
+{call}
 seconds, cpu = [], []
 for _ in range(5):
     started, used = time.perf_counter(), time.process_time()
-    build_tree(values, {bound})
+    {call}
     seconds.append(time.perf_counter() - started)
     cpu.append(time.process_time() - used)
 print(json.dumps([sorted(seconds)[2], sorted(cpu)[2]]))
 """
+# Calls of the Python API: the type of the array, what is called.
+_TREES = (
+    ("f4", "atol=1e-3"),
+    ("f4", "rtol=1e-4"),
+    ("f4", "ulps=4"),
+    ("f4", "atol=1e-3, residue_levels=15"),
+    ("f8", "atol=1e-3"),
+    ("f8", "rtol=1e-6"),
+    ("f8", "ulps=4"),
+    ("f8", "atol=1e-3, residue_levels=15"),
+    ("f8", "atol=1e-3, fill_values=[-9999.0]"),
+    ("f2", "atol=1e-2"),
+    ("i8", "atol=10"),
+    ("i4", ""),
+)
+_ELEMENTS = (
+    ("f4", "atol=1e-3"),
+    ("f4", "rtol=1e-4"),
+    ("f4", "ulps=4"),
+    ("f8", "atol=1e-3"),
+    ("f8", "ulps=4"),
+    ("i8", ""),
+)
 _PLUGIN = """
 import json, time
 import numpy as np
@@ -62,7 +87,7 @@ class Case:
     """A command line of `python`, run in `folder`; what it prints or writes may be its own time.
 
     before: a command line that is run first, each time, and not measured. told: the command tells
-    its seconds itself, on stdout or in the file of this name.
+    its seconds itself, on stdout or in the file of this name. status: it ends with.
     """
 
     name: str
@@ -70,6 +95,7 @@ class Case:
     words: tuple[str, ...]
     before: tuple[str, ...] = ()
     told: str | None = None
+    status: int = 0
 
 
 def main() -> int:
@@ -100,7 +126,7 @@ def cases(root: Path, version: Path, *, quick: bool) -> list[Case]:
     count = 1 << (16 if quick else 26)
     checks = 20 if quick else 1000
     rng = np.random.default_rng(3)
-    for folder in ("check", "runs/a", "runs/b", "plugin", "update"):
+    for folder in ("check", "large", "runs/a", "runs/b", "plugin", "update", "many/a", "many/b"):
         (root / folder).mkdir(parents=True)
     small = rng.normal(size=20_000)
     np.save(root / "check/x.npy", small)
@@ -108,6 +134,13 @@ def cases(root: Path, version: Path, *, quick: bool) -> list[Case]:
     large = rng.standard_normal(count, dtype=np.float32)
     np.save(root / "runs/a/x.npy", large)
     np.save(root / "runs/b/x.npy", large + np.float32(1e-5))
+    np.save(root / "large/x.npy", large)
+    (root / "large/ciwrap.yaml").write_text(_CONFIG)
+    for step in range(checks):
+        np.save(root / f"many/a/x_{step:05}.npy", small[:500])
+        np.save(root / f"many/b/x_{step:05}.npy", small[:500] + 1e-7)
+    named = {f"v{number:04}": small[:100] for number in range(checks)}
+    np.savez(root / "many/named.npz", **named)
     for folder in ("plugin", "update"):
         (root / folder / "pytest.ini").write_text("[pytest]\n")
         (root / folder / "test_it.py").write_text(_PLUGIN.format(checks=checks))
@@ -116,6 +149,7 @@ def cases(root: Path, version: Path, *, quick: bool) -> list[Case]:
     update = (*test, "--ciwrap-update=new", "--ciwrap-update-in-ci")
     for folder, words in (
         ("check", (*ciwrap, "accept", "--reason", "first")),
+        ("large", (*ciwrap, "accept", "--reason", "first")),
         ("plugin", update),
         ("runs", (*ciwrap, "capture", "a", "--atol", "1e-3", "--residues")),
         ("runs", (*ciwrap, "capture", "b", "--atol", "1e-3", "--against", "a/.ciwrap.tree")),
@@ -123,24 +157,41 @@ def cases(root: Path, version: Path, *, quick: bool) -> list[Case]:
         _run(Case("", root / folder, words), version)
     data = ("compare", "a/x.npy", "b/x.npy", "--atol", "1e-3")
     nothing = (*ciwrap, "compare", "a", "b", "--atol", "1e-3", "--no-captures")
+    differing = (*ciwrap, *data[:3], "--atol", "1e-6")
     forget = ("-c", "import shutil; shutil.rmtree('golden', ignore_errors=True)")
 
-    def tree(dtype: str, bound: str) -> tuple[str, ...]:
-        return ("-c", _TREE.format(count=count // 2, dtype=dtype, bound=bound))
+    def call(name: str, dtype: str, words: str) -> Case:
+        scale = 1e6 if dtype[0] == "i" else 1
+        what = f"build_tree(values, {words})"
+        if name == "elements":
+            what = f"compare_arrays(values, noisy, {words})"
+        text = _CALLS.format(count=count // 2, dtype=dtype, call=what, scale=scale)
+        title = f"{name}, {dtype}, {words or 'exact'}"
+        return Case(title, root, ("-c", text), told="stdout")
 
+    runs = root / "runs"
+    recapture = (*ciwrap, "capture", "a", "--atol", "1e-3", "--residues", "--rebuild")
+    many = (*ciwrap, "compare", "many/a", "many/b", "--atol", "1e-3", "--no-captures")
+    named_twice = (*ciwrap, "compare", "many/named.npz", "many/named.npz", "--atol", "1e-3")
     return [
         Case("check, one array of 20,000", root / "check", (*ciwrap, "check")),
-        Case("compare, two files", root / "runs", (*ciwrap, *data)),
-        Case("compare, two folders, no captures", root / "runs", nothing),
-        Case("compare, captured folders", root / "runs", (*ciwrap, "compare", "a", "b")),
+        Case("check, one large array", root / "large", (*ciwrap, "check")),
         Case(
-            "capture, one file",
-            root / "runs",
-            (*ciwrap, "capture", "a", "--atol", "1e-3", "--residues", "--rebuild"),
+            "accept, one large array",
+            root / "large",
+            (*ciwrap, "accept", "--reason", "first"),
+            before=forget,
         ),
-        Case("tree, float32, atol", root, tree("f4", "atol=1e-3"), told="stdout"),
-        Case("tree, float64, atol", root, tree("f8", "atol=1e-3"), told="stdout"),
-        Case("tree, float64, rtol", root, tree("f8", "rtol=1e-6"), told="stdout"),
+        Case("compare, two files", runs, (*ciwrap, *data)),
+        Case("compare, two files, rtol", runs, (*ciwrap, *data, "--rtol", "1e-3")),
+        Case("compare, two files that differ", runs, differing, status=1),
+        Case("compare, two folders, no captures", runs, nothing),
+        Case("compare, captured folders", runs, (*ciwrap, "compare", "a", "b")),
+        Case(f"compare, two folders of {checks} files", root, many),
+        Case(f"compare, two files of {checks} variables", root, named_twice),
+        Case("capture, one file", runs, recapture),
+        *(call("tree", dtype, words) for dtype, words in _TREES),
+        *(call("elements", dtype, words) for dtype, words in _ELEMENTS),
         Case(f"plugin, {checks} checks", root / "plugin", test, told="seconds.json"),
         Case(
             f"plugin, {checks} new goldens",
@@ -185,7 +236,7 @@ def _run(case: Case, version: Path) -> tuple[float, float]:
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     seconds = perf_counter() - started
-    if child.returncode != 0:
+    if child.returncode != case.status:
         sys.exit(f"{' '.join(case.words)} ended with {child.returncode}:\n{said.decode()}")
     if case.told is None:
         return seconds, usage.ru_utime + usage.ru_stime

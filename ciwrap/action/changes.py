@@ -49,6 +49,11 @@ class Found:
         return UNKNOWN if self.problem else ""
 
     @property
+    def may_be_less(self) -> bool:
+        """Whether less is checked than before, or may be."""
+        return self.wider not in ("", "0")
+
+    @property
     def markdown(self) -> str:
         """For summary and comment; '' where nothing is to be told."""
         if self.problem:

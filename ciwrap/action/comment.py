@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ciwrap.action.artifact import fetch
 from ciwrap.action.changes import CHANGES, Found, read_changes
 from ciwrap.action.merge import merge_folders
-from ciwrap.action.outcome import Outcome
-from ciwrap.action.render import markdown
+from ciwrap.action.outcome import Outcome, summary
 from ciwrap.action.runner import cut_markdown, say
 from ciwrap.action.status import GOOD
 from ciwrap.errors import UsageError
@@ -51,9 +50,9 @@ def comment_on_run(inputs: Inputs, runner: Runner, api: Api) -> str:
         outcome = held_against(run, merge_folders(folders, inputs))
         changes = changes_of(folders)
         can_accept = any((one / "pending").is_dir() for one in folders)
-    parts = [markdown(outcome, inputs), *(one.markdown for one in changes)]
-    text = "\n".join(part for part in parts if part)
-    body = comment_body(text, run, runner, inputs, can_accept=can_accept)
+    body = comment_body(
+        summary(outcome, inputs, changes), run, runner, inputs, can_accept=can_accept
+    )
     is_quiet = outcome.status in GOOD and not any(one.markdown for one in changes)
     put_comment(body, number, runner.repository, api, only_if_there=is_quiet)
     return outcome.status

@@ -16,6 +16,7 @@ from ciwrap.report.document import from_document, load_document
 from ciwrap.report.outputs import write_picture, write_report
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from ciwrap.action.inputs import Inputs
@@ -81,6 +82,13 @@ def read_result(path: Path, *, exit_code: int | None = None) -> Outcome:
     return Outcome(result.verdict.value.replace("_", "-"), result)
 
 
+def summary(outcome: Outcome, inputs: Inputs, changes: Sequence[Found], *more: str) -> str:
+    """For job summaries and comments. What checks less comes before what matches by it."""
+    first = [one.markdown for one in changes if one.may_be_less]
+    then = [one.markdown for one in changes if not one.may_be_less]
+    return "\n".join(part for part in (*first, markdown(outcome, inputs), *then, *more) if part)
+
+
 def publish(
     outcome: Outcome,
     inputs: Inputs,
@@ -93,8 +101,7 @@ def publish(
     counts = dict.fromkeys(Verdict.worst_first(), 0)
     if outcome.result is not None:
         counts = outcome.result.verdict_counts
-    parts = [markdown(outcome, inputs), changes.markdown, from_artifact(outcome, inputs, stage)]
-    text = "\n".join(part for part in parts if part)
+    text = summary(outcome, inputs, (changes,), from_artifact(outcome, inputs, stage))
     (stage / SUMMARY).write_text(text, encoding="utf-8", errors="backslashreplace")
     report = stage / REPORT
     if outcome.result is not None:

@@ -16,10 +16,8 @@ _NUMBERS = frozenset("biufc")
 _LARGEST_INTEGER = {2: 1 << 11, 4: 1 << 24, 8: 1 << 53}
 
 
-class ConvertedValues(Values):
-    """Values as another dtype holds them; reading raises DtypeMismatchError for any it cannot
-    hold.
-    """
+class _Changed(Values):
+    """Values of another dtype, in all else as they were."""
 
     def __init__(self, values: Values, dtype: str) -> None:
         self._values = values
@@ -27,23 +25,43 @@ class ConvertedValues(Values):
         self.shape = values.shape
         self.labels = values.labels
 
+    @property
+    def masked_count(self) -> int:
+        return self._values.masked_count
+
+
+class ConvertedValues(_Changed):
+    """Values as another dtype holds them; reading raises DtypeMismatchError for any it cannot
+    hold.
+    """
+
     def read(self, first_element: int, count: int) -> NDArray[Any]:
         elements = self._values.read(first_element, count)
         return convert_exactly(elements, self._values.dtype, self.dtype, first_element)
 
 
-class RoundedValues(Values):
-    """Values of float32 or float64, in either byte order, as float32: rounded to nearest."""
+class RoundedValues(_Changed):
+    """Values of float32 or float64, in either byte order, as float32: rounded to nearest.
+
+    Reading raises DtypeMismatchError for a finite one that would become infinite.
+    """
 
     def __init__(self, values: Values, dtype: str = "<f4") -> None:
-        self._values = values
-        self.dtype = dtype
-        self.shape = values.shape
-        self.labels = values.labels
+        super().__init__(values, dtype)
 
     def read(self, first_element: int, count: int) -> NDArray[Any]:
+        elements = self._values.read(first_element, count)
         with np.errstate(over="ignore"):
-            return self._values.read(first_element, count).astype(self.dtype)
+            rounded: NDArray[Any] = elements.astype(self.dtype)
+        lost = np.isinf(rounded) & ~np.isinf(elements)
+        if lost.any():
+            position = int(np.flatnonzero(lost)[0])
+            raise DtypeMismatchError(
+                f"element {first_element + position} = {elements[position]!s} is beyond the range"
+                " of float32",
+                remedy="compare both sides in one precision",
+            )
+        return rounded
 
 
 def is_mixed_precision(one: str, other: str) -> bool:
@@ -84,7 +102,7 @@ def convert_exactly(
     with np.errstate(all="ignore"):
         converted = _cast(plain, target)
         back = _cast(converted, plain.dtype)
-        lost = (back != plain) & ~((back != back) & (plain != plain))
+        lost = _differ(back, plain)
         if kinds[0] in "iu" and kinds[1] in "iu":
             # -1 goes to the largest unsigned number and back: only its sign tells.
             lost |= (plain < 0) != (converted < 0)
@@ -107,6 +125,14 @@ def convert_exactly(
             f" exact form as {to_dtype}"
         )
     return np.ascontiguousarray(converted)
+
+
+def _differ(ours: NDArray[Any], theirs: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which elements are not the same, NaN being the same as NaN; complex ones part by part."""
+    if ours.dtype.kind == "c":
+        return _differ(ours.real, theirs.real) | _differ(ours.imag, theirs.imag)
+    differ: NDArray[np.bool_] = (ours != theirs) & ~((ours != ours) & (theirs != theirs))
+    return differ
 
 
 def _cast(elements: NDArray[Any], target: np.dtype[Any]) -> NDArray[Any]:

@@ -100,7 +100,7 @@ def _made(taken: NDArray[Any] | Values, value: Any, name: str | None) -> OneArra
 def _time_text(times: NDArray[Any]) -> NDArray[Any]:
     """In ASCII: as ISO 8601 to the unit of the dtype, durations as their number of units."""
     if times.dtype.kind == "M":
-        return np.datetime_as_string(times).astype("S")
+        return np.asarray(np.datetime_as_string(times)).astype("S")  # of one time it makes a text
     numbers = times.astype(np.int64).astype("S21")
     return np.where(np.isnat(times), np.bytes_(b"NaT"), numbers)
 

@@ -15,7 +15,7 @@ from ciwrap.catalog.files import Whole
 from ciwrap.errors import UsageError
 from ciwrap.model import ErrorBound, VariableSettings
 from ciwrap.structs import Struct, field, replace
-from ciwrap.trees.bounds import settings_text
+from ciwrap.trees.bounds import kept_fill_values, settings_text
 
 if TYPE_CHECKING:
     from ciwrap.catalog.rules import Rules
@@ -31,7 +31,7 @@ class BoundRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     rtol: float
     ulps: Whole
     equal_nan: bool
-    fill_values: tuple[float, ...] = ()
+    fill_values: tuple[float | int, ...] = ()
     dtype: str | None = None
     names: tuple[str, ...] | None = None
 
@@ -43,7 +43,7 @@ class BoundRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
             bound.rtol,
             bound.ulps,
             settings.equal_nan,
-            tuple(map(float, settings.fill_values)),
+            kept_fill_values(settings.fill_values),
             dtype,
             names or None,
         )

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ciwrap.captures.bounds import CaptureHeader
 from ciwrap.captures.capture_trees import Against, TreeMaker
-from ciwrap.captures.container import CaptureFile, CaptureWriter, was_completed
+from ciwrap.captures.container import CaptureFile, CaptureWriter, replaced_capture, was_completed
 from ciwrap.captures.index import (
     CapturedCheckpoint,
     CaptureIndex,
@@ -120,10 +120,6 @@ def capture_run(
     started = time.monotonic()
     options = CaptureOptions() if options is None else options
     earlier = _earlier(target, may_be_lost=rules.bounds_are_given or rebuild)
-    work = target.with_name(target.name + ".new") if rebuild else target
-    if rebuild:
-        with contextlib.suppress(FileNotFoundError):
-            work.unlink()
     report = CaptureReport()
     for path in found.unmatched:
         report.left_alone.append(
@@ -151,16 +147,12 @@ def capture_run(
         known = None if rebuild or earlier is None else earlier.header.snapshot
         session = _Session(run, options, maker, progress, report, known)
         old = {} if rebuild or earlier is None else earlier.checkpoints
-        writer = stack.enter_context(CaptureWriter(work))
+        written = replaced_capture(target) if rebuild else CaptureWriter(target)
+        writer = stack.enter_context(written)
         index = session.update(writer, by_checkpoint(found), old)
         report.identity = index.identity.hex()
         report.header, report.without_bound = index.header, tuple(maker.without_bound)
         report.without_tree, report.bytes_read = maker.without_tree, maker.bytes_read
-    if rebuild:
-        try:
-            work.replace(target)
-        except OSError as error:
-            raise WriteFailedError(error.strerror or str(error), file=target) from error
     report.capture_bytes = target.stat().st_size
     report.seconds = time.monotonic() - started
     return report

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 # data; small enough that one differing number costs little to look at.
 DEFAULT_CHUNK_BYTES = 64 * 1024
 
+# Why a variable has no tree that nobody asked for.
+IGNORED = "it is ignored"
+
 
 class Against:
     """The other run's capture: its trees by variable."""
@@ -150,7 +153,7 @@ class TreeMaker:
         info = catalog.entries[identity].info
         shape = tuple(info.shape)
         if self._rules.is_ignored(identity):
-            return _without_tree(identity, info, "it is ignored")
+            return _without_tree(identity, info, IGNORED)
         settings = self._settings_of(identity, info.dtype)
         if info.fault is not None:
             self.without_tree.append((identity, info.fault))

@@ -172,7 +172,11 @@ class Variables:
 
     def order_of(self, identity: VariableId) -> RowOrder | None:
         """The order of the variable's rows; None if it is not aligned. Raises AlignmentError."""
-        return self.catalog.order_of(identity) if self.side.arrangement is not None else None
+        if self.side.arrangement is None:
+            return None
+        found = self.catalog.order_of(identity)
+        self.notes += [note for note in self.catalog.notes if note not in self.notes]
+        return found
 
     def _refuse_change(self, identity: VariableId) -> None:
         entry = self.catalog.entries.get(identity)

@@ -33,7 +33,7 @@ from ciwrap.errors import (
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from ciwrap.errors import CiwrapError
@@ -115,12 +115,17 @@ def was_completed(path: Path) -> bool:
     return True
 
 
+def stamp_of_file(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino
+
+
 class CaptureFile(Closing):
     """A capture open for reading.
 
-    bytes_read counts what was asked of the file. is_recording: whether it is made of a
-    recorded run's journals, which alone have notes, what is to be told of it, and faults, what it
-    lacks of the run.
+    bytes_read counts what was asked of the file. stamps: sizes, times and inodes of the files that
+    it is, from before they were read. is_recording: whether it is made of a
+    recorded run's journals, which alone have notes, what is to be told of it, faults, what it lacks
+    of the run, and repeated, what stands for a second recording that is not as the first one.
 
     Raises OutputMissingError, UnreadableFileError, CorruptCaptureError, UnsupportedFormatError.
     """
@@ -128,17 +133,20 @@ class CaptureFile(Closing):
     is_recording = False
     notes: tuple[str, ...] = ()
     faults: tuple[CiwrapError, ...] = ()
+    repeated: tuple[VariableId, ...] = ()
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.bytes_read = 0
+        self.stamps: tuple[tuple[int, ...], ...] = ()
         self._descriptor = -1
         try:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             # The head, and one or two sections: reading ahead would cost more than it gives.
             if _HAS_ADVICE:
                 os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_RANDOM)
-            self._size = os.fstat(self._descriptor).st_size
+            status = os.fstat(self._descriptor)
+            self._size, self.stamps = status.st_size, (stamp_of_file(status),)
             slot = _newest(self._pread(0, HEAD_BYTES), path)
         except FileNotFoundError:
             raise OutputMissingError(
@@ -250,11 +258,11 @@ class CaptureFile(Closing):
 class CaptureWriter(Closing):
     """The one writer of a capture; sections appended to it count from the next commit on.
 
-    Raises LockBusyError while somebody else writes it, WriteFailedError, and UsageError for a file
-    that is there and is no capture.
+    anew: what the file holds is dropped. Raises LockBusyError while somebody else writes it,
+    WriteFailedError, and UsageError for a file that is there and is no capture.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, anew: bool = False) -> None:
         self.path = path
         self._dirty = False
         try:
@@ -263,7 +271,7 @@ class CaptureWriter(Closing):
             raise _not_written(path, error) from error
         try:
             self._lock()
-            self._begin()
+            self._begin(anew=anew)
         except OSError as error:
             os.close(self._descriptor)
             if isinstance(error, (LockBusyError, WriteFailedError)):
@@ -279,13 +287,14 @@ class CaptureWriter(Closing):
         except OSError as error:
             if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
                 return  # a file system without locks: the slots still keep every reader safe
-            raise LockBusyError(
-                "another process is writing this capture",
-                file=self.path,
-                remedy="let it finish, then try again",
-            ) from None
+            raise _busy(self.path) from None
+        # Another process may have put its file there, or taken this one away, after we opened it.
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(self._descriptor), self.path.stat()):
+                return
+        raise _busy(self.path)
 
-    def _begin(self) -> None:
+    def _begin(self, *, anew: bool) -> None:
         head = os.pread(self._descriptor, HEAD_BYTES, 0)
         self._generation, self._end = 0, HEAD_BYTES
         if head and not MAGIC.startswith(head[:8]) and head[:8].strip(b"\0"):
@@ -294,15 +303,15 @@ class CaptureWriter(Closing):
                 file=self.path,
                 remedy="give another name with -o",
             )
-        try:
-            slot = _newest(head, self.path)
-            self._generation, self._end = slot.generation, slot.file_bytes
-        except (CorruptCaptureError, UnsupportedFormatError):
-            os.ftruncate(self._descriptor, 0)
-            os.pwrite(self._descriptor, _HEAD.pack(MAGIC, VERSION).ljust(HEAD_BYTES, b"\0"), 0)
-            return
-        # What a crash left behind the last commit.
-        os.ftruncate(self._descriptor, self._end)
+        if not anew:
+            with contextlib.suppress(CorruptCaptureError, UnsupportedFormatError):
+                slot = _newest(head, self.path)
+                self._generation, self._end = slot.generation, slot.file_bytes
+                # What a crash left behind the last commit.
+                os.ftruncate(self._descriptor, self._end)
+                return
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, _HEAD.pack(MAGIC, VERSION).ljust(HEAD_BYTES, b"\0"), 0)
 
     def append(self, data: bytes | memoryview) -> Section:
         """Adds a section. Raises WriteFailedError."""
@@ -353,6 +362,36 @@ class CaptureWriter(Closing):
         finally:  # also on an interrupt: the lock goes with the descriptor
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+@contextlib.contextmanager
+def replaced_capture(target: Path) -> Iterator[CaptureWriter]:
+    """A writer of a file beside `target`, which takes its place once the block has ended well.
+
+    Until then `target` stays as it was; after an error nothing is left of the new file. Raises what
+    CaptureWriter does.
+    """
+    work = target.with_name(f"{target.name}.new")
+    # The lock is held until the file has its place, so nobody else begins to write it before.
+    with CaptureWriter(work, anew=True) as writer:
+        try:
+            yield writer
+            try:
+                work.replace(target)
+            except OSError as error:
+                raise _not_written(target, error) from error
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                work.unlink()
+            raise
+
+
+def _busy(path: Path) -> LockBusyError:
+    return LockBusyError(
+        "another process is writing this capture",
+        file=path,
+        remedy="let it finish, then try again",
+    )
 
 
 def _not_written(path: Path, error: OSError) -> WriteFailedError:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.captures.container import MAGIC
-from ciwrap.captures.index_codec import read_index
+from ciwrap.captures.index import malformed
+from ciwrap.captures.index_codec import read_checkpoint, read_index
 from ciwrap.captures.journals import is_recording
 from ciwrap.captures.listing import capture_paths
 from ciwrap.captures.open_capture import open_capture
 from ciwrap.captures.side import Side
-from ciwrap.errors import UnreadableFileError
+from ciwrap.catalog.files import relative_path, why_changed
+from ciwrap.errors import NotComparableError, UnreadableFileError
 from ciwrap.readers.layout import FoundOutputs
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
+
+    from ciwrap.catalog.files import SourceFile
 
 
 def fingerprint_of(path: Path) -> Path | None:
@@ -46,13 +53,53 @@ def capture_of(path: Path) -> Path | None:
         raise UnreadableFileError(error.strerror or str(error), file=path) from error
 
 
-def _holds_files(folder: Path) -> bool:
-    """Whether there is any file that is not hidden, nor in a hidden folder."""
-    for _, folders, names in os.walk(folder, followlinks=False):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        if any(not name.startswith(".") for name in names):
-            return True
+def refuse_other_data(run: Path, capture_path: Path) -> None:
+    """Raises NotComparableError for a capture that is to stand for a run whose data are there, and
+    which does not tell of them any more: files that were captured have changed, or others have been
+    written since. Raises the errors of reading captures.
+    """
+    if capture_path == run or not run.is_dir():
+        return
+    captured: dict[str, SourceFile] = {}
+    with open_capture(capture_path) as capture:
+        index = read_index(capture)
+        for directory in index.checkpoints.values():
+            files = read_checkpoint(capture, directory).files
+            captured.update({one.path: one for one in files})
+    others = [one for one in _visible_files(run) if relative_path(run, one) not in captured]
+    if not others and not _holds_files(run):
+        return
+    try:
+        made_at = datetime.fromisoformat(index.header.made_at).timestamp()
+    except ValueError:
+        raise malformed(capture_path, "when it was made") from None
+    newer = next((one for one in others if _is_since(one, made_at)), None)
+    why = why_changed([*captured.values()], run)
+    if newer is not None:
+        why = f"{relative_path(run, newer)} was written since"
+    if why is not None:
+        raise NotComparableError(
+            f"is not what its capture tells of any more: {why}",
+            file=run,
+            remedy=f"capture it again, or name the capture itself ({capture_path})",
+        )
+
+
+def _is_since(path: Path, moment: float) -> bool:
+    with contextlib.suppress(FileNotFoundError):
+        return path.lstat().st_mtime >= moment
     return False
+
+
+def _holds_files(folder: Path) -> bool:
+    return next(_visible_files(folder), None) is not None
+
+
+def _visible_files(folder: Path) -> Iterator[Path]:
+    """All files that are not hidden, nor in a hidden folder."""
+    for here, folders, names in os.walk(folder, followlinks=False):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(here) / name for name in names if not name.startswith("."))
 
 
 def open_fingerprint(run: Path, capture_path: Path) -> Side:

@@ -18,6 +18,7 @@ from ciwrap.catalog.files import Digest, SourceFile, Whole
 from ciwrap.errors import CiwrapError, CorruptCaptureError
 from ciwrap.model import VariableId
 from ciwrap.structs import Struct, field
+from ciwrap.trees.bounds import kept_fill_values
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +41,7 @@ class MadeWith(msgspec.Struct, frozen=True, array_like=True, gc=False):
     chunk_bytes: Annotated[int, Meta(ge=0, le=1 << 40)]
     arity: Annotated[int, Meta(ge=0, le=256)]
     equal_nan: bool
-    fill_values: tuple[float, ...]
+    fill_values: tuple[float | int, ...]
 
     @classmethod
     def of(cls, p: _core.TreeParameters) -> MadeWith:
@@ -53,7 +54,7 @@ class MadeWith(msgspec.Struct, frozen=True, array_like=True, gc=False):
             p.chunk_bytes,
             p.arity,
             p.equal_nan,
-            tuple(map(float, p.fill_values)),
+            kept_fill_values(p.fill_values),
         )
 
 
@@ -157,6 +158,14 @@ class CapturedVariable(Shaped, msgspec.Struct, frozen=True, array_like=True, gc=
             None if self.plain is None else self.plain.root,
             None if fine is None else fine.digest,
         )
+
+    @property
+    def all_digests(self) -> tuple[object, ...]:
+        """Those, and what tells how far it is from a run it was held against: two values in one
+        cell of the plain tree may lie on both sides of the bound.
+        """
+        relative = self.relative
+        return (*self.digests, *(() if relative is None else (relative.root, relative.against)))
 
 
 class CapturedCheckpoint(msgspec.Struct, frozen=True, array_like=True):

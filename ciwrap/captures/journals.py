@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from ciwrap.errors import WriteFailedError
+from ciwrap.errors import NotComparableError, WriteFailedError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from ciwrap.model import VariableId
 
 RUN_FILE = "run.json"
 BOUNDS_FILE = "bounds.txt"
@@ -39,3 +41,15 @@ def remove_run(run: Path) -> None:
                 folder.rmdir()
     except OSError as error:
         raise WriteFailedError(error.strerror or str(error), file=run) from error
+
+
+def recorded_again(run: Path, identity: VariableId) -> NotComparableError:
+    """Why a second recording of a variable, which is not as the first one, is no variable of its
+    own that a run may have or lack.
+    """
+    return NotComparableError(
+        "was recorded twice, and not the same",
+        file=run,
+        variable=identity.text,
+        remedy="record the run in one go, and each iteration once",
+    )

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ciwrap.captures.container import CaptureWriter
+from ciwrap.captures.container import replaced_capture
 from ciwrap.captures.index import CapturedCheckpoint, CaptureIndex, Directory, StoredTree
 from ciwrap.captures.index_codec import encode_checkpoint, encode_index, read_checkpoint, read_index
 from ciwrap.captures.kept_snapshot import appended
 from ciwrap.captures.recording import RecordedCapture, snapshot_of_run
-from ciwrap.errors import UsageError, WriteFailedError
+from ciwrap.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ciwrap.captures.container import CaptureFile
+    from ciwrap.captures.container import CaptureFile, CaptureWriter
     from ciwrap.captures.index import CapturedVariable, CheckpointKey
 
 
@@ -33,10 +32,7 @@ def merge_recording(run: Path, target: Path) -> int:
     with RecordedCapture(run) as capture:
         capture.refuse_parts("compare the folder as it is")
         index = read_index(capture)
-        work = target.with_name(target.name + ".new")
-        with contextlib.suppress(FileNotFoundError):
-            work.unlink()
-        with CaptureWriter(work) as writer:
+        with replaced_capture(target) as writer:
             directories: dict[CheckpointKey, Directory] = {}
             for key, directory in index.checkpoints.items():
                 held = read_checkpoint(capture, directory)
@@ -47,10 +43,6 @@ def merge_recording(run: Path, target: Path) -> int:
             kept = appended(writer, snapshot_of_run(run), None)
             header = replace(index.header, snapshot=kept)
             writer.commit(encode_index(CaptureIndex(header, directories)))
-    try:
-        work.replace(target)
-    except OSError as error:
-        raise WriteFailedError(error.strerror or str(error), file=target) from error
     return len(directories)
 
 

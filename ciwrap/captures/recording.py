@@ -14,7 +14,7 @@ import msgspec
 
 from ciwrap import _core
 from ciwrap.captures.bounds import NONE_GIVEN, Bounds, CaptureHeader
-from ciwrap.captures.container import CaptureFile, CaptureWriter, Section
+from ciwrap.captures.container import CaptureFile, CaptureWriter, Section, stamp_of_file
 from ciwrap.captures.in_memory import file_in_memory
 from ciwrap.captures.index import (
     CapturedCheckpoint,
@@ -26,7 +26,7 @@ from ciwrap.captures.index import (
 )
 from ciwrap.captures.index_codec import encode_checkpoint, encode_index
 from ciwrap.captures.journal import FINE, PLAIN, RELATIVE, JournalReader
-from ciwrap.captures.journals import RUN_FILE, SNAPSHOT_FILE, journal_paths
+from ciwrap.captures.journals import RUN_FILE, SNAPSHOT_FILE, journal_paths, recorded_again
 from ciwrap.captures.kept_snapshot import GivenSnapshot, appended
 from ciwrap.errors import (
     CiwrapError,
@@ -112,7 +112,8 @@ class RecordedCapture(CaptureFile):
     are missing: the run is not all there then. open_journals: of processes that have not ended
     them. first_suspect: what first did not match what the run was held against while it ran, by
     iteration, order in it and rank. costs: what recording took of processes that have ended their
-    journals, once for each attempt. repeated: a variable that a restart recorded again, otherwise.
+    journals, once for each attempt. repeated: what was recorded again, and not the same; the
+    second one is a variable of its own.
     Raises the errors of `JournalReader`, OutputMissingError
     without a journal, and CorruptCaptureError for journals of several runs.
     """
@@ -122,14 +123,14 @@ class RecordedCapture(CaptureFile):
     def __init__(self, run: Path) -> None:
         self.open_journals = 0
         self.first_suspect: VariableId | None = None
-        self.repeated: VariableId | None = None
         self.costs: list[RecordingCost] = []
         self._samples: dict[VariableId, dict[int, tuple[int, int]]] = {}
         self._journals = journal_paths(run)
+        stamps = _stamps(self._journals)
         with file_in_memory() as held:
             self._merge(run, held)
             super().__init__(held)
-        self.path = run
+        self.path, self.stamps = run, stamps
 
     def refuse_parts(self, remedy: str) -> None:
         """Raises for a run that is not all there, where nothing could tell of it later.
@@ -145,13 +146,8 @@ class RecordedCapture(CaptureFile):
                 file=self.path,
                 remedy=remedy,
             )
-        if self.repeated is not None:
-            raise NotComparableError(
-                "was recorded twice, and not the same: a restart did not repeat it",
-                file=self.path,
-                variable=self.repeated.text,
-                remedy="record the run in one go",
-            )
+        for identity in self.repeated:
+            raise recorded_again(self.path, identity)
 
     def _merge(self, run: Path, target: Path) -> None:
         readers = [JournalReader(path) for path in self._journals]
@@ -173,7 +169,7 @@ class RecordedCapture(CaptureFile):
             index.header = msgspec.structs.replace(index.header, snapshot=kept)
             writer.commit(encode_index(index))
         self.first_suspect, self._samples = merge.first_suspect, merge.samples
-        self.repeated = merge.repeated
+        self.repeated = tuple(merge.repeated)
         self.faults = (*missing, *_told(readers))
         self.costs = [cost for one in readers for cost in one.costs]
         self.open_journals = sum(not one.is_closed for one in readers)
@@ -209,6 +205,13 @@ class RecordedCapture(CaptureFile):
     def prefetch(self, parts: Iterable[tuple[int, int]]) -> None:
         """As in any capture; journals are read as they are asked for."""
         super().prefetch(part for part in parts if part[0] >> _JOURNAL_BITS == 0)
+
+
+def _stamps(journals: Iterable[Path]) -> tuple[tuple[int, ...], ...]:
+    try:
+        return tuple(stamp_of_file(path.stat()) for path in journals)
+    except OSError as error:
+        raise UnreadableFileError(error.strerror or str(error), file=error.filename) from error
 
 
 def _missing_ranks(run: Path, readers: Sequence[JournalReader]) -> list[CiwrapError]:
@@ -253,7 +256,7 @@ class _Merge:
         self._chunk_bytes = 0
         self._first: tuple[int, int, int] | None = None  # iteration, order of points, rank
         self.first_suspect: VariableId | None = None
-        self.repeated: VariableId | None = None
+        self.repeated: list[VariableId] = []
         self.samples: dict[VariableId, dict[int, tuple[int, int]]] = {}
 
     def take(self, writer: CaptureWriter, reader: JournalReader, base: int) -> None:
@@ -265,7 +268,7 @@ class _Merge:
                 one = self._captured(reader, checkpoint, state, base)
                 identity = _keep(found, one, checkpoint.attempt)
                 if identity not in (None, one.identity):
-                    self.repeated = self.repeated or one.identity
+                    self.repeated.append(identity)
                 if state.compared is not None and state.compared.suspect_chunks:
                     self._note_suspect((checkpoint.iteration, order, reader.rank), one.identity)
                 if identity is not None and state.samples:
@@ -334,10 +337,15 @@ class _Merge:
             _bounds_from(self._run) or ("given" if is_asked else NONE_GIVEN),
             self._chunk_bytes,
             self._bounds.rows,
-            made_at=datetime.fromtimestamp(last.made_at, timezone.utc).isoformat(),
+            # Of a golden or a capture in the form of journals nobody says when it was made.
+            made_at=_time_text(last.made_at) if last.made_at else "",
             made_by=last.made_by,
         )
         return CaptureIndex(header, self._directories)
+
+
+def _time_text(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat()
 
 
 def _stored(state: RecordedState, kind: int, tree: RecordedTree, base: int) -> StoredTree:
@@ -378,7 +386,7 @@ def _keep(
     if known is None:
         found[name] = one
         return one.identity
-    is_same = known.digests == one.digests and known.signature == one.signature
+    is_same = known.signature == one.signature and known.all_digests == one.all_digests
     if is_same and one.any_tree is not None:
         return None
     other = f"{name} (attempt {attempt})"
@@ -387,3 +395,10 @@ def _keep(
     identity = VariableId(other, one.identity.iteration, one.identity.rank)
     found[other] = msgspec.structs.replace(one, identity=identity)
     return identity
+
+
+def _time_words(seconds: int) -> str:
+    """Seconds since 1970 as ISO 8601, UTC; '' for 0, which journals made of a golden or capture
+    have.
+    """
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat() if seconds else ""

@@ -131,6 +131,10 @@ class Side(Struct):
         directory = self.index.checkpoints.get(key)
         if directory is not None:
             return read_checkpoint(self.capture, directory)
+        if key != WHOLE_RUN:
+            raise CorruptCaptureError(
+                "no longer has what it had when the comparison began", file=self.capture.path
+            )
         variables = [
             one
             for directory in self.index.checkpoints.values()

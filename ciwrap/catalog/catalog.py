@@ -48,7 +48,8 @@ class Catalog(Closing):
     entries: by identity, in the order of iteration, rank and name; identities: their keys. errors:
     files that could not be opened, variables that are there twice, files that no reader knows; as
     long as there is one, not everything has been compared. notes: what was chosen among copies,
-    and what sources tell. With an arrangement, variables aligned across ranks have no rank.
+    and what sources tell; `order_of` adds to them, so they are read in the end. With an
+    arrangement, variables aligned across ranks have no rank.
     """
 
     def __init__(self, found: FoundOutputs, arrangement: Arrangement | None = None) -> None:
@@ -132,7 +133,11 @@ class Catalog(Closing):
     def order_of(self, identity: VariableId) -> RowOrder | None:
         """The order of the variable's rows; None if it is not aligned. Raises AlignmentError."""
         found = None if self._arrangement is None else self._alignment(identity)
-        return None if found is None else found[1]
+        if found is None or self._arrangement is None:
+            return None
+        told = found[1].notes(self._arrangement.duplicates)
+        self.notes += [note for note in told if note not in self.notes]
+        return found[1]
 
     def _take_one(self, entries: dict[VariableId, Entry], entry: Entry) -> bool:
         """Whether the arrangement says which of two copies counts; that one then is in entries."""
@@ -216,7 +221,14 @@ class Catalog(Closing):
         parts, order = found
         if as_of is not None:
             places = [replace(part.identity, name=identity.name) for part in parts]
-            parts = tuple(self._by_place[place] for place in places if place in self._by_place)
+            lost = [place for place in places if place not in self._by_place]
+            if lost:
+                raise MaskError(
+                    f"its mask {identity.name!r} is not among the outputs of rank {lost[0].rank}",
+                    variable=as_of.text,
+                    remedy="let the program write it on every rank",
+                )
+            parts = tuple(self._by_place[place] for place in places)
         return AlignedValues([self._plain_values(part) for part in parts], order)
 
     def _plain_values(self, entry: Entry) -> Values:

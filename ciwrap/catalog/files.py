@@ -189,6 +189,18 @@ def why_stale(
     return None
 
 
+def why_changed(captured: Sequence[SourceFile], run: Path) -> str | None:
+    """Why files of a run are no longer those that were captured; None if they are.
+
+    Of files that have come since it knows nothing.
+    """
+    try:
+        now = [_source(run, run / one.path, one.how) for one in captured]
+    except CiwrapError as error:
+        return str(error)
+    return why_stale(captured, now, run)
+
+
 def _touched(path: str) -> str:
     return f"{path} was touched since (written and given its old time, or chmod)"
 

@@ -60,6 +60,13 @@ class RowOrder(Struct, frozen=True):
     counts: tuple[int, ...]
     dropped: int = 0
 
+    def notes(self, duplicates: str) -> list[str]:
+        """A warning if rows are left out. duplicates: which one of each id counts."""
+        if not self.dropped:
+            return []
+        where = f"rows whose ids come more than once in {self.name!r}"
+        return [f"{where} are left out, but for the {duplicates} one of each"]
+
 
 class RowOrders:
     """The orders of the last few checkpoints."""

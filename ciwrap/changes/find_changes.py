@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.changes.lines import Lines
 from ciwrap.changes.of_checks import check_changes, configuration_changes
+from ciwrap.changes.of_ensembles import ensemble_changes
 from ciwrap.changes.of_goldens import golden_changes
 from ciwrap.changes.renames import Renames
 from ciwrap.structs import Struct, replace
@@ -41,6 +42,7 @@ def find_changes(old: State, new: State) -> tuple[Change, ...]:
     told += [
         _Told(change, identity) for change, identity in golden_changes(old, new, renames.goldens)
     ]
+    told += [_Told(one, None) for one in ensemble_changes(old, new)]
     firsts: dict[Change, _Told] = {}
     for one in told:
         firsts.setdefault(one.change, one)

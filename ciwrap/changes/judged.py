@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from ciwrap.errors import UsageError
 from ciwrap.golden.manifest import evidence_rank
-from ciwrap.model import ErrorBound, EvidencePolicy, VariableId
+from ciwrap.model import EvidencePolicy, VariableId
 from ciwrap.structs import Struct, replace
-from ciwrap.trees.bounds import describe_bound
+from ciwrap.trees.bounds import EXACT, describe_bound, is_wider
 from ciwrap.trees.build import tree_parameters
 
 if TYPE_CHECKING:
@@ -19,11 +19,9 @@ if TYPE_CHECKING:
     from ciwrap.golden.manifest import VariableRow
     from ciwrap.model import VariableSettings
 
-_EXACT = "exact"
 _NUMBERS = "<f8"
 # The smaller one of atol and rtol |golden|, the larger one, their sum.
 _COMBINED = ("both", "either", "sum")
-_MORE = (" equal_nan=", " fill_values=")
 
 
 class Judged(Struct, frozen=True):
@@ -57,7 +55,7 @@ def judged_by_configuration(check: Check, name: str) -> Judged:
     settings = check.settings_for(VariableId(name), _NUMBERS)
     asked = _asked(_NUMBERS, settings)
     # No golden keeps anything of them.
-    return Judged(_EXACT, asked, "data", replace(settings, evidence=EvidencePolicy.DATA))
+    return Judged(EXACT, asked, "data", replace(settings, evidence=EvidencePolicy.DATA))
 
 
 def judgement_changes(old: Judged, new: Judged) -> Iterator[tuple[What, str, bool]]:
@@ -96,27 +94,8 @@ def _bounds(old: Judged, new: Judged) -> Iterator[tuple[What, str, bool]]:
         pairs.insert(0, (old.asked, new.asked))
     for was, now in pairs:
         if was != now:
-            yield "bound", f"{was} -> {now}", _is_wider(was, now)
+            yield "bound", f"{was} -> {now}", is_wider(was, now)
             return
-
-
-def _is_wider(was: str, now: str) -> bool:
-    (old, old_more), (new, new_more) = _parse(was), _parse(now)
-    if new.is_wider_than(old):
-        return True
-    nan_allowed = "equal_nan=false" in old_more and "equal_nan=false" not in new_more
-    return nan_allowed or _fills(old_more) != _fills(new_more) != ""
-
-
-def _parse(text: str) -> tuple[ErrorBound, str]:
-    """The bound of `describe_bound`'s text, and what else that says."""
-    cut = min((found for word in _MORE if (found := text.find(word)) >= 0), default=len(text))
-    bound = text[:cut]
-    return ErrorBound() if bound == _EXACT else ErrorBound.parse(bound), text[cut:]
-
-
-def _fills(more: str) -> str:
-    return more.partition("fill_values=")[2]
 
 
 def _evidence(old: Judged, new: Judged) -> Iterator[tuple[What, str, bool]]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from ciwrap.changes.document import Change
 from ciwrap.changes.judged import judged_by_configuration, judgement_changes
+from ciwrap.changes.of_options import option_changes
+from ciwrap.hidden import hide_secrets, secrets_of
 from ciwrap.model import StrictVariables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from ciwrap.changes.state import State
-    from ciwrap.config import Check
-    from ciwrap.config.settings import Expectation
+    from ciwrap.config import Check, Config
+    from ciwrap.config.settings import CommandSettings, Expectation
 
 # What a check is made of, in words.
 _PARTS: tuple[tuple[str, str], ...] = (
@@ -21,8 +24,6 @@ _PARTS: tuple[tuple[str, str], ...] = (
     ("exclude", "excluded files"),
     ("layout", "layout"),
     ("format", "format"),
-    ("formats", "formats"),
-    ("options", "options of the format"),
     ("duplicates", "which of two copies counts"),
     ("ensemble", "ensemble"),
 )
@@ -41,10 +42,8 @@ def configuration_changes(old: State, new: State) -> Iterator[Change]:
         text = f"goldens read from: {old.golden_dir or '.'} -> {new.golden_dir or '.'}"
         yield _of_all(text, wider=False)
     if old.config is not None and new.config is not None:
-        before, after = _command(old.config), _command(new.config)
-        if before != after:
-            text = f"command: {before or 'none'} -> {after or 'none'}"
-            yield _of_all(text, wider=after is None)
+        for text, wider in _commands(old.config, new.config):
+            yield _of_all(text, wider=wider)
 
 
 def check_changes(old: State, new: State, renames: Mapping[str, str]) -> Iterator[Change]:
@@ -67,6 +66,7 @@ def check_changes(old: State, new: State, renames: Mapping[str, str]) -> Iterato
         if name in renames:
             yield renamed(name, before.name)
         yield from _parts(before, check)
+        yield from option_changes(before, check)
         yield from _strictness(before, check)
 
 
@@ -92,9 +92,28 @@ def _held(state: State, name: str) -> int:
     )
 
 
-def _command(of: object) -> str | None:
-    command = getattr(of, "command", None)
-    return None if command is None else str(command.text)
+def _commands(old: Config | Check, new: Config | Check) -> Iterator[tuple[str, bool]]:
+    """What is run otherwise: the command, its environment, its folder."""
+    was, now = old.command, new.command
+    before, after = (None if one is None else one.text for one in (was, now))
+    if before != after:
+        yield f"command: {before or 'none'} -> {after or 'none'}", after is None
+    if was is None or now is None:
+        return
+    for name in sorted({*was.env, *now.env}):
+        if was.env.get(name) != now.env.get(name):
+            text = f"{_setting(was, name)} -> {_setting(now, name)}"
+            yield f"environment of the command: {name}: {text}", False
+    folders = [os.path.relpath(one.working_dir, of.root) for one, of in ((was, old), (now, new))]
+    if folders[0] != folders[1]:
+        yield f"folder of the command: {folders[0]} -> {folders[1]}", False
+
+
+def _setting(command: CommandSettings, name: str) -> str:
+    """A variable of the environment, as it may be shown."""
+    if name not in command.env:
+        return "none"
+    return hide_secrets(command.env[name], secrets_of(command.env)) or "''"
 
 
 def _parts(old: Check, new: Check) -> Iterator[Change]:
@@ -105,9 +124,7 @@ def _parts(old: Check, new: Check) -> Iterator[Change]:
             takes_less = _WIDER.get(key)
             wider = takes_less is not None and takes_less(was, now)
             yield Change(check=new.name, variable=None, what="check", text=text, wider=wider)
-    was, now = _command(old), _command(new)
-    if was != now:
-        text = f"command of the check: {was or 'none'} -> {now or 'none'}"
+    for text, _ in _commands(old, new):
         yield Change(check=new.name, variable=None, what="check", text=text, wider=False)
     yield from _stated(old, new)
     before, after = old.until_iteration, new.until_iteration

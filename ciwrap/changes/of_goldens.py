@@ -41,7 +41,7 @@ def golden_changes(
     for place in sorted({*old.manifests, *new.manifests}.difference(renames.values())):
         past = renames.get(place, place)
         name = name_of(place, old, new)
-        before, after = old.manifests.get(past), new.manifests.get(place)
+        before, after = _counting(old, past), _counting(new, place)
         sides = Sides(name, before, after, old.checks.get(past.name), new.checks.get(place.name))
         if place in renames and sides.new_check is None:
             yield renamed(name, name_of(past, old, new), _log_words(sides)), None
@@ -49,6 +49,12 @@ def golden_changes(
             yield from ((change, None) for change in _whole(place, sides, old, new))
         if before is not None:
             yield from _variables(sides)
+
+
+def _counting(state: State, place: Place) -> Manifest | None:
+    """The manifest that counts there; the common one's without one for this kind of machine."""
+    common = place.for_variant(None)
+    return state.manifests.get(place if place in state.manifests else common)
 
 
 def _log_words(sides: Sides) -> str:
@@ -67,7 +73,9 @@ def name_of(place: Place, old: State, new: State) -> str:
 def _whole(place: Place, sides: Sides, old: State, new: State) -> Iterator[Change]:
     """The golden as one: made, gone, replaced."""
     name = sides.name
-    if place in new.manifests and sides.new is None:
+    if place.variant is not None and (place in old.manifests) is not (place in new.manifests):
+        yield from _of_one_kind(place, sides, new)
+    elif place in new.manifests and sides.new is None:
         text = "the manifest of its golden cannot be read"
         yield Change(check=name, variable=None, what="check", text=text, wider=False)
     elif sides.new is None:
@@ -85,6 +93,24 @@ def _whole(place: Place, sides: Sides, old: State, new: State) -> Iterator[Chang
     elif sides.old.accepted != sides.new.accepted:
         text = "the log of its golden is another one, though the golden is the same"
         yield Change(check=name, variable=None, what="values", text=text, wider=False)
+
+
+def _of_one_kind(place: Place, sides: Sides, new: State) -> Iterator[Change]:
+    """A golden of one kind of machine that is new, or gone; there the common one counted, or counts
+    now, if there is one.
+    """
+    is_new = place in new.manifests
+    if is_new and sides.new is not None:
+        text = f"a golden for {place.variant} alone"
+        if sides.old is not None:
+            text += ", where the common one counted"
+        yield _accepted(sides.name, text, sides.new.accepted)
+    else:
+        what = "cannot be read" if is_new else "is gone"
+        more = "; the common one counts" if sides.new is not None else ""
+        text = f"the golden for {place.variant} {what}{more}"
+        wider = not is_new and sides.new is None
+        yield Change(check=sides.name, variable=None, what="check", text=text, wider=wider)
 
 
 def _replaced(name: str, old: Manifest, new: Manifest) -> Change:

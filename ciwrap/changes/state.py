@@ -12,12 +12,20 @@ from ciwrap.config.loading import load_text
 from ciwrap.config.nodes import MAX_BYTES, parse_document
 from ciwrap.config.settings import DEFAULT_GOLDEN_DIR
 from ciwrap.documents import DocumentError
-from ciwrap.errors import CiwrapError, ConfigError, UsageError
+from ciwrap.errors import CiwrapError, ConfigError, CorruptGoldenError, UsageError
 from ciwrap.golden.manifest import MOST_MANIFEST_BYTES, load_manifest
-from ciwrap.golden.paths import MANIFEST_SUFFIX, SHARED_SUFFIX, unescape_name
+from ciwrap.golden.paths import (
+    ENSEMBLE_SUFFIX,
+    MANIFEST_SUFFIX,
+    SHARED_SUFFIX,
+    STAGED_SUFFIX,
+    escape_name,
+    unescape_name,
+)
 from ciwrap.golden.places import Place
-from ciwrap.golden.shared_goldens import MOST_FILE_BYTES, read_shared
-from ciwrap.structs import Struct, field
+from ciwrap.golden.shared_goldens import MOST_FILE_BYTES, read_with_journal
+from ciwrap.report.document import MOST_BYTES
+from ciwrap.structs import Struct, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,13 +33,14 @@ if TYPE_CHECKING:
     from ciwrap.changes.file_trees import FileTree
     from ciwrap.config import Check, Config
     from ciwrap.config.nodes import Document
+    from ciwrap.ensemble.golden import EnsembleGolden
     from ciwrap.golden.manifest import Manifest
 
 
 class State(Struct, frozen=True):
     """config: None where there is none, or it cannot be read (problem says why). config_name,
     golden_dir: from the top of the repository. manifests: of all goldens, None for one that cannot
-    be read.
+    be read. ensembles: likewise.
     """
 
     config: Config | None
@@ -40,6 +49,7 @@ class State(Struct, frozen=True):
     document: Document | None = None
     problem: str | None = None
     manifests: Mapping[Place, Manifest | None] = field(default_factory=dict)
+    ensembles: Mapping[Place, EnsembleGolden | None] = field(default_factory=dict)
 
     @property
     def checks(self) -> dict[str, Check]:
@@ -72,9 +82,15 @@ def state_of(tree: FileTree, where: Where) -> State:
         document = parse_document(text, path)
     except (ConfigError, UnicodeDecodeError) as error:
         problem = error.message if isinstance(error, ConfigError) else "is not UTF-8 text"
-        return State(None, name, where.golden_dir or "", problem=problem)
+        state = State(None, name, where.golden_dir or "", problem=problem)
+        return state if where.golden_dir is None else _with_goldens(state, tree)
     folder = where.golden_dir or below(config.golden_dir, where.top)
-    return State(config, name, folder, document, manifests=_manifests(tree, folder))
+    return _with_goldens(State(config, name, folder, document), tree)
+
+
+def _with_goldens(state: State, tree: FileTree) -> State:
+    folder = state.golden_dir
+    return replace(state, manifests=_manifests(tree, folder), ensembles=_ensembles(tree, folder))
 
 
 def _text_beside(tree: FileTree, top: Path, path: Path) -> str | None:
@@ -114,33 +130,75 @@ def _without_config(tree: FileTree, where: Where) -> State:
 def _manifests(tree: FileTree, folder: str) -> dict[Place, Manifest | None]:
     listed = tree.names_below(folder)
     names = [name for name in listed if name.endswith(MANIFEST_SUFFIX)]
-    found: dict[Place, Manifest | None] = {}
-    for name, data in tree.read(names, MOST_MANIFEST_BYTES).items():
-        path = PurePosixPath(name)
-        inner = path.parent.relative_to(folder or ".").as_posix()
-        inner = "" if inner == "." else inner
-        stem = path.name.removesuffix(MANIFEST_SUFFIX)
-        try:
-            manifest = load_manifest(data)
-            found[Place(inner, manifest.check)] = manifest
-        except DocumentError:
-            found[Place(inner, unescape_name(stem))] = None
-    found |= _shared_manifests(tree, folder, listed)
-    return found
+    read = tree.read(names, MOST_MANIFEST_BYTES)
+    pairs = dict(_manifest(name, data, folder) for name, data in read.items())
+    return pairs | _shared_manifests(tree, folder, listed, pairs)
+
+
+def _manifest(name: str, data: bytes, folder: str) -> tuple[Place, Manifest | None]:
+    """A manifest counts where its file lies; one of another check's name is not read for either."""
+    stem = PurePosixPath(name).name.removesuffix(MANIFEST_SUFFIX)
+    try:
+        manifest = load_manifest(data)
+    except DocumentError:
+        return _place(name, folder, unescape_name(stem)), None
+    if escape_name(manifest.check) != stem:
+        return _place(name, folder, unescape_name(stem)), None
+    return _place(name, folder, manifest.check), manifest
+
+
+def _place(file: str, folder: str, check: str) -> Place:
+    inner = PurePosixPath(file).parent.relative_to(folder or ".").as_posix()
+    return Place("" if inner == "." else inner, check)
+
+
+def _ensembles(tree: FileTree, folder: str) -> dict[Place, EnsembleGolden | None]:
+    names = [name for name in tree.names_below(folder) if name.endswith(ENSEMBLE_SUFFIX)]
+    read = tree.read(names, MOST_BYTES)
+    return dict(_ensemble(name, data, folder) for name, data in read.items())
+
+
+def _ensemble(name: str, data: bytes, folder: str) -> tuple[Place, EnsembleGolden | None]:
+    from ciwrap.ensemble.golden import parse_ensemble
+
+    stem = PurePosixPath(name).name.removesuffix(ENSEMBLE_SUFFIX)
+    try:
+        ensemble = parse_ensemble(data, Path(name))
+    except CorruptGoldenError:
+        return _place(name, folder, unescape_name(stem)), None
+    if escape_name(ensemble.check) != stem:
+        return _place(name, folder, unescape_name(stem)), None
+    return _place(name, folder, ensemble.check), ensemble
 
 
 def _shared_manifests(
-    tree: FileTree, folder: str, listed: Sequence[str]
+    tree: FileTree,
+    folder: str,
+    listed: Sequence[str],
+    pairs: Mapping[Place, Manifest | None],
 ) -> dict[Place, Manifest | None]:
-    """Of the goldens that share files. A damaged file counts as one golden that cannot be read."""
-    names = [name for name in listed if name.endswith(SHARED_SUFFIX)]
+    """Of the goldens that share files, as far as these count. A damaged file counts as one golden
+    that cannot be read.
+    """
+    suffixes = (SHARED_SUFFIX, SHARED_SUFFIX + STAGED_SUFFIX)
+    read = tree.read([name for name in listed if name.endswith(suffixes)], MOST_FILE_BYTES)
     found: dict[Place, Manifest | None] = {}
-    for name, data in tree.read(names, MOST_FILE_BYTES).items():
-        path = PurePosixPath(name.removesuffix(SHARED_SUFFIX))
-        inner = path.relative_to(folder or ".").as_posix()
+    for name in sorted({one.removesuffix(STAGED_SUFFIX) for one in read}):
+        inner = PurePosixPath(name.removesuffix(SHARED_SUFFIX)).relative_to(folder or ".")
+        data, journal = (read.get(one, b"") for one in (name, name + STAGED_SUFFIX))
         try:
-            for one in read_shared(data, Path(name)):
-                found[Place(inner, one.manifest.check)] = one.manifest
+            shared = read_with_journal(data, journal, Path(name))
         except CiwrapError:
-            found[Place(inner, path.name + SHARED_SUFFIX)] = None
+            found[Place(inner.as_posix(), inner.name + SHARED_SUFFIX)] = None
+            continue
+        for one in shared.goldens:
+            place = Place(inner.as_posix(), one.manifest.check)
+            if place in pairs and place.name not in shared.put:
+                # As the store decides: by the journal, and without a word in it by neither.
+                pair, moved_to = pairs[place], shared.moved.get(place.name)
+                if pair is not None and moved_to == pair.binary.root:
+                    continue
+                found[place] = None if moved_to is None else one.manifest
+            else:
+                found[place] = one.manifest
     return found

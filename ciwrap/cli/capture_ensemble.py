@@ -157,11 +157,11 @@ def _capture(
     from ciwrap.statistics.ensemble import distinct_rows, least_runs
 
     root = project.root
-    names, rows = features_of_runs(check, folders, choice)
+    names, rows, numbers = features_of_runs(check, folders, choice)
     distinct = len(distinct_rows(rows, "members"))
     if distinct < 2:
         raise NotComparableError(
-            "all runs are equal to the bit, so they tell nothing about chance",
+            "all runs have the same features, so they tell nothing about chance",
             remedy="perturb their initial values, or give each its own seed",
         )
     golden = EnsembleGolden(
@@ -178,6 +178,7 @@ def _capture(
         why=chosen.reason,
         commit=git_commit(root),
         environment=_environment(project, check, folders),
+        numbers=numbers,
     )
     write_ensemble(golden, path)
     return CaptureEnsembleDocument(
@@ -225,8 +226,8 @@ def _tell(session: Session, document: CaptureEnsembleDocument, rate: float) -> N
     )
     if document.distinct < document.members:
         console.print(
-            f"warning: only {document.distinct} of them differ from each other; the others do not"
-            " count"
+            f"warning: they have {plural(document.distinct, 'different set')} of features; equal"
+            " ones count once"
         )
     if document.least_runs is None:
         console.print(

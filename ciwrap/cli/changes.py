@@ -37,6 +37,7 @@ def command(session: Session, base: str, config_path: str | None, golden_dir: st
     from ciwrap.changes.state import state_of
     from ciwrap.changes.wording import markdown_table
     from ciwrap.repository import Repository
+    from ciwrap.structs import replace
 
     start = Path.cwd() if config_path is None else Path(config_path).absolute().parent
     repository = Repository.around(start)
@@ -44,7 +45,10 @@ def command(session: Session, base: str, config_path: str | None, golden_dir: st
     where = _where(repository, config_path, golden_dir)
     new = state_of(WorkingTree(repository.top), where)
     _refuse_unreadable(new.problem, where, new.config_name)
-    old = state_of(CommitTree(repository, commit), where)
+    tree = CommitTree(repository, commit)
+    old = state_of(tree, where)
+    if old.problem is not None:  # where it had its goldens cannot be read either
+        old = state_of(tree, replace(where, golden_dir=new.golden_dir))
     document = ChangesDocument(
         schema_version=1, kind="changes", base=commit, changes=find_changes(old, new)
     )

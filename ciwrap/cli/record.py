@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from ciwrap.cli.rules import RuleOptions
     from ciwrap.cli.session import Session
+    from ciwrap.errors import CiwrapError
     from ciwrap.model import CheckResult, CommandOutcome, Message, SettingsLayer, VariableId
     from ciwrap.online.reference import Reference
 
@@ -245,7 +246,7 @@ def _tell_recorded(asked: _Asked, outcome: CommandOutcome) -> int:
         if capture.open_journals:
             raise _not_ended(folder)
     if outcome.exit_code != 0:
-        raise failure_of(outcome)
+        raise failure_of(outcome, so="so what it recorded may not be all")
     return 0
 
 
@@ -309,14 +310,13 @@ def _not_ended(folder: Path) -> NotComparableError:
 def _tell_compared(
     session: Session, asked: _Asked, reference: Reference, outcome: CommandOutcome
 ) -> int:
-    """Says what was recorded and what it comes to against the reference.
-
-    Raises the error of a program that failed though all that it recorded matches.
+    """Says what was recorded and what it comes to against the reference; of a program that failed,
+    or was ended, nothing matches.
     """
     from ciwrap.captures.recording import RecordedCapture
-    from ciwrap.model import RunResult
+    from ciwrap.compare.law import message_of
+    from ciwrap.model import RunResult, Verdict
     from ciwrap.online.judge import judge_recorded
-    from ciwrap.running.run_command import failure_of
 
     with RecordedCapture(asked.folder) as capture:
         click.echo(_recorded_text(capture, asked.folder), err=True)
@@ -331,26 +331,39 @@ def _tell_compared(
         ended_in=first.iteration if is_ended and first is not None else None,
         resources=session.resources,
     )
+    fault = _fault(asked, outcome, first if is_ended else None, has_open=bool(open_journals))
+    is_lost = fault is not None and result.verdict.is_good
     run = RunResult(
-        result.verdict,
+        Verdict.NOT_COMPARABLE if is_lost else result.verdict,
         (result,),
         kind=session.kind,
-        messages=tuple(_first_words(result, first)),
+        messages=(
+            *_first_words(result, first),
+            *((message_of(fault),) if fault is not None and is_lost else ()),
+        ),
         seconds=outcome.seconds,
     )
-    code = session.emit(run, Path.cwd())
-    if result.verdict.is_good and is_ended and first is not None:
-        raise NotComparableError(
-            f"the run was ended in iteration {first.iteration}, and what it had recorded is within"
-            " its bounds after all",
+    return session.emit(run, Path.cwd())
+
+
+def _fault(
+    asked: _Asked, outcome: CommandOutcome, ended_for: VariableId | None, *, has_open: bool
+) -> CiwrapError | None:
+    """Why a run is not all there, of which all that was recorded matches. ended_for: what did not
+    match while it ran, for which it was ended.
+    """
+    from ciwrap.running.run_command import failure_of
+
+    if ended_for is not None:
+        return NotComparableError(
+            f"the run was ended in iteration {ended_for.iteration}, and what it had recorded is"
+            " within its bounds after all",
             file=asked.folder,
             remedy="run it with --on-divergence report",
         )
-    if result.verdict.is_good and outcome.exit_code != 0:
-        raise failure_of(outcome)
-    if result.verdict.is_good and open_journals:
-        raise _not_ended(asked.folder)
-    return code
+    if outcome.exit_code != 0:
+        return failure_of(outcome, so="though all that it recorded matches")
+    return _not_ended(asked.folder) if has_open else None
 
 
 def _first_words(result: CheckResult, first: VariableId | None) -> Iterator[Message]:

@@ -116,16 +116,15 @@ def _tell(session: Session, document: TrendDocument) -> None:
 
 
 def _share_row(one: ShareSeries) -> tuple[str, ...]:
-    from ciwrap.report.text import percent_text, safe_name
-    from ciwrap.trend.wording import bars, slope_words
+    from ciwrap.report.text import safe_name
+    from ciwrap.trend.wording import bars, most_text, now_text, slope_words
 
-    shares = [point.share for point in one.points]
     return (
         f"{safe_name(one.check, 30)}: {safe_name(one.variable, 30)}",
-        f"now {percent_text(one.newest)}",
-        f"most {percent_text(max(shares))}",
+        now_text(one),
+        most_text(one),
         slope_words(one),
-        f"|{bars(one)}|" if len(shares) > 1 else "",
+        f"|{bars(one)}|" if len(one.points) > 1 else "",
     )
 
 

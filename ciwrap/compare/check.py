@@ -215,7 +215,7 @@ def check_catalog(
     started = time.monotonic()
     work = Work(resources, progress)
     rules = Rules(check.settings_for, check.is_ignored, check.strict.variables)
-    outcome = Outcome(errors=list(catalog.errors), notes=list(catalog.notes))
+    outcome = Outcome(errors=list(catalog.errors))
     ours = GoldenVariables(golden, check)
     both = pair_up(outcome, rules, ours, _Judged(check, catalog) if check.expected else catalog)
     if outcome.left_out:
@@ -241,6 +241,7 @@ def check_catalog(
         explain_ranks(
             outcome.results, lambda first: parts_of_golden(ours.variables, catalog, first)
         )
+    outcome.notes += catalog.notes
     outcome.data_bytes_read, outcome.engine = work.data_bytes_read, work.engine
     result = check_result(check.name, outcome, rules, GOLDEN)
     return replace(
@@ -357,7 +358,12 @@ def _compare(
     settings = check.settings_for(identity, golden.tree.parameters.dtype)
     source_path = str(entry.file.path)
     try:
-        refuse_unseen_mask(identity, settings, ours.variables.__contains__)
+        refuse_unseen_mask(
+            identity,
+            settings,
+            lambda one: check.settings_for(one).mask,
+            ours.variables.__contains__,
+        )
         values = catalog.values(identity, settings.mask)
         order = catalog.order_of(identity)
         if order is not None and order.name != identity.name:

@@ -38,19 +38,25 @@ def compare_combined(
 
     Raises InvalidBoundError for settings beside which 'combine' says nothing.
     """
+    refuse_combined(reference.dtype, settings, result.id)
     bound = settings.bound
-    if settings.period or bound.ulps or np.dtype(reference.dtype).kind not in "iuf":
-        raise InvalidBoundError(
-            f"'combine: {settings.combine}' is for atol and rtol of real numbers",
-            variable=result.id.text,
-            remedy="remove it for this variable",
-        )
     parts = [
         _part(work, result, reference, new, parameters, chosen)
         for parameters, chosen in combined_parts(reference, new, settings, result.id)
     ]
     found = _joined(*parts)
     return replace(found, bound=bound, masked_count=new.masked_count if result.mask else None)
+
+
+def refuse_combined(dtype: str, settings: VariableSettings, identity: VariableId) -> None:
+    """Raises InvalidBoundError for a dtype or settings beside which 'combine' says nothing."""
+    is_real = dtype[1] in "iuf"  # of floats not bfloat16, which NumPy does not compute with
+    if settings.combine != "sum" and (settings.period or settings.bound.ulps or not is_real):
+        raise InvalidBoundError(
+            f"'combine: {settings.combine}' is for atol and rtol of real numbers",
+            variable=identity.text,
+            remedy="remove it for this variable",
+        )
 
 
 def combined_parts(

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 # all at once. Few at first: their data are on their way then while others are looked at.
 _FIRST_WINDOW = 2
 _LAST_WINDOW = 64
+_BOOLEAN = "|b1"  # as masks are
 
 
 class Comparer:
@@ -274,7 +275,12 @@ class _Run:
             one, other = ours.signature(identity), theirs.signature(identity)
             refuse_misfit(one, other, RUNS, is_strict=settings.strict_shape)
             refuse_other_dtype(one, other, RUNS)
-        refuse_unseen_mask(identity, settings, lambda one: not self._rules.is_ignored(one))
+        refuse_unseen_mask(
+            identity,
+            settings,
+            lambda one: self._rules.settings_for(one, _BOOLEAN).mask,
+            lambda one: not self._rules.is_ignored(one),
+        )
         golden = ours.values(identity, settings.mask)
         new = theirs.values(identity, settings.mask)
         orders = ours.order_of(identity), theirs.order_of(identity)

@@ -69,20 +69,33 @@ def refuse_other_labels(reference: Labels, new: Labels, wording: Wording) -> Non
 
 
 def refuse_unseen_mask(
-    identity: VariableId, settings: VariableSettings, is_compared: Callable[[VariableId], bool]
+    identity: VariableId,
+    settings: VariableSettings,
+    mask_of: Callable[[VariableId], str | None],
+    is_compared: Callable[[VariableId], bool],
 ) -> None:
-    """Raises MaskError for a variable whose mask is not compared itself: whatever that takes out
-    would be left out unseen.
+    """Raises MaskError for a variable whose mask is not compared itself, or only where another mask
+    leaves it: whatever it takes out would be left out unseen.
+
+    mask_of: of any variable, as it is configured.
     """
     if settings.mask is None:
         return
     mask = VariableId(settings.mask, identity.iteration, identity.rank)
+    if mask_of(mask) is not None:
+        raise MaskError(
+            f"its mask {settings.mask!r} has a mask itself, {mask_of(mask)!r}, so it is compared in"
+            " part",
+            variable=identity.text,
+            remedy="let the mask have none",
+        )
     if not is_compared(mask):
         raise MaskError(
-            f"its mask {settings.mask!r} is not compared itself, so nothing says that both sides"
-            " leave out the same elements",
+            f"its mask {settings.mask!r} is not compared itself, or in part, so nothing says that"
+            " both sides leave out the same elements",
             variable=identity.text,
-            remedy="do not ignore the mask, and accept the outputs anew if there is a golden",
+            remedy="do not ignore the mask, give it no mask of its own, and accept the outputs anew"
+            " if there is a golden",
         )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.captures.index import key_order
 from ciwrap.compare.bounds_used import rules_between, with_bound_notes
+from ciwrap.compare.law import not_comparable
 from ciwrap.compare.outcome import HistoryOptions
 from ciwrap.compare.spread import Spread
 from ciwrap.compare.tally import RUNS, check_result, fewer_details
@@ -23,6 +24,8 @@ from ciwrap.structs import replace
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ciwrap.captures.index import CheckpointKey
     from ciwrap.captures.side import Side
     from ciwrap.catalog.rules import Rules
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from ciwrap.compare.outcome import Outcome
     from ciwrap.compare.tally import OneSided
     from ciwrap.errors import CiwrapError
-    from ciwrap.model import CheckResult
+    from ciwrap.model import CheckResult, VariableId
     from ciwrap.progress import Progress
 
 
@@ -179,6 +182,8 @@ def _finish(
                 f"{side.run}: captured checkpoints that are stale, and were read instead:"
                 f" {len(stale)} ({key_text(key)}: {reason})"
             )
+        if side.capture is not None and side.capture.repeated:
+            _refuse_repeated(outcome, side.run, set(side.capture.repeated))
     if outcome.lost:
         outcome.errors += _lost(outcome)
     if outcome.ended_by is not None:
@@ -209,10 +214,26 @@ def _with_history(check: CheckResult, outcome: Outcome, golden: Side) -> CheckRe
     return replace(check, history=history_facts(check, outcome))
 
 
+def _refuse_repeated(outcome: Outcome, run: Path, repeated: set[VariableId]) -> None:
+    """Makes second recordings that the other run does not have not comparable: they are no
+    variables that are new or gone, whatever the rules say of these.
+    """
+    from ciwrap.captures.journals import recorded_again
+
+    for found in (outcome.missing, outcome.extra):
+        again = [one for one in found if one.id in repeated]
+        found[:] = [one for one in found if one.id not in repeated]
+        outcome.results += [not_comparable(one, recorded_again(run, one.id)) for one in again]
+
+
 def fingerprint_note(side: Side) -> Message:
     """What is told of a run of which there is a capture alone."""
     header = side.header
-    made = "" if header is None else f" of {header.made_at}, by ciwrap {header.made_by}"
+    made = (
+        ""
+        if header is None or not header.made_at
+        else f" of {header.made_at}, by ciwrap {header.made_by}"
+    )
     return Message(
         MessageLevel.NOTE,
         f"{side.run} is a fingerprint{made}: what its trees leave open stays open",

@@ -307,16 +307,16 @@ def _by_values(
     settings: VariableSettings,
 ) -> VariableResult:
     reference, new, settings = in_one_dtype(reference, new, settings)
+    if settings.combine != "sum":  # which a period is refused beside
+        from ciwrap.compare.combined import compare_combined
+
+        return compare_combined(work, result, reference, new, settings)
     if settings.period:
         from ciwrap.compare.circle import Circle
 
         return Circle(reference.dtype, tuple(reference.shape), settings).compare(
             work, result, reference, new
         )
-    if settings.combine != "sum":
-        from ciwrap.compare.combined import compare_combined
-
-        return compare_combined(work, result, reference, new, settings)
     parameters = tree_parameters(reference.dtype, settings, variable=result.id.text)
     return _by_elements(work, result, reference, new, parameters, None)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ciwrap.details import MOST_EXPLANATIONS, Cause, Explanation
+from ciwrap.model import Verdict
 from ciwrap.structs import replace
 
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ def with_one_rank(results: Sequence[VariableResult]) -> list[VariableResult]:
         bad = [at for at in places if results[at].verdict.is_alarm]
         hit = {results[at].rank for at in bad}
         if len(ranks) < _FEWEST_RANKS or len(hit) != 1:
+            continue
+        # Of what is only suspect, or could not be compared, nobody knows on which rank it differs.
+        known = {results[at].verdict for at in places}
+        if known != {Verdict.MATCH, Verdict.DIFFER}:
             continue
         at = min(bad, key=lambda one: results[one].id.sort_key)
         (rank,) = hit

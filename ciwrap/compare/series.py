@@ -204,8 +204,10 @@ def stored_steps(
     if labels is None:
         return StoredSteps(None)
     if labels.data is not None:
-        dtype = labels.tree.parameters.dtype
-        return StoredSteps(np.frombuffer(labels.data, dtype=dtype).astype(np.int64))
+        values = np.frombuffer(labels.data, dtype=labels.tree.parameters.dtype)
+        if values.dtype.kind == "f" or facts.step_size != 1.0:
+            values = np.rint(values / facts.step_size)
+        return StoredSteps(values.astype(np.int64))
     steps = facts.steps
     if steps is not None and steps.size == math.prod(labels.shape) == element_count:
         tree = _core.build_tree(labels.tree.parameters, as_bytes(np.ascontiguousarray(steps)))

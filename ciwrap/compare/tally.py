@@ -16,6 +16,7 @@ from ciwrap.model import (
     Verdict,
 )
 from ciwrap.model.brief import badness
+from ciwrap.model.coverage import grouped_plural
 from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
@@ -118,9 +119,10 @@ def _too_fine(results: Iterable[VariableResult]) -> Iterator[str]:
     for result in results:
         if result.series is not None and result.series.is_too_fine and result.bound is not None:
             bound = result.bound.rtol or result.bound.atol
+            digits = grouped_plural(result.series.printed_digits or 0, "printed digit")
             yield (
-                f"{result.name}: the bound {bound:g} is finer than the"
-                f" {result.series.printed_digits} printed digits, so only equal numbers match"
+                f"{result.name}: the bound {bound:g} is finer than the {digits}, so only equal"
+                " numbers match"
             )
 
 

@@ -87,6 +87,7 @@ def refuse_settings(settings: VariableSettings) -> None:
             ("period", settings.period),
             ("fill_values", settings.fill_values),
             ("mixed_precision", settings.mixed_precision),
+            ("combine", settings.combine != "sum"),
         )
         if is_set
     ]
@@ -158,7 +159,7 @@ def _why_not(text: TextResult, found: Mapping[str, Any]) -> str | None:
     if left_out and not found["pair_count"]:
         return "'ignore_lines' leaves out every line, so nothing was compared"
     if text.ignored and text.ignored >= text.numbers + found["ignored_line_numbers"]:
-        return f"'ignore' covers all {text.ignored:,} numbers, so none was compared"
+        return f"'ignore' covers every number ({text.ignored:,}), so none was compared"
     return None
 
 

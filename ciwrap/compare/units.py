@@ -181,18 +181,11 @@ def stamp_of(key: CheckpointKey, golden: Side, new: Side) -> str:
     """
     try:
         seen: list[object] = [
-            _stamp_of_fingerprint(side)
-            if side.is_fingerprint
+            side.capture.stamps
+            if side.is_fingerprint and side.capture is not None
             else source_files(side.run, side.groups.get(key, ()))
             for side in (golden, new)
         ]
-    except (CiwrapError, OSError):
+    except CiwrapError:
         return ""
     return _core.xxh3_128(msgspec.msgpack.encode(seen)).hex()
-
-
-def _stamp_of_fingerprint(side: Side) -> tuple[int, ...]:
-    """Raises OSError."""
-    assert side.capture is not None
-    status = side.capture.path.stat()
-    return status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino

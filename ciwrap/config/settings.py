@@ -17,7 +17,7 @@ from ciwrap.config.fill_values import fit_fill_values
 from ciwrap.errors import ConfigError
 from ciwrap.hidden import hide_secrets, secrets_of
 from ciwrap.model import SettingsLayer, Strictness, VariableId, VariableSettings
-from ciwrap.structs import Struct, field
+from ciwrap.structs import Struct, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -237,7 +237,11 @@ class Check(Struct, frozen=True):
         return (*self.ignore, *(() if until is None else (f"iterations after {until}",)))
 
     def settings_for(self, variable: VariableId, dtype: str | None = None) -> VariableSettings:
-        """The settings of one variable; with a dtype, its fill values are as that holds them."""
+        """The settings of one variable; with a dtype, its fill values are as that holds them.
+
+        A mask is not masked by itself, also where one key of the check sets it for all variables:
+        it would be compared as nothing but zeros.
+        """
         rules = [rule for rule in self.rules if name_matches(rule.pattern, variable)]
         rules.sort(key=lambda rule: rule.is_exact)  # patterns as written, then the exact name
         own = [rule for rule in self.value_rules if rule.is_of(variable)]
@@ -250,6 +254,9 @@ class Check(Struct, frozen=True):
             strict_shape=self.strict.shape,
             strict_count=self.strict.count,
         )
+        if settings.mask == variable.name:
+            # What masks all variables of a check: as its own mask it would be false everywhere.
+            settings = replace(settings, mask=None)
         if dtype is None or not settings.fill_values:
             return settings
         return fit_fill_values(settings, dtype)

@@ -14,6 +14,7 @@ from ciwrap.errors import CiwrapError, CorruptGoldenError, OutputMissingError
 from ciwrap.golden.paths import ensemble_path
 from ciwrap.model import CheckResult, EnsembleFacts, Message, MessageLevel, Shift, Verdict
 from ciwrap.report.ensemble_words import ensemble_sentence
+from ciwrap.report.text import plural
 from ciwrap.statistics.ensemble import EnsembleVerdict, compare_with_ensemble
 from ciwrap.structs import replace
 
@@ -59,7 +60,7 @@ def _judge(check: Check, path: Path) -> CheckResult:
             remedy="let the program make them, or mend 'ensemble'",
         )
     choice = FeatureChoice(golden.statistics, golden.blocks, golden.from_iteration)
-    _, rows = features_of_runs(check, folders, choice, golden.features)
+    _, rows, _ = features_of_runs(check, folders, choice, golden.features, golden.numbers)
     found = compare_with_ensemble(golden.members, rows, rate=golden.rate, seed=_SEED)
     facts = EnsembleFacts(
         members=found.members,
@@ -83,8 +84,9 @@ def _judge(check: Check, path: Path) -> CheckResult:
 
 
 def _repeated(runs: int, distinct: int) -> tuple[Message, ...]:
-    """A warning of runs that are equal to the bit, which count once."""
+    """A warning of runs with equal features, which count once."""
     if runs == distinct:
         return ()
-    text = f"only {distinct} of {runs} runs differ from each other; the others do not count"
+    sets = plural(distinct, "different set")
+    text = f"{plural(runs, 'run')} have {sets} of features; equal ones count once"
     return (Message(MessageLevel.WARNING, text),)

@@ -38,6 +38,15 @@ class FeatureChoice(Struct, frozen=True):
     from_iteration: int | None = None
 
 
+class RunFeatures(Struct, frozen=True):
+    """values: of each feature, by name. numbers: how many each variable has in all checkpoints and
+    ranks.
+    """
+
+    values: dict[str, float]
+    numbers: dict[str, int]
+
+
 class _Sums(Struct):
     """Of the numbers of one block over all checkpoints and ranks, in one pass."""
 
@@ -90,7 +99,7 @@ class _Variable(Struct):
                 before, block_before, at = float(stretch[-1]), block, end
 
 
-def features_of(check: Check, choice: FeatureChoice) -> dict[str, float]:
+def features_of(check: Check, choice: FeatureChoice) -> RunFeatures:
     """The features of the run whose outputs a check finds, by name: `density std, block 2 of 8`.
 
     Checkpoints and ranks of one name are taken together. Variables that hold no numbers, and those
@@ -137,7 +146,8 @@ def features_of(check: Check, choice: FeatureChoice) -> dict[str, float]:
             )
     if not features:
         raise NotComparableError("holds no numbers to take features of", file=check.root)
-    return features
+    numbers = {name: sum(one.count for one in each.blocks) for name, each in found.items()}
+    return RunFeatures(features, numbers)
 
 
 def _named(found: dict[str, _Variable], choice: FeatureChoice) -> dict[str, float]:

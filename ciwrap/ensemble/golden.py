@@ -10,7 +10,7 @@ import msgspec
 
 from ciwrap.documents import DocumentError, to_versioned_record
 from ciwrap.errors import CorruptGoldenError, GoldenMissingError, UnreadableFileError
-from ciwrap.report.document import load_document, plain, write_text
+from ciwrap.report.document import MOST_BYTES, parse_document, plain, write_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,8 @@ class EnsembleGolden(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     features: their names. members: a row of features for each, as doubles that are read back to the
     bit. statistics, blocks, from_iteration: how features are taken. rate: of false alarms that the
     test may raise. made, who, why, commit: when (UTC, ISO 8601) and by whom it was made. digest: of
-    all the rest, to tell damage.
+    all the rest, to tell damage. numbers: how many variables have in all, those of which all
+    members have as many; None in an ensemble that was made before this was kept.
     """
 
     format: int
@@ -41,6 +42,7 @@ class EnsembleGolden(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     from_iteration: int | None = None
     commit: str | None = None
     digest: str = ""
+    numbers: dict[str, int] | None = None
 
 
 def write_ensemble(golden: EnsembleGolden, path: Path) -> None:
@@ -58,14 +60,21 @@ def write_ensemble(golden: EnsembleGolden, path: Path) -> None:
 def read_ensemble(path: Path) -> EnsembleGolden:
     """Reads an ensemble. Raises GoldenMissingError, UnreadableFileError, CorruptGoldenError."""
     try:
-        document = load_document(path)
-        golden = to_versioned_record(document, EnsembleGolden, FORMAT_VERSION)
+        with path.open("rb") as stream:
+            data = stream.read(MOST_BYTES + 1)
     except FileNotFoundError as error:
         raise GoldenMissingError(
             "there is no ensemble", file=path, remedy="`ciwrap capture --ensemble` makes one"
         ) from error
     except OSError as error:
         raise UnreadableFileError(error.strerror or str(error), file=path) from error
+    return parse_ensemble(data, path)
+
+
+def parse_ensemble(data: bytes, path: Path) -> EnsembleGolden:
+    """An ensemble from the bytes of its file. Raises CorruptGoldenError."""
+    try:
+        golden = to_versioned_record(parse_document(data), EnsembleGolden, FORMAT_VERSION)
     except DocumentError as error:
         raise CorruptGoldenError(f"is no ensemble: {error}", file=path) from error
     if golden.digest != _digest(plain(golden)):

@@ -16,6 +16,7 @@ from ciwrap.golden.paths import (
     MANIFEST_SUFFIX,
     SHARED_SUFFIX,
     STAGED_SUFFIX,
+    is_shortened,
     stored_stems,
     unescape_name,
 )
@@ -24,8 +25,6 @@ from ciwrap.golden.stores import GoldenStores
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-_SHORTENED = "~"
 
 
 def stored_places(golden_dir: Path, faults: list[CiwrapError] | None = None) -> list[Place]:
@@ -75,7 +74,7 @@ def shared_stores(golden_dir: Path) -> Iterator[tuple[str, ModuleStore]]:
 
 def _name_of(folder: Path, stem: str) -> str:
     """The name a stem stands for; that of a shortened one is in the manifest only."""
-    if _SHORTENED not in stem:
+    if not is_shortened(stem):
         return unescape_name(stem)
     try:
         data = read_regular(folder / f"{stem}{MANIFEST_SUFFIX}", MOST_MANIFEST_BYTES)

@@ -60,9 +60,14 @@ def escape_name(check: str) -> str:
     return stem
 
 
+def is_shortened(stem: str) -> bool:
+    """Whether a stem, or a path of stems, does not tell what it stands for."""
+    return "~" in stem
+
+
 def unescape_name(stem: str) -> str:
     """The check a stem stands for; shortened names stay as they are."""
-    return stem if "~" in stem else unquote(stem)
+    return stem if is_shortened(stem) else unquote(stem)
 
 
 def ensemble_path(golden_dir: Path, check: str) -> Path:

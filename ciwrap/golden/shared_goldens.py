@@ -67,6 +67,14 @@ class State(Struct):
     decoded: dict[bytes, Shared] = field(default_factory=dict)
 
 
+class SharedFile(Struct, frozen=True):
+    """The goldens of a file and its journal, by the order of names. put, moved: as in State."""
+
+    goldens: list[Shared]
+    put: set[str]
+    moved: dict[str, str]
+
+
 class SharedGoldens:
     """The small goldens of a folder, in the file beside it."""
 
@@ -110,13 +118,15 @@ class SharedGoldens:
         body = self._usable().goldens.get(name)
         return None if body is None else self._decoded(body)
 
-    def decode_all(self, data: bytes) -> list[Shared]:
-        """All goldens of a file that is not looked at here, but given. Raises as `get`."""
+    def decode_all(self, data: bytes, journal: bytes = b"") -> SharedFile:
+        """All goldens of files that are not looked at here, but given. Raises as `get`."""
         self._take_file(data)
-        if self._state.fault is not None:
-            raise self._state.fault
-        goldens = self._state.goldens
-        return [self._decoded(goldens[name]) for name in sorted(goldens)]
+        self._take_journal(journal)
+        state = self._state
+        if state.fault is not None:
+            raise state.fault
+        goldens = [self._decoded(state.goldens[name]) for name in sorted(state.goldens)]
+        return SharedFile(goldens, state.put, state.moved)
 
     def salvage(self, name: str) -> Shared | None:
         """A golden whose own line is whole, whatever the others are."""
@@ -369,8 +379,13 @@ def read_shared(data: bytes, path: Path) -> list[Shared]:
     """All goldens of a file's bytes, in the order of their names; path: for messages. Raises
     CorruptGoldenError, UnsupportedFormatError.
     """
+    return read_with_journal(data, b"", path).goldens
+
+
+def read_with_journal(data: bytes, journal: bytes, path: Path) -> SharedFile:
+    """As `read_shared`, with what a journal beside the file says."""
     shared = SharedGoldens(path.with_name(path.name.removesuffix(paths.SHARED_SUFFIX)))
-    return shared.decode_all(data)
+    return shared.decode_all(data, journal)
 
 
 def _damaged(path: Path, what: str, remedy: str = _REMEDY) -> CorruptGoldenError:

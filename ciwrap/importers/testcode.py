@@ -123,7 +123,9 @@ def _add_job(
         checks[f"{own}-extracted"] = {"format": "log", "outputs": EXTRACTED, "values": printed}
         note = _BY_SCRIPT.format(script=script)
         result.notes += [] if note in result.notes else [note]
-    if checks:
+    if checks and f"{name}/ciwrap.yaml" in result.files:
+        result.left_out.append(LeftOut(name, "is named by two sections, of which the first counts"))
+    elif checks:
         document = yaml_text(_HEAD.format(name=JOBS), {"checks": checks})
         result.files[f"{name}/ciwrap.yaml"] = document
     if len(result.left_out) == before:
@@ -159,9 +161,7 @@ def _tolerances(
         found = (found,)
     kept: list[tuple[float | None, float | None, str, bool]] = []
     for one in found if isinstance(found, tuple) else ():
-        parts = (*one, None, True)[:4] if isinstance(one, tuple) and len(one) > 2 else None
-        if len(one) == 3:
-            parts = (*one, True)
+        parts = (*one, True)[:4] if isinstance(one, tuple) and len(one) > 2 else None
         numbers = () if parts is None else parts[:2]
         if parts is None or not all(n is None or isinstance(n, (int, float)) for n in numbers):
             result.left_out.append(LeftOut(f"[{program}]", "has a tolerance without a label"))

@@ -27,7 +27,8 @@ class Coverage(Struct, frozen=True):
     counted under ignored or missing. let_go: how many of those no `ignore` names; they are gone
     from the new side while strict variables are off.
     masked_unknown: compared variables that have a mask of unknown extent. filled: compared
-    variables that have fill values, which are not compared as numbers. excluded_files: what
+    variables that have fill values, which are not compared as numbers. unpaired_elements: of series
+    of a text, at steps that one side alone has. excluded_files: what
     `exclude` names. attributes: checks of files whose attributes were not compared. by_statistics:
     checks of runs whose statistics were held against an ensemble, none of whose values was
     compared.
@@ -50,6 +51,7 @@ class Coverage(Struct, frozen=True):
     by_statistics: int = 0
     compared_names: int = 0
     checkpointed: int = 0
+    unpaired_elements: int = 0
 
     def __add__(self, other: Coverage) -> Coverage:
         return Coverage(*map(add, astuple(self), astuple(other)))
@@ -61,7 +63,7 @@ class Coverage(Struct, frozen=True):
             (
                 *(self.not_comparable, self.missing, self.extra, self.ignored, self.left_out),
                 *(self.masked_elements, self.masked_unknown, self.filled, self.excluded_files),
-                self.by_statistics,
+                *(self.by_statistics, self.unpaired_elements),
             )
         )
 
@@ -102,6 +104,7 @@ class Coverage(Struct, frozen=True):
             (self.masked_elements, "element", "masked"),
             (self.masked_unknown, one, "in part by a mask"),
             (self.filled, one, "in part by fill values"),
+            (self.unpaired_elements, "element", "of steps on one side only"),
             (self.excluded_files, "file", "by exclude"),
         )
         said = [f"{grouped_plural(count, noun)} {why}" for count, noun, why in parts if count]
@@ -110,7 +113,7 @@ class Coverage(Struct, frozen=True):
 
 def coverage_of(check: CheckResult) -> Coverage:
     """What one check covers; the only place where it is counted."""
-    variables = elements = masked = masked_variables = filled = 0
+    variables = elements = masked = masked_variables = filled = unpaired = 0
     lost = []
     names = set()
     for one in check.variables:
@@ -122,6 +125,8 @@ def coverage_of(check: CheckResult) -> Coverage:
         elements += one.element_count or 0
         masked += one.masked_count or 0
         filled += one.has_fill_values
+        if one.series is not None:
+            unpaired += sum(one.series.count) - 2 * (one.element_count or 0)
         masked_variables += one.mask is not None and one.masked_count is None
     one_sided = {*check.missing_variables, *check.extra_variables}
     left_out = set(check.left_out_variables)
@@ -146,6 +151,7 @@ def coverage_of(check: CheckResult) -> Coverage:
         by_statistics=int(check.verdict.is_statistical),
         compared_names=len(names),
         checkpointed=int(_has_checkpoints(check)),
+        unpaired_elements=unpaired,
     )
 
 

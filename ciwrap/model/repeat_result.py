@@ -103,8 +103,8 @@ class BoundSuggestion(Struct, frozen=True):
 class RepeatedVariable(Struct, frozen=True):
     """One variable by name, over all iterations and ranks, with run 1 (or the golden) as g.
 
-    classes: of each run, in the order of `RepeatResult.runs`; equal numbers are equal results to
-    the bit, from 1; 0 for runs without a result. first_iteration: the earliest at which results
+    classes: of each run, in the order of `RepeatResult.runs`; equal numbers are results of equal
+    values, from 1; 0 for runs without a result. first_iteration: the earliest at which results
     differ. max_abs: largest |v - g|, max_abs_run and max_abs_index: where. max_rel: largest |v - g|
     / |g|. varying_share: of the elements, in the run and checkpoint with the most that differ at
     all. spread: standard deviation of g over (a sample of) its elements. growth_rate: by which ln D
@@ -115,6 +115,8 @@ class RepeatedVariable(Struct, frozen=True):
     up to compare_until where there is one. common_digits: decimal digits that all but 5 %
     of the sampled elements have in common in all runs; normal_digits: the same if differences are
     normal (95 %, 95 %), where SciPy is installed. reason: why it is not comparable, or unrelated.
+    breaks_bound: whether the present bound does not hold for some run, or may not. What some run
+    leaves unknown (a golden without data) is None: max_abs, max_rel, shares.
     """
 
     check: str
@@ -142,6 +144,7 @@ class RepeatedVariable(Struct, frozen=True):
     normal_digits: Number | None = None
     reason: str | None = None
     early_share: Number | None = None
+    breaks_bound: bool = False
 
     @property
     def varies(self) -> bool:

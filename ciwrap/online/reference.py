@@ -10,7 +10,8 @@ import contextlib
 import shutil
 from typing import TYPE_CHECKING
 
-from ciwrap.captures.fingerprints import capture_of, open_fingerprint
+from ciwrap.captures.capture_trees import IGNORED
+from ciwrap.captures.fingerprints import capture_of, open_fingerprint, refuse_other_data
 from ciwrap.captures.index import MadeWith, parameters_of
 from ciwrap.captures.index_codec import read_checkpoint, read_index
 from ciwrap.captures.journal import FINE, PLAIN, JournalReader
@@ -62,13 +63,15 @@ def prepared(path: Path, work: Path) -> Iterator[Reference]:
     """A golden, a capture or a recorded run, in the form that the library reads.
 
     work: a folder to be made, which is removed in the end. Raises OutputMissingError if there is
-    none of these, NotComparableError if nothing of it can be held against, and the errors of
-    reading it.
+    none of these, NotComparableError if nothing of it can be held against, or if the capture of a
+    run with data no longer tells of these, and the errors of reading it.
     """
     capture = capture_of(path) if path.exists() else None
     if capture is not None and is_recording(capture):
         yield _recorded(path, capture)
         return
+    if capture is not None:
+        refuse_other_data(path, capture)
     golden = None if capture is not None else _golden_of(path)
     if capture is None and golden is None:
         raise OutputMissingError(
@@ -121,6 +124,13 @@ def _of_capture(path: Path) -> Iterator[HeldTrees]:
         for directory in read_index(capture).checkpoints.values():
             for one in read_checkpoint(capture, directory).variables:
                 best = one.fine or one.plain
+                if best is None and one.reason != IGNORED:
+                    raise NotComparableError(
+                        f"has no tree of it, so no run can be held against it: {one.reason}",
+                        file=path,
+                        variable=one.identity.text,
+                        remedy="capture that run with it under --ignore",
+                    )
                 if best is None:
                     continue
                 trees = [(PLAIN, one.plain)] if one.plain is not None else []
@@ -164,7 +174,7 @@ def _write_journals(path: Path, held: Iterable[HeldTrees], target: Path) -> None
             )
         by_rank.setdefault(one.identity.rank or 0, []).append(one)
     fits = (
-        any(kind == FINE for kind, _ in one.trees) or parameters_of(one.made_with).kind == "exact"
+        any(kind == FINE for kind, _ in one.trees) or _is_exact(one.made_with)
         for some in by_rank.values()
         for one in some
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from pathlib import Path
@@ -23,7 +24,7 @@ from ciwrap.pytest_plugin.repeat import Repeats
 from ciwrap.pytest_plugin.results import END_WRITING, LATE, RECORDER, is_worker
 from ciwrap.pytest_plugin.telling import failure_text
 from ciwrap.pytest_plugin.tested_project import find_project
-from ciwrap.pytest_plugin.unmet import Unmet, UnmetCheck, after_the_end
+from ciwrap.pytest_plugin.unmet import Unmet, UnmetCheck, after_the_end, in_forked
 from ciwrap.readers.layout import name_fault
 from ciwrap.structs import replace
 
@@ -71,6 +72,9 @@ class CiwrapFixture:
     def __init__(self, item: pytest.Item, judge: Judge) -> None:
         self._item = item
         self._judge = judge
+        self._process = os.getpid()
+        judge.test_count += 1
+        self._number = judge.test_count
         self._names: set[str | None] = set()
         self.check_count = 0
         self._records = Records(item)
@@ -142,6 +146,9 @@ class CiwrapFixture:
         of_check = {"strict": strict, "duplicates": duplicates}
         files = {"layout": layout, "format": format, "options": options, "exclude": exclude}
         title = self._title(name)
+        if os.getpid() != self._process:
+            self._judge.forked.note(self._number)
+            raise in_forked(title)
         if not self._unmet.begin(title):
             error = after_the_end(f"{self._item.nodeid}, {title}")
             self._item.config.stash[LATE].append(str(error))
@@ -349,6 +356,10 @@ class CiwrapFixture:
 
     def raise_untold(self, error: BaseException | None, when: str) -> None:
         __tracebackhide__ = True
+        if self._judge.forked.take(self._number):
+            missed = in_forked(self._item.name)
+            self._records.add_refused(None, missed)
+            self._unmet.add(UnmetCheck("a forked process", str(missed)))
         self._unmet.raise_untold(self._item, error, when)
 
 

@@ -125,6 +125,12 @@ def catalog_of(
     return catalog
 
 
+def _with_its_like(name: str) -> str:
+    """The name, or the pattern of all items of the list that it is of."""
+    of, _, item = name.rpartition("/")
+    return f"{of}/*" if of and item.isdecimal() else name
+
+
 def _convert(
     parts: Sequence[Part], is_ignored: Callable[[str], bool]
 ) -> dict[str, OneArray | CiwrapError]:
@@ -146,7 +152,7 @@ def _convert(
         except CiwrapError as error:
             if not is_ignored(part.name):
                 if len(parts) > 1:
-                    leave_out = f"leave it out: ignore=[{part.name!r}]"
+                    leave_out = f"leave it out: ignore=[{_with_its_like(part.name)!r}]"
                     error.remedy = f"{error.remedy}, or {leave_out}" if error.remedy else leave_out
                 raise
             arrays[part.name] = error

@@ -9,6 +9,7 @@ from ciwrap.compare.check import check_catalog
 from ciwrap.compare.law import failed_check
 from ciwrap.errors import CiwrapError, ExitCode, GoldenMissingError
 from ciwrap.model import CheckResult, Message, MessageLevel, RunResult, Verdict
+from ciwrap.pytest_plugin.unmet import ForkedChecks, in_forked
 from ciwrap.report.document import document_text, to_document
 from ciwrap.review.capture_change import change_of_catalog
 from ciwrap.review.keep_pending import keep
@@ -71,11 +72,17 @@ class Judge:
         self.project = project
         self._mode = mode
         self._reason = reason
+        self.forked = ForkedChecks()
+        self.test_count = 0
 
     def close(self) -> None:
-        """Ends the session's writing."""
+        """Ends the session's writing. Raises UsageError for a check that a forked process was to
+        make, and that no test was told of.
+        """
         self.project.goldens.close()
         self.project.pending.close()
+        if self.forked.take():
+            raise in_forked("a test that had ended")
 
     @cached_property
     def origin(self) -> Origin:
@@ -167,30 +174,28 @@ class Judge:
         resources: Resources,
         before: CheckResult,
     ) -> Outcome:
-        """Writes the golden, then compares with it as every later run does."""
+        """Writes the golden, then compares with it as every later run does: there are values that
+        do not match themselves.
+        """
         store = self.project.goldens.at(place)
         stored_as = replace(check, name=place.name)
         with store.locked():
             change = change_of_catalog(
                 stored_as, store, catalog, force=True, with_details=False, resources=resources
             )
-            if not change.needs_writing:
-                self.project.pending.discard(place)
-                return Outcome(MATCHED, before, place, change.path)
-            write_change(change, store, self._reason, self.origin)
+            if change.needs_writing:
+                write_change(change, store, self._reason, self.origin)
         self.project.pending.discard(place)
         result, _ = self._compare(check, place, store, catalog, resources)
+        result = replace(result, test_id=before.test_id, variant=place.variant)
+        if not change.needs_writing:
+            return Outcome(_word(result), result, place, change.path)
         note = Message(
             MessageLevel.NOTE,
             f"golden {change.status}: {self.project.where(place)} (it was: {before.verdict.words})",
             file=self.project.shown(change.path),
         )
-        result = replace(
-            result,
-            messages=(*result.messages, note),
-            test_id=before.test_id,
-            variant=place.variant,
-        )
+        result = replace(result, messages=(*result.messages, note))
         word = WRITTEN if result.verdict is Verdict.MATCH else _word(result)
         return Outcome(word, result, place, change.path, written=str(change.status))
 

@@ -7,6 +7,8 @@ has told of it; what is left fails the test.
 
 from __future__ import annotations
 
+import mmap
+import struct
 import sys
 import threading
 from typing import TYPE_CHECKING
@@ -140,6 +142,30 @@ def joined(checks: Sequence[UnmetCheck], *, went_on: bool = False) -> GoldenMism
     return GoldenMismatch("\n".join(lines), checks[0].result)
 
 
+class ForkedChecks:
+    """Tells a process of checks that processes forked from it were to make: by memory that they
+    share, since nothing else of theirs comes back.
+    """
+
+    def __init__(self) -> None:
+        self._shared = mmap.mmap(-1, mmap.PAGESIZE)
+
+    def note(self, test: int) -> None:
+        """In a forked process: a check of the test of this number was to be made, from 1."""
+        _NUMBER.pack_into(self._shared, 0, test)
+
+    def take(self, test: int | None = None) -> bool:
+        """Whether one was noted of the test since the last call; None: of any."""
+        (noted,) = _NUMBER.unpack_from(self._shared)
+        if noted == 0 or test not in (None, noted):
+            return False
+        _NUMBER.pack_into(self._shared, 0, 0)
+        return True
+
+
+_NUMBER = struct.Struct("<Q")
+
+
 def _fails_the_test(item: pytest.Item, error: BaseException) -> bool:
     """Whether an exception that a test ends with also fails it, so that a mismatch is told of."""
     unittest = sys.modules.get("unittest")
@@ -151,6 +177,13 @@ def _fails_the_test(item: pytest.Item, error: BaseException) -> bool:
         return True
     # Such a marker may expect this exception, and not the mismatch.
     return isinstance(error, pytest.exit.Exception) or item.get_closest_marker("xfail") is None
+
+
+def in_forked(title: str) -> UsageError:
+    return UsageError(
+        f"{title}: a check was made in a process that its test had forked; nothing was compared",
+        remedy="take the numbers back to the test, and check them there",
+    )
 
 
 def after_the_end(title: str) -> UsageError:

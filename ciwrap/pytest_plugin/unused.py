@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.errors import CorruptFileError, UsageError
 from ciwrap.golden.listing import delete_goldens, stored_places
+from ciwrap.golden.paths import is_shortened
 from ciwrap.golden.places import Place, TestPlace
 from ciwrap.golden.unused import UnusedGolden, read_unused, write_unused
 from ciwrap.pytest_plugin.judge import NEW
@@ -39,31 +40,33 @@ def find_unused(
     it may have ended before its check.
     """
     used = used_places(results)
+    # By folder of goldens: one with a shortened name does not tell its file.
     tests: dict[str, dict[tuple[str, str | None], list[str]]] = {}
     partial = set()
     for path, found in collected.tests.items():
         try:
-            module = project.module_of(Path(path))
+            folder = TestPlace(project.module_of(Path(path)), "").place.folder
         except UsageError:
             continue
         if path in collected.partial:
-            partial.add(module)
-        names = tests.setdefault(module, {})
+            partial.add(folder)
+        names = tests.setdefault(folder, {})
         for test_id, name in found.items():
             names.setdefault(name, []).append(test_id)
     unused = []
     # Of a damaged file each check is told when it is made.
     for place in stored_places(project.golden_dir, faults=[]):
+        plain = place.for_variant(None)
         test = TestPlace.of(place) if place.folder else None
-        if test is None or place.for_variant(None) in used or test.module in partial:
+        if test is None or plain in used or plain.folder in partial:
             continue
         if _is_doctest(test) and not config.getoption("doctestmodules", False):
             continue
-        if test.module in tests:
-            ids = tests[test.module].get((test.test, test.param), [])
+        if plain.folder in tests:
+            ids = tests[plain.folder].get((test.test, test.param), [])
             if all(results.has_passed(one) for one in ids):
                 unused.append(place)
-        elif _is_gone(project.root / test.module, config):
+        elif not is_shortened(plain.folder) and _is_gone(project.root / test.module, config):
             unused.append(place)
     return unused
 

@@ -197,6 +197,10 @@ class Reader(ABC):
         """Further files that belong to this one (sidecars), whether or not they exist."""
         return ()
 
+    def covered(self, path: Path) -> tuple[Path, ...]:
+        """Companions all of which is read with this file, so that nobody reads them again."""
+        return self.companions(path)
+
     def check_options(self, options: Mapping[str, Any], path: Path) -> None:
         """Raises ConfigError for an option this reader does not know."""
         for key in options:

@@ -39,6 +39,8 @@ MAX_TEXTS = 1 << 20
 _LARGE_BYTES = 1 << 30
 _MAX_RATIO = 10_000
 _TEXT_STEP = 16
+# Why a text is not compared: NumPy would take it for the text without its last character.
+LOST_ZERO = "holds a text that ends with a zero character, which would be lost"
 _WORD = re.compile(r"[A-Za-z]{3}")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -289,9 +291,7 @@ def _field_reader(read: ReadFlat, dtype: np.dtype[Any], field: Field) -> ReadFla
 
 
 def _fixed_width(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Texts (str or bytes) of any length as fixed-width unicode, its width in steps so that one
-    longer word does not make it another dtype.
-    """
+    """Texts (str or bytes) of any length as fixed-width unicode. Raises as `array_of_texts`."""
     texts = []
     for value in array.reshape(-1).tolist():
         if isinstance(value, bytes):
@@ -300,10 +300,21 @@ def _fixed_width(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
             texts.append(value)
         else:
             raise UnsupportedDtypeError(f"holds values of type {type(value).__name__}")
+    found: np.ndarray[Any, Any] = array_of_texts(texts).reshape(array.shape)
+    return found
+
+
+def array_of_texts(texts: Sequence[str]) -> NDArray[np.str_]:
+    """Texts of any length as fixed-width unicode, its width in steps so that one longer word does
+    not make it another dtype.
+
+    Raises UnsupportedDtypeError for one that ends with a zero, which would be lost.
+    """
+    if any(text.endswith("\0") for text in texts):
+        raise UnsupportedDtypeError(LOST_ZERO)
     width = max(1, max(map(len, texts), default=1))
     width = -(-width // _TEXT_STEP) * _TEXT_STEP
-    found: np.ndarray[Any, Any] = np.array(texts, dtype=f"<U{width}").reshape(array.shape)
-    return found
+    return np.array(texts, dtype=f"<U{width}")
 
 
 def is_plain(dtype: np.dtype[Any]) -> bool:

@@ -16,6 +16,7 @@ from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import InputFile, check_is_file
 from ciwrap.readers.optional import library
 from ciwrap.readers.packed import Packing
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -147,12 +148,13 @@ class _Fits:
         count = int(np.prod(shape, dtype=object))
         if at + count * np.dtype(dtype).itemsize > self._file.byte_count:
             raise CorruptFileError("ends before its last element", file=self._listing.path)
-        scale = (header.get("BSCALE", 1.0), header.get("BZERO", 0.0), header.get("BLANK"))
-        read, target = _scaled(self._file.elements(at, dtype), np.dtype(dtype), *scale)
+        stored = np.dtype(dtype)
+        packing = _packing_of(header)
+        read, target = _scaled(self._file.elements(at, dtype), stored, packing)
         region = None
-        if target == np.dtype(dtype) and scale[:2] == (1.0, 0.0):
+        if target == stored and packing.is_none:
             region = FileRegion(str(self._listing.path), at, count * target.itemsize)
-        labels = self._labels(header.get("BUNIT"))
+        labels = self._labels(header.get("BUNIT"), stored, packing)
         self._listing.add(name, target, shape, read, region=region, labels=labels)
 
     def _packed_image(self, hdu: Any, name: str) -> None:
@@ -167,11 +169,17 @@ class _Fits:
 
         rows = max(1, (1 << 20) // max(1, int(np.prod(shape[1:])) * dtype.itemsize))
         flat = FlatReader(shape, dtype, read_box, rows)
-        labels = self._labels(hdu.header.get("BUNIT"))
-        self._listing.add(name, dtype, shape, flat.read, labels=labels)
+        packing = _packing_of(hdu.header)
+        read, target = _scaled(flat.read, dtype, packing)
+        labels = self._labels(hdu.header.get("BUNIT"), dtype, packing)
+        self._listing.add(name, target, shape, read, labels=labels)
 
-    def _labels(self, unit: Any) -> Labels:
-        return self._attributes.labels(None, {"units": unit} if unit else {})
+    def _labels(self, unit: Any, dtype: np.dtype[Any], packing: _Stored) -> Labels:
+        """The unit, and what the values themselves do not tell of how they are stored."""
+        found = {"units": unit} if unit else {}
+        if not packing.is_seen_in(dtype):
+            found |= packing.attributes
+        return self._attributes.labels(None, found)
 
     def _table(self, hdu: Any, name: str, at: int) -> None:
         rows, width = int(hdu.header["NAXIS2"]), int(hdu.header["NAXIS1"])
@@ -208,23 +216,50 @@ class _Fits:
             values: NDArray[Any] = extract(records, record, one)
             return values[within : within + count]
 
-        scale = (column.bscale or 1.0, column.bzero or 0.0, column.null)
-        scaled, target = _scaled(read, np.dtype(one.dtype), *scale)
-        labels = self._labels(column.unit)
+        stored = np.dtype(one.dtype)
+        packing = _Stored(column.bscale or 1.0, column.bzero or 0.0, column.null)
+        scaled, target = _scaled(read, stored, packing)
+        labels = self._labels(column.unit, stored, packing)
         self._listing.add(path, target, (rows, *one.inner_shape), scaled, labels=labels)
 
 
+class _Stored(Struct, frozen=True):
+    """What a header says of stored numbers: value = stored * scale + zero, and which one of them
+    means "missing".
+    """
+
+    scale: float = 1.0
+    zero: float = 0.0
+    blank: int | None = None
+
+    @property
+    def is_none(self) -> bool:
+        return self.scale == 1 and self.zero == 0
+
+    def is_seen_in(self, dtype: np.dtype[Any]) -> bool:
+        """Whether the values that are made of numbers of that dtype tell all of it."""
+        return dtype.kind in "iuf" and (not self.is_none or self.blank is None)
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """As NetCDF calls them."""
+        found = {} if self.is_none else {"scale_factor": self.scale, "add_offset": self.zero}
+        return found if self.blank is None else {**found, "_FillValue": self.blank}
+
+
+def _packing_of(header: Any) -> _Stored:
+    """Of an image."""
+    return _Stored(header.get("BSCALE", 1.0), header.get("BZERO", 0.0), header.get("BLANK"))
+
+
 def _scaled(
-    read: Callable[[int, int], NDArray[Any]],
-    dtype: np.dtype[Any],
-    scale: float,
-    zero: float,
-    blank: int | None,
+    read: Callable[[int, int], NDArray[Any]], dtype: np.dtype[Any], stored: _Stored
 ) -> tuple[Callable[[int, int], NDArray[Any]], np.dtype[Any]]:
     """The values that stored numbers stand for, and their dtype."""
-    if dtype.kind not in "iuf" or (scale == 1 and zero == 0):
+    scale, zero, blank = stored.scale, stored.zero, stored.blank
+    if dtype.kind not in "iuf" or stored.is_none:
         return read, dtype
-    if scale == 1 and _OFFSETS.get(dtype.str) == zero and blank is None:
+    if scale == 1 and _OFFSETS.get(dtype.newbyteorder(">").str) == zero and blank is None:
         other = np.dtype(f"{dtype.str[0]}{'i' if dtype.kind == 'u' else 'u'}{dtype.itemsize}")
         flip = np.array(1 << (8 * dtype.itemsize - 1), dtype=f"u{dtype.itemsize}")
 

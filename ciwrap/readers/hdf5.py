@@ -13,7 +13,13 @@ from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.attributes import add_attributes
 from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import check_is_file
-from ciwrap.readers.hdf5_datasets import OpenDatasets, add_dataset, dimension_names
+from ciwrap.readers.hdf5_datasets import (
+    OpenDatasets,
+    add_dataset,
+    dimension_names,
+    file_number,
+    followed,
+)
 from ciwrap.readers.history import HistoryReader, IterationRule, Place, place_of
 from ciwrap.readers.look import look_first
 from ciwrap.readers.optional import library
@@ -85,7 +91,7 @@ class _Walk:
         self._listing = listing
         self._rule = rule
         self._attributes = attributes
-        self._file_number = h5py.h5o.get_info(file.id).fileno
+        self._file_number = file_number(h5py, file)
         is_openpmd = rule.is_on and "openPMD" in file.attrs
         self._digits_after = ("data",) if is_openpmd else ()
 
@@ -112,7 +118,7 @@ class _Walk:
         self, group: Any, name: str, above: tuple[str, ...], inside: Mapping[int, str]
     ) -> None:
         path, place = "/".join([*above, name]), self._place(above, name)
-        item = self._followed(group, name)
+        item = followed(self._h5py, group, name, self._file_number)
         if isinstance(item, str):
             self._listing.add_fault(path, item, **place.facts)
         elif isinstance(item, self._h5py.Group):
@@ -129,24 +135,6 @@ class _Walk:
             self._all_attributes(item, (*above, name))
         else:
             self._listing.add_array(path, f"datatype {item.dtype}", **place.facts)
-
-    def _followed(self, group: Any, name: str) -> Any:
-        """What a name leads to, or why it leads to nothing that is compared."""
-        try:
-            link = group.get(name, getlink=True)
-        except TypeError:
-            return "is a link of a kind that only the program that made it can follow"
-        if isinstance(link, self._h5py.ExternalLink):
-            return "is a link to another file, which is not followed"
-        try:
-            item = group[name]
-        except KeyError:
-            if isinstance(link, self._h5py.SoftLink):
-                return f"is a link to {link.path}, which is not there"
-            raise
-        if self._h5py.h5o.get_info(item.id).fileno != self._file_number:
-            return f"is a link to {link.path}, which is in another file and not followed"
-        return item
 
     def _address(self, item: Any) -> int:
         return int(self._h5py.h5o.get_info(item.id).addr)

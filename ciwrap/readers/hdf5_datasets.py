@@ -12,9 +12,10 @@ from ciwrap.late import numpy as np
 from ciwrap.readers.base import FileRegion
 from ciwrap.readers.boxes import FlatReader, box_reader
 from ciwrap.readers.entries import MAX_TEXTS, is_plain
+from ciwrap.readers.labels import labels_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -33,7 +34,7 @@ class OpenDatasets:
     """Reads datasets of an open file, of which only those read last stay open."""
 
     def __init__(self, file: Any) -> None:
-        self._file = file
+        self.file = file
         self._open: OrderedDict[tuple[str, str | None], FlatReader] = OrderedDict()
 
     def reader(
@@ -48,7 +49,7 @@ class OpenDatasets:
             if flat is None:
                 while len(self._open) >= _MOST_OPEN:
                     self._open.popitem(last=False)
-                dataset = self._file[path]
+                dataset = self.file[path]
                 flat = make(dataset if field is None else dataset.fields(field))
             self._open[path, field] = flat
             return flat.read(first, count)
@@ -71,7 +72,7 @@ def add_dataset(
 
     It need not stay open: `opened` opens it again to read it.
     """
-    facts = {**place.facts, "labels": labels}
+    facts = {**place.facts, "labels": _with_words(h5py, dataset.dtype, labels)}
     fault = _storage_fault(h5py, dataset)
     if fault is not None:
         listing.add_fault(name, fault, **facts)
@@ -82,6 +83,24 @@ def add_dataset(
         return
     facts["steps"] = steps
     _Values(h5py, opened, listing, dataset, facts).add(name, dataset.dtype)
+
+
+def _with_words(h5py: Any, dtype: np.dtype[Any], labels: Labels) -> Labels:
+    """The labels, and the words that the numbers of an enumeration stand for."""
+    words = [*_words_of(h5py, dtype, "")]
+    if not words:
+        return labels
+    return tuple(sorted((*labels, *labels_of(None, {"enum": " ".join(words)}))))
+
+
+def _words_of(h5py: Any, dtype: np.dtype[Any], within: str) -> Iterator[str]:
+    """`0=RED`, of a field `colour.0=RED`."""
+    words = h5py.check_enum_dtype(dtype) or {}
+    yield from (f"{within}{n}={word}" for n, word in sorted((int(n), w) for w, n in words.items()))
+    if dtype.subdtype is not None:
+        yield from _words_of(h5py, dtype.base, within)
+    for name in dtype.names or ():
+        yield from _words_of(h5py, dtype[name], f"{within}{name}.")
 
 
 class _Values:
@@ -163,6 +182,33 @@ def _inner_boxes(values: Any, axes: int) -> Callable[[Lengths, Lengths], NDArray
         return found[(slice(None),) * axes + box[axes:]]
 
     return read
+
+
+def file_number(h5py: Any, item: Any) -> int:
+    """The number of the open file that a file, group or dataset is in."""
+    return int(h5py.h5o.get_info(item.id).fileno)
+
+
+def followed(h5py: Any, group: Any, name: str, number: int) -> Any:
+    """What a name in a group leads to, or why it leads to nothing that is compared.
+
+    number: of the file that is being read.
+    """
+    try:
+        link = group.get(name, getlink=True)
+    except TypeError:
+        return "is a link of a kind that only the program that made it can follow"
+    if isinstance(link, h5py.ExternalLink):
+        return "is a link to another file, which is not followed"
+    try:
+        item = group[name]
+    except KeyError:
+        if isinstance(link, h5py.SoftLink):
+            return f"is a link to {link.path}, which is not there"
+        raise
+    if file_number(h5py, item) != number:
+        return f"is a link to {link.path}, which is in another file and not followed"
+    return item
 
 
 def dimension_names(dataset: Any) -> Sequence[str | None] | None:

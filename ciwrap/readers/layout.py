@@ -236,7 +236,7 @@ class _Search:
             path = self._root / name
             chosen = self._choice.of(path, name)
             if chosen is not None:
-                companions.update(chosen.reader.companions(path))
+                companions.update(chosen.reader.covered(path))
             found.append((path, place, chosen))
         for path, place, chosen in found:
             if path in companions or path in self._files:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ciwrap.errors import CorruptFileError, UnsupportedFormatError
+from ciwrap.errors import CorruptFileError, DuplicateVariableError, UnsupportedFormatError
 from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.apart import SourceApart, bytes_below
@@ -21,11 +22,14 @@ if TYPE_CHECKING:
 
 _HEAD_BYTES = 128
 _MOST_DEPTH = 32
+# What SciPy puts beside the variables.
+_OF_THE_FILE = frozenset({"__header__", "__version__", "__globals__"})
 
 
 class MatReader(Reader):
-    """Variables by name; fields of structures as `s.field`, cells as `c.0`, texts row by row.
-    Version 5 is held in memory, by a process of its own: SciPy crashes on some damage.
+    """Variables by name; fields of structures as `s.field`, cells as `c.0` and how they lie as
+    `c.shape`, texts row by row. Version 5 is held in memory, by a process of its own: SciPy crashes
+    on some damage.
     """
 
     name: ClassVar[str] = "mat"
@@ -64,35 +68,74 @@ def _library(path: Path) -> Any:
 def _open(path: Path) -> EntrySource:
     listing = Listing(path)
     with guarded(path):
-        values = _library(path).loadmat(str(path), verify_compressed_data_integrity=True)
-        for called, value in values.items():
-            if not called.startswith("__"):
-                _add(listing, called, value, 0)
+        shown, stored = _loaded(path)
+        for called, value in shown.items():
+            if called not in _OF_THE_FILE:
+                _add(listing, called, value, stored[called], 0)
     if not listing.entries:
         raise CorruptFileError("holds no variables", file=path)
     return EntrySource(path, listing.entries)
 
 
-def _add(listing: Listing, called: str, value: Any, depth: int) -> None:
+def _loaded(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """All values in the classes that MATLAB shows, and in the types that they are stored in.
+
+    MATLAB stores doubles as bytes where all of them are small whole numbers. SciPy drops imaginary
+    parts when it makes classes of them, so complex values are to be taken as they are stored.
+    Raises DuplicateVariableError for a name that comes twice, of which SciPy has the last variable.
+    """
+
+    def load(*, in_classes: bool) -> dict[str, Any]:
+        found: dict[str, Any] = _library(path).loadmat(
+            str(path), mat_dtype=in_classes, verify_compressed_data_integrity=True
+        )
+        return found
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        shown = load(in_classes=True)
+    twice = [one for one in told if str(one.message).startswith("Duplicate variable name")]
+    if twice:
+        raise DuplicateVariableError(str(twice[0].message).partition(" in stream")[0], file=path)
+    is_complex = any(one.category.__name__ == "ComplexWarning" for one in told)
+    return shown, load(in_classes=False) if is_complex else shown
+
+
+def _add(listing: Listing, called: str, value: Any, stored: Any, depth: int) -> None:
     if hasattr(value, "tocsc"):  # a sparse matrix
-        columns = value.tocsc()
+        columns = stored.tocsc()
         for part in ("data", "indices", "indptr"):
             listing.add_array(f"{called}.{part}", getattr(columns, part))
-        listing.add_array(f"{called}.shape", np.array(columns.shape))
+        _add_shape(listing, called, columns.shape)
         return
-    array = np.asarray(value)
+    if isinstance(value, str):  # in place of a variable that SciPy cannot read
+        listing.add_fault(called, value)
+        return
+    array, kept = np.asarray(value), np.asarray(stored)
     if depth > _MOST_DEPTH:
         listing.add_fault(called, "is nested too deeply")
     elif type(value).__name__ in ("MatlabFunction", "MatlabOpaque"):
         listing.add_fault(called, "is a function or an object of MATLAB, which is not compared")
+    elif value is None:
+        # Without a variable nobody would see that the structure is there.
+        listing.add_array(f"{called}.", np.empty(0, dtype="|b1"))
     elif array.dtype.names is not None:
-        for number, record in enumerate(array.reshape(-1)):
+        if array.size != 1:
+            _add_shape(listing, called, array.shape)
+        for number, records in enumerate(zip(array.reshape(-1), kept.reshape(-1), strict=True)):
             within = called if array.size == 1 else f"{called}.{number}"
             for field in array.dtype.names:
-                _add(listing, f"{within}.{field}", record[field], depth + 1)
+                first, second = (one[field] for one in records)
+                _add(listing, f"{within}.{field}", first, second, depth + 1)
     elif array.dtype.hasobject:
-        for number, cell in enumerate(array.reshape(-1)):
-            _add(listing, f"{called}.{number}", cell, depth + 1)
+        _add_shape(listing, called, array.shape)
+        for number, cells in enumerate(zip(array.reshape(-1), kept.reshape(-1), strict=True)):
+            _add(listing, f"{called}.{number}", cells[0], cells[1], depth + 1)
     else:
         with listing.one(called):
-            listing.add_array(called, array)
+            listing.add_array(called, kept if kept.dtype.kind == "c" else array)
+
+
+def _add_shape(listing: Listing, called: str, shape: tuple[int, ...]) -> None:
+    """How the parts of a variable lie, as a text: a bound for numbers says nothing of lengths."""
+    listing.add_array(f"{called}.shape", "x".join(map(str, shape)))

@@ -14,7 +14,7 @@ from ciwrap.readers.boxes import FlatReader, box_reader
 from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import InputFile, check_is_file
 from ciwrap.readers.hdf5 import has_open_files, open_file
-from ciwrap.readers.hdf5_datasets import OpenDatasets, add_dataset
+from ciwrap.readers.hdf5_datasets import OpenDatasets, add_dataset, file_number, followed
 from ciwrap.readers.history import HistoryReader, IterationRule, Place, time_axis
 from ciwrap.readers.look import look_first
 from ciwrap.readers.netcdf_classic import ClassicFile
@@ -220,6 +220,7 @@ class _Walk:
         self._listing = listing
         self._rule = rule
         self._attributes = attributes
+        self._file_number = file_number(h5py, opened.file)
 
     def group(
         self, group: Any, above: tuple[str, ...], outer: tuple[str, _Numbers] | None = None
@@ -229,6 +230,10 @@ class _Walk:
         for name in group.variables:
             path = (*above, name)
             with self._listing.one("/".join(path)):
+                fault = self._link_fault(group, _stored_name(group, name))
+                if fault is not None:
+                    self._listing.add_fault("/".join(path), fault)
+                    continue
                 variable = group.variables[name]
                 steps = None
                 if axis is not None and variable.dimensions[:1] == (axis,):
@@ -239,10 +244,21 @@ class _Walk:
         if self._attributes.has_all:
             add_attributes(self._listing, group.attrs, above, _place)
         for name, inner in group.groups.items():
-            self.group(inner, (*above, name), None if axis is None else (axis, numbers))
+            fault = self._link_fault(group, name)
+            if fault is None:
+                self.group(inner, (*above, name), None if axis is None else (axis, numbers))
+            else:
+                self._listing.add_fault("/".join([*above, name]), fault)
         if above and not group.variables and not group.groups:
             # Without a variable nobody would see that the group is there.
             self._listing.add_array("/".join([*above, ""]), np.empty(0, dtype=bool))
+
+    def _link_fault(self, group: Any, name: str | None) -> str | None:
+        """Why a name in a group does not lead to what is compared; None if it does."""
+        if name is None:
+            return None
+        found = followed(self._h5py, group._h5group, name, self._file_number)
+        return found if isinstance(found, str) else None
 
     def _time(self, group: Any, outer: tuple[str, _Numbers] | None) -> tuple[str | None, _Numbers]:
         """The time axis of a group, its own or that of the group that it is in."""
@@ -310,11 +326,14 @@ def _all_dimensions(group: Any) -> list[str]:
 
 def _dataset(group: Any, name: str) -> Any:
     """The HDF5 dataset behind a variable."""
-    h5group = group._h5group
-    for candidate in (name, f"_nc4_non_coord_{name}"):
-        if candidate in h5group:
-            return h5group[candidate]
-    return None
+    stored = _stored_name(group, name)
+    return None if stored is None else group._h5group[stored]
+
+
+def _stored_name(group: Any, name: str) -> str | None:
+    """What a variable is called in the HDF5 file; None if it is not there."""
+    candidates = (name, f"_nc4_non_coord_{name}")
+    return next((one for one in candidates if one in group._h5group), None)
 
 
 def _values(group: Any, name: str) -> Any:

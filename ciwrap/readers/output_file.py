@@ -200,6 +200,6 @@ def _unread(path: Path, *, is_known: bool) -> UnreadFileError:
     return UnreadFileError(
         "no reader knows its suffix or its content",
         file=path,
-        remedy="leave it out with 'exclude', or say what reads it with 'formats' (--format"
-        " 'GLOB=READER')",
+        remedy="leave it out with 'exclude', or say what reads it with 'formats' (as options of"
+        " `ciwrap compare`: --exclude and --format 'GLOB=READER')",
     )

@@ -46,8 +46,10 @@ class Packing(Struct, frozen=True):
             if key in attributes
             for one in np.asarray(attributes[key]).reshape(-1).tolist()
         )
+        # What the stored type cannot hold, such as 1e20 beside short integers, no element is.
+        held = tuple(one for one in missing if _is_held(one, dtype))
         target = np.dtype(np.float32 if wide == np.float32 and dtype.itemsize <= 2 else np.float64)
-        return Packing(scale, offset, missing, target)
+        return Packing(scale, offset, held, target)
 
     def reader(
         self, read: Callable[[int, int], NDArray[Any]]
@@ -57,10 +59,18 @@ class Packing(Struct, frozen=True):
             values = raw.astype(np.float64) * self.scale + self.offset
             found = values.astype(self.dtype)
             if self.missing:
-                found[np.isin(raw, np.asarray(self.missing).astype(raw.dtype))] = np.nan
+                found[np.isin(raw, np.array(self.missing, dtype=raw.dtype))] = np.nan
             return found
 
         return unpack
+
+
+def _is_held(value: Any, dtype: np.dtype[Any]) -> bool:
+    if not isinstance(value, (int, float)):
+        raise ValueError("its attribute _FillValue or missing_value is no number")
+    with np.errstate(all="ignore"):
+        cast = np.asarray(value).astype(dtype)
+    return bool(cast == value) or dtype.kind == "f"
 
 
 def _number(value: Any, name: str) -> float:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 class ParquetReader(Reader):
     """Every column is a variable. One with nulls also gives `NAME.is_null`, so that a null is no
-    zero and no NaN; times count in their own units as whole numbers.
+    zero and no NaN; times count in their own units as whole numbers, and a label tells their type.
     """
 
     name: ClassVar[str] = "parquet"
@@ -73,14 +73,7 @@ def _list(arrow: Any, file: Any, listing: Listing) -> None:
         if arrow.types.is_dictionary(kind):
             kind = kind.value_type
         if _is_text(arrow, kind) and len(shape) == 1:
-            if rows > MAX_TEXTS:
-                listing.add_fault(column.name, f"holds more than {MAX_TEXTS} texts of any length")
-                continue
-            texts = [one for group in groups.all() for one in group.to_pylist()]
-            if any(one is None for one in texts):
-                listing.add_array(f"{column.name}.is_null", np.array([t is None for t in texts]))
-            filled = ["" if one is None else one for one in texts]
-            listing.add_array(column.name, np.array(filled, dtype=object))
+            _texts(groups, column.name, rows, listing)
             continue
         dtype = _dtype(arrow, kind)
         if dtype is None:
@@ -91,7 +84,21 @@ def _list(arrow: Any, file: Any, listing: Listing) -> None:
                 listing.add_fault(column.name, "holds lists with nulls, which are not compared")
                 continue
             listing.add(f"{column.name}.is_null", np.dtype(bool), shape, groups.reader(None, 1))
-        listing.add(column.name, dtype, shape, groups.reader(dtype, inner))
+        # The numbers of times do not tell in which unit, and from when, they count.
+        labels = (("type", str(kind)),) if arrow.types.is_temporal(kind) else ()
+        listing.add(column.name, dtype, shape, groups.reader(dtype, inner), labels=labels)
+
+
+def _texts(groups: _Groups, name: str, rows: int, listing: Listing) -> None:
+    if rows > MAX_TEXTS:
+        listing.add_fault(name, f"holds more than {MAX_TEXTS} texts of any length")
+        return
+    texts = [one for group in groups.all() for one in group.to_pylist()]
+    if any(one is None for one in texts):
+        listing.add_array(f"{name}.is_null", np.array([one is None for one in texts]))
+    with listing.one(name):
+        filled = ["" if one is None else one for one in texts]
+        listing.add_array(name, np.array(filled, dtype=object))
 
 
 def _is_text(arrow: Any, kind: Any) -> bool:

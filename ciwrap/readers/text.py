@@ -253,7 +253,7 @@ class TextSource(Source):
         steps = rule.numbers(self.read(name, 0, self._row_count), self.path, name)
         if max(steps, default=0) >= 1 << 62:
             raise CorruptFileError("holds a step of 2^62 or more", file=self.path, variable=name)
-        self._step_column = name
+        self._step_column, self._step_size = name, rule.step
         self.variables = tuple(replace(info, in_text=True) for info in self.variables)
         self.__dict__.pop("_by_name", None)
         return np.array(steps, dtype=np.int64)
@@ -263,7 +263,7 @@ class TextSource(Source):
         if self._steps is None:
             return None
         facts = StoredSteps(self._steps)
-        facts.steps_name = self._step_column
+        facts.steps_name, facts.step_size = self._step_column, self._step_size
         return facts
 
     # --- second pass: values ---------------------------------------------------------------------

@@ -18,7 +18,7 @@ from ciwrap.documents.load_yaml import load_yaml
 from ciwrap.errors import CorruptFileError, FileLimitError
 from ciwrap.late import numpy as np
 from ciwrap.readers.base import Reader, Source
-from ciwrap.readers.entries import EntrySource, Listing
+from ciwrap.readers.entries import LOST_ZERO, EntrySource, Listing, array_of_texts
 from ciwrap.readers.files import InputFile
 from ciwrap.readers.optional import library
 
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 _MOST_BYTES = 256 << 20
 _MOST_DEPTH = 64
 _MOST_DIMENSIONS = 32
-_TEXT_STEP = 16
+# Whole numbers up to here are exact in a double.
+_LARGEST_EXACT = 1 << 53
 
 
 class ValuesReader(Reader):
@@ -132,6 +133,8 @@ def _add(listing: Listing, name: str, value: Any, root: str, depth: int) -> None
             _add(listing, f"{called}.{number}", one, root, depth + 1)
     elif isinstance(value, int) and not isinstance(value, bool) and not -1 << 63 <= value < 1 << 63:
         listing.add_fault(called, "is a whole number that does not fit 64 bits")
+    elif isinstance(value, str) and value.endswith("\0"):
+        listing.add_fault(called, LOST_ZERO)
     else:
         plain = value.isoformat() if isinstance(value, (date, datetime, time)) else value
         listing.add_array(called, _leaf(plain))
@@ -161,13 +164,11 @@ def _plain(items: list[Any]) -> NDArray[Any] | None:
     if kinds == {bool}:
         return np.array(items, dtype="|b1")
     if kinds == {str}:
-        width = max(1, *map(len, items)) if items else 1
-        return np.array(items, dtype=f"<U{-(-width // _TEXT_STEP) * _TEXT_STEP}")
+        return None if any(one.endswith("\0") for one in items) else array_of_texts(items)
     if kinds == {int} and all(-1 << 63 <= one < 1 << 63 for one in items):
         return np.array(items, dtype="<i8")
-    if kinds <= {float} or (kinds == {int, float}):
-        try:
-            return np.array(items, dtype="<f8")
-        except OverflowError:
-            return None
+    if kinds <= {int, float} and all(
+        isinstance(one, float) or abs(one) <= _LARGEST_EXACT for one in items
+    ):
+        return np.array(items, dtype="<f8")
     return None

@@ -7,13 +7,14 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ciwrap.errors import ConfigError, CorruptFileError
+from ciwrap.errors import CiwrapError, ConfigError, CorruptFileError
 from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.apart import SourceApart, bytes_below
 from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import InputFile, check_is_file
 from ciwrap.readers.history import OPTION_NAMES, HistoryReader
+from ciwrap.readers.registry import reader_named
 from ciwrap.readers.vtk_files import open_data
 from ciwrap.readers.vtk_library import VtkLibrary
 
@@ -33,7 +34,11 @@ if TYPE_CHECKING:
 TIME = "time"
 _INDEXES = (".vtm", ".pvd", ".pvti", ".pvtr", ".pvts", ".pvtu", ".pvtp")
 _XDMF = (".xdmf", ".xmf")
+_DATASET = re.compile(rb"([^\s<>:\"]{1,500}\.(?:h5|hdf5|hdf))\s*:\s*/?([^\s<>\"]{1,500})")
+_DESCRIBED_BY_XDMF = (".bin", ".raw")
+_TAKES_PARTS = (b"HyperSlab", b"Coordinates")
 _MOST_INDEX_BYTES = 64 << 20
+_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 _PARTS = re.compile(rb"(?:Source|file)\s*=\s*[\"']([^\"'<>|:*?]{1,500})[\"']")
 _HEAVY = re.compile(rb"([^\s<>:\"]{1,500}\.(?:h5|hdf5|hdf|bin|raw))\s*[:<]")
 
@@ -78,17 +83,54 @@ class VtkReader(HistoryReader):
                     waiting.append(part)
         return tuple(sorted(found))
 
+    def covered(self, path: Path) -> tuple[Path, ...]:
+        found = self.companions(path)
+        if path.suffix.lower() not in _XDMF:
+            return found
+        return tuple(one for one in found if _names_all_of(path, one))
+
+
+def _names_all_of(path: Path, heavy: Path) -> bool:
+    """Whether an XDMF file names, and not only in part, every dataset of an HDF5 file; of other
+    files it alone says what is in them.
+    """
+    if heavy.suffix.lower() in _DESCRIBED_BY_XDMF:
+        return True
+    text = _text_of(path)
+    if any(word in text for word in _TAKES_PARTS):
+        return False
+    named = {
+        _plain(dataset)
+        for name, dataset in _DATASET.findall(text)
+        if path.parent / _plain(name) == heavy
+    }
+    try:
+        with reader_named("hdf5").open(heavy) as source:
+            return all(info.name in named for info in source.variables)
+    except CiwrapError:
+        return False  # whoever opens it by itself is told why it cannot be read
+
+
+def _text_of(path: Path) -> bytes:
+    """What an index says, without comments."""
+    file = InputFile(path)
+    start = file.read_some(0, _MOST_INDEX_BYTES)
+    file.close()
+    return _COMMENT.sub(b"", start)
+
 
 def _named_in(path: Path) -> list[Path]:
     """The files that a file names."""
     suffix = path.suffix.lower()
     if suffix not in (*_INDEXES, *_XDMF) or not path.is_file():
         return []
-    file = InputFile(path)
-    start = file.read_some(0, _MOST_INDEX_BYTES)
-    file.close()
-    names = (_HEAVY if suffix in _XDMF else _PARTS).findall(start)
-    return [path.parent / html.unescape(name.decode("utf-8", "replace")) for name in set(names)]
+    names = (_HEAVY if suffix in _XDMF else _PARTS).findall(_text_of(path))
+    return [path.parent / _plain(name) for name in set(names)]
+
+
+def _plain(name: bytes) -> str:
+    """A name as it is meant, out of XML."""
+    return html.unescape(name.decode("utf-8", "replace"))
 
 
 def _source(path: Path, rule: IterationRule) -> Source:

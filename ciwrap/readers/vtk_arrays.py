@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ciwrap.errors import CorruptFileError
 from ciwrap.late import numpy as np
+from ciwrap.readers.entries import array_of_texts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -14,6 +15,14 @@ if TYPE_CHECKING:
 
     # A text says why an array is not compared.
     Found = dict[str, NDArray[Any] | str]
+
+# Data objects all of which is compared.
+_KINDS = (
+    *("vtkImageData", "vtkRectilinearGrid", "vtkStructuredGrid"),
+    *("vtkPolyData", "vtkUnstructuredGrid", "vtkTable"),
+)
+_POLYHEDRON = 42
+_NO_TURN = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 
 
 def collect(vtk: VtkLibrary, item: Any, prefix: str, found: Found) -> None:
@@ -37,6 +46,9 @@ def collect(vtk: VtkLibrary, item: Any, prefix: str, found: Found) -> None:
             array = arrays.GetAbstractArray(number)
             name = array.GetName() or f"array_{number}"
             _put(vtk, found, f"{prefix}{title}/{name}", array)
+    if item.GetClassName() != "vtkDataObject" and not any(map(item.IsA, _KINDS)):
+        # What it is made of, a graph's edges say, is in none of these arrays.
+        found[f"{prefix}geometry"] = f"is a {item.GetClassName()}, which is not compared"
     _geometry(vtk, item, prefix, found)
 
 
@@ -46,6 +58,10 @@ def _geometry(vtk: VtkLibrary, item: Any, prefix: str, found: Found) -> None:
         found[f"{prefix}origin"] = np.array(item.GetOrigin())
         found[f"{prefix}spacing"] = np.array(item.GetSpacing())
         found[f"{prefix}extent"] = np.array(item.GetExtent(), dtype="<i8")
+        matrix = item.GetDirectionMatrix()
+        turn = [[matrix.GetElement(row, column) for column in range(3)] for row in range(3)]
+        if turn != _NO_TURN:
+            found[f"{prefix}direction"] = np.array(turn)
     elif isinstance(item, model.vtkRectilinearGrid):
         for axis in "XYZ":
             array = getattr(item, f"Get{axis}Coordinates")()
@@ -53,12 +69,16 @@ def _geometry(vtk: VtkLibrary, item: Any, prefix: str, found: Found) -> None:
                 _put(vtk, found, f"{prefix}{axis.lower()}", array)
     elif isinstance(item, model.vtkPointSet) and item.GetPoints() is not None:
         _put(vtk, found, f"{prefix}points", item.GetPoints().GetData())
+    if isinstance(item, model.vtkStructuredGrid):
+        found[f"{prefix}extent"] = np.array(item.GetExtent(), dtype="<i8")
     if isinstance(item, model.vtkUnstructuredGrid) and item.GetNumberOfCells():
         cells = item.GetCells()
         _put(vtk, found, f"{prefix}cells/connectivity", cells.GetConnectivityArray())
         _put(vtk, found, f"{prefix}cells/offsets", cells.GetOffsetsArray())
         types = [item.GetCellType(n) for n in range(item.GetNumberOfCells())]
         found[f"{prefix}cells/types"] = np.array(types, dtype="|u1")
+        if _POLYHEDRON in types:
+            found[f"{prefix}cells/faces"] = _faces(vtk, item, types)
     if isinstance(item, model.vtkPolyData):
         for kind in ("Verts", "Lines", "Polys", "Strips"):
             cells = getattr(item, f"Get{kind}")()
@@ -68,13 +88,25 @@ def _geometry(vtk: VtkLibrary, item: Any, prefix: str, found: Found) -> None:
                 _put(vtk, found, f"{path}/offsets", cells.GetOffsetsArray())
 
 
+def _faces(vtk: VtkLibrary, grid: Any, types: list[int]) -> NDArray[np.int64]:
+    """The faces of all polyhedra: how many, and of each how many points and which."""
+    found: list[int] = []
+    for number, kind in enumerate(types):
+        if kind == _POLYHEDRON:
+            stream = vtk.core.vtkIdList()
+            grid.GetFaceStream(number, stream)
+            found += [stream.GetId(at) for at in range(stream.GetNumberOfIds())]
+    return np.array(found, dtype="<i8")
+
+
 def _put(vtk: VtkLibrary, found: Found, name: str, array: Any) -> None:
     if name in found:
         raise CorruptFileError(f"has two arrays named {ascii(name)[:60]}")
     if isinstance(array, vtk.core.vtkStringArray):
         texts = [array.GetValue(n) for n in range(array.GetNumberOfValues())]
-        width = max(16, *(-(-len(text) // 16) * 16 for text in texts)) if texts else 16
-        found[name] = np.array(texts, dtype=f"<U{width}")
+        count = array.GetNumberOfComponents()
+        whole = array_of_texts(texts)
+        found[name] = whole if count == 1 else whole.reshape(-1, count)
         return
     if not isinstance(array, vtk.core.vtkDataArray):
         found[name] = f"is a {array.GetClassName()}, which is not compared"

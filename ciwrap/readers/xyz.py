@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.closing import closed_on_error
@@ -22,10 +23,13 @@ if TYPE_CHECKING:
 
     from ciwrap.readers.base import Labels
 
-# `energy=-1.5`, `Lattice="1 0 0 ..."`, CP2K's `i = 3, time = 1.5`, LAMMPS's `Timestep: 50`.
+# `energy=-1.5`, `Lattice="1 0 0 ..."`, CP2K's `i = 3, time = 1.5`, LAMMPS's `Timestep: 50`,
+# `virial=[[1, 2], [3, 4]]`.
 _FACT = re.compile(
-    r"(?:(?<=\s)|^)([A-Za-z_][\w.\-]*)\s*[=:]\s*(?:\"([^\"]*)\"|\{([^}]*)\}|([^\s,\"{}]+))"
+    r"(?:(?<=[\s,])|^)([^\W\d][\w.\-()\[\]/^%]*)\s*[=:]\s*"
+    r"(?:\"([^\"]*)\"|'([^']*)'|\{([^}]*)\}|(\[(?:[^\[\]]|\[[^\[\]]*\])*\])|([^\s,\"{}]+))"
 )
+_BRACKETS = re.compile(r"[\[\],\s]+")
 _TYPES = {"R": "<f8", "I": "<i8", "L": "|b1", "S": TEXT_DTYPE}
 _PLAIN = (Column("species", TEXT_DTYPE), Column("pos", "<f8", 3))
 
@@ -90,22 +94,28 @@ def _frames(path: Path, file: InputFile) -> list[Frame]:
 
 
 def _facts(comment: str) -> dict[str, Any]:
-    """What a line of comment says as `key=value`: numbers, arrays of them, or texts."""
+    """What a line of comment says as `key=value`: numbers, arrays of them, or texts. A key that
+    comes again is told apart: `E`, `E.2`.
+    """
     found: dict[str, Any] = {}
-    for name, quoted, braced, bare in _FACT.findall(comment):
-        text = quoted or braced or bare
+    times: Counter[str] = Counter()
+    for key, *values in _FACT.findall(comment):
+        text = next(filter(None, values), "")
+        times[key] += 1
+        name = key if times[key] == 1 else f"{key}.{times[key]}"
         if name == "Properties":
             found[name] = text
             continue
+        words = _BRACKETS.split(text.strip("[] ")) if text.startswith("[") else text.split()
         try:
-            numbers = [parse_float(word) for word in text.split()]
+            numbers = [parse_float(word) for word in words]
         except OverflowError:
             numbers = [None]
         if not numbers or None in numbers:
             found[name] = np.array(text, dtype=f"<U{-(-max(1, len(text)) // 16) * 16}")
         else:
-            values = np.array(numbers, dtype=np.float64)
-            found[name] = values if len(numbers) > 1 else values[0]
+            array = np.array(numbers, dtype=np.float64)
+            found[name] = array if len(numbers) > 1 else array[0]
     return found
 
 

@@ -61,7 +61,8 @@ class ZarrReader(HistoryReader):
         zarr = library("zarr", "zarr", file=path)
         listing = Listing(path)
         with guarded(path), _quiet():
-            root = zarr.open(str(path), mode="r")
+            # What somebody once consolidated may lack arrays, and tell other shapes and units.
+            root = zarr.open(str(path), mode="r", use_consolidated=False)
             walk = _Walk(zarr, listing, rule, attributes)
             walk.node(root, path.stem, ())
         if rule.axis not in ("auto", "none") and not walk.has_found_axis:
@@ -216,8 +217,6 @@ def _member_names(store: Path, group: Any) -> list[str]:
 
     zarr-python lists none of them if it does not understand one, so their folders are looked at.
     """
-    if group.metadata.consolidated_metadata is not None:
-        return sorted(group.keys())
     return sorted(
         one.name
         for one in (store / group.path).iterdir()

@@ -1,6 +1,6 @@
 """Holds one run after the other against the reference, and keeps what summaries are made of.
 
-Of each variable of each checkpoint: which runs are equal to the bit, and how far they are from the
+Of each variable of each checkpoint: which runs have equal values, and how far they are from the
 reference. The reference and one run are looked at at a time; samples apart, nothing of a run stays.
 """
 
@@ -86,7 +86,7 @@ class Measurer:
     ) -> None:
         self.name = name
         self.measured = Measured()
-        self.last: CheckResult | None = None  # the last run against the first
+        self.last: CheckResult | None = None  # the run that was added last, against the first
         self._rules = rules
         self._against_golden = against_golden
         self._resources = resources
@@ -95,6 +95,7 @@ class Measurer:
 
     def add(self, number: int, outputs: RunOutputs) -> str | None:
         """Takes a run; why it could not be compared as a whole, if so. Raises UsageError."""
+        self.last = None  # never that of an earlier run
         try:
             if self._against_golden is not None:
                 return self._add_to_golden(number, outputs, self._against_golden)

@@ -76,7 +76,7 @@ def _exit_code(
     faults = [one for one in variables if one.kind is Behaviour.NOT_COMPARABLE]
     if faults or not variables or any(run.problem is not None for run in runs):
         return int(ExitCode.NOT_COMPARABLE)
-    beyond = any((one.present_share or 0.0) > 1 for one in variables)
+    beyond = any(one.breaks_bound for one in variables)
     return int(ExitCode.DIFFER) if is_checked and beyond else 0
 
 

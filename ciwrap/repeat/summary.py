@@ -66,16 +66,22 @@ class _Named(Struct, frozen=True):
         return [slot for identity, slot in self.slots.items() if identity.iteration == iteration]
 
     def largest_by_run(self, field: str, until: float = math.inf) -> dict[int, float | None]:
-        """Of each run that was compared, the largest value of a result's field."""
+        """Of each run that was compared, the largest value of a result's field; None where one of
+        its results does not tell.
+        """
         found: dict[int, float | None] = {}
         for identity, slot in self.slots.items():
             if identity.iteration is not None and identity.iteration > until:
                 continue
             for run, result in slot.results.items():
-                value = getattr(result, field)
-                if value is not None:
-                    found[run] = max(found.get(run) or 0.0, float(value))
+                value, known = getattr(result, field), found.get(run, 0.0)
+                found[run] = None if value is None or known is None else max(known, float(value))
         return found
+
+    def largest(self, field: str, until: float = math.inf) -> tuple[int, float] | None:
+        """The run with the largest value of a field; None where some run does not tell."""
+        found = self.largest_by_run(field, until)
+        return None if None in found.values() else largest(found)
 
 
 def names_that_vary(measured: Measured) -> set[str]:
@@ -124,15 +130,15 @@ def _variable(
     deviation = 0.0 if spread is None else spread.deviation
     rows = tuple(_at_iteration(named, iteration, runs) for iteration in named.iterations)
     growth = _growth(rows, deviation)
-    worst = largest(named.largest_by_run("max_abs_difference"))
+    worst = named.largest("max_abs_difference")
     index = _worst_index(named, worst)
-    relative = largest(named.largest_by_run("max_rel_difference"))
-    present_share = largest(named.largest_by_run("max_bound_share"))
+    relative = named.largest("max_rel_difference")
+    present_share = named.largest("max_bound_share")
     kind, reason = _behaviour(named, rows, growth, spread)
     until = _compare_until(rows, growth, deviation) if kind is Behaviour.GROWING else None
     early_share = None
     if until is not None:
-        early_share = largest(named.largest_by_run("max_bound_share", until)) or (0, 0.0)
+        early_share = named.largest("max_bound_share", until) or (0, 0.0)
     suggested = (
         _suggestion(measured, named, until)
         if kind in (Behaviour.NOISE, Behaviour.GROWING)
@@ -165,6 +171,9 @@ def _variable(
         early_share=None if early_share is None else early_share[1],
         present_fit=_fit(kind, early_share or present_share, len(measured.compared)),
         reason=reason,
+        breaks_bound=not all(
+            one.verdict.is_good for slot in named.slots.values() for one in slot.results.values()
+        ),
     )
 
 
@@ -183,12 +192,8 @@ def result_classes(slots: Sequence[Slot], runs: Sequence[int]) -> tuple[int, ...
 
 def _at_iteration(named: _Named, iteration: int | None, runs: Sequence[int]) -> IterationSpread:
     slots = named.at(iteration)
-    differences = [
-        result.max_abs_difference
-        for slot in slots
-        for result in slot.results.values()
-        if result.max_abs_difference is not None
-    ]
+    differences = [result.max_abs_difference for slot in slots for result in slot.results.values()]
+    known = [one for one in differences if one is not None]
     movements = [slot.movement for slot in slots if slot.movement is not None]
     typical = None
     if movements:
@@ -203,7 +208,7 @@ def _at_iteration(named: _Named, iteration: int | None, runs: Sequence[int]) -> 
     return IterationSpread(
         iteration,
         len({*result_classes(slots, runs)} - {0}),
-        max(differences, default=0.0 if not any(slot.results for slot in slots) else None),
+        max(known, default=0.0) if len(known) == len(differences) else None,
         typical,
     )
 
@@ -323,12 +328,10 @@ def _worst_index(named: _Named, worst: tuple[int, float] | None) -> tuple[int, .
 
 def _varying_share(named: _Named) -> float | None:
     shares = [
-        share
-        for slot in named.slots.values()
-        for result in slot.results.values()
-        if (share := varying_share(result)) is not None
+        varying_share(result) for slot in named.slots.values() for result in slot.results.values()
     ]
-    return max(shares, default=None)
+    known = [one for one in shares if one is not None]
+    return max(known, default=None) if len(known) == len(shares) else None
 
 
 def _digits(named: _Named, how: str) -> float | None:

@@ -101,15 +101,8 @@ def _across_ranks_words(one: Explanation, golden: str, new: str) -> str:
     return f"{ranks}, dealt out in another way{but}"
 
 
-# What is said of the array, not of each of its elements.
-_OF_THE_ARRAY = (
-    Cause.SHIFTED,
-    Cause.TRANSPOSED,
-    Cause.COLUMNS_FIRST,
-    Cause.EXCHANGED,
-    Cause.OTHER_ORDER,
-    Cause.OTHER_ITERATION,
-)
+# What was seen to hold of the array, not of those of its elements alone that differ.
+_OF_THE_ARRAY = (Cause.OTHER_ORDER, Cause.OTHER_ITERATION)
 _WHOLE = (Cause.BIT_FLIPPED, Cause.OTHER_ITERATION, Cause.STRIPE, Cause.SHIFTED, Cause.BOUNDARY)
 
 

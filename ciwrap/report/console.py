@@ -69,11 +69,12 @@ class Console:
         return getattr(self._stream, "encoding", None) or "utf-8"
 
     def print(self, line: str | Text = "", style: str = "") -> None:
-        """Writes a line, at once. style: of all of it."""
+        """Writes a line, or several, at once. style: of all of it."""
         text = Text(line, style) if isinstance(line, str) else line
         width = self._width()
-        for part in [text] if width is None else _wrapped(text, width):
-            self._stream.write(f"{part.styled if self._color else part.plain}\n")
+        for one in _lines(text):
+            for part in [one] if width is None else _wrapped(one, width):
+                self._stream.write(f"{part.styled if self._color else part.plain}\n")
         self._stream.flush()
 
     def _width(self) -> int | None:
@@ -83,6 +84,14 @@ class Console:
         from shutil import get_terminal_size
 
         return get_terminal_size().columns
+
+
+def _lines(text: Text) -> Iterator[Text]:
+    start = 0
+    for found in re.finditer("\n", text.plain):
+        yield text.part(start, found.start())
+        start = found.end()
+    yield text.part(start) if start else text
 
 
 def _wrapped(line: Text, width: int) -> Iterator[Text]:

@@ -246,7 +246,11 @@ def reading_result(path: Path, of: str) -> Iterator[None]:
 def load_document(path: Path) -> Any:
     """A document's plain values. Raises OSError, DocumentError."""
     with path.open("rb") as stream:
-        data = stream.read(MOST_BYTES + 1)
+        return parse_document(stream.read(MOST_BYTES + 1))
+
+
+def parse_document(data: bytes) -> Any:
+    """The plain values of a document's bytes. Raises DocumentError."""
     if len(data) > MOST_BYTES:
         raise DocumentError(f"is larger than {MOST_BYTES >> 20} MiB")
     return load_json(data, most_values=MOST_VALUES)

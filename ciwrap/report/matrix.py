@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -210,16 +211,29 @@ def _shrunk(values: bytes, rows: int, columns: int, high: int) -> tuple[bytes, i
     many, most = min(rows, high // _SMALLEST), min(columns, _THUMB_WIDTH // _SMALLEST)
     if (many, most) == (rows, columns):
         return values, rows, columns
-    found = [NO_CELL] * (many * most)
-    for at, cell in enumerate(values):
-        place = (at // columns) * many // rows * most + (at % columns) * most // columns
-        found[place] = max(found[place], cell, key=_weight)
-    return bytes(found), many, most
+    ranks = values.translate(_RANKS)
+    parts = _parts(columns, most)
+    found = bytearray()
+    for top, bottom in _parts(rows, many):
+        lines = [ranks[row * columns : (row + 1) * columns] for row in range(top, bottom)]
+        found += bytes(max(max(line[left:right]) for line in lines) for left, right in parts)
+    return bytes(found.translate(_BY_RANK)), many, most
+
+
+def _parts(count: int, parts: int) -> list[tuple[int, int]]:
+    """Where each of the parts begins and ends into which so many are cut, as evenly as can be."""
+    starts = [-(-part * count // parts) for part in range(parts + 1)]
+    return list(itertools.pairwise(starts))
 
 
 def _weight(cell: int) -> int:
     """What counts for more in a cell of several: what has no number, then what is furthest off."""
     return -1 if cell == NO_CELL else SUSPECT_WEIGHT if cell == SUSPECT else 2 * cell
+
+
+# All cells by weight, and the place of each in this order.
+_ORDER = sorted(range(256), key=_weight)
+_BY_RANK, _RANKS = bytes(_ORDER), bytes(map(_ORDER.index, range(256)))
 
 
 def has_thumbnail(group: Group) -> bool:

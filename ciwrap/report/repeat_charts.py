@@ -36,7 +36,7 @@ _ROW = 22.0
 
 
 def class_map(variables: Sequence[RepeatedVariable], runs: Sequence[RepeatedRun]) -> Markup:
-    """Variables by runs. Runs with the same number in a row are equal to the bit there."""
+    """Variables by runs. Runs with the same number in a row have equal values there."""
     runs = runs[:MOST_RUNS]
     cell = max(11.0, min(34.0, (760 - _NAME_WIDTH) / max(1, len(runs))))
     height = 30 + len(variables) * _ROW

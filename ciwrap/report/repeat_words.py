@@ -56,7 +56,7 @@ def _varying_words(variables: Sequence[RepeatedVariable], runs: Sequence[Repeate
     good = sum(run.problem is None for run in runs)
     if not varying:
         what = "the variable is" if len(told) == 1 else f"all {len(told)} variables are"
-        return f"{what} equal to the bit in {plural(good, 'run')}"
+        return f"{what} equal in {plural(good, 'run')}"
     sizes = [one.max_abs for one in varying if one.max_abs is not None]
     size = f", at most {short_number(max(sizes))}" if sizes else ""
     verb = "varies" if len(varying) == 1 else "vary"
@@ -147,10 +147,12 @@ def _growth_of(one: RepeatedVariable) -> list[str]:
 
 def present_words(one: RepeatedVariable) -> str | None:
     """What the configured bound is to what was seen; None if there is nothing to say."""
-    if one.present_bound is None or one.present_fit is None:
+    if one.present_bound is None or (one.present_fit is None and not one.breaks_bound):
         return None
     if one.present_bound.is_exact:
         return "no bound is configured, so any difference fails"
+    if one.present_fit is None:
+        return f"the present bound {one.present_bound} does not hold, or may not"
     share, where = one.present_share, ""
     if one.early_share is not None:
         share, where = one.early_share, f" up to iteration {one.compare_until}"

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ciwrap.review.accept_document import change_word
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -15,15 +16,19 @@ if TYPE_CHECKING:
 
 def likeness(change: GoldenChange) -> Hashable:
     """Equal for changes that look alike: to the same variables, of the same kinds, with the same
-    bounds, and moved by the same power of ten of them.
+    bounds, and moved by the same power of ten of them; with the same warnings.
     """
     variables = tuple(_variable(one) for one in change.changes)
-    return change.status, change.old.problem is None, variables
+    return change.status, change.old.problem is None, change.warnings, variables
 
 
 def _variable(change: VariableChange) -> Hashable:
-    bounds = tuple(None if row is None else row.bound for row in (change.old, change.new))
-    return change.identity, change_word(change), bounds, _magnitude(change.used_share)
+    rows = (change.old, change.new)
+    told: tuple[Hashable, ...] = tuple(None if row is None else row.bound for row in rows)
+    if change_word(change) == "redefined":
+        # It matters in what: other evidence is not another shape.
+        told = tuple(None if row is None else replace(row, root="") for row in rows)
+    return change.identity, change_word(change), told, _magnitude(change.used_share)
 
 
 def _magnitude(share: float | None) -> float | None:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from ciwrap import _core
 from ciwrap.catalog.catalog import Catalog
 from ciwrap.compare.check import arrangement_of, misspelt_words, outputs_of, recorded_run_of
-from ciwrap.compare.fit import refuse_unseen_mask
+from ciwrap.compare.circle import Circle
+from ciwrap.compare.combined import refuse_combined
+from ciwrap.compare.fit import refuse_empty, refuse_unseen_mask
 from ciwrap.compare.judge import check_golden
 from ciwrap.compare.work import Work
 from ciwrap.errors import (
@@ -29,10 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from ciwrap.arrays.values import Labels
+    from ciwrap.arrays.values import Labels, Values
     from ciwrap.config import Check
     from ciwrap.golden.store import GoldenStore
-    from ciwrap.model import VariableId, VariableResult
+    from ciwrap.model import VariableId, VariableResult, VariableSettings
     from ciwrap.progress import Progress
 
 
@@ -196,8 +198,14 @@ def _capture(
 ) -> _core.GoldenVariable:
     info = catalog.entries[identity].info
     settings = check.settings_for(identity, info.dtype)
-    refuse_unseen_mask(identity, settings, lambda one: not check.is_ignored(one))
+    refuse_unseen_mask(
+        identity,
+        settings,
+        lambda one: check.settings_for(one).mask,
+        lambda one: not check.is_ignored(one),
+    )
     values = catalog.values(identity, settings.mask)
+    _refuse_incomparable(values, settings, identity)
     found = capture(values, settings, identity, resources=resources, progress=progress).variable
     if settings.combine != "sum" and found.data is None:
         raise ParameterMismatchError(
@@ -215,6 +223,18 @@ def _capture(
     return found
 
 
+def _refuse_incomparable(values: Values, settings: VariableSettings, identity: VariableId) -> None:
+    """Raises the error that would keep any check from comparing these values with themselves."""
+    try:
+        refuse_empty(values, settings)
+        refuse_combined(values.dtype, settings, identity)
+        if settings.period:
+            Circle(values.dtype, tuple(values.shape), settings)
+    except CiwrapError as error:
+        error.blame(variable=identity.text)
+        raise
+
+
 def _moved(
     old: _core.GoldenVariable,
     identity: VariableId,
@@ -230,7 +250,8 @@ def _moved(
     if values.is_text:
         # The bytes of a golden text have no bound of their own.
         return check_golden(old, values, settings, work=work)
-    if settings.period and old.data is not None:
+    if settings.combine != "sum" or (settings.period and old.data is not None):
+        # What a check would say of it; its bound alone does not tell.
         settings = replace(settings, bound=bound_of(old.tree.parameters))
         return check_golden(old, values, settings, work=work)
     return check_golden(old, values, None, work=work)

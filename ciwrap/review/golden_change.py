@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from ciwrap.compare.judge import golden_id
 from ciwrap.errors import CorruptGoldenError, GoldenMissingError, UsageError
 from ciwrap.golden.manifest import VariableRow, evidence_rank
-from ciwrap.model import ErrorBound, VariableId, VariableResult, Verdict
+from ciwrap.model import VariableId, VariableResult, Verdict
 from ciwrap.structs import Struct, field, replace
-from ciwrap.trees.bounds import bound_of
+from ciwrap.trees.bounds import is_wider
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -49,8 +49,6 @@ class VariableChange(Struct, frozen=True):
     identity: VariableId
     old: VariableRow | None
     new: VariableRow | None
-    old_bound: ErrorBound | None = None
-    new_bound: ErrorBound | None = None
     has_same_parameters: bool = False
     moved: VariableResult | None = None
 
@@ -68,8 +66,6 @@ class VariableChange(Struct, frozen=True):
             identity,
             None if old is None else VariableRow.of(old, labels[0]),
             None if new is None else VariableRow.of(new, labels[1]),
-            None if old is None else bound_of(old.tree.parameters),
-            None if new is None else bound_of(new.tree.parameters),
             old is not None and new is not None and old.tree.parameters == new.tree.parameters,
             moved,
         )
@@ -83,9 +79,11 @@ class VariableChange(Struct, frozen=True):
 
     @property
     def is_bound_wider(self) -> bool:
-        """Whether the new bound lets something pass that the old one did not."""
-        old, new = self.old_bound, self.new_bound
-        return old is not None and new is not None and new.is_wider_than(old)
+        """Whether the new bound, and all that goes with it, lets something pass that the old one
+        did not.
+        """
+        old, new = self.old, self.new
+        return old is not None and new is not None and is_wider(old.bound, new.bound)
 
     @property
     def lowered_evidence(self) -> str | None:

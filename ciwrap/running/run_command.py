@@ -146,15 +146,17 @@ def _tell_end(process: subprocess.Popen[bytes], ended: threading.Event) -> None:
     ended.set()
 
 
-def failure_of(outcome: CommandOutcome, *, was_shown: bool = True) -> CommandFailedError:
+def failure_of(
+    outcome: CommandOutcome,
+    *,
+    was_shown: bool = True,
+    so: str = "so its outputs were not compared",
+) -> CommandFailedError:
     """What went wrong with a command, in one line. was_shown: whether its output was; else its last
-    words are told.
+    words are told. so: what follows from it.
     """
     words = "" if was_shown else last_words(outcome)
-    return CommandFailedError(
-        f"the command {outcome.command!r} {ending_of(outcome)}, so its outputs were not compared"
-        f"{words}"
-    )
+    return CommandFailedError(f"the command {outcome.command!r} {ending_of(outcome)}, {so}{words}")
 
 
 def last_words(outcome: CommandOutcome) -> str:

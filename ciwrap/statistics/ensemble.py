@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from enum import Enum
 from itertools import combinations
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import NotComparableError, UsageError
@@ -106,7 +107,7 @@ def compare_with_ensemble(
         raise UsageError("members and new runs must have the same features")
     if len(old) < 2:
         raise NotComparableError(
-            "all members of the ensemble are equal to the bit, so they tell nothing about chance",
+            "all members of the ensemble have the same features, so they tell nothing about chance",
             remedy="perturb their initial values, or give each its own seed",
         )
     needed = least_members(len(new), rate)
@@ -165,6 +166,16 @@ def _shifts(old: _Numbers, new: _Numbers) -> tuple[FeatureShift, ...]:
     return tuple(
         FeatureShift(int(one), float(deviations[one])) for one in order if deviations[one] != 0
     )
+
+
+def chance_of_spread(old_count: int, new_count: int, features: int, *, rate: float = 0.01) -> float:
+    """By what factor standard deviations of equally distributed members may seem to grow.
+
+    The largest of so many features exceeds it with that rate at most, if they are normal: the
+    logarithm of a standard deviation of n numbers has a variance of about 1 / (2 (n - 1)).
+    """
+    deviation = math.sqrt(1 / (2 * (old_count - 1)) + 1 / (2 * (new_count - 1)))
+    return math.exp(NormalDist().inv_cdf(1 - rate / features) * deviation)
 
 
 def distinct_rows(rows: ArrayLike, what: str) -> _Numbers:

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 from ciwrap.model import ErrorBound, number_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ciwrap import _core
     from ciwrap.model import VariableSettings
+
+EXACT = "exact"
+_ROUNDED = 1 << 53  # from here on doubles do not hold every whole number
 
 
 def bound_of(parameters: _core.TreeParameters) -> ErrorBound:
@@ -32,7 +35,7 @@ def settings_text(settings: VariableSettings) -> str:
 
 
 def _words(bound: ErrorBound, equal_nan: bool, fill_values: Sequence[float]) -> str:
-    parts = ["exact" if bound.is_exact else bound.text]
+    parts = [EXACT if bound.is_exact else bound.text]
     if not equal_nan:
         parts.append("equal_nan=false")
     if fill_values:
@@ -41,6 +44,40 @@ def _words(bound: ErrorBound, equal_nan: bool, fill_values: Sequence[float]) -> 
         )
         parts.append(f"fill_values=({values})")
     return " ".join(parts)
+
+
+# What may follow the bound in the words of `describe_bound`.
+_MORE = (" equal_nan=", " fill_values=")
+
+
+def is_wider(was: str, now: str) -> bool:
+    """Whether a bound in the words of `describe_bound` lets something pass that another does not:
+    by its size, by NaN, or by other fill values.
+    """
+    (old, old_more), (new, new_more) = _parse(was), _parse(now)
+    if new.is_wider_than(old):
+        return True
+    nan_allowed = "equal_nan=false" in old_more and "equal_nan=false" not in new_more
+    return nan_allowed or _fills(old_more) != _fills(new_more) != ""
+
+
+def _parse(text: str) -> tuple[ErrorBound, str]:
+    """The bound, and what else the words say."""
+    cut = min((found for word in _MORE if (found := text.find(word)) >= 0), default=len(text))
+    bound = text[:cut]
+    return ErrorBound() if bound == EXACT else ErrorBound.parse(bound), text[cut:]
+
+
+def _fills(more: str) -> str:
+    return more.partition("fill_values=")[2]
+
+
+def kept_fill_values(values: Iterable[float]) -> tuple[float | int, ...]:
+    """Fill values as captures keep them: doubles, and whole numbers where a double would round."""
+    return tuple(
+        one if isinstance(one, int) and _ROUNDED <= abs(one) < 1 << 64 else float(one)
+        for one in values
+    )
 
 
 def suspect_is_proof(parameters: _core.TreeParameters) -> bool:

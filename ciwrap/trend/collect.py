@@ -28,14 +28,16 @@ Basis = tuple[str | None, str]
 class Collected(Struct):
     """Everything that results say over time, oldest first.
 
-    shares: by check and variable, each with its basis. times: by command and processor, each with
-    the facts of its environment.
+    shares: by check and variable, each with its basis. lost: of these, those of which the newest
+    result of their check tells no share: not comparable, for instance. times: by command and
+    processor, each with the facts of its environment.
     """
 
     moments: list[Moment] = field(default_factory=list)
     shares: dict[tuple[str, str], list[tuple[Basis, SharePoint]]] = field(
         default_factory=lambda: defaultdict(list)
     )
+    lost: set[tuple[str, str]] = field(default_factory=set)
     times: dict[tuple[str, str], list[tuple[TimePoint, Mapping[str, str]]]] = field(
         default_factory=lambda: defaultdict(list)
     )
@@ -46,6 +48,7 @@ class _Observed(Struct):
 
     moment: Moment
     environment: Mapping[str, str]
+    checks: set[str] = field(default_factory=set)
     shares: dict[tuple[str, str], tuple[Basis, Number]] = field(default_factory=dict)
     times: list[tuple[tuple[str, str], float]] = field(default_factory=list)
 
@@ -61,6 +64,8 @@ def collect(paths: Sequence[Path]) -> Collected:
         found.moments.append(one.moment)
         for key, (basis, share) in one.shares.items():
             found.shares[key].append((basis, SharePoint(one.moment, share)))
+        found.lost |= {key for key in found.shares if key[0] in one.checks}
+        found.lost -= one.shares.keys()
         for which, seconds in one.times:
             found.times[which].append((TimePoint(one.moment, seconds), one.environment))
     return found
@@ -81,6 +86,7 @@ def _observe(path: Path) -> _Observed:
             observed.times.append(((outcome.command, cpu), outcome.seconds))
     for check in result.checks:
         name = f"{check.name} ({check.label})" if check.label else check.name
+        observed.checks.add(name)
         for variable, worst in _worst_shares(check).items():
             observed.shares[name, variable] = worst
     return observed

@@ -36,7 +36,8 @@ class ShareSeries(msgspec.Struct, frozen=True):
 
     points: all results, oldest first. since: the number of results against the golden and the bound
     of today, at the end of points; the slope is theirs. until_bound: after how many further results
-    the bound is reached at this rate; null if it is not to be seen. newest: the last share.
+    the bound is reached at this rate; null if it is not to be seen. newest: the last share that is
+    known. is_lost: whether the newest result that has the check does not tell it.
     """
 
     check: str
@@ -46,6 +47,7 @@ class ShareSeries(msgspec.Struct, frozen=True):
     newest: Number
     slope: Slope | None = None
     until_bound: int | None = None
+    is_lost: bool = False
 
 
 class TimePoint(msgspec.Struct, frozen=True):

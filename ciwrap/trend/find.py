@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 from math import isfinite
+from statistics import median
 from typing import TYPE_CHECKING
 
 from ciwrap.report.text import percent_text, plural, safe_name, share_text
@@ -67,7 +68,10 @@ def find_trends(
 
 def _share_series(found: Collected) -> tuple[ShareSeries, ...]:
     """The series of all variables; a slope only where it is no accident among so many."""
-    series = [_plain_series(key, points) for key, points in sorted(found.shares.items())]
+    series = [
+        _plain_series(key, points, is_lost=key in found.lost)
+        for key, points in sorted(found.shares.items())
+    ]
     slopes = [slope_of(_shares_of_today(each)) for each in series]
     counts = rare_ones([1.0 if slope is None else slope.p for slope in slopes], _RATE)
     told = [
@@ -86,7 +90,9 @@ def _shares_of_today(series: ShareSeries) -> list[float]:
     return [min(point.share, _FAR) for point in series.points[-series.since :]]
 
 
-def _plain_series(key: tuple[str, str], points: Sequence[tuple[Basis, SharePoint]]) -> ShareSeries:
+def _plain_series(
+    key: tuple[str, str], points: Sequence[tuple[Basis, SharePoint]], *, is_lost: bool
+) -> ShareSeries:
     today = points[-1][0]
     since = 0
     for basis, _ in reversed(points):
@@ -99,6 +105,7 @@ def _plain_series(key: tuple[str, str], points: Sequence[tuple[Basis, SharePoint
         points=tuple(point for _, point in points),
         since=since,
         newest=points[-1][1].share,
+        is_lost=is_lost,
     )
 
 
@@ -116,7 +123,7 @@ def _time_series(
         command=key[0],
         cpu=key[1],
         points=points,
-        median=sorted(seconds)[len(seconds) // 2],
+        median=median(seconds),
         change_points=changes,
         differences=tuple(
             environment_differences(before, after, snapshots) for before, after in pairs
@@ -146,8 +153,17 @@ def _walk(manifest: Manifest) -> GoldenWalk | None:
 
 def _share_warning(one: ShareSeries) -> str | None:
     name = f"{safe_name(one.check)}: {safe_name(one.variable)}"
+    if one.is_lost:
+        before = f"it used {share_text(one.newest)} before"
+        if not isfinite(one.newest):
+            before = "one side alone was finite before"
+        return (
+            f"{name} is not told by the newest result of its check (not comparable, or not there);"
+            f" {before}"
+        )
     if one.newest > 1:
-        return f"{name} is beyond its bound: {share_text(one.newest)}"
+        how = share_text(one.newest) if isfinite(one.newest) else "one side alone is finite"
+        return f"{name} is beyond its bound: {how}"
     if one.newest >= NEAR:
         return f"{name} uses {percent_text(one.newest)} of its bound"
     # Nobody can look further ahead than back.

@@ -5,8 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ciwrap.report.markdown import escaped
-from ciwrap.report.text import percent_text, plural
-from ciwrap.trend.wording import bars, change_lines, slope_words, walk_words
+from ciwrap.report.text import plural
+from ciwrap.trend.wording import (
+    bars,
+    change_lines,
+    share_percent,
+    slope_words,
+    walk_words,
+)
 
 if TYPE_CHECKING:
     from ciwrap.trend.document import TrendDocument
@@ -26,8 +32,9 @@ def trend_summary(document: TrendDocument) -> str:
         lines += ["", "| variable | share of the bound | most | | tenths of the bound, by result |"]
         lines += ["|---|---|---|---|---|"]
     lines += [
-        f"| {escaped(f'{one.check}: {one.variable}')} | {percent_text(one.newest)}"
-        f" | {percent_text(max(point.share for point in one.points))} | {slope_words(one)}"
+        f"| {escaped(f'{one.check}: {one.variable}')} | {share_percent(one.newest)}"
+        f"{' (last known)' if one.is_lost else ''}"
+        f" | {share_percent(max(point.share for point in one.points))} | {slope_words(one)}"
         f" | `{bars(one)}` |"
         for one in document.shares[:_MOST]
     ]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ciwrap.report.page import render_page, time_words
-from ciwrap.report.text import capital, percent_text, plural, safe_name
+from ciwrap.report.text import capital, plural, safe_name
 from ciwrap.structs import Struct
 from ciwrap.trend.charts import share_plot, time_plot
-from ciwrap.trend.wording import change_lines, slope_words, walk_words
+from ciwrap.trend.wording import change_lines, most_text, now_text, slope_words, walk_words
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -76,14 +76,13 @@ def render_trend_html(document: TrendDocument) -> str:
 
 
 def _share_card(one: ShareSeries) -> SeriesCard:
-    most = max(point.share for point in one.points)
-    used = f"Now {percent_text(one.newest)} of the bound, at most {percent_text(most)}"
+    used = f"Of the bound {now_text(one)}, {most_text(one)}"
     lines = [f"{used}; {slope_words(one)}."]
     if one.until_bound is not None:
         lines.append(f"At this rate it is reached in {plural(one.until_bound, 'more result')}.")
     return SeriesCard(
         safe_name(f"{one.check}: {one.variable}", 120),
-        "differ" if one.newest > 1 else "match",
+        "differ" if one.is_lost or one.newest > 1 else "match",
         tuple(lines),
         share_plot(one),
     )

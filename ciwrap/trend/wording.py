@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from ciwrap.report.text import percent_text, plural, safe_name
@@ -23,6 +24,20 @@ def moment_text(moment: Moment) -> str:
     if moment.commit is None:
         return f"{moment.when[:10]} ({safe_name(moment.file, 60)})"
     return f"{safe_name(moment.commit)[:10]} ({moment.when[:10]})"
+
+
+def share_percent(share: float) -> str:
+    """`31 %`, or `beyond any` bound where one side alone is finite."""
+    return percent_text(share) if isfinite(share) else "beyond any"
+
+
+def now_text(one: ShareSeries) -> str:
+    """`now 31 %`, or `last 31 %` where the newest result does not tell."""
+    return f"{'last' if one.is_lost else 'now'} {share_percent(one.newest)}"
+
+
+def most_text(one: ShareSeries) -> str:
+    return f"most {share_percent(max(point.share for point in one.points))}"
 
 
 def bars(one: ShareSeries) -> str:

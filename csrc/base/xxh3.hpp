@@ -11,5 +11,7 @@ namespace ciwrap {
 
 // Thread-safe. Uses the active CPU level.
 Digest xxh3_128(std::span<const std::byte> data);
+// Of what the parts would be, copied behind one another.
+Digest xxh3_128_of_parts(std::span<const std::span<const std::byte>> parts);
 
 }  // namespace ciwrap

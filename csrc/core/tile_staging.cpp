@@ -65,40 +65,42 @@ FloatComparison TileStaging::stage(const std::uint8_t* golden, const std::uint8_
         return told;
     }
     const std::size_t count = tile_count * compare_tile;
+    // Equal bytes are widened once. Nobody takes differences of them, so that of whole numbers
+    // which a double rounds only matters whether they are zero.
+    const bool is_equal = std::memcmp(golden, value, count * plan_.scalar_bytes) == 0;
+    double* const other = is_equal ? golden_ : value_;
     const CompareKernels& kernels = compare_kernels();
     kernels.widen_scalars(plan_.scalar, golden, type_.big_endian, count, golden_);
-    kernels.widen_scalars(plan_.scalar, value, type_.big_endian, count, value_);
+    if (!is_equal)
+        kernels.widen_scalars(plan_.scalar, value, type_.big_endian, count, value_);
     const bool may_be_large =
-        plan_.scalar == ScalarType::int64 || plan_.scalar == ScalarType::uint64;
+        !is_equal && (plan_.scalar == ScalarType::int64 || plan_.scalar == ScalarType::uint64);
     for (std::size_t tile = 0; tile < tile_count; ++tile) {
         const std::size_t first = tile * compare_tile;
         unfit_[tile] = may_be_large && (has_large(golden_ + first) || has_large(value_ + first));
         if (plan_.fill_count > 0 && !unfit_[tile])
-            settle_fills(tile);
+            unfit_[tile] = !settle_fills(golden_ + first, other + first);
     }
     told.unfit = unfit_;
     told.golden = reinterpret_cast<const std::uint8_t*>(golden_);
-    told.value = reinterpret_cast<const std::uint8_t*>(value_);
+    told.value = reinterpret_cast<const std::uint8_t*>(other);
     return told;
 }
 
-void TileStaging::settle_fills(std::size_t tile) {
-    double* const golden = golden_ + tile * compare_tile;
-    double* const value = value_ + tile * compare_tile;
+bool TileStaging::settle_fills(double* golden, double* value) const {
     const auto fills_of = [&](const double* side) {
         return compare_kernels().find_fills(side, fills_, plan_.fill_count, has_nan_fill_);
     };
     const std::uint32_t golden_fills = fills_of(golden);
-    const std::uint32_t value_fills = fills_of(value);
+    const std::uint32_t value_fills = value == golden ? golden_fills : fills_of(value);
     if (golden_fills == 0 && value_fills == 0)
-        return;
-    if (golden_fills < compare_tile || value_fills < compare_tile) {
-        unfit_[tile] = true;
-        return;
-    }
+        return true;
+    if (golden_fills < compare_tile || value_fills < compare_tile)
+        return false;
     // Missing on both sides: equal, and no numbers. So are infinities to the kernel.
     std::fill_n(golden, compare_tile, infinity);
     std::fill_n(value, compare_tile, infinity);
+    return true;
 }
 
 }  // namespace ciwrap

@@ -27,7 +27,8 @@ class TileStaging {
     static constexpr std::size_t staged_tiles = 64;
     static constexpr std::size_t staged_scalars = staged_tiles * compare_tile;
 
-    void settle_fills(std::size_t tile);
+    // Takes fill values out of a tile, if that can be done: of one side, if both are the same.
+    bool settle_fills(double* golden, double* value) const;
 
     const QuantizePlan& plan_;
     DataType type_;

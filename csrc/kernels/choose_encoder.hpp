@@ -4,6 +4,7 @@
 
 #include "kernels/encode_block.hpp"
 #include "kernels/encode_vector.hpp"
+#include "kernels/float_logarithm.hpp"
 
 namespace ciwrap::CIWRAP_LEVEL_NAMESPACE {
 namespace {
@@ -44,6 +45,12 @@ EncodeFunction relative_encoder(const QuantizePlan& plan) {
     using Shortest = EstimatedTiles<Mode, Type, fewest_log_terms, FineRounding, Exact>;
     using Short = EstimatedTiles<Mode, Type, 6, FineRounding, Exact>;
     using Long = EstimatedTiles<Mode, Type, 6, WideRounding, Exact>;
+#if defined(CIWRAP_HAVE_WIDE)
+    if constexpr (Type == ScalarType::float32 && Mode == Rounding::plain && Terms == 16) {
+        if (FloatEstimatedTiles<Exact>::suits(plan))
+            return encode_float_block<Exact>;
+    }
+#endif
     // Instantiations cost time to compile and bytes to ship: 24 terms are for narrow types under
     // bounds too small for any estimate.
     if constexpr (Type == ScalarType::float64 || Terms == 16) {

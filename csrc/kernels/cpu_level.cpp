@@ -4,6 +4,7 @@
 #include <atomic>
 #include <iterator>
 #include <span>
+#include <vector>
 
 #include "base/xxh3.hpp"
 #include "ciwrap/error.hpp"
@@ -128,6 +129,13 @@ void set_cpu_level(const std::string& name) {
 Digest xxh3_128(std::span<const std::byte> data) {
     return level_kernels().hash_bytes(reinterpret_cast<const std::uint8_t*>(data.data()),
                                       data.size());
+}
+
+Digest xxh3_128_of_parts(std::span<const std::span<const std::byte>> parts) {
+    std::vector<ByteRange> ranges;
+    for (const auto& part : parts)
+        ranges.push_back({reinterpret_cast<const std::uint8_t*>(part.data()), part.size()});
+    return level_kernels().hash_parts(ranges.data(), ranges.size());
 }
 
 }  // namespace ciwrap

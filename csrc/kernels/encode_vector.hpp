@@ -6,6 +6,8 @@
 // ones, which then do the tile again. Special scalars get their codes last, in exact tiles alone.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/tile_codes.hpp"
 #include "kernels/vector_logarithm.hpp"
 
@@ -95,24 +97,26 @@ class LimitedTiles {
 
     // Returns how many tiles must be done exactly, beginning with this one.
     [[gnu::always_inline]] std::size_t encode(const std::uint8_t* in, const TileOutput& out) const {
+        Seen seen;
         const TileInput<Type, CodeKind::absolute> input(in);
-        BelowLimit<Code> quick;
-        const auto check = [&](Real x) __attribute__((always_inline)) {
-            quick.add(x, limit_, not_sign_);
-        };
-        encode_rounded<Code, Mode>(
-            input, vectors_,
-            out, [&](F64 x) __attribute__((always_inline)) { return steps_.fine(x, vectors_); },
-            [&](std::size_t i, F64 x0, F64 x1) __attribute__((always_inline)) {
-                if constexpr (sizeof(Code) == 4) {
-                    check(input.floats_at(i));
-                } else {
-                    check(x0);
-                    check(x1);
-                }
-                (void)i, (void)x0, (void)x1;
-            });
-        return quick.all(limit_) ? 0 : tiles_beyond_limit;
+        encode_rounded<Code, Mode>(input, vectors_, out, fine(), check(input, seen));
+        return are_right(seen) ? 0 : tiles_beyond_limit;
+    }
+
+    using Seen = std::conditional_t<QuickSteps::has_small_steps, BelowTwo, BelowLimit<Code>>;
+
+    // Codes, a vector at a time, to `put`; right if all that was seen is below the limit.
+    template <class Put>
+    [[gnu::always_inline]] Remainders round(const std::uint8_t* in, const std::uint8_t* residues,
+                                            Seen& seen, Put&& put) const {
+        const TileInput<Type, CodeKind::absolute> input(in);
+        return round_tile<Code, Mode>(input, vectors_, residues, fine(), check(input, seen), put);
+    }
+    [[gnu::always_inline]] bool are_right(const Seen& seen) const {
+        if constexpr (QuickSteps::has_small_steps)
+            return seen.all();
+        else
+            return seen.all(limit_);
     }
 
   private:
@@ -126,6 +130,26 @@ class LimitedTiles {
         const auto special = bits_as<Result>(static_cast<Unsigned>(plan.special_bits));
         const double quick = QuickSteps::limit(plan);
         return quick < static_cast<double>(special) ? static_cast<Result>(quick) : special;
+    }
+
+    [[gnu::always_inline]] auto fine() const {
+        return [this](F64 x) __attribute__((always_inline)) {
+            return steps_.fine(x, vectors_);
+        };
+    }
+    [[gnu::always_inline]] auto check(const TileInput<Type, CodeKind::absolute>& input,
+                                      Seen& seen) const {
+        return [&, this ](std::size_t i, F64 x0, F64 x1) __attribute__((always_inline)) {
+            if constexpr (QuickSteps::has_small_steps) {
+                seen.add(steps_.product(x0, vectors_), steps_.product(x1, vectors_));
+            } else if constexpr (sizeof(Code) == 4) {
+                seen.add(input.floats_at(i), limit_, not_sign_);
+            } else {
+                seen.add(x0, limit_, not_sign_);
+                seen.add(x1, limit_, not_sign_);
+            }
+            (void)i, (void)x0, (void)x1;
+        };
     }
 
     const QuantizePlan& plan_;

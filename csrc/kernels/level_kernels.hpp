@@ -31,20 +31,46 @@ struct ChunkBatch {
         nullptr;  // out: largest |delta|; no_match_level where the leaf differs
 };
 
+struct ByteRange {
+    const std::uint8_t* data;
+    std::size_t length;
+};
+
+// Data that do not lie back to back.
+struct ChunkSource {
+    // The next so many scalars; where they are, they stay until the next call.
+    const std::uint8_t* (*next)(void* state, std::uint64_t scalars);
+    void* state;
+};
+
+// Rows that are copied back to back out of an array whose columns lie together: element [i, j] is
+// at from + i element_bytes + j column_stride.
+struct ColumnsCopy {
+    const std::uint8_t* from;
+    std::int64_t column_stride;
+    std::uint8_t* to;
+    std::size_t rows;
+    std::size_t columns;
+    std::size_t element_bytes;  // 4 or 8
+};
+
 struct LevelKernels {
     const char* name;
     // Chunks [first, last) of the batch. `histogram`, if not null, has half + 1 counts and is added
     // to.
     void (*hash_chunks)(const ChunkBatch& batch, std::uint64_t first, std::uint64_t last,
                         std::uint64_t* histogram);
-    // The same for two trees of the same data with chunks of the same size, chunk by chunk, so that
-    // data are read from memory once.
-    void (*hash_both)(const ChunkBatch& one, const ChunkBatch& other, std::uint64_t first,
-                      std::uint64_t last);
+    // The same for one or two trees of the same data with chunks of the same size, chunk by chunk,
+    // so that data are read from memory once. source: where they come from if not from batch.data.
+    void (*hash_trees)(const ChunkBatch* batches, std::size_t count, std::uint64_t first,
+                       std::uint64_t last, const ChunkSource* source);
     // parents[i] = node over children [i * arity, ...), i in [first, last).
     void (*hash_nodes)(const Digest* children, std::uint64_t child_count, std::uint32_t arity,
                        Digest* parents, std::uint64_t first, std::uint64_t last);
     Digest (*hash_bytes)(const std::uint8_t* data, std::size_t length);
+    // The same for parts as if they were copied behind one another.
+    Digest (*hash_parts)(const ByteRange* parts, std::size_t count);
+    void (*copy_columns)(const ColumnsCopy& copy);
     // The codes themselves, for tests and tools: `codes` has code_bytes per scalar.
     // `unpacked_residues` is read if `against`, written otherwise (ignored without residues).
     void (*encode)(const QuantizePlan& plan, const std::uint8_t* data, std::uint64_t scalar_count,

@@ -260,13 +260,21 @@ inline constexpr int tile_unroll = 1;
 #endif
 
 // The lowest bytes of a tile of mixed_low_halves, in the scalars' own order.
-CIWRAP_VECTOR_FUNCTION void store_bytes(std::uint8_t* to, const U32 (&mixed)[tile / lanes32]) {
 #if defined(CIWRAP_HAVE_WIDE)
-    for (std::size_t i = 0; i < tile / lanes32; ++i) {
-        const __m128i bytes = _mm512_maskz_cvtepi32_epi8(every16, (__m512i)mixed[i]);
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(to + lanes32 * i), bytes);
-    }
+CIWRAP_VECTOR_FUNCTION U8 low_bytes(const U32 (&mixed)[tile / lanes32]) {
+    const __m512i byte = _mm512_set1_epi32(0xff);
+    const auto pair = [&](U32 a, U32 b) __attribute__((always_inline)) {
+        return _mm512_maskz_packs_epi32(every32, (__m512i)a & byte, (__m512i)b & byte);
+    };
+    const __m512i low = pair(mixed[0], mixed[1]);
+    const __m512i high = pair(mixed[2], mixed[3]);
+    // Four bytes of each in turn.
+    const __m512i turns = _mm512_maskz_packus_epi16(every64, low, high);
+    const __m512i places = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return (U8)_mm512_maskz_permutexvar_epi32(every16, places, turns);
+}
 #elif defined(__AVX2__)
+CIWRAP_VECTOR_FUNCTION U8 low_bytes(const U32 (&mixed)[tile / lanes32]) {
     const __m256i byte = _mm256_set1_epi32(0xff);
     const auto pair = [&](U32 a, U32 b) __attribute__((always_inline)) {
         return _mm256_packs_epi32(_mm256_and_si256((__m256i)a, byte),
@@ -274,11 +282,18 @@ CIWRAP_VECTOR_FUNCTION void store_bytes(std::uint8_t* to, const U32 (&mixed)[til
     };
     const __m256i low = pair(mixed[0], mixed[1]);
     const __m256i high = pair(mixed[2], mixed[3]);
-    const __m256i bytes = _mm256_packus_epi16(low, high);
-    const __m128i even = _mm256_castsi256_si128(bytes);
-    const __m128i odd = _mm256_extracti128_si256(bytes, 1);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm_unpacklo_epi16(even, odd));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 16), _mm_unpackhi_epi16(even, odd));
+    // Two bytes of each in turn, first those of the lower lanes.
+    const __m256i turns = _mm256_packus_epi16(low, high);
+    const __m256i across = _mm256_permute4x64_epi64(turns, 0xd8);
+    const __m256i places = _mm256_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15, 0,
+                                            1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
+    return (U8)_mm256_shuffle_epi8(across, places);
+}
+#endif
+
+CIWRAP_VECTOR_FUNCTION void store_bytes(std::uint8_t* to, const U32 (&mixed)[tile / lanes32]) {
+#if defined(__AVX2__)
+    store_vector(to, low_bytes(mixed));
 #else
     for (int half = 0; half < 2; ++half) {
         const U32* from = mixed + 4 * half;

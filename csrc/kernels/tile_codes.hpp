@@ -149,6 +149,25 @@ class BelowLimit {
     Bits seen_{};
 };
 
+// Whether all that was added is below 2: none has the highest bit of the exponent set.
+class BelowTwo {
+  public:
+    [[gnu::always_inline]] void add(F64 x0, F64 x1) {
+#if defined(CIWRAP_HAVE_WIDE)
+        constexpr int any = 0xfe;
+        seen_ = (U64)_mm512_ternarylogic_epi64((__m512i)seen_, (__m512i)x0, (__m512i)x1, any);
+#else
+        seen_ |= bits_of(x0) | bits_of(x1);
+#endif
+    }
+    [[gnu::always_inline]] bool all() const {
+        return lane_bits(seen_ << 1) == 0;
+    }
+
+  private:
+    U64 seen_{};
+};
+
 // --- one tile ----------------------------------------------------------------------------------
 
 // Residues are read (against) or written (golden), deltas written (against), both a byte a scalar.
@@ -175,11 +194,19 @@ CIWRAP_VECTOR_FUNCTION void mark_special(const TileOutput& out, std::size_t firs
 // rounding_magic: h = (k - 1) / 2, or golden residues s. Then the nearest multiple of k is the one
 // below f, or the one that leaves the least |delta| = |f - s - k code|: k is odd, so what is left
 // over is at least 1/(2k) away from where rounding could go wrong.
-template <Rounding Mode>
-CIWRAP_VECTOR_FUNCTION F64 centre(const std::uint8_t* residues, const VectorPlan& plan) {
+template <Rounding Mode, class Step>
+CIWRAP_VECTOR_FUNCTION F64 centre(const Step&, const std::uint8_t* residues,
+                                  const VectorPlan& plan) {
     if constexpr (Mode == Rounding::against)
         return real_of(load_bytes(residues) | plan.magic_bits);
     return plan.half;
+}
+template <Rounding Mode>
+CIWRAP_VECTOR_FUNCTION F64 centre(const SmallStep&, const std::uint8_t* residues,
+                                  const VectorPlan& plan) {
+    if constexpr (Mode == Rounding::against)
+        return real_of(load_bytes(residues) | bits_of(plan.small_magic));
+    return plan.small_half;
 }
 
 // |remainder - s| of a tile, of which `deltas` has the remainders' lowest bytes: no difference is
@@ -194,14 +221,34 @@ CIWRAP_VECTOR_FUNCTION void take_magnitudes(std::uint8_t* deltas, const std::uin
 // Whether the steps of a loop over a tile are laid out one after the other.
 enum class Loop { laid_out, compact };
 
+// Takes the codes of a tile, a vector at a time, from the i-th on.
+template <class Code>
+struct StoreCodes {
+    std::uint8_t* to;
+
+    [[gnu::always_inline]] void operator()(std::size_t i,
+                                           typename CodeVectors<Code>::Bits codes) const {
+        store_vector(to + sizeof(Code) * i, codes);
+    }
+};
+
+// What is left over of a tile's fine steps once cells are taken from them: of mixed_low_halves, the
+// lowest 16 bits of each lane.
+struct Remainders {
+    U32 mixed[tile / lanes32];
+};
+
 // Codes of a tile from fine(x)'s fine steps, as if no scalar were special. `check(i, x0, x1)` sees
-// all scalars, 2 * lanes64 from the i-th on at a time.
+// all scalars, 2 * lanes64 from the i-th on at a time. `residues` are read (against) if there are
+// any.
 template <class Code, Rounding Mode, Loop Steps = Loop::laid_out, class Input, class FineSteps,
-          class Check>
-[[gnu::always_inline]] static inline void encode_rounded(const Input& input, const VectorPlan& plan,
-                                                         const TileOutput& out, FineSteps&& fine,
-                                                         Check&& check) {
-    U32 remainders[tile / lanes32];
+          class Check, class Put>
+[[gnu::always_inline]] static inline Remainders round_tile(const Input& input,
+                                                           const VectorPlan& plan,
+                                                           const std::uint8_t* residues,
+                                                           FineSteps&& fine, Check&& check,
+                                                           Put&& put) {
+    Remainders remainders;
     const auto encode_step = [&](std::size_t j) __attribute__((always_inline)) {
         const std::size_t i = j * lanes32;
         const F64 x[2] = {input.at(i), input.at(i + lanes64)};
@@ -214,20 +261,21 @@ template <class Code, Rounding Mode, Loop Steps = Loop::laid_out, class Input, c
             if constexpr (Mode == Rounding::plain) {
                 code[v] = whole_code<Code>(step, plan);
             } else {
-                const F64 taken = centre<Mode>(out.residues + i + v * lanes64, plan);
+                const std::size_t read = Mode == Rounding::against ? i + v * lanes64 : 0;
+                const F64 taken = centre<Mode>(step, residues + read, plan);
                 code[v] = cell_code<Code>(step, taken, plan);
                 low[v] = low_bits(step, plan);
             }
         }
         if constexpr (sizeof(Code) == 4) {
-            store_vector(out.codes + 4 * i, in_order(mixed_low_halves(code[0], code[1])));
+            put(i, in_order(mixed_low_halves(code[0], code[1])));
         } else {
-            store_vector(out.codes + 8 * i, code[0]);
-            store_vector(out.codes + 8 * (i + lanes64), code[1]);
+            put(i, code[0]);
+            put(i + lanes64, code[1]);
         }
         if constexpr (Mode != Rounding::plain) {
-            remainders[j] = mixed_low_halves(low[0], low[1]) -
-                            times_low(mixed_low_halves(code[0], code[1]), plan.levels);
+            remainders.mixed[j] = mixed_low_halves(low[0], low[1]) -
+                                  times_low(mixed_low_halves(code[0], code[1]), plan.levels);
         }
     };
     if constexpr (Steps == Loop::laid_out) {
@@ -239,10 +287,21 @@ template <class Code, Rounding Mode, Loop Steps = Loop::laid_out, class Input, c
         for (std::size_t j = 0; j < tile / lanes32; ++j)
             encode_step(j);
     }
+    return remainders;
+}
+
+// The same, into memory.
+template <class Code, Rounding Mode, Loop Steps = Loop::laid_out, class Input, class FineSteps,
+          class Check>
+[[gnu::always_inline]] static inline void encode_rounded(const Input& input, const VectorPlan& plan,
+                                                         const TileOutput& out, FineSteps&& fine,
+                                                         Check&& check) {
+    const Remainders remainders = round_tile<Code, Mode, Steps>(input, plan, out.residues, fine,
+                                                                check, StoreCodes<Code>{out.codes});
     if constexpr (Mode == Rounding::golden)
-        store_bytes(out.residues, remainders);
+        store_bytes(out.residues, remainders.mixed);
     if constexpr (Mode == Rounding::against) {
-        store_bytes(out.deltas, remainders);
+        store_bytes(out.deltas, remainders.mixed);
         take_magnitudes(out.deltas, out.residues);
     }
 }

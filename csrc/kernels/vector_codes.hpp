@@ -28,6 +28,13 @@ struct VectorStep {
     F64 marked;  // plus rounding_magic
 };
 
+// The same times 2^-28, plus rounding_magic times 2^-28: the integer is in the same bits of it, and
+// what was rounded is below 2^29 if the highest bit of its exponent is not set.
+struct SmallStep {
+    F64 marked;
+};
+inline constexpr double small_unit = 0x1p-28;
+
 // ... and one below 2^62, as high + low, high being a multiple of 2^30.
 struct VectorDigits {
     F64 marked;  // high + high_magic
@@ -48,6 +55,9 @@ struct VectorPlan {
           inverse_offset(splat(0.5 * plan.inverse_levels - 0.5)),
           minus_high_levels(splat(-static_cast<double>(plan.levels) * 0x1p+30)),
           half(splat(rounding_magic + static_cast<double>(plan.half))),
+          small_scale(splat(plan.scale * small_unit)),
+          small_half(splat((rounding_magic + static_cast<double>(plan.half)) * small_unit)),
+          small_inverse(splat(plan.inverse_levels / small_unit)),
           levels(splat(static_cast<std::uint32_t>(plan.levels))) {}
 
     [[gnu::always_inline]] F64 magnitude(F64 x) const { return real_of(bits_of(x) & not_sign); }
@@ -62,11 +72,16 @@ struct VectorPlan {
     F64 inverse_offset;
     F64 minus_high_levels;
     F64 half;  // h + rounding_magic
+    F64 small_scale;
+    F64 small_half;
+    F64 small_inverse;
     U32 levels;
     F64 magic = opaque(splat(rounding_magic));
     F64 magic_high = opaque(splat(high_magic));
     F64 magic_quotient = opaque(splat(quotient_magic));
     U64 magic_bits = opaque(splat(static_cast<std::uint64_t>(rounding_magic_bits)));
+    F64 small_magic = opaque(splat(rounding_magic * small_unit));
+    F64 small_one_half = opaque(splat(0.5 * small_unit));
     F64 one_half = opaque(splat(0.5));
     F64 one = opaque(splat(1.0));
     U64 not_sign = opaque(splat(~(std::uint64_t{1} << 63)));
@@ -84,6 +99,11 @@ CIWRAP_VECTOR_FUNCTION U64 whole_code(VectorStep fine, const VectorPlan& plan) {
 }
 
 template <class Code>
+CIWRAP_VECTOR_FUNCTION U64 whole_code(SmallStep fine, const VectorPlan& plan) {
+    return bits_of(fine.marked) - bits_of(plan.small_magic);
+}
+
+template <class Code>
 CIWRAP_VECTOR_FUNCTION U64 whole_code(const VectorDigits& fine, const VectorPlan& plan) {
     return (bits_of(fine.marked) << 30) + bits_of(fine.low + plan.magic);
 }
@@ -93,6 +113,12 @@ CIWRAP_VECTOR_FUNCTION U64 whole_code(const VectorDigits& fine, const VectorPlan
 template <class Code>
 CIWRAP_VECTOR_FUNCTION U64 cell_code(VectorStep fine, F64 centre, const VectorPlan& plan) {
     const F64 marked = multiply_add(fine.marked - centre, plan.inverse, plan.magic);
+    return whole_code<Code>(VectorStep{marked}, plan);
+}
+
+template <class Code>
+CIWRAP_VECTOR_FUNCTION U64 cell_code(SmallStep fine, F64 centre, const VectorPlan& plan) {
+    const F64 marked = multiply_add(fine.marked - centre, plan.small_inverse, plan.magic);
     return whole_code<Code>(VectorStep{marked}, plan);
 }
 
@@ -108,6 +134,9 @@ CIWRAP_VECTOR_FUNCTION U64 cell_code(const VectorDigits& fine, F64 centre, const
 
 // The lowest 16 bits of f, in those of its lane.
 CIWRAP_VECTOR_FUNCTION U64 low_bits(VectorStep fine, const VectorPlan&) {
+    return bits_of(fine.marked);
+}
+CIWRAP_VECTOR_FUNCTION U64 low_bits(SmallStep fine, const VectorPlan&) {
     return bits_of(fine.marked);
 }
 CIWRAP_VECTOR_FUNCTION U64 low_bits(const VectorDigits& fine, const VectorPlan& plan) {
@@ -128,6 +157,7 @@ struct AbsoluteNarrow {
 // as rounding halves up. Were x * scale = n + 1/2, then x would be an odd multiple of 1/2 divided
 // by the last bit of scale: no x below that quotient is.
 struct AbsoluteNarrowQuick {
+    static constexpr bool has_small_steps = false;
     [[gnu::always_inline]] explicit AbsoluteNarrowQuick(const QuantizePlan&) {}
     [[gnu::always_inline]] VectorStep fine(F64 x, const VectorPlan& plan) const {
         return {multiply_add(x, plan.scale, plan.magic)};
@@ -162,13 +192,27 @@ struct AbsoluteWide {
 };
 
 // The same where the high digit is zero, |x * scale| <= 2^29: what is left of section 5 is one
-// rounding of the product.
+// rounding of the product. Where sums can be rounded down, all is done in units of 2^28, which
+// changes no bit but those of exponents.
 struct AbsoluteWideQuick {
     [[gnu::always_inline]] explicit AbsoluteWideQuick(const QuantizePlan&) {}
+#if defined(CIWRAP_HAVE_WIDE)
+    static constexpr bool has_small_steps = true;
+    [[gnu::always_inline]] F64 product(F64 x, const VectorPlan& plan) const {
+        return x * plan.small_scale;
+    }
+    [[gnu::always_inline]] SmallStep fine(F64 x, const VectorPlan& plan) const {
+        return {marked_floor(product(x, plan) + plan.small_one_half, plan.small_magic)};
+    }
+#else
+    static constexpr bool has_small_steps = false;
     [[gnu::always_inline]] VectorStep fine(F64 x, const VectorPlan& plan) const {
         return {marked_floor(x * plan.scale + plan.one_half, plan.magic)};
     }
-    static double limit(const QuantizePlan& plan) { return 0x1p+29 / plan.scale * (1.0 - 0x1p-50); }
+#endif
+    static double limit(const QuantizePlan& plan) {
+        return 0x1p+29 / plan.scale * (1.0 - 0x1p-50);
+    }
 };
 
 }  // namespace ciwrap::CIWRAP_LEVEL_NAMESPACE

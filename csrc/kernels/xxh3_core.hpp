@@ -184,4 +184,57 @@ CIWRAP_FUNCTION Digest hash_bytes(const std::uint8_t* in, std::size_t length) {
     return canonical(merge_all(sums, length));
 }
 
+#if defined(CIWRAP_CPU_LEVEL)
+// Bytes that are hashed as if all parts were copied behind one another.
+class PartsHasher {
+  public:
+    explicit PartsHasher(std::size_t length) : length_(length) {}
+
+    void add(const std::uint8_t* part, std::size_t bytes) {
+        while (bytes > 0) {
+            // Whole blocks are taken where they lie, but for the last of all.
+            const std::size_t left = length_ - done_;
+            const std::size_t whole = (bytes < left ? bytes : left - 1) / block_bytes * block_bytes;
+            if (held_ == 0 && whole > 0) {
+                accumulate_piece(sums_, part, whole, false);
+                __builtin_memcpy(buffer_, part + whole - stripe_bytes, stripe_bytes);
+                part += whole;
+                bytes -= whole;
+                done_ += whole;
+                continue;
+            }
+            const std::size_t room = block_bytes - held_;
+            const std::size_t taken = bytes < room ? bytes : room;
+            __builtin_memcpy(held() + held_, part, taken);
+            part += taken;
+            bytes -= taken;
+            held_ += taken;
+            if (held_ < block_bytes || done_ + held_ == length_)
+                continue;
+            accumulate_piece(sums_, held(), block_bytes, false);
+            __builtin_memcpy(buffer_, held() + block_bytes - stripe_bytes, stripe_bytes);
+            done_ += block_bytes;
+            held_ = 0;
+        }
+    }
+
+    Digest digest() {
+        if (length_ <= longest_short_input)
+            return hash_bytes(held(), length_);
+        accumulate_piece(sums_, held(), held_, true);
+        return canonical(merge_all(sums_, length_));
+    }
+
+  private:
+    std::uint8_t* held() { return buffer_ + stripe_bytes; }
+
+    const std::size_t length_;
+    std::size_t done_ = 0;  // bytes of whole blocks that are in the sums
+    std::size_t held_ = 0;  // and behind them in the buffer
+    Accumulators sums_;
+    // The last stripe of the block before, and the block.
+    std::uint8_t buffer_[stripe_bytes + block_bytes];
+};
+#endif
+
 }  // namespace ciwrap::CIWRAP_LEVEL_NAMESPACE

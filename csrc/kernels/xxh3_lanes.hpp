@@ -88,35 +88,43 @@ CIWRAP_FUNCTION std::uint64_t scramble_lane(std::uint64_t sum, int lane) {
 
 // The sums, kept in registers from the first stripe to the last. What is waited for is the chain
 // from sum to sum, so each stripe adds to it once, and scrambling multiplies halves of 32 bits:
-// there is no short multiplication of 64.
+// there is no short multiplication of 64. With AVX, what is added with its lanes in each other's
+// place is summed up by itself, and its lanes are swapped once before the sums are scrambled.
 class StripeSums {
   public:
 #if defined(CIWRAP_CPU_LEVEL) && defined(__AVX512F__)
+    using Part = __m512i;
+
     explicit StripeSums(const Accumulators& sums) : sum_(_mm512_load_si512(sums.lane)) {}
 
     void store(Accumulators& sums) const {
-        _mm512_store_si512(sums.lane, sum_);
+        _mm512_store_si512(sums.lane, total());
     }
 
     void add(const std::uint8_t* stripe, const std::uint8_t* key) {
-        const __m512i value = _mm512_loadu_si512(stripe);
+        add_part(0, _mm512_loadu_si512(stripe), key);
+    }
+
+    // The only part of a stripe.
+    void add_part(std::size_t, Part value, const std::uint8_t* key) {
         const __m512i keyed = _mm512_xor_si512(value, _mm512_loadu_si512(key));
         const __m512i product =
             _mm512_maskz_mul_epu32(all8, keyed, _mm512_maskz_srli_epi64(all8, keyed, 32));
-        const __m512i swapped =
-            _mm512_maskz_shuffle_epi32(all16, value, static_cast<_MM_PERM_ENUM>(0x4e));
-        sum_ = _mm512_add_epi64(sum_, _mm512_add_epi64(product, swapped));
+        sum_ = _mm512_add_epi64(sum_, product);
+        swapped_ = _mm512_add_epi64(swapped_, value);
     }
 
     void scramble() {
         const __m512i key = _mm512_loadu_si512(xxh3_secret + scramble_key);
         const __m512i prime = _mm512_set1_epi64(static_cast<long long>(prime32_1));
-        const __m512i mixed = _mm512_ternarylogic_epi64(
-            sum_, _mm512_maskz_srli_epi64(all8, sum_, 47), key, exclusive_or);
+        const __m512i sum = total();
+        const __m512i mixed = _mm512_ternarylogic_epi64(sum, _mm512_maskz_srli_epi64(all8, sum, 47),
+                                                        key, exclusive_or);
         const __m512i low = _mm512_maskz_mul_epu32(all8, mixed, prime);
         const __m512i high =
             _mm512_maskz_mul_epu32(all8, _mm512_maskz_srli_epi64(all8, mixed, 32), prime);
         sum_ = _mm512_add_epi64(low, _mm512_maskz_slli_epi64(all8, high, 32));
+        swapped_ = _mm512_setzero_si512();
     }
 
   private:
@@ -126,37 +134,52 @@ class StripeSums {
     static constexpr __mmask16 all16 = 0xffff;
     static constexpr int exclusive_or = 0x96;
 
+    __m512i total() const {
+        return _mm512_add_epi64(
+            sum_, _mm512_maskz_shuffle_epi32(all16, swapped_, static_cast<_MM_PERM_ENUM>(0x4e)));
+    }
+
     __m512i sum_;
+    __m512i swapped_ = _mm512_setzero_si512();
 #elif defined(CIWRAP_CPU_LEVEL) && defined(__AVX2__)
+    using Part = __m256i;
+
     explicit StripeSums(const Accumulators& sums) {
-        for (std::size_t v = 0; v < 2; ++v)
+        for (std::size_t v = 0; v < 2; ++v) {
             sum_[v] = _mm256_load_si256(reinterpret_cast<const __m256i*>(sums.lane + 4 * v));
+            swapped_[v] = _mm256_setzero_si256();
+        }
     }
 
     void store(Accumulators& sums) const {
         for (std::size_t v = 0; v < 2; ++v)
-            _mm256_store_si256(reinterpret_cast<__m256i*>(sums.lane + 4 * v), sum_[v]);
+            _mm256_store_si256(reinterpret_cast<__m256i*>(sums.lane + 4 * v), total(v));
     }
 
     void add(const std::uint8_t* stripe, const std::uint8_t* key) {
-        for (std::size_t v = 0; v < 2; ++v) {
-            const __m256i value = load(stripe + 32 * v);
-            const __m256i keyed = _mm256_xor_si256(value, load(key + 32 * v));
-            const __m256i product = _mm256_mul_epu32(keyed, _mm256_srli_epi64(keyed, 32));
-            const __m256i swapped = _mm256_shuffle_epi32(value, 0x4e);
-            sum_[v] = _mm256_add_epi64(sum_[v], _mm256_add_epi64(product, swapped));
-        }
+        for (std::size_t v = 0; v < 2; ++v)
+            add_part(v, load(stripe + 32 * v), key);
+    }
+
+    // The v-th half of a stripe.
+    void add_part(std::size_t v, Part value, const std::uint8_t* key) {
+        const __m256i keyed = _mm256_xor_si256(value, load(key + 32 * v));
+        const __m256i product = _mm256_mul_epu32(keyed, _mm256_srli_epi64(keyed, 32));
+        sum_[v] = _mm256_add_epi64(sum_[v], product);
+        swapped_[v] = _mm256_add_epi64(swapped_[v], value);
     }
 
     void scramble() {
         const __m256i prime = _mm256_set1_epi64x(static_cast<long long>(prime32_1));
         for (std::size_t v = 0; v < 2; ++v) {
             const __m256i key = load(xxh3_secret + scramble_key + 32 * v);
-            const __m256i shifted = _mm256_srli_epi64(sum_[v], 47);
-            const __m256i mixed = _mm256_xor_si256(_mm256_xor_si256(sum_[v], key), shifted);
+            const __m256i sum = total(v);
+            const __m256i shifted = _mm256_srli_epi64(sum, 47);
+            const __m256i mixed = _mm256_xor_si256(_mm256_xor_si256(sum, key), shifted);
             const __m256i low = _mm256_mul_epu32(mixed, prime);
             const __m256i high = _mm256_mul_epu32(_mm256_srli_epi64(mixed, 32), prime);
             sum_[v] = _mm256_add_epi64(low, _mm256_slli_epi64(high, 32));
+            swapped_[v] = _mm256_setzero_si256();
         }
     }
 
@@ -165,7 +188,12 @@ class StripeSums {
         return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
     }
 
+    __m256i total(std::size_t v) const {
+        return _mm256_add_epi64(sum_[v], _mm256_shuffle_epi32(swapped_[v], 0x4e));
+    }
+
     __m256i sum_[2];
+    __m256i swapped_[2];
 #elif defined(CIWRAP_CPU_LEVEL) && defined(__SSE2__)
     explicit StripeSums(const Accumulators& sums) {
         for (std::size_t v = 0; v < 4; ++v)

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "ciwrap/error.hpp"
+#include "kernels/cpu_level.hpp"
 #include "record/device_library.hpp"
 
 namespace ciwrap::record {
@@ -130,6 +131,8 @@ ArrayView::ArrayView(const ciwrap_array& array) {
         dimensions_.push_back({extent, stride});
     }
     std::reverse(dimensions_.begin(), dimensions_.end());
+    if (element_count_ == 0)
+        dimensions_.clear();
     data_ = static_cast<const std::byte*>(array.data);
 }
 
@@ -137,6 +140,12 @@ bool ArrayView::is_transposed() const {
     const std::size_t count = dimensions_.size();
     return count > 1 &&
            std::abs(dimensions_[count - 2].stride) < std::abs(dimensions_[count - 1].stride);
+}
+
+bool ArrayView::is_packed() const {
+    return dimensions_.empty() ||
+           (dimensions_.size() == 1 &&
+            dimensions_[0].stride == static_cast<std::int64_t>(element_bytes_));
 }
 
 template <class Body>
@@ -160,60 +169,101 @@ void ArrayView::hash_on_device(std::span<const ChunkBatch> batches,
 
 const std::byte* ArrayView::elements(std::uint64_t first, std::uint64_t count,
                                      std::vector<std::byte>& buffer) const {
-    if (is_on_device_) {
-        buffer.resize(count * element_bytes_);
-        as_device_memory([&](const DeviceMemory& memory) {
-            DeviceLibrary::get().copy(memory, first, count, buffer.data());
-        });
-        return buffer.data();
-    }
-    const auto bytes = static_cast<std::int64_t>(element_bytes_);
-    if (dimensions_.empty() || (dimensions_.size() == 1 && dimensions_[0].stride == bytes))
-        return data_ + first * element_bytes_;
+    if (!is_on_device_)
+        return ElementReader(*this, first).next(count, buffer);
     buffer.resize(count * element_bytes_);
-    std::vector<std::uint64_t> index(dimensions_.size());
+    as_device_memory([&](const DeviceMemory& memory) {
+        DeviceLibrary::get().copy(memory, first, count, buffer.data());
+    });
+    return buffer.data();
+}
+
+const std::byte* ArrayView::elements_by_rows(std::uint64_t first, std::uint64_t count,
+                                             std::vector<std::byte>& buffer) const {
+    const std::uint64_t columns = dimensions_.back().extent;
+    const std::uint64_t lead = first % columns;
+    const std::uint64_t rest = (columns - (first + count) % columns) % columns;
+    // More than a quarter on top would cost more than rows that are cut.
+    if (lead + rest > count / 4)
+        return elements(first, count, buffer);
+    const std::byte* const rows =
+        ElementReader(*this, first - lead).next(lead + count + rest, buffer);
+    return rows + lead * element_bytes_;
+}
+
+ElementReader::ElementReader(const ArrayView& view, std::uint64_t first)
+    : view_(view), from_(view.data_) {
     std::uint64_t rest = first;
-    const std::byte* from = data_;
-    for (std::size_t i = dimensions_.size(); i-- > 0;) {
-        index[i] = rest % dimensions_[i].extent;
-        rest /= dimensions_[i].extent;
-        from += static_cast<std::int64_t>(index[i]) * dimensions_[i].stride;
+    for (std::size_t i = view.dimensions_.size(); i-- > 0;) {
+        const ArrayView::Dimension& one = view.dimensions_[i];
+        // The outermost index may be behind the last one.
+        index_[i] = i == 0 ? rest : rest % one.extent;
+        rest /= one.extent;
+        from_ += static_cast<std::int64_t>(index_[i]) * one.stride;
     }
-    std::byte* to = buffer.data();
-    // Where a dimension is at its end, the one outside of it goes on.
-    const auto carry = [&](std::size_t i) {
-        for (; i > 0 && index[i] == dimensions_[i].extent; --i) {
-            from -= static_cast<std::int64_t>(index[i]) * dimensions_[i].stride;
-            index[i] = 0;
-            ++index[i - 1];
-            from += dimensions_[i - 1].stride;
-        }
-    };
-    const std::size_t last = dimensions_.size() - 1;
-    const Dimension& inner = dimensions_[last];
-    while (count > 0) {
-        if (is_transposed() && index[last] == 0 && count >= inner.extent) {
-            const Dimension& outer = dimensions_[last - 1];
-            const std::uint64_t rows =
-                std::min(count / inner.extent, outer.extent - index[last - 1]);
-            copy_transposed(to, from, rows, outer.stride, inner.extent, inner.stride,
-                            element_bytes_);
-            to += rows * inner.extent * element_bytes_;
-            count -= rows * inner.extent;
-            from += static_cast<std::int64_t>(rows) * outer.stride;
-            index[last - 1] += rows;
-            carry(last - 1);
-            continue;
-        }
-        const std::uint64_t run = std::min(count, inner.extent - index[last]);
-        copy_run(to, from, inner.stride, run, element_bytes_);
-        to += run * element_bytes_;
-        count -= run;
-        from += static_cast<std::int64_t>(run) * inner.stride;
-        index[last] += run;
-        carry(last);
+}
+
+const std::byte* ElementReader::next(std::uint64_t count, std::vector<std::byte>& buffer) {
+    const auto& dimensions = view_.dimensions_;
+    const std::uint64_t bytes = view_.element_bytes_;
+    if (dimensions.empty())
+        return from_;
+    const std::size_t last = dimensions.size() - 1;
+    const bool is_dense = dimensions[last].stride == static_cast<std::int64_t>(bytes);
+    if (is_dense && count <= dimensions[last].extent - index_[last]) {
+        const std::byte* const found = from_;
+        pass(last, count);
+        return found;
+    }
+    buffer.resize(count * bytes);
+    for (std::byte* to = buffer.data(); count > 0;) {
+        const std::uint64_t copied =
+            view_.is_transposed() && index_[last] == 0 && count >= dimensions[last].extent
+                ? copy_rows(to, count)
+                : copy_part_of_row(to, count);
+        to += copied * bytes;
+        count -= copied;
     }
     return buffer.data();
+}
+
+std::uint64_t ElementReader::copy_rows(std::byte* to, std::uint64_t count) {
+    const std::size_t last = view_.dimensions_.size() - 1;
+    const ArrayView::Dimension& inner = view_.dimensions_[last];
+    const ArrayView::Dimension& outer = view_.dimensions_[last - 1];
+    const std::uint64_t rows = std::min(count / inner.extent, outer.extent - index_[last - 1]);
+    const std::uint64_t bytes = view_.element_bytes_;
+    if (outer.stride == static_cast<std::int64_t>(bytes) && (bytes == 4 || bytes == 8)) {
+        level_kernels().copy_columns({reinterpret_cast<const std::uint8_t*>(from_), inner.stride,
+                                      reinterpret_cast<std::uint8_t*>(to), rows, inner.extent,
+                                      bytes});
+    } else {
+        copy_transposed(to, from_, rows, outer.stride, inner.extent, inner.stride, bytes);
+    }
+    pass(last - 1, rows);
+    return rows * inner.extent;
+}
+
+std::uint64_t ElementReader::copy_part_of_row(std::byte* to, std::uint64_t count) {
+    const std::size_t last = view_.dimensions_.size() - 1;
+    const ArrayView::Dimension& inner = view_.dimensions_[last];
+    const std::uint64_t run = std::min(count, inner.extent - index_[last]);
+    copy_run(to, from_, inner.stride, run, view_.element_bytes_);
+    pass(last, run);
+    return run;
+}
+
+// Goes on by so many of one dimension. Where it is at its end, the one outside of it goes on.
+void ElementReader::pass(std::size_t i, std::uint64_t count) {
+    const auto& dimensions = view_.dimensions_;
+    from_ += static_cast<std::int64_t>(count) * dimensions[i].stride;
+    index_[i] += count;
+    for (; i > 0 && index_[i] == dimensions[i].extent; --i) {
+        from_ -= static_cast<std::int64_t>(index_[i]) * dimensions[i].stride;
+        index_[i] = 0;
+        ++index_[i - 1];
+        from_ += dimensions[i - 1].stride;
+    }
 }
 
 }  // namespace ciwrap::record

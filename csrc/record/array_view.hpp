@@ -36,6 +36,8 @@ class ArrayView {
     bool is_on_device() const { return is_on_device_; }
     // Whether neighbours in memory are in the next row.
     bool is_transposed() const;
+    // Whether elements lie back to back, in the order of their indices.
+    bool is_packed() const;
 
     // Makes the leaves of trees of all elements, on the device. Throws Error(not_available) with
     // what the device says.
@@ -44,8 +46,14 @@ class ArrayView {
     // Throws Error(not_available) if a device does not give them.
     const std::byte* elements(std::uint64_t first, std::uint64_t count,
                               std::vector<std::byte>& buffer) const;
+    // The same of an array that is transposed, on the host: rows that begin or end within are
+    // copied as a whole, since what is next to their elements in memory is of other rows.
+    const std::byte* elements_by_rows(std::uint64_t first, std::uint64_t count,
+                                      std::vector<std::byte>& buffer) const;
 
   private:
+    friend class ElementReader;
+
     struct Dimension {
         std::uint64_t extent;
         std::int64_t stride;  // in bytes
@@ -63,6 +71,25 @@ class ArrayView {
     std::uint64_t element_count_ = 0;
     std::uint64_t element_bytes_ = 1;
     std::uint64_t scalars_per_element_ = 1;
+};
+
+// Elements of an array in host memory, in the order of their indices, from one of them on.
+class ElementReader {
+  public:
+    // The view must outlive it.
+    ElementReader(const ArrayView& view, std::uint64_t first);
+
+    // The next `count`, back to back: where they lie, or copied into `buffer`.
+    const std::byte* next(std::uint64_t count, std::vector<std::byte>& buffer);
+
+  private:
+    std::uint64_t copy_rows(std::byte* to, std::uint64_t count);
+    std::uint64_t copy_part_of_row(std::byte* to, std::uint64_t count);
+    void pass(std::size_t dimension, std::uint64_t count);
+
+    const ArrayView& view_;
+    const std::byte* from_;
+    std::uint64_t index_[CIWRAP_MAX_DIMENSIONS] = {};
 };
 
 }  // namespace ciwrap::record

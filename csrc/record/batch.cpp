@@ -33,11 +33,27 @@ std::span<const Digest> leaves_of(const MerkleTree& tree, const TreeShape& shape
     return std::span(tree.digests).subspan(shape.offset(shape.level_count() - 1));
 }
 
+std::uint64_t scalars_per_element(const Recorded& one) {
+    return one.view.element_bytes() / one.plain.plan.scalar_bytes;
+}
+
+std::uint64_t first_element(const Recorded& one, std::uint64_t leaf) {
+    return leaf * one.plain.plan.chunk_scalars / scalars_per_element(one);
+}
+
 const std::byte* elements_of(const Recorded& one, std::uint64_t first_leaf, std::uint64_t scalars,
                              std::vector<std::byte>& buffer) {
-    const std::uint64_t per_element = one.view.element_bytes() / one.plain.plan.scalar_bytes;
-    const std::uint64_t first = first_leaf * one.plain.plan.chunk_scalars;
-    return one.view.elements(first / per_element, scalars / per_element, buffer);
+    return one.view.elements(first_element(one, first_leaf), scalars / scalars_per_element(one),
+                             buffer);
+}
+
+// As many as a piece has.
+const std::byte* whole_elements_of(const Recorded& one, std::uint64_t first_leaf,
+                                   std::uint64_t scalars, std::vector<std::byte>& buffer) {
+    if (one.view.is_packed())
+        return elements_of(one, first_leaf, scalars, buffer);
+    return one.view.elements_by_rows(first_element(one, first_leaf),
+                                     scalars / scalars_per_element(one), buffer);
 }
 
 std::uint64_t scalars_in(const Recorded& one, std::uint64_t first_leaf, std::uint64_t leaf_count) {
@@ -45,23 +61,46 @@ std::uint64_t scalars_in(const Recorded& one, std::uint64_t first_leaf, std::uin
     return std::min(one.plain.tree.scalar_count - first_leaf * per_leaf, leaf_count * per_leaf);
 }
 
+// Chunks whose elements do not lie back to back, copied one by one, so that each is hashed out of
+// the cache that it was copied into.
+class CopiedChunks {
+  public:
+    CopiedChunks(const Recorded& one, std::uint64_t first, std::vector<std::byte>& buffer)
+        : reader_(one.view, first),
+          scalars_per_element_(scalars_per_element(one)),
+          buffer_(buffer) {}
+
+    ChunkSource source() { return {next, this}; }
+
+  private:
+    static const std::uint8_t* next(void* state, std::uint64_t scalars) {
+        auto& chunks = *static_cast<CopiedChunks*>(state);
+        const std::uint64_t elements = scalars / chunks.scalars_per_element_;
+        return reinterpret_cast<const std::uint8_t*>(chunks.reader_.next(elements, chunks.buffer_));
+    }
+
+    ElementReader reader_;
+    std::uint64_t scalars_per_element_;
+    std::vector<std::byte>& buffer_;
+};
+
 void hash(Recorded& one, std::uint64_t first_leaf, std::uint64_t leaf_count,
           std::vector<std::byte>& buffer) {
     const std::uint64_t scalars = scalars_in(one, first_leaf, leaf_count);
-    const bool is_on_device = one.view.is_on_device();
-    const std::byte* const data =
-        is_on_device ? nullptr : elements_of(one, first_leaf, scalars, buffer);
     std::vector<ChunkBatch> batches;
-    for (TreeParts* const parts : one.trees()) {
+    for (TreeParts* const parts : one.trees())
         batches.push_back(parts->batch_at(first_leaf, scalars));
-        batches.back().data = reinterpret_cast<const std::uint8_t*>(data);
+    if (one.view.is_on_device())
+        return one.view.hash_on_device(batches, leaf_count);
+    if (one.view.is_packed() || one.view.is_transposed()) {
+        const std::byte* const data = whole_elements_of(one, first_leaf, scalars, buffer);
+        for (ChunkBatch& batch : batches)
+            batch.data = reinterpret_cast<const std::uint8_t*>(data);
+        return level_kernels().hash_trees(batches.data(), batches.size(), 0, leaf_count, nullptr);
     }
-    if (is_on_device)
-        one.view.hash_on_device(batches, leaf_count);
-    else if (batches.size() == 2)
-        level_kernels().hash_both(batches[0], batches[1], 0, leaf_count);
-    else
-        level_kernels().hash_chunks(batches[0], 0, leaf_count, nullptr);
+    CopiedChunks chunks(one, first_element(one, first_leaf), buffer);
+    const ChunkSource source = chunks.source();
+    level_kernels().hash_trees(batches.data(), batches.size(), 0, leaf_count, &source);
 }
 
 }  // namespace

@@ -25,8 +25,7 @@ void put(std::vector<std::byte>& to, Number value) {
         to.push_back(static_cast<std::byte>(bits >> (8 * i) & 0xff));
 }
 
-void put_checksum(std::vector<std::byte>& to, std::size_t from) {
-    const Digest digest = xxh3_128(std::span(to).subspan(from));
+void put_checksum(std::vector<std::byte>& to, const Digest& digest) {
     for (const std::uint8_t byte : digest.bytes)
         to.push_back(std::byte{byte});
 }
@@ -130,18 +129,15 @@ void Journal::begin(std::uint64_t rank, std::uint64_t ranks) {
         fail(path_, "cannot be written");
 }
 
-void Journal::expect(std::uint64_t bytes) {
-    waiting_.reserve(waiting_.size() + bytes);
-}
-
 void Journal::add(const RecordKey& key, std::span<const std::byte> payload) {
-    add(key, {payload});
+    add(key, payload, {});
 }
 
-void Journal::add(const RecordKey& key, std::initializer_list<std::span<const std::byte>> parts) {
+void Journal::add(const RecordKey& key, std::span<const std::byte> payload,
+                  std::initializer_list<std::span<const std::byte>> lent) {
     const std::size_t start = waiting_.size();
-    std::size_t bytes = 0;
-    for (const auto& part : parts)
+    std::size_t bytes = payload.size();
+    for (const auto& part : lent)
         bytes += part.size();
     put(waiting_, record_magic);
     put(waiting_, static_cast<std::uint32_t>(key.type));
@@ -151,16 +147,39 @@ void Journal::add(const RecordKey& key, std::initializer_list<std::span<const st
     put(waiting_, key.variable);
     put(waiting_, std::uint64_t{0});
     put(waiting_, written_ + waiting_count_);
-    for (const auto& part : parts)
-        waiting_.insert(waiting_.end(), part.begin(), part.end());
-    waiting_.resize(start + record_head_bytes + (bytes + 7) / 8 * 8);
-    put_checksum(waiting_, start);
+    waiting_.insert(waiting_.end(), payload.begin(), payload.end());
+    const std::size_t at = waiting_.size();
+    waiting_.resize(at + (8 - bytes % 8) % 8);
+    std::vector<std::span<const std::byte>> parts{std::span(waiting_).subspan(start, at - start)};
+    for (const auto& part : lent) {
+        lent_.push_back({at, part});
+        parts.push_back(part);
+    }
+    parts.push_back(std::span(waiting_).subspan(at));
+    put_checksum(waiting_, xxh3_128_of_parts(parts));
     ++waiting_count_;
+}
+
+// Returns how many bytes these were.
+std::uint64_t Journal::write_waiting() {
+    std::uint64_t written = 0;
+    const auto write = [&](std::span<const std::byte> bytes) {
+        write_all(path_, descriptor_, bytes, end_ + written);
+        written += bytes.size();
+    };
+    std::size_t at = 0;
+    for (const Lent& lent : lent_) {
+        write(std::span(waiting_).subspan(at, lent.at - at));
+        at = lent.at;
+        write(lent.bytes);
+    }
+    write(std::span(waiting_).subspan(at));
+    return written;
 }
 
 void Journal::commit() {
     try {
-        write_all(path_, descriptor_, waiting_, end_);
+        end_ += write_waiting();
     } catch (const Error&) {
         // The half that was written would only be taken for damage. If even that fails, the next
         // append overwrites it.
@@ -168,13 +187,13 @@ void Journal::commit() {
         discard();
         throw;
     }
-    end_ += waiting_.size();
     written_ += waiting_count_;
     discard();
 }
 
 void Journal::discard() {
     waiting_.clear();
+    lent_.clear();
     waiting_count_ = 0;
 }
 

@@ -64,11 +64,11 @@ class Journal {
 
     // Puts a record behind those that wait to be written.
     void add(const RecordKey& key, std::span<const std::byte> payload = {});
-    // The same for a payload in parts.
-    void add(const RecordKey& key, std::initializer_list<std::span<const std::byte>> parts);
-    // Makes room for so many bytes of records at once.
-    void expect(std::uint64_t bytes);
-    // Writes all that waits in one append. If it fails, the file is as it was and what waited is
+    // The same for a payload with parts behind it that are not copied: they have to stay until they
+    // are written or forgotten.
+    void add(const RecordKey& key, std::span<const std::byte> payload,
+             std::initializer_list<std::span<const std::byte>> lent);
+    // Writes all that waits. If it fails, the file is as it was and what waited is
     // forgotten. Throws Error(io).
     void commit();
     // Forgets what waits.
@@ -78,10 +78,17 @@ class Journal {
 
     const std::string& path() const { return path_; }
     std::uint64_t file_bytes() const { return end_; }
-    // Of what waits, and what is kept for more.
+    // Of what waits, and what is kept for more; without what is lent.
     std::uint64_t memory_bytes() const { return waiting_.capacity(); }
 
   private:
+    // Bytes that are written in front of waiting_[at].
+    struct Lent {
+        std::size_t at;
+        std::span<const std::byte> bytes;
+    };
+
+    std::uint64_t write_waiting();
     void begin(std::uint64_t rank, std::uint64_t ranks);
 
     std::string path_;
@@ -90,6 +97,7 @@ class Journal {
     std::uint64_t written_ = 0;        // records in the file
     std::uint64_t waiting_count_ = 0;  // and in `waiting_`
     std::vector<std::byte> waiting_;
+    std::vector<Lent> lent_;
 };
 
 }  // namespace ciwrap::record

@@ -89,7 +89,8 @@ class CheckpointRecords {
     // A tree with residues of its own has them; one made against a reference has none.
     void add_tree(const Recorded& one, const TreeParts& parts) {
         journal_.add({RecordType::tree, batch_.iteration, batch_.point, one.variable},
-                     {tree_head(one, parts).span(), std::as_bytes(std::span(parts.tree.digests)),
+                     tree_head(one, parts).span(),
+                     {std::as_bytes(std::span(parts.tree.digests)),
                       std::as_bytes(std::span(parts.tree.residues))});
         ++count_;
     }
@@ -243,9 +244,6 @@ void Writer::lose(Job& job, const std::string& why) {
 }
 
 void Writer::write_batch(Batch& batch) {
-    constexpr std::uint64_t bytes_beside_trees = 1024;  // of a variable; more is no mistake
-    journal_->expect(batch.tree_bytes() +
-                     bytes_beside_trees * (batch.variables.size() + batch.holes.size() + 1));
     CheckpointRecords records(*journal_, batch);
     for (const auto& one : batch.variables) {
         for (TreeParts* const parts : one->trees()) {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -39,6 +41,32 @@ def test_check(act: Act, project: Callable[..., Path]) -> None:
     run = act.run(project(example("check.yml")))
     assert run.job("check").result == "success"
     assert run.job("check").step("Compare").result == "success"
+
+
+@pytest.mark.parametrize("event", ["pull_request", "merge_group"])
+def test_less_is_checked_in_a_pull_request_or_a_merge_queue(
+    act: Act, project: Callable[..., Path], event: str
+) -> None:
+    """All numbers match by a wider bound, and the job fails where it is told to."""
+    text = example("check.yml").replace("  pull_request:\n", f"  {event}:\n")
+    folder = project(f"{text}        with: {{fail-on-wider: true}}\n")
+    base = commit(folder)
+    config = folder / "ciwrap.yaml"
+    config.write_text(config.read_text().replace("atol: 1e-6", "atol: 10"))
+    subprocess.run([sys.executable, "simulate.py"], cwd=folder, check=True)
+    accept = [sys.executable, "-m", "ciwrap", "accept", "--reason", "cleanup"]
+    subprocess.run(accept, cwd=folder, check=True)
+    head = commit(folder)
+    payload = {
+        "pull_request": {"pull_request": {"head": {"sha": head}, "base": {"sha": base}}},
+        "merge_group": {"merge_group": {"head_sha": head, "base_sha": base}},
+    }[event]
+    job = act.run(folder, event=event, payload=payload).job("check")
+    assert job.result == "failure"
+    assert job.step("Compare").result == "success"
+    assert job.summary.index("2 of them check less") < job.summary.index("All numbers match")
+    warnings = [text for kind, _, text in job.annotations if kind == "warning"]
+    assert any("atol=1e-6 rtol=0 -> atol=10 rtol=0" in text for text in warnings)
 
 
 def test_matrix_and_merge(
@@ -245,6 +273,75 @@ def test_refresh(act: Act, project: Callable[..., Path]) -> None:
     assert run.job("pull-request").result == "success"
     assert [one["number"] for one in later["pulls"]] == [made["number"]]
     assert git(bare, "rev-parse", f"{branch}^") == sha
+
+
+def two_platforms(
+    act: Act,
+    project: Callable[..., Path],
+    golden_files: dict[str, bytes],
+    program: str,
+) -> tuple[Path, Path]:
+    """A project with goldens of the first platform alone, and its bare repository."""
+    folder = project(example("refresh-matrix.yml"), goldens=False)
+    (folder / "golden/linux-x64").mkdir(parents=True)
+    for name, data in golden_files.items():
+        (folder / "golden/linux-x64" / name).write_bytes(data)
+    text = (folder / "ciwrap.yaml").read_text().replace("python3 simulate.py", program)
+    (folder / "ciwrap.yaml").write_text(text)
+    commit(folder)
+    return folder, served(act, folder, "other")
+
+
+def test_refresh_of_two_platforms(
+    act: Act, project: Callable[..., Path], golden_files: dict[str, bytes]
+) -> None:
+    """One replaces its goldens, the other one makes its first."""
+    folder, bare = two_platforms(act, project, golden_files, "python3 simulate.py 0.5")
+    payload = {"inputs": {"reason": "Better physics", "pattern": ""}}
+    run, after = act.run_with_api(folder, {}, event="workflow_dispatch", payload=payload)
+    assert len(run.jobs["candidates"]) == 2
+    assert run.job("pull-request").result == "success", run.log[-3000:]
+    (made,) = after["pulls"]
+    branch = "ciwrap/refresh-main"
+    changed = git(bare, "diff", "--name-status", "main", branch).split()
+    assert dict(zip(changed[1::2], changed[::2], strict=True)) == {
+        f"golden/{platform}/mesh.golden{suffix}": status
+        for platform, status in (("linux-x64", "M"), ("linux-arm64", "A"))
+        for suffix in ("", ".yaml")
+    }
+    for platform, word in (("linux-x64", "replaced"), ("linux-arm64", "created")):
+        assert f"**{platform}/mesh**: {word}" in made["body"].replace("&#45;", "-")
+        manifest = git(bare, "show", f"{branch}:golden/{platform}/mesh.golden.yaml")
+        assert "Better physics" in manifest
+
+    # With these goldens both platforms match.
+    git(folder, "fetch", "-q", str(bare), branch)
+    git(folder, "checkout", "-q", "FETCH_HEAD", "--", "golden")
+    (folder / ".github/workflows/ciwrap.yml").write_text(example("matrix.yml"))
+    commit(folder)
+    assert act.run(folder).job("report").result == "success"
+
+
+def test_refresh_of_two_platforms_one_of_which_fails(
+    act: Act, project: Callable[..., Path], golden_files: dict[str, bytes]
+) -> None:
+    folder, bare = two_platforms(act, project, golden_files, "python3 simulate.py 0.5")
+    text = example("refresh-matrix.yml").replace(
+        "          platform-key: ${{ matrix.platform-key }}\n",
+        "          platform-key: ${{ matrix.platform-key }}\n"
+        "          run: python3 simulate.py ${{ matrix.shift }}\n",
+    )
+    text = text.replace("platform-key: linux-x64", "platform-key: linux-x64\n            shift: 1")
+    text = text.replace(
+        "platform-key: linux-arm64", "platform-key: linux-arm64\n            shift: nonsense"
+    )
+    (folder / ".github/workflows/ciwrap.yml").write_text(text)
+    commit(folder)
+    payload = {"inputs": {"reason": "x", "pattern": ""}}
+    run, after = act.run_with_api(folder, {}, event="workflow_dispatch", payload=payload)
+    assert after.get("pulls", []) == []
+    assert git(bare, "branch", "--list", "ciwrap/*") == ""
+    assert "shift" in run.jobs["candidates"][0].matrix
 
 
 def test_refresh_of_a_program_that_fails_writes_nothing(

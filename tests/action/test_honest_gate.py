@@ -199,6 +199,8 @@ def test_a_bound_that_is_wide_enough_is_seen(
     assert told["wider"] == "2"
     assert "2 of them check less" in told["summary"]
     assert "because: cleanup" in told["summary"]
+    # Before the headline that all numbers match.
+    assert told["summary"].index("check less") < told["summary"].index("All numbers match")
     out = capfd.readouterr().out
     assert "::warning title=ciwrap%3A less is checked,file=ciwrap.yaml,line=4::" in out
     given = {"CIWRAP_COMPARED": "2", "CIWRAP_WIDER": told["wider"]}
@@ -307,7 +309,7 @@ def test_a_comment_tells_what_is_checked_otherwise_though_all_matches(tmp_path: 
     with FakeGithub(state) as github:
         assert comment(tmp_path, github, {**workflow_run(), "conclusion": "success"}) == "match"
         (body,) = bodies(github)
-    assert "**WIDER**" in body
+    assert body.index("**WIDER**") < body.index("All numbers match")
     assert "@all" not in body
     assert "</td>" not in body
 

@@ -66,6 +66,20 @@ def test_migrated_rows_and_other_rank_counts(case: Any, ranks: int) -> None:
     assert found["5 / x"]["first_index"] == first
 
 
+def test_a_mask_that_one_rank_lacks(case: Any) -> None:
+    it = case("    align_by: id\n    across_ranks: true\n    variables: {x: {mask: land}}\n")
+    for run in "ab":
+        for rank in range(2):
+            it.save(run, f"rank_{rank}/id.npy", np.arange(3) + 3 * rank)
+            it.save(run, f"rank_{rank}/x.npy", np.arange(3.0))
+        it.save(run, "rank_0/land.npy", np.zeros(3, bool))
+    found = it.compare(3)
+    assert "mask 'land' is not among the outputs of rank 1" in found["x"]["reason"]
+    for run in "ab":
+        it.save(run, "rank_1/land.npy", np.ones(3, bool))
+    assert it.compare(0)["x"]["masked_count"] == 3
+
+
 def test_a_lost_row_is_never_a_match(case: Any) -> None:
     it = case("    align_by: id\n")
     rows = particles(1)
@@ -91,8 +105,14 @@ def test_ids_that_come_twice(case: Any) -> None:
             it.save("b", f"{name}.npy", table[name])
         found = it.compare(code)
         assert words is None or words in found["energy"]["reason"]
+        left_out = [text for text in it.messages if "come more than once in 'step'" in text]
+        assert len(left_out) == (words is None)
         if code == 1:
             assert found["energy"]["first_index"] == [2]
+    it.accept("a")
+    it.use("b")
+    it.check(1)
+    assert len([text for text in it.messages if "but for the first one of each" in text]) == 1
 
 
 def test_rows_that_are_not_those_of_the_ids(case: Any) -> None:

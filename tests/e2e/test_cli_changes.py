@@ -318,6 +318,25 @@ PLANTED: dict[str, tuple[Callable[[], None], list[Told]]] = {
             Told("bush", None, "check", False, "a new check"),
         ],
     ),
+    "another reader of some files": (
+        edit(("    ulps: 4", "    ulps: 4\n    formats: {'*.txt': text}")),
+        [Told("tree", None, "check", False, "formats: *.txt: none -> text")],
+    ),
+    "less of what files hold": (
+        edit(("    ulps: 4", "    ulps: 4\n    options: {ignore: [times], skip_rows: 2}")),
+        [
+            Told("tree", None, "check", True, "options: ignore: none -> times"),
+            Told("tree", None, "check", True, "options: skip_rows: 0 -> 2"),
+        ],
+    ),
+    "fewer attributes": (
+        edit(("    ulps: 4", "    ulps: 4\n    options: {attributes: [units]}")),
+        [Told("tree", None, "check", True, "options: attributes: _FillValue, add_offset, ")],
+    ),
+    "more attributes": (
+        edit(("    ulps: 4", "    ulps: 4\n    options: {attributes: true}")),
+        [Told("tree", None, "check", False, "units -> true")],
+    ),
     "fewer outputs": (
         edit(("outputs: out/a.npz", "outputs: out/a*.npz\n    exclude: [out/b.npz]")),
         [
@@ -366,6 +385,10 @@ def test_planted_edits(here: Path, name: str) -> None:
     assert [one["wider"] for one in found] == sorted((one["wider"] for one in found), reverse=True)
 
 
+DEFAULT_OPTIONS = (
+    "skip_rows: 0, comment: ['#'], final_newline: true, empty_is_nan: false, header: auto,"
+    " attributes: [units, scale_factor, add_offset, _FillValue]"
+)
 HARMLESS: dict[str, Callable[[], None]] = {
     "nothing": lambda: None,
     "a comment": edit(("# The programme under test.", "# Another comment: atol: 7")),
@@ -398,6 +421,9 @@ HARMLESS: dict[str, Callable[[], None]] = {
     "a byte order mark": lambda: Path("ciwrap.yaml").write_bytes(b"\xef\xbb\xbf" + CONFIG.encode()),
     "a default written out": edit(("ulps: 4", "ulps: 4\n    equal_nan: true")),
     "a default of strict": edit(("allow-new}", "allow-new, dtype: true}")),
+    "defaults of the reader": edit(
+        ("    ulps: 4", f"    ulps: 4\n    options: {{{DEFAULT_OPTIONS}}}"),
+    ),
     "a setting of nothing": edit(("land: {atol: 0}", "land: {atol: 0}\n      sea: {atol: 9}")),
     "the order of ignored names": edit(("[wall_*]", "['wall_*']")),
     "outputs that move within their bounds": lambda: save(1e-9),
@@ -561,7 +587,12 @@ def test_rules_that_are_included_are_those_of_their_commit(
 def test_a_base_that_cannot_be_read(here: Path) -> None:
     GitRepository(here).commit("broken", {"ciwrap.yaml": "checks: ["})
     Path("ciwrap.yaml").write_text(CONFIG)
-    assert any("cannot be read" in one["text"] for one in changes())
+    (one,) = changes()
+    assert "cannot be read" in one["text"]
+    # Its goldens are those that lie where the configuration of today has them.
+    accepted(lambda: save(1e-3))()
+    assert [one["what"] for one in changes()] == ["check", "values"]
+    assert not any("a first golden" in one["text"] for one in changes())
 
 
 def test_mistakes(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -602,3 +633,32 @@ def test_no_field_of_a_check_is_forgotten() -> None:
     assert set(Check.__struct_fields__) == TOLD | NOT_TOLD
     assert set(SETTINGS) == TOLD_SETTINGS | {"chunk_bytes", "residue_levels"} | BUDGETS
     assert set(Strictness.__struct_fields__) == {"dtype", "shape", "count", "variables"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "wider"),
+    [
+        ("", "options: {ignore_lines: ['step *']}", True),
+        ("", "options: {ignore: [dates]}", True),
+        ("options: {ignore: dates}", "options: {ignore: [dates, times]}", True),
+        ("options: {ignore: [dates, times]}", "options: {ignore: [times]}", False),
+        ("", "options: {comment: '#'}", False),
+        ("", "options: {comment: ['#', 'e']}", True),
+        ("options: {skip_rows: 2}", "options: {skip_rows: 3}", True),
+        ("options: {skip_rows: 2}", "options: {skip_rows: 1}", False),
+        ("", "options: {attributes: false}", True),
+        ("", "options: {attributes: true}", False),
+        ("options: {attributes: [units]}", "options: {attributes: [long_name]}", True),
+        ("options: {attributes: [units]}", "options: {attributes: [units, axis]}", False),
+        ("", "formats: {'*.log': {format: tokens, options: {ignore: [dates]}}}", True),
+    ],
+)
+def test_options_that_leave_something_out(here: Path, before: str, after: str, wider: bool) -> None:
+    """A reader that passes over lines or rows checks less, whatever the format."""
+    text = "version: 1\nchecks:\n  log:\n    outputs: out/a.log\n"
+    (here / "ciwrap.yaml").write_text(text + (f"    {before}\n" if before else ""))
+    GitRepository(here).commit("options", {})
+    (here / "ciwrap.yaml").write_text(f"{text}    {after}\n")
+    found = changes()
+    assert {(one["check"], one["what"]) for one in found} <= {("log", "check")}
+    assert any(one["wider"] for one in found) == wider

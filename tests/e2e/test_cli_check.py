@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -151,6 +152,155 @@ def test_a_mask_that_is_not_compared_hides_nothing(project: Project) -> None:
     outcome = project.run("check")
     assert outcome.code == 3
     assert "its mask 'land' is not compared itself" in outcome.out
+
+
+def test_a_mask_for_all_variables_is_compared_itself(project: Project) -> None:
+    """It would be false everywhere as its own mask, whatever it takes out of the others."""
+    values = BASE.copy()
+    values.flat[3] = 0
+    project.save("temperature", values)
+    project.save("land", np.zeros(BASE.shape, bool))
+    project.configure("    mask: land\n    ignore: [ids, pressure]\n")
+    project.accept()
+    assert project.run("check").code == 0
+    values.flat[3] = 1e9
+    project.save("temperature", values)
+    project.save("land", values == 1e9)
+    outcome = project.run("check")
+    assert outcome.code == 1
+    assert outcome.variable("land")["differing_count"] == 1
+    assert "mask" not in outcome.variable("land")
+    shutil.copytree(project.folder / "out", project.folder / "later")
+    project.save("temperature", BASE)
+    project.save("land", np.zeros(BASE.shape, bool))
+    compared = project.run("compare", "out", "later", "--check", "mesh")
+    assert compared.code == 1
+    assert compared.variable("land")["verdict"] == "differ"
+
+
+def test_a_mask_that_has_a_mask_hides_nothing(project: Project) -> None:
+    project.save("land", np.zeros(BASE.shape, bool))
+    project.save("sea", np.zeros(BASE.shape, bool))
+    project.configure("    ignore: [nothing]\n")
+    project.accept()
+    masks = "    variables: {temperature: {mask: land}, land: {mask: sea}}\n"
+    project.configure(masks)
+    outcome = project.run("check")
+    assert outcome.code == 3
+    assert "its mask 'land' has a mask itself, 'sea'" in outcome.out
+    assert project.run("accept", json_too=False).code == 3
+
+
+@pytest.mark.parametrize("evidence", ["data", "tree"])
+def test_what_combined_bounds_let_differ_is_not_kept(project: Project, evidence: str) -> None:
+    """Their sum, which the golden was made with, lets it pass."""
+    bounds = "atol: 1e-3\n    rtol: 1e-3\n    ignore: [ids]\n"
+    project.configure(f"    {bounds}    evidence: {evidence}\n")
+    project.save("temperature", np.ones(4))
+    project.accept()
+    project.configure(f"    {bounds}    combine: both\n    evidence: data\n")
+    project.save("temperature", np.ones(4) + 1.5e-3)
+    assert project.run("check").code == (1 if evidence == "data" else 3)
+    outcome = project.accept("--reason", "they have to hold both")
+    assert "replaced" in outcome.out
+    assert project.run("check").code == 0
+
+
+@pytest.mark.parametrize("more", ["", ", period: 10", ", combine: both, rtol: 1e-3"])
+@pytest.mark.parametrize("kinds", [("<f4", "<f8"), ("<f8", "<f4"), ("<i4", "<f8")])
+def test_masked_elements_of_another_type_are_counted(
+    project: Project, kinds: tuple[str, str], more: str
+) -> None:
+    project.save("land", np.arange(5) < 2)
+    strict = "    strict: {dtype: false}\n    ignore: [temperature, ids]\n"
+    settings = "{mask: land, mixed_precision: true, atol: 1" + more + "}"
+    project.configure(f"{strict}    variables: {{x: {settings}}}\n")
+    project.save("x", np.arange(5, dtype=kinds[0]))
+    project.accept()
+    shutil.copytree(project.folder / "out", project.folder / "earlier")
+    project.save("x", np.arange(5, dtype=kinds[1]))
+    for words in (("check",), ("compare", "earlier", "out", "--check", "mesh")):
+        outcome = project.run(*words)
+        assert outcome.code == 0, outcome
+        assert "compared 2 variables, 8 elements; not compared: 2 elements masked" in (
+            outcome.out.replace("2 variables by ignore, ", "")
+        )
+
+
+@pytest.mark.parametrize("kinds", [("<f4", "<f8"), ("<f8", "<f4")])
+def test_an_overflow_in_single_precision_is_no_match(
+    project: Project, kinds: tuple[str, str]
+) -> None:
+    large = {"<f4": np.inf, "<f8": 1e300}
+    project.configure("    mixed_precision: true\n    ignore: [temperature, ids]\n")
+    project.save("x", np.array([1, large[kinds[0]]], kinds[0]))
+    project.accept()
+    project.save("x", np.array([1, large[kinds[1]]], kinds[1]))
+    outcome = project.run("check")
+    assert outcome.code == 3
+    assert "element 1 = 1e+300 is beyond the range of float32" in outcome.out
+    project.save("x", np.array([1, np.inf], kinds[1]))
+    assert project.run("check").code == (0 if kinds[0] == "<f4" else 3)
+
+
+def test_combined_bounds_on_a_circle_are_refused(project: Project) -> None:
+    """The smaller one of atol and no rtol is 0, which the circle did not know of."""
+    settings = "    ignore: [ids]\n    atol: 1\n    evidence: data\n    period: 20\n"
+    project.configure(settings)
+    project.accept()
+    project.save("temperature", BASE + 0.5)
+    project.configure(f"{settings}    combine: both\n")
+    for words in (("check",), ("accept", "--reason", "moved")):
+        outcome = project.run(*words, json_too=False)
+        assert (outcome.code, "'combine: both' is for atol and rtol" in outcome.err) == (2, True)
+
+
+@pytest.mark.parametrize("kind", ["BF16", "BOOL"])
+def test_combined_bounds_of_other_types_are_refused(project: Project, kind: str) -> None:
+    size = {"BF16": 2, "BOOL": 1}[kind]
+    header = json.dumps({"w": {"dtype": kind, "shape": [2], "data_offsets": [0, 2 * size]}})
+    data = len(header).to_bytes(8, "little") + header.encode() + bytes(2 * size)
+    for name in ("one", "two"):
+        (project.folder / name).mkdir()
+        (project.folder / name / "x.safetensors").write_bytes(data)
+    (project.folder / "out" / "x.safetensors").write_bytes(data)
+    project.configure("    combine: both\n    ignore: [temperature, ids]\n")
+    for words in (("compare", "one", "two", "--check", "mesh"), ("accept",)):
+        outcome = project.run(*words, json_too=False)
+        assert (outcome.code, "'combine: both' is for atol and rtol" in outcome.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ("{period: [1, 2], atol: 1e-3}", "has 2 periods, one for each component"),
+        ("{period: 10, rtol: 1e-3}", "rtol and ulps mean nothing modulo a period"),
+        ("{mask: land}", "takes out all 600 elements"),
+    ],
+)
+def test_what_no_check_could_compare_is_not_accepted(
+    project: Project, settings: str, words: str
+) -> None:
+    project.save("land", np.ones(BASE.shape, bool))
+    project.configure(f"    variables: {{temperature: {settings}}}\n")
+    outcome = project.run("accept", json_too=False)
+    said = outcome.out + outcome.err
+    assert (outcome.code, words in said, "temperature: " in said) == (3, True, True)
+    assert not project.golden.exists()
+
+
+def test_captures_keep_fill_values_that_doubles_do_not_hold(project: Project) -> None:
+    fill = 2**53 + 1
+    project.configure(f"    fill_values: [{fill}]\n", bound="atol: 2")
+    for name, value in (("one", fill), ("two", fill + 1), ("three", fill)):
+        (project.folder / name).mkdir()
+        np.save(project.folder / name / "x.npy", np.array([1, value]))
+        done = project.run("capture", name, "--check", "mesh", "--settle=0", json_too=False)
+        assert (done.code, f"fill_values=({fill})" in done.out) == (0, True)
+    for other, code in (("two", 1), ("three", 0)):
+        outcome = project.run("compare", "one", other)
+        assert outcome.code == code, outcome
+    assert outcome.variable("x")["evidence"] == "tree"
 
 
 def test_a_misspelt_pattern_is_told_of(project: Project) -> None:

@@ -11,7 +11,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from e2e.cli_project import Outcome, Project
+from msgspec.structs import replace
 
+from ciwrap.ensemble.golden import read_ensemble, write_ensemble
 from ciwrap.golden.paths import escape_name
 
 if TYPE_CHECKING:
@@ -157,10 +159,10 @@ def test_a_run_that_is_repeated_to_the_bit_counts_once(chaotic: Chaotic) -> None
     shutil.copytree(chaotic.folder / "honest_00", chaotic.folder / "again_00")
     outcome = chaotic.judge("honest_00", "again_00")
     assert (outcome.code, facts(outcome)["runs"]) == (3, 1)
-    assert "only 1 of 2 runs differ from each other" in outcome.out
+    assert "2 runs have 1 different set of features" in outcome.out
     twice = chaotic.run("capture", "--ensemble", "air", "honest_00", "again_00", "--replace")
     assert twice.code == 3
-    assert "all runs are equal to the bit" in twice.err
+    assert "all runs have the same features" in twice.err
 
 
 def test_an_ensemble_is_replaced_only_if_asked(chaotic: Chaotic) -> None:
@@ -419,3 +421,25 @@ def test_values_that_a_check_states_are_not_left_out(tmp_path: Path) -> None:
     outcome = project.run("capture", "--ensemble", "heat", "new_1", json_too=False)
     assert outcome.code == 2
     assert "of which statistics say nothing" in outcome.err
+
+
+def test_a_run_that_ended_early_is_not_consistent(chaotic: Chaotic) -> None:
+    """A part of a run has statistics, too, which may be those of the ensemble."""
+    for name in runs("honest", 0, 1, 2):
+        path = chaotic.folder / name / "out/x.npy"
+        np.save(path, np.load(path)[:, : CHECKPOINTS // 2])
+    outcome = chaotic.judge(*runs("honest", 0, 1, 2))
+    assert (outcome.code, outcome.document["verdict"]) == (3, "not_comparable"), outcome
+    assert "the run has 800 numbers of x in all, and every member 1,600" in outcome.out
+    # An ensemble that was made before this was kept says nothing of it.
+    path = chaotic.folder / "golden/air.ensemble.json"
+    write_ensemble(replace(read_ensemble(path), numbers=None), path)
+    assert '"numbers"' not in path.read_text()
+    assert chaotic.judge(*runs("honest", 0, 1, 2)).document["verdict"] != "not_comparable"
+    # Nor does one whose members are not of one size.
+    members = runs("member", *range(60))
+    again = ["capture", "--ensemble", "air", *members, "--replace", "--blocks", "8"]
+    short = chaotic.folder / members[0] / "out/x.npy"
+    np.save(short, np.load(short)[:, :-1])
+    assert chaotic.run(*again).code == 0
+    assert chaotic.judge(*runs("honest", 0, 1, 2)).document["verdict"] != "not_comparable"

@@ -120,7 +120,7 @@ def test_a_variable_that_creeps_towards_its_bound_is_told_in_time(folder: Projec
     [
         (0.85, "mesh: density uses 85 % of its bound"),
         (1.5, "mesh: density is beyond its bound: 1.50 x the bound"),
-        (float("inf"), "mesh: density is beyond its bound: beyond a bound of 0"),
+        (float("inf"), "mesh: density is beyond its bound: one side alone is finite"),
         (0.5, None),
     ],
 )
@@ -130,6 +130,27 @@ def test_the_newest_share_counts(folder: Project, share: float, words: str | Non
     assert outcome.code == 0
     assert outcome.document["warnings"] == ([] if words is None else [words])
     assert ("nothing moves towards a bound" in outcome.out) == (words is None)
+
+
+def test_what_the_newest_result_does_not_tell(folder: Project) -> None:
+    """A variable that could not be compared any more has no share of today."""
+    lost = VariableResult("density", Verdict.NOT_COMPARABLE, reason="is in the golden only")
+    speed = variable("speed", 0.1)
+    results = [result(0, [variable("density", 0.4), speed]), result(1, [lost, speed])]
+    outcome = folder.run("trend", *written(folder, results), "--markdown", "summary.md")
+    (warning,) = outcome.document["warnings"]
+    assert warning.startswith("mesh: density is not told by the newest result of its check")
+    assert "it used 40 % of the bound before" in warning
+    assert "density  last 40 %" in outcome.out
+    assert "speed    now 10 %" in outcome.out
+    assert "| 40 % (last known) |" in (folder.folder / "summary.md").read_text()
+    density, speed_series = outcome.document["shares"]
+    assert density["is_lost"]
+    assert "is_lost" not in speed_series
+    # A result that does not have the check says nothing of it.
+    other = result(2, [])
+    results = [results[0], other]
+    assert folder.run("trend", *written(folder, results)).document["warnings"] == []
 
 
 def test_a_new_golden_and_a_new_bound_begin_anew(folder: Project) -> None:

@@ -189,7 +189,7 @@ def test_lammps(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(LAMMPS, encoding="utf-8")
     code, out = run(tmp_path, "import", "lammps", "config.yaml")
     assert code == 0
-    assert "3 tests, 2 carried over whole" in out
+    assert "3 tests, 0 carried over whole" in out
     assert "in.slow: is skipped there" in out
     assert "tolerance.Press and 1 more: gives no number for 'rel'" in out
     assert "stricter" in out
@@ -220,3 +220,20 @@ def test_trees_of_another_shape(tmp_path: Path, kind: str, name: str, text: str,
     code, out = run(tmp_path, "import", kind, path)
     assert code == 2
     assert said in out
+
+
+def test_a_folder_that_two_sections_name(tmp_path: Path) -> None:
+    """The second one does not take the place of the first one unseen."""
+    jobs = "[a_*]\nprogram = PW\n[a_b]\nprogram = PH\n"
+    (tmp_path / "jobconfig").write_text(jobs, encoding="utf-8")
+    users = "[PW]\nextract_program = extract-pw.sh\ntolerance = (1e-5, None, 'e1'), 5\n"
+    users += "[PH]\nextract_program = x.sh\ntolerance = (1e-3, None, 'freq')\n"
+    (tmp_path / "userconfig").write_text(users, encoding="utf-8")
+    (tmp_path / "a_b").mkdir()
+    code, out = run(tmp_path, "import", "testcode", ".")
+    assert code == 0, out
+    assert "a_b: is named by two sections, of which the first counts" in out
+    assert "has a tolerance without a label" in out
+    text = (tmp_path / "a_b/ciwrap.yaml").read_text(encoding="utf-8")
+    assert "like: e1" in text
+    assert "freq" not in text

@@ -126,8 +126,9 @@ def test_counts_may_be_let_go(folder: Path) -> None:
     (folder / "ciwrap.yaml").write_text(config, encoding="utf-8")
     assert run("accept")[0] == 0
     short = text().replace(" step 2\n E_pot -17.200000 -1.1\n", "")
-    code, _, variables = checked(folder, short)
+    code, out, variables = checked(folder, short)
     assert code == 0
+    assert "not compared: 2 elements of steps on one side only" in out
     assert variables["pot"]["element_count"] == 2
     assert variables["pot"]["series"]["count"] == [3, 2]
     # What both have is compared all the same, by step.
@@ -200,6 +201,8 @@ def test_what_is_no_finite_number_is_in_no_range(folder: Path, ends: str, number
         ("range: [12.5, null]", 1),
         ("range: [null, 11.9]", 1),
         ("range: [12.2, 12.8]", 3),
+        ("range: [null, 9007199254740993]", 3),  # a double cannot say where that ends
+        ("range: [null, 9007199254740991]", 0),
     ],
 )
 def test_whole_numbers_against_fractions(folder: Path, rule: str, code: int) -> None:

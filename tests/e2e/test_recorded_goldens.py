@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from recorded_runs import need_library
 
+from ciwrap.captures.container import MAGIC
 from ciwrap.cli.main import run as run_cli
 from ciwrap.errors import ExitCode
 
@@ -152,7 +153,10 @@ def test_goldens_of_files_judge_recorded_runs(folder: Path, evidence: str) -> No
         return
     assert record("--against", "golden/walk", noise=0.0005)[0] == ExitCode.MATCH
     assert result()[0] == ExitCode.MATCH
-    assert record("--against", "golden/walk", step="1", by=0.002)[0] == ExitCode.DIFFER
+    code, text = record("--against", "golden/walk", step="1", by=0.002)[:2]
+    assert code == ExitCode.DIFFER
+    # A golden does not say when its run was.
+    assert "golden/walk is a fingerprint: what its trees leave open stays open" in text
     assert result()[0] == ExitCode.DIFFER
 
 
@@ -259,7 +263,7 @@ def test_a_run_is_recorded_and_checked_in_one_go(folder: Path) -> None:
 
 def test_a_recorded_run_is_packed_into_a_capture(folder: Path) -> None:
     assert record("--residues")[0] == 0
-    Path("run.tree.new").write_bytes(b"what a killed one left")
+    Path("run.tree.new").write_bytes(MAGIC + b"what a killed one left")
     code, text = ciwrap("capture", "--merge", "run")
     assert code == 0, text
     assert not Path("run.tree.new").exists()

@@ -31,7 +31,7 @@ def test_equal_runs_say_how_little_they_prove(project: Project) -> None:
     with_program(project, EQUAL)
     outcome = project.run("repeat", "-n", "10")
     assert outcome.code == 0, outcome
-    assert outcome.out.startswith("The variable is equal to the bit in 10 runs\n")
+    assert outcome.out.startswith("The variable is equal in 10 runs\n")
     assert "a further one differs with a chance of up to 28 %" in outcome.out
     assert variable(outcome)["suggested_bound"] is None
     assert variable(outcome)["classes"] == [1] * 10
@@ -73,7 +73,7 @@ def test_few_runs_suggest_no_bound(project: Project) -> None:
 def test_several_runs_that_fail(project: Project) -> None:
     with_program(project, f"if run in (2, 3): sys.exit(1)\n{EQUAL}")
     outcome = project.run("repeat", "-n", "4")
-    assert outcome.out.startswith("Runs 2, 3 of 4 were not compared; the variable is equal to the")
+    assert outcome.out.startswith("Runs 2, 3 of 4 were not compared; the variable is equal in 2")
 
 
 def test_outputs_that_disappear_while_runs_are_made(project: Project) -> None:
@@ -357,3 +357,22 @@ def test_without_scipy_all_is_said_but_the_normal_digits(
     assert "normal_digits" not in without
     assert without["common_digits"] > 5
     assert without["suggested_bound"] is not None
+
+
+@pytest.mark.parametrize("evidence", ["data", "residues", "tree"])
+@pytest.mark.parametrize("atol", ["0", "1e-3"])
+def test_a_golden_without_data_does_not_hide_a_broken_bound(
+    project: Project, evidence: str, atol: str
+) -> None:
+    """How far runs are from a golden of digests is unknown; that they do not match is not."""
+    moved = 'np.save("out/x.npy", x + (run > 1))'
+    with_program(project, moved, check=f"outputs: out, atol: {atol}, evidence: {evidence}")
+    project.save("x", np.linspace(1.0, 2.0, 500))
+    project.accept()
+    outcome = project.run("repeat", "-n", "3", "--reference", "golden", "--check")
+    assert outcome.code == 1, outcome
+    found = variable(outcome)
+    assert found["breaks_bound"] is True
+    assert (found["max_abs"] is None) is (evidence != "data")
+    assert "up to 0" not in outcome.out
+    assert "at most 0" not in outcome.out

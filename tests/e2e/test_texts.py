@@ -119,6 +119,16 @@ def test_mistakes_are_told(tmp_path: Path, options: tuple[str, ...], words: str)
     assert words in found.err
 
 
+def test_combined_bounds_are_refused(tmp_path: Path) -> None:
+    """Their sum would let pass what one of them does not."""
+    check = "{outputs: out, format: tokens, atol: 1e-3, rtol: 1e-3, combine: both}"
+    (tmp_path / "ciwrap.yaml").write_text(f"checks: {{c: {check}}}\n")
+    found = _compare(
+        tmp_path, b"a 1.0\n", b"a 1.0015\n", "--config", f"{tmp_path}/ciwrap.yaml", "--check", "c"
+    )
+    assert (found.code, "'combine' means nothing for a text" in found.err) == (2, True)
+
+
 def test_what_is_no_text(tmp_path: Path) -> None:
     assert _compare(tmp_path, b"a\0b", b"a 1\n").code in (2, 3)
     late = b"a 1\n" * 40_000 + b"\0"
@@ -167,6 +177,18 @@ def test_a_fingerprint_tells_equal_bytes_alone(project: Project) -> None:
     found = project.run("check")
     assert found.code == 3
     assert "evidence: data" in found.out
+
+
+def test_a_way_to_combine_bounds_is_refused(project: Project) -> None:
+    """Both bounds have to hold, so their sum would let through what the smaller one does not."""
+    assert project.run("accept").code == 0
+    project.configure(
+        "    exclude: ['*.npy']\n    format: tokens\n    combine: both\n",
+        bound="atol: 1e-3, rtol: 1e-9",
+    )
+    _write(project, GOLDEN.replace("-17.164573910", "-17.164973910"))
+    found = project.run("check")
+    assert (found.code, "'combine' means nothing for a text" in found.err) == (2, True)
 
 
 def test_options_of_a_check(project: Project) -> None:

@@ -33,6 +33,49 @@ TEST_F(JournalTest, HasAHeadAndWholeRecords) {
     EXPECT_EQ((end - head) % 8, 0u);
 }
 
+// What is lent is written as if it had been copied, and is read when it is written.
+TEST_F(JournalTest, WritesWhatIsLentInItsPlace) {
+    const auto key = RecordKey{RecordType::tree, 3, 1, 2};
+    const auto write = [&](bool is_lent) {
+        std::filesystem::remove(path());
+        Journal journal(path(), 0, 1);
+        for (const std::size_t length : {0u, 1u, 7u, 8u, 1000u, 5000u}) {
+            const std::vector<std::byte> first(length, std::byte{5});
+            const std::vector<std::byte> second(length / 3, std::byte{6});
+            const Payload begin = std::move(Payload().u32(9));
+            if (is_lent) {
+                journal.add(key, begin.span(), {first, second});
+                journal.add({RecordType::error}, Payload().text("between").span());
+                journal.add(key, begin.span(), {second});
+            } else {
+                Payload whole = begin;
+                journal.add(key, whole.bytes(first).bytes(second).span());
+                journal.add({RecordType::error}, Payload().text("between").span());
+                Payload half = begin;
+                journal.add(key, half.bytes(second).span());
+            }
+            journal.commit();
+        }
+        EXPECT_EQ(journal.file_bytes(), size());
+        return bytes_of(path());
+    };
+    const std::vector<char> copied = write(false);
+    EXPECT_EQ(write(true), copied);
+    EXPECT_EQ(Journal(path(), 0, 1).file_bytes(), copied.size());
+}
+
+TEST_F(JournalTest, ForgetsWhatIsLent) {
+    Journal journal(path(), 0, 1);
+    {
+        const std::vector<std::byte> gone(100);
+        journal.add({RecordType::tree}, {}, {gone});
+        journal.discard();
+    }
+    journal.add({RecordType::end});
+    journal.commit();
+    EXPECT_EQ(size(), head + 64);
+}
+
 TEST_F(JournalTest, GoesOnBehindTheLastRecord) {
     const std::uint64_t end = write_three();
     Journal again(path(), 0, 1);

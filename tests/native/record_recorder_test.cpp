@@ -75,6 +75,60 @@ TEST_F(RecorderTest, HashesInIndexOrder) {
     }
 }
 
+// Digests and residues of both trees, hashed in one go.
+struct Trees {
+    std::vector<Digest> plain;
+    std::vector<Digest> fine;
+    std::vector<std::uint8_t> residues;
+
+    bool operator==(const Trees&) const = default;
+};
+
+Trees trees_of(const ciwrap_array& array, double atol) {
+    const ArrayView view(array);
+    StatedParameters stated;
+    stated.dtype = view.dtype();
+    stated.atol = atol;
+    stated.residue_levels = 15;
+    Batch batch;
+    batch.variables.push_back(std::make_unique<Recorded>(0, "x", view, TreeParameters(stated)));
+    batch.cut();
+    batch.work();
+    const Recorded& one = *batch.variables[0];
+    const auto& residues = one.fine->tree.residues;
+    return {{one.plain.tree.digests.begin(), one.plain.tree.digests.end()},
+            {one.fine->tree.digests.begin(), one.fine->tree.digests.end()},
+            {residues.begin(), residues.end()}};
+}
+
+// Rows with ghost cells, every other element, columns that lie together: all as if copied first.
+TEST_F(RecorderTest, MakesTheSameTreesWithAndWithoutGhosts) {
+    constexpr std::int64_t rows = 150;
+    for (const std::int64_t columns : {7, 512, 1000, 2003}) {
+        const std::vector<double> memory =
+            some_values(static_cast<std::size_t>(2 * (rows + 4) * (columns + 4)), 11);
+        const std::int64_t padded = columns + 4;
+        const std::int64_t strides[][2] = {{padded, 1},   {2 * columns, 2}, {1, rows},
+                                           {1, rows + 3}, {2, 2 * rows},    {-padded, 1}};
+        for (const auto& stride : strides) {
+            ciwrap_array array = doubles("x", memory);
+            array.data = memory.data() + (stride[0] < 0 ? rows * padded : 2 * padded + 2);
+            array.dimensions = 2;
+            array.extents[0] = rows;
+            array.extents[1] = columns;
+            array.strides[0] = stride[0];
+            array.strides[1] = stride[1];
+            std::vector<double> packed;
+            for (std::int64_t i = 0; i < rows; ++i)
+                for (std::int64_t j = 0; j < columns; ++j)
+                    packed.push_back(
+                        static_cast<const double*>(array.data)[i * stride[0] + j * stride[1]]);
+            EXPECT_EQ(trees_of(array, 1e-6), trees_of(doubles("x", packed), 1e-6))
+                << columns << " columns, strides " << stride[0] << " and " << stride[1];
+        }
+    }
+}
+
 TEST_F(RecorderTest, TakesStridesInBytesAndBackwards) {
     const std::vector<double> values = some_values(5000, 1);
     const std::vector<double> reversed(values.rbegin(), values.rend());
@@ -90,6 +144,12 @@ TEST_F(RecorderTest, TakesEmptyArraysAndScalars) {
     ciwrap_array array = doubles("x", {});
     array.data = nullptr;
     EXPECT_NO_THROW(root_of(array));
+    array.dimensions = 2;
+    array.extents[0] = 5;
+    array.extents[1] = 0;
+    array.strides[0] = 100;
+    array.strides[1] = 1;
+    EXPECT_EQ(root_of(array), root_of(doubles("x", {})));
     array.data = &one;
     array.dimensions = 0;
     EXPECT_EQ(root_of(array), root_of(doubles("x", {1.0})));

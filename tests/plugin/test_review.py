@@ -283,7 +283,9 @@ def test_review_takes_one_key_without_enter(changed: Suite) -> None:
     said += child.before
     assert child.exitstatus == 0, said
     assert said.count("please answer with one of these letters") == 2
-    assert "decide later" in said
+    # Each line of the help stands by itself, whatever the terminal's width.
+    assert "  s  decide later (Enter does so, too)" in said.splitlines()
+    assert "  q  end; what is not decided stays" in said.splitlines()
     assert "1 accepted, 1 left for later" in said
     assert manifest(changed, "test_a-a")["accepted"][-1]["why"] == "Second-order push"
     assert list(changed.waiting()) == ["tests/test_it.py::test_b"]
@@ -309,7 +311,9 @@ def test_review_goes_back_shows_details_and_helps(changed: Suite) -> None:
         [("[q]uit:", answer) for answer in ("b", "?", "s", "d", "b", "r", "q")],
     )
     assert "none before this one was left for later" in said
-    assert "decide later" in said
+    # Each line of the help stands by itself, whatever the terminal's width.
+    assert "  s  decide later (Enter does so, too)" in said.splitlines()
+    assert "  q  end; what is not decided stays" in said.splitlines()
     details = said.partition("--- 2 of 2 ---")[2].partition("---")[0]
     assert "|difference| 0.5" in details
     assert [line for line in said.splitlines() if line.startswith("--- ")] == [

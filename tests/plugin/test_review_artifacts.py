@@ -177,3 +177,24 @@ def test_a_pending_folder_does_not_lead_out_of_the_project(changed: Suite) -> No
     done = changed.cli("accept", "--pending", "-m", "x")
     assert done.returncode == 2
     assert "must lie in the project's" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("equal_nan=False", ""),
+        ("", "fill_values=[7.0]"),
+        ("fill_values=[1e20]", "fill_values=[7.0]"),
+    ],
+)
+def test_an_artifact_that_lets_more_pass_beside_its_bound(
+    suite: Suite, before: str, after: str
+) -> None:
+    text = "def test_it(ciwrap): ciwrap.check(np.arange(9.0), {})"
+    suite.write(text.format(before))
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=1)
+    suite.write(text.format(after))
+    suite.run().assert_outcomes(failed=1)
+    packed(suite)
+    assert "widens a bound: " in refused(suite, "run.zip")
+    assert suite.cli("accept", "--from", "run.zip", "-m", "x", "--allow-wider").returncode == 0

@@ -218,3 +218,57 @@ def test_a_mask_that_is_true_everywhere(suite: Suite) -> None:
     result = suite.run()
     result.assert_outcomes(failed=1)
     assert summary(result) == "ciwrap: 1 not comparable"
+
+
+FORKED = """
+    import os
+    def make(check, waits=True):
+        child = os.fork()
+        if child == 0:
+            try:
+                check()
+            finally:
+                os._exit(0)
+        if waits:
+            os.waitpid(child, 0)
+"""
+
+
+def test_a_check_in_a_forked_process(suite: Suite) -> None:
+    """Its exception ends the child, and the test has no need to look how that ended."""
+    suite.write(
+        FORKED
+        + """
+    def test_a(ciwrap): ciwrap.check(1.0)
+    def test_b(ciwrap): make(lambda: ciwrap.check(2.0))
+    def test_c(ciwrap):
+        ciwrap.check(3.0)
+        try:
+            make(lambda: ciwrap.check(4.0, "more"))
+        except Exception:
+            pass
+    def test_d(ciwrap): ciwrap.check(5.0)
+    """
+    )
+    result = suite.run("--ciwrap-update=new", "-p", "no:warnings")
+    result.assert_outcomes(passed=2, failed=2)
+    assert summary(result) == "ciwrap: 2 refused, 3 written"
+    assert "was made in a process that its test had forked" in result.stdout.str()
+    assert len(suite.goldens()) == 3
+    document = suite.document("-p", "no:warnings")
+    assert document["verdict"] == "not_comparable"
+
+
+def test_a_check_in_a_forked_process_that_goes_on(suite: Suite) -> None:
+    suite.write(
+        FORKED
+        + """
+    import time
+    def test_a(ciwrap): ciwrap.check(1.0)
+    def test_b(ciwrap): make(lambda: (time.sleep(0.3), ciwrap.check(2.0)), waits=False)
+    def test_c(): time.sleep(1)
+    """
+    )
+    result = suite.run("--ciwrap-update=new", "-p", "no:warnings")
+    assert result.ret == 1
+    assert "was made in a process that its test had forked" in result.stdout.str()

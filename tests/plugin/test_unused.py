@@ -254,3 +254,18 @@ def test_a_renamed_test_is_known_by_its_numbers(suite: Suite) -> None:
     suite.run("--ciwrap-update=failed", "--ciwrap-reason=equal ones")
     suite.write("def test_c(ciwrap): ciwrap.check([1.0, 2.0], atol=1e-6)")
     assert "moved?" not in suite.run().stdout.str()
+
+
+def test_a_file_whose_name_is_too_long_for_a_folder(suite: Suite) -> None:
+    """The folder of its goldens does not tell which file it is: none of them is unused for that."""
+    name = f"tests/test_{'é' * 40}.py"
+    suite.write("def test_other(): pass")
+    suite.write(TWO, name)
+    assert suite.run("--ciwrap-update=new").ret == 0
+    assert summary(suite.run("-k", "other", "--ciwrap-unused=fail")) == ""
+    assert summary(suite.run("--ciwrap-unused=fail")) == "ciwrap: 3 matched"
+    suite.write(TWO.replace('; ciwrap.check(3.0, "more")', ""), name)
+    result = suite.run("--ciwrap-unused=fail")
+    assert (result.ret, summary(result)) == (1, "ciwrap: 2 matched, 1 unused")
+    (suite.root / name).unlink()
+    assert summary(suite.run("--ciwrap-unused=fail")) == ""

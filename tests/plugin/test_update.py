@@ -262,3 +262,12 @@ def test_two_processes_leave_pending_goldens_at_once(suite: Suite) -> None:
     done = suite.cli("accept", "--pending")
     assert done.returncode == 0, done.stderr
     assert suite.run().ret == 0
+
+
+@pytest.mark.parametrize("mode", ["failed", "all"])
+def test_what_does_not_match_itself_is_not_called_matched(suite: Suite, mode: str) -> None:
+    """A golden that has nothing new to take is not a match for that."""
+    suite.write("def test_it(ciwrap): ciwrap.check(np.array([np.nan, 1.0]), equal_nan=False)")
+    for _ in range(2):
+        result = suite.run(f"--ciwrap-update={mode}", WHY)
+        assert (result.ret, summary(result)) == (1, "ciwrap: 1 differ")

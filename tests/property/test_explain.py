@@ -225,6 +225,15 @@ def test_no_bound_is_told_that_would_hide_a_defect() -> None:
     assert [e for e in result.explanations if e.cause is Cause.WIDER_BOUND]
 
 
+@pytest.mark.parametrize("side", [0, 1])
+def test_no_bound_is_told_of_what_is_missing_on_one_side(side: int) -> None:
+    sides = np.arange(4.0), np.arange(4.0)
+    sides[side][2] = -999.0
+    result = api.compare_arrays(*sides, atol=1e6, fill_values=[-999.0])
+    assert (result.differing_count, result.missing_mismatch_count) == (1, 1)
+    assert not [e for e in result.explanations if e.cause is Cause.WIDER_BOUND]
+
+
 @pytest.mark.parametrize(
     ("shape", "threads", "thread"),
     [((256,), 8, 2), ((125, 20), 4, 1), ((470, 6, 5), 16, 9)],

@@ -10,7 +10,11 @@ import pytest
 from ciwrap import api
 from ciwrap.cli.main import run as run_cli
 from ciwrap.compare.explain.decomposition import other_decomposition
+from ciwrap.compare.one_rank import with_one_rank
 from ciwrap.details import Cause
+from ciwrap.model import Verdict
+from ciwrap.report.causes import cause_words
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -183,3 +187,63 @@ def test_other_iterations_and_ranks_are_not_claimed_of_noise(tmp_path: Path, cap
         said = capsys.readouterr().out
         for claim in ("of iteration", "only rank", "dealt", "in each of them", "another order"):
             assert claim not in said, number
+
+
+def test_each_element_that_is_said_to_lie_at_a_face_does() -> None:
+    golden = np.random.default_rng(3).normal(size=(100, 100))
+    new = golden.copy()
+    new[[0, -1]] += 1.0
+    # Few of them all, and at another face.
+    new[40:60, 0] += np.linspace(2.0, 3.0, 20)
+    (told,) = (
+        one
+        for one in api.compare_arrays(golden, new, atol=1e-6).explanations
+        if one.cause is Cause.BOUNDARY
+    )
+    rows, columns = np.nonzero(new != golden)
+    layers = int(told.values[0])
+    depths = [np.minimum(one, 99 - one) for one in (rows, columns)]
+    assert np.all(np.min([depths[axis] for axis in told.axes], axis=0) < layers)
+
+
+def test_what_some_rows_have_in_common_is_not_said_of_the_array() -> None:
+    """Half of the rows have two components in each other's place; the others do not."""
+    golden = np.random.default_rng(4).normal(size=(80, 3))
+    new = golden.copy()
+    new[:40] = golden[:40][:, [1, 0, 2]]
+    told = api.compare_arrays(golden, new, atol=1e-6).explanations[0]
+    assert told.cause is Cause.EXCHANGED
+    assert cause_words(told, ("A", "B")).startswith(
+        "in each of them B is A with components 0 and 1"
+    )
+
+
+def test_under_the_bound_that_is_offered_all_match_to_the_last_bit() -> None:
+    """Differences that rtol nearly allows: what doubles lose of both stands out of what is left."""
+    told = 0
+    for seed in range(500):
+        random = np.random.default_rng(seed)
+        rtol = float(random.uniform(0.01, 0.2))
+        golden = random.uniform(1, 2, 5)
+        new = golden * (1 + rtol) + random.uniform(0, 20e-16, 5)
+        for one in api.compare_arrays(golden, new, rtol=rtol).explanations:
+            if one.cause is Cause.WIDER_BOUND:
+                told += 1
+                wider = api.compare_arrays(golden, new, rtol=rtol, atol=one.values[0])
+                assert wider.differing_count == 0, seed
+    assert told > 100
+
+
+@pytest.mark.parametrize("other", [Verdict.NOT_COMPARABLE, Verdict.SUSPECT, Verdict.MATCH])
+def test_only_one_rank_is_said_of_ranks_that_were_all_compared(other: Verdict) -> None:
+    golden = np.random.default_rng(5).normal(size=(30, 4))
+    found = []
+    for rank in range(4):
+        one = api.compare_arrays(golden, golden + (rank == 1), atol=1e-6)
+        found.append(replace(one, rank=rank, iteration=1))
+    if other is Verdict.SUSPECT:
+        found[1] = replace(found[1], verdict=other, differing_count=None)
+    elif other is Verdict.NOT_COMPARABLE:
+        found[3] = replace(found[3], verdict=other, reason="cut off")
+    told = {cause.cause for one in with_one_rank(found) for cause in one.explanations}
+    assert (Cause.ONE_RANK in told) == (other is Verdict.MATCH)

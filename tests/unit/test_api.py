@@ -234,3 +234,10 @@ def test_integers_on_a_circle_have_no_rtol_to_refuse() -> None:
         np.array([1, 359], "i4"), np.array([359, 1], "i4"), atol=2, rtol=0.5, period=360
     )
     assert (found.verdict, str(found.bound)) == (Verdict.MATCH, "atol=2 rtol=0")
+
+
+def test_a_single_date_of_numpy() -> None:
+    one, other = np.datetime64("2026-01-01"), np.datetime64("2026-01-02")
+    assert compare_arrays(one, one).verdict is Verdict.MATCH
+    assert compare_arrays(one, other).verdict is Verdict.DIFFER
+    assert compare_arrays(one, np.datetime64("2026-01-01", "s")).verdict is Verdict.NOT_COMPARABLE

@@ -102,7 +102,11 @@ MAY_IMPORT = {
         *("details", "model", "config", "arrays", "trees", "readers", "catalog", "captures"),
         *("golden", "compare", "report", "repository", "snapshot", "_core"),
     },
-    "changes": {*TOOLS, "details", "model", "config", "trees", "golden", "report", "repository"},
+    "changes": {
+        *TOOLS,
+        *("details", "model", "config", "trees", "readers", "golden", "report", "repository"),
+        *("ensemble", "statistics"),
+    },
     "action": {*TOOLS, "model", "config", "report", "review", "changes", "repository"},
     "cli": {
         *TOOLS,

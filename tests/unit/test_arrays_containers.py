@@ -241,6 +241,7 @@ def test_the_api_takes_one_array_at_a_time(value: Any) -> None:
     [
         ({"f": len, "x": X}, "leave it out: ignore=['f']"),
         (Frame(raw=np.zeros(2, "V3")), "leave it out: ignore=['raw']"),
+        ({"a": [1.0, len, len], "x": X}, "leave it out: ignore=['a/*']"),
         ({"a": {"deep": {1}}, "x": X}, "leave it out: ignore=['a/deep']"),
     ],
 )

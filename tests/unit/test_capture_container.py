@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import math
 import os
 import zlib
@@ -25,6 +26,7 @@ from ciwrap.captures.container import (
     CaptureWriter,
     Section,
     pack_slot,
+    replaced_capture,
 )
 from ciwrap.captures.index_codec import decode_checkpoint, decode_index, encode_checkpoint
 from ciwrap.errors import (
@@ -165,6 +167,61 @@ def test_what_no_commit_followed_is_cut_off(tmp_path: Path) -> None:
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
     with CaptureWriter(tmp_path / "a.tree"), pytest.raises(LockBusyError):
         CaptureWriter(tmp_path / "a.tree")
+
+
+def test_a_capture_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "a.tree"
+    write(path, b"one", b"x")
+
+    def interrupted() -> None:
+        with replaced_capture(path) as writer:
+            writer.append(b"y" * 5000)
+            writer.commit(b"two")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert read_root(path) == b"one"
+    assert [one.name for one in tmp_path.iterdir()] == ["a.tree"]
+
+    # What an earlier call that was killed left beside it counts for nothing.
+    write(tmp_path / "a.tree.new", b"half", b"z" * 9000)
+    with replaced_capture(path) as writer:
+        writer.commit(b"three")
+        assert read_root(path) == b"one"
+    with CaptureFile(path) as capture:
+        assert (capture.packed_section(capture.root), capture.generation) == (b"three", 1)
+    assert path.stat().st_size < 9000
+    assert [one.name for one in tmp_path.iterdir()] == ["a.tree"]
+
+
+def test_two_that_replace_a_capture_do_not_meet(tmp_path: Path) -> None:
+    path = tmp_path / "a.tree"
+    with replaced_capture(path) as writer:
+        writer.append(b"x" * 5000)
+        with pytest.raises(LockBusyError), replaced_capture(path):
+            pass
+        writer.commit(b"first")
+    assert read_root(path) == b"first"
+
+
+def test_a_file_that_was_replaced_while_it_was_opened_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.tree"
+    write(path, b"one")
+    flock = fcntl.flock
+
+    def too_late(descriptor: int, operation: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        with replaced_capture(path) as writer:
+            writer.commit(b"two")
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", too_late)
+    with pytest.raises(LockBusyError):
+        CaptureWriter(path)
+    assert read_root(path) == b"two"
 
 
 def test_an_interrupted_close_lets_go_of_the_lock(

@@ -371,3 +371,20 @@ def test_converted_values_name_the_element() -> None:
     values = ConvertedValues(ArrayValues(np.array([0.5, 0.1])), "<f4")
     with pytest.raises(DtypeMismatchError, match=r"element 1 = 0\.1"):
         values.read(0, 2)
+
+
+@pytest.mark.parametrize(
+    ("value", "to_dtype"),
+    [
+        (complex(np.nan, 5), "<f8"),
+        (complex(np.nan, np.inf), "<f4"),
+        (complex(np.nan, 0.1), "<c8"),
+        (complex(0.1, np.nan), "<c8"),
+    ],
+)
+def test_nan_in_one_part_does_not_hide_the_other(value: complex, to_dtype: str) -> None:
+    with pytest.raises(DtypeMismatchError, match="no exact form"):
+        convert_exactly(np.array([value]), "<c16", to_dtype)
+    parts = np.array([complex(np.nan, 0.5), complex(np.nan, np.nan)])
+    assert convert_exactly(parts, "<c16", "<c8").tobytes() == parts.astype("<c8").tobytes()
+    assert np.isnan(convert_exactly(np.array([complex(np.nan, 0)]), "<c16", "<f8")).all()

@@ -46,7 +46,7 @@ def test_features_are_those_of_whole_arrays(
     arrays = [(100 + 3 * generator.normal(size=size)).astype(dtype) for _ in range(2)]
     for iteration, array in enumerate(arrays):
         save(tmp_path, iteration, "x", array)
-    found = features_of(check_of(tmp_path), FeatureChoice(EVERYTHING, count))
+    found = features_of(check_of(tmp_path), FeatureChoice(EVERYTHING, count)).values
     parts = []
     for array in arrays:
         plain = array.view(array.real.dtype) if dtype == "<c16" else array
@@ -64,7 +64,7 @@ def test_features_are_those_of_whole_arrays(
 def test_a_small_scatter_about_a_large_mean_is_not_lost(tmp_path: Path) -> None:
     array = 1e9 + np.random.default_rng(1).normal(size=700_001)
     save(tmp_path, 0, "x", array)
-    found = features_of(check_of(tmp_path), FeatureChoice(("std",)))
+    found = features_of(check_of(tmp_path), FeatureChoice(("std",))).values
     assert found["x std"] == pytest.approx(array.std(), rel=1e-6)
 
 
@@ -76,14 +76,14 @@ def test_what_has_no_features(tmp_path: Path) -> None:
     save(tmp_path, 1, "early", np.ones(3))
     save(tmp_path, 1, "x", np.full(3, 99.0))
     choice = FeatureChoice(("mean",), from_iteration=2)
-    assert features_of(check_of(tmp_path, ", ignore: [left_out]"), choice) == {"x mean": 1.0}
+    assert features_of(check_of(tmp_path, ", ignore: [left_out]"), choice).values == {"x mean": 1.0}
     with pytest.raises(NotComparableError, match="no numbers"):
         features_of(check_of(tmp_path), FeatureChoice(from_iteration=9))
 
 
 def test_fewer_elements_than_blocks(tmp_path: Path) -> None:
     save(tmp_path, 0, "x", np.arange(2.0))
-    found = features_of(check_of(tmp_path), FeatureChoice(EVERYTHING, 5))
+    found = features_of(check_of(tmp_path), FeatureChoice(EVERYTHING, 5)).values
     assert {name: value for name, value in found.items() if "mean" in name} == {
         "x mean, block 1 of 5": 0.0,
         "x mean, block 3 of 5": 1.0,

@@ -18,6 +18,7 @@ from ciwrap.golden.manifest import VariableRow
 from ciwrap.golden.places import Place
 from ciwrap.golden.stores import GoldenStores
 from ciwrap.model import ErrorBound, VariableId, VariableResult, Verdict
+from ciwrap.review.alike import likeness
 from ciwrap.review.capture_change import _status
 from ciwrap.review.golden_change import (
     GoldenChange,
@@ -86,7 +87,28 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_a_bound_that_lets_more_pass_is_wider(
     old: ErrorBound | None, new: ErrorBound | None, is_wider: bool
 ) -> None:
-    assert VariableChange(X, None, None, old, new).is_bound_wider is is_wider
+    rows = [
+        None if bound is None else golden(bound.atol, rtol=bound.rtol, ulps=bound.ulps)
+        for bound in (old, new)
+    ]
+    assert VariableChange.between(X, *rows, None).is_bound_wider is is_wider
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_wider"),
+    [
+        ({"equal_nan": False}, {}, True),
+        ({}, {"equal_nan": False}, False),
+        ({}, {"fill_values": [7.0]}, True),
+        ({"fill_values": [7.0]}, {}, False),
+        ({"fill_values": [7.0]}, {"fill_values": [7.0, 8.0]}, True),
+        ({"fill_values": [7.0]}, {"fill_values": [7.0]}, False),
+    ],
+)
+def test_what_goes_with_a_bound_may_let_more_pass(old: Any, new: Any, is_wider: bool) -> None:
+    change = VariableChange.between(X, golden(**old), golden(**new), None)
+    assert change.is_bound_wider is is_wider
+    assert (change.bound_change or "").endswith("(wider)") is is_wider
 
 
 def test_a_change_of_the_bound_in_words() -> None:
@@ -108,15 +130,13 @@ def test_what_becomes_of_a_variable() -> None:
         X,
         VariableRow.of(old, labels[0]),
         VariableRow.of(new, labels[1]),
-        ErrorBound(1e-3),
-        ErrorBound(1e-2),
         False,
         DIFFER,
     )
     gone = VariableChange.between(X, old, None, None)
-    assert gone == VariableChange(X, VariableRow.of(old), None, ErrorBound(1e-3), None, False)
+    assert gone == VariableChange(X, VariableRow.of(old), None, False)
     extra = VariableChange.between(X, None, new, None)
-    assert extra == VariableChange(X, None, VariableRow.of(new), None, ErrorBound(1e-2), False)
+    assert extra == VariableChange(X, None, VariableRow.of(new), False)
 
 
 @pytest.mark.parametrize(
@@ -184,6 +204,22 @@ def test_the_largest_share_is_told_if_all_are_known() -> None:
     assert change_of(moved(0.5), moved(None)).largest_bound_share is None
     assert change_of(extra, gone).largest_bound_share is None
     assert change_of().largest_bound_share is None
+
+
+def test_what_differs_in_more_than_numbers_does_not_change_alike() -> None:
+    """One answer for several is for those of which the one that was shown tells all."""
+
+    def between(old: Any, new: Any, **more: Any) -> Any:
+        return likeness(change_of(VariableChange.between(X, old, new, DIFFER), **more))
+
+    plain = between(golden(), golden(value=2.0))
+    assert between(golden(value=3.0), golden(value=4.0)) == plain
+    assert between(golden(size=20), golden(value=2.0, size=20)) == plain
+    assert between(golden(), golden(value=2.0), stale="of another commit") != plain
+    shorter = between(golden(), golden(size=5))
+    assert between(golden(), golden(size=5, value=2.0)) == shorter
+    assert between(golden(), golden(size=9)) != shorter
+    assert between(golden(), golden(atol=1e-3, fill_values=[7.0])) != shorter
 
 
 def test_who_replaces_a_golden_says_why() -> None:

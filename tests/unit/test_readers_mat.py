@@ -65,10 +65,11 @@ def test_what_a_mat_file_holds(tmp_path: Path) -> None:
         "scf.history": [1.0, 2.0],
         "cells.0": [0.0, 1.0, 2.0],
         "cells.1": ["text"],
+        "cells.shape": ["1x2"],
         "matrix.data": [1.0, 2.0],
         "matrix.indices": [0, 1],
         "matrix.indptr": [0, 1, 2],
-        "matrix.shape": [2, 2],
+        "matrix.shape": ["2x2"],
     }
 
 

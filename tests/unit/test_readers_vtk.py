@@ -5,7 +5,7 @@ VTK is in the extra `formats-test`: pip install '.[test,formats-test]'
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pytest
@@ -158,3 +158,105 @@ def test_xdmf_with_time_steps(tmp_path: Path) -> None:
     # The heavy data belong to it and are not compared once more.
     found = find_outputs(tmp_path, ["."])
     assert [one.path.name for one in found.files] == ["run.xdmf"]
+
+
+def test_heavy_data_that_nothing_names_are_compared_by_themselves(tmp_path: Path) -> None:
+    """No other file would tell of them."""
+    needs("vtkmodules.vtkIOXdmf2")
+    import h5py
+
+    for name in ("heavy.h5", "results.h5"):
+        with h5py.File(tmp_path / name, "w") as file:
+            file["p0"] = file["q"] = np.arange(12.0).reshape(3, 4)
+    text = XDMF.format(steps=STEP.format(time=0, n=0))
+    path = tmp_path / "run.xdmf"
+
+    def listed() -> list[str]:
+        return [one.path.name for one in find_outputs(tmp_path, ["."]).files]
+
+    path.write_text(text.replace("<Xdmf ", "<!-- results.h5:/p0 results.h5:/q --><Xdmf "))
+    assert listed() == ["heavy.h5", "results.h5", "run.xdmf"]
+    with h5py.File(tmp_path / "heavy.h5", "r+") as file:
+        del file["q"]
+    assert listed() == ["results.h5", "run.xdmf"]
+    path.write_text(text.replace("<Attribute", "<!-- --><Attribute ItemType='HyperSlab'"))
+    assert listed() == ["heavy.h5", "results.h5", "run.xdmf"]
+    (tmp_path / "heavy.h5").write_bytes(b"damaged")
+    path.write_text(text)
+    assert listed() == ["heavy.h5", "results.h5", "run.xdmf"]
+
+
+def written(path: Path, item: Any, writer: str) -> dict[str, Any]:
+    """What a reader tells of a data object that VTK has written."""
+    one = getattr(needs("vtkmodules.vtkIOXML"), writer)()
+    one.SetFileName(str(path))
+    one.SetInputData(item)
+    one.Write()
+    with VtkReader().open(path) as source:
+        return {
+            info.name: (info.shape, source.read(info.name, 0, info.element_count).tolist())
+            for info in source.variables
+        }
+
+
+def test_a_turned_image_is_another_one(tmp_path: Path) -> None:
+    model = needs("vtkmodules.vtkCommonDataModel")
+    found = []
+    for turn in ((1, 0, 0, 0, 1, 0, 0, 0, 1), (1, 0, 0, 0, 0, -1, 0, 1, 0)):
+        image = model.vtkImageData()
+        image.SetDimensions(2, 2, 2)
+        image.SetDirectionMatrix(*turn)
+        found.append(written(tmp_path / "x.vti", image, "vtkXMLImageDataWriter"))
+    assert "direction" not in found[0]
+    assert found[1].pop("direction") == ((3, 3), [1, 0, 0, 0, 0, -1, 0, 1, 0])
+    assert found[0] == found[1]
+
+
+def test_points_of_a_grid_that_lie_otherwise(tmp_path: Path) -> None:
+    model, core = needs("vtkmodules.vtkCommonDataModel"), needs("vtkmodules.vtkCommonCore")
+    found = []
+    for lengths in ((2, 6, 1), (3, 4, 1)):
+        points = core.vtkPoints()
+        for number in range(12):
+            points.InsertNextPoint(number, 0, 0)
+        grid = model.vtkStructuredGrid()
+        grid.SetDimensions(*lengths)
+        grid.SetPoints(points)
+        found.append(written(tmp_path / "x.vts", grid, "vtkXMLStructuredGridWriter"))
+    assert [one["extent"][1] for one in found] == [[0, 1, 0, 5, 0, 0], [0, 2, 0, 3, 0, 0]]
+
+
+def test_faces_of_polyhedra(tmp_path: Path) -> None:
+    model, core = needs("vtkmodules.vtkCommonDataModel"), needs("vtkmodules.vtkCommonCore")
+    points = core.vtkPoints()
+    for corner in ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)):
+        points.InsertNextPoint(*corner)
+    for faces in (
+        [[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]],
+        [[0, 2, 1], [0, 1, 3], [0, 2, 3], [1, 2, 3]],
+    ):
+        stream = [len(faces), *(number for face in faces for number in (len(face), *face))]
+        ids = core.vtkIdList()
+        for number in stream:
+            ids.InsertNextId(number)
+        grid = model.vtkUnstructuredGrid()
+        grid.SetPoints(points)
+        grid.InsertNextCell(42, ids)
+        found = written(tmp_path / "x.vtu", grid, "vtkXMLUnstructuredGridWriter")
+        assert found["cells/faces"][1] == stream
+
+
+def test_a_graph_is_not_compared(tmp_path: Path) -> None:
+    """Its edges are in none of its arrays."""
+    model, legacy = needs("vtkmodules.vtkCommonDataModel"), needs("vtkmodules.vtkIOLegacy")
+    graph = model.vtkMutableDirectedGraph()
+    for _ in range(3):
+        graph.AddVertex()
+    graph.AddEdge(0, 1)
+    writer = legacy.vtkGraphWriter()
+    writer.SetFileName(str(tmp_path / "x.vtk"))
+    writer.SetInputData(graph)
+    writer.Write()
+    with VtkReader().open(tmp_path / "x.vtk") as source:
+        faults = [info.fault for info in source.variables if info.name == "geometry"]
+    assert faults == ["is a vtkDirectedGraph, which is not compared"]

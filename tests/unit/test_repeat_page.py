@@ -90,7 +90,7 @@ def test_each_behaviour_is_counted_under_its_own_word(kind: Behaviour) -> None:
 
 def test_nothing_varies() -> None:
     equal = RepeatedVariable("c", "x", Behaviour.EQUAL, (1, 1, 1, 1), 1)
-    page = result(equal, headline="the variable is equal to the bit in 4 runs")
+    page = result(equal, headline="the variable is equal in 4 runs")
     assert '<body class="match">' in page
     assert "The variable is equal" in page
     assert 'class="card' not in page

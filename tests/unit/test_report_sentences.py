@@ -103,8 +103,8 @@ def read(folder: Path) -> RunResult:
         (Cause.CONSTANT_OFFSET, (0.25,), (), "in each of them B = A + 0.25"),
         (Cause.CONSTANT_OFFSET, (-0.25,), (), "in each of them B = A - 0.25"),
         (Cause.OTHER_ORDER, (), (0,), "B has the rows of A in another order"),
-        (Cause.TRANSPOSED, (), (0, 1), "B is A with axes 0 and 1 exchanged"),
-        (Cause.SHIFTED, (-2.0,), (1,), "B is A moved by -2 along axis 1"),
+        (Cause.TRANSPOSED, (), (0, 1), "in each of them B is A with axes 0 and 1 exchanged"),
+        (Cause.SHIFTED, (-2.0,), (1,), "in each of them B is A moved by -2 along axis 1"),
         (Cause.BOUNDARY, (1.0,), (2,), "each lies within 1 layer of the faces along axis 2"),
         (Cause.BOUNDARY, (2.0,), (2,), "each lies within 2 layers of the faces along axis 2"),
         (
@@ -254,7 +254,7 @@ def test_a_summary_says_what_to_do_next(tmp_path: Path) -> None:
     assert "To decide" not in summary
     cases.make("suspect", tmp_path / "suspect")
     summary = html.unescape(render_markdown(read(tmp_path / "suspect")))
-    assert "To decide what is suspect, compare with the outputs of the run" in summary
+    assert "To decide what is suspect, compare the data of both runs" in summary
     assert "ciwrap accept t r --reason" in summary
 
 

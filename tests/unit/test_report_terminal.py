@@ -280,3 +280,18 @@ def test_sparkline_shows_a_single_outlier() -> None:
     assert line[1] == " "
     assert line[2] not in (" ", line[0])
     assert sparkline([]) == ""
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_several_lines_are_broken_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "24")
+    stream = Terminal()
+    make_console(stream, color=False).print("  a  one two three four five six\n  b  two\n\nc")
+    assert stream.getvalue() == "  a  one two three four\n    five six\n  b  two\n\nc\n"
+    styled = Terminal()
+    make_console(styled, color=True).print("a\nb", "bold")
+    assert styled.getvalue() == "\x1b[1ma\x1b[0m\n\x1b[1mb\x1b[0m\n"

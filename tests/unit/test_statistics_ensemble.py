@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 
 from ciwrap.errors import NotComparableError, UsageError
-from ciwrap.statistics.ensemble import EnsembleVerdict, compare_with_ensemble, least_members
+from ciwrap.statistics.ensemble import (
+    EnsembleVerdict,
+    chance_of_spread,
+    compare_with_ensemble,
+    least_members,
+)
 
 
 def rows(seed: int, count: int, features: int = 6, shift: float = 0.0) -> np.ndarray:
@@ -94,7 +99,7 @@ def test_runs_that_are_equal_to_the_bit_count_once() -> None:
     assert (found.runs, found.verdict) == (1, EnsembleVerdict.TOO_SMALL)
     few = compare_with_ensemble(np.repeat(old[:10], 9, axis=0), rows(12, 3), rate=0.01, seed=0)
     assert (few.members, few.verdict) == (10, EnsembleVerdict.TOO_SMALL)
-    with pytest.raises(NotComparableError, match="equal to the bit"):
+    with pytest.raises(NotComparableError, match="the same features"):
         compare_with_ensemble(np.repeat(new, 30, axis=0), new, rate=0.01, seed=0)
 
 
@@ -129,3 +134,14 @@ def test_what_cannot_be_tested(old: np.ndarray, new: np.ndarray, kind: type[Exce
         compare_with_ensemble(old, new, rate=0.01, seed=0)
     with pytest.raises(UsageError):
         compare_with_ensemble(rows(1, 30), rows(2, 3), rate=0.0, seed=0)
+
+
+def test_how_much_wider_members_seem_by_chance() -> None:
+    """Honest members seldom seem to vary more than by chance; twice the spread is seen."""
+    random = np.random.default_rng(11)
+    old, new = random.normal(size=(2, 4000, 30, 16))
+    ratios = (new.std(axis=1, ddof=1) / old.std(axis=1, ddof=1)).max(axis=1)
+    limit = chance_of_spread(30, 30, 16)
+    assert 0.003 < np.mean(ratios > limit) < 0.02
+    assert np.mean(2 * ratios > limit) > 0.99
+    assert chance_of_spread(20, 60, 16) > limit > chance_of_spread(60, 60, 16) > 1

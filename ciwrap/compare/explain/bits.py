@@ -39,19 +39,25 @@ def one_bit(difference: Difference) -> Explanation | None:
     if kind.kind != "f":
         return None
     golden, new = _as_bits(difference)
+    if golden.size == 0:
+        return None
     sides = difference.sides
     slack = difference.slack(sides[0])
+    bits = np.arange(_LEAST_BIT, 8 * kind.itemsize - 1, dtype=np.uint64)
+    masks = (np.uint64(1) << bits).astype(golden.dtype)
 
-    def held(bit: int, some: slice) -> Explanation | None:
-        turned = golden[some] ^ golden.dtype.type(1 << bit)
+    def held(mask: Any, some: slice) -> NDArray[np.bool_]:
+        turned = golden[some] ^ mask
         with np.errstate(invalid="ignore"):  # a signalling NaN
             values = turned.view(kind).astype(np.float64)
-        near = _is_near(values, sides[0][some], sides[1][some], slack[some])
-        return told(difference, Cause.BIT_FLIPPED, near | (turned == new[some]))
+        found: NDArray[np.bool_] = _is_near(values, sides[0][some], sides[1][some], slack[some])
+        found |= turned == new[some]
+        return found
 
-    for bit in range(_LEAST_BIT, 8 * kind.itemsize - 1):
-        # The first one alone tells nearly always that it is not this bit.
-        found = held(bit, slice(1)) and held(bit, slice(None))
+    # The first number alone tells nearly always which bits it is not.
+    of_first = held(masks, slice(1))
+    for bit, mask in zip(bits[of_first].tolist(), masks[of_first], strict=True):
+        found = told(difference, Cause.BIT_FLIPPED, held(mask, slice(None)))
         if found is not None:
             part = "fraction" if bit < np.finfo(kind).nmant else "exponent"
             return replace(found, values=(float(bit),), words=part)

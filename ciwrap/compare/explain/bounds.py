@@ -30,11 +30,15 @@ def by_bound(difference: Difference) -> list[Explanation]:
         return []
     golden, new = difference.sides
     finite = np.isfinite(golden) & np.isfinite(new)
-    if not finite.all():
+    # Missing equals missing only, whatever the bound.
+    missing = np.isin(golden, parameters.fill_values) | np.isin(new, parameters.fill_values)
+    if not finite.all() or missing.any():
         return []
     with np.errstate(all="ignore"):
         moved, open_ = _parts(new - golden), parameters.rtol * _least(golden)
-        needed = float(np.max(moved - open_))
+        # What doubles may have lost of the difference and of what rtol allows.
+        lost = np.spacing(np.maximum(moved, open_))
+        needed = float(np.max(moved - open_ + 2 * lost))
         is_far = bool(np.any(moved > FAR_BEYOND * (parameters.atol + open_)))
         largest = _largest(difference.golden)
     atol = two_digits_above(needed) if needed > 0 else math.inf

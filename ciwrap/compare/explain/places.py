@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 4
 _MOST_LAYERS = 3
+_MANY = 0.2
 # Of the differing elements of what is moved, so many at least have a source.
 _LEAST_INSIDE = 0.7
 _SAMPLE = 512
@@ -249,19 +250,30 @@ def at_faces(difference: Difference) -> list[Explanation]:
     by_chance = difference.count * np.log(max(1 - float(inner), 1e-300))
     if layers > _MOST_LAYERS or by_chance > np.log(_CHANCE):
         return []
-    axes = [axis for axis in wide if _touches(indices[axis], shape[axis], layers)]
     return [
         Explanation(
             Cause.BOUNDARY,
             difference.count,
             difference.count,
             values=(float(layers),),
-            axes=tuple(axes),
+            axes=_touched(difference, wide, layers),
         )
     ]
 
 
-def _touches(index: NDArray[np.int64], extent: int, layers: int) -> bool:
-    """Whether most of them lie at the faces of this axis."""
-    near = np.minimum(index, extent - 1 - index) < layers
-    return bool(np.count_nonzero(near) > 0.2 * near.size)
+def _touched(difference: Difference, wide: list[int], layers: int) -> tuple[int, ...]:
+    """The axes at whose faces the elements lie: as few as there are none left without, and those at
+    which many of them lie besides.
+    """
+    shape = difference.golden.shape
+    indices = np.unravel_index(difference.positions, shape)
+    near = {
+        axis: np.minimum(indices[axis], shape[axis] - 1 - indices[axis]) < layers for axis in wide
+    }
+    left = np.ones(difference.count, dtype=np.bool_)
+    found = []
+    for axis in sorted(wide, key=lambda axis: -int(np.count_nonzero(near[axis]))):
+        if np.any(near[axis] & left) or np.count_nonzero(near[axis]) > _MANY * difference.count:
+            found.append(axis)
+            left &= ~near[axis]
+    return tuple(sorted(found))

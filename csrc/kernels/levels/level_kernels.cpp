@@ -4,7 +4,9 @@
 #include "kernels/level_kernels.hpp"
 
 #include "kernels/choose_encoder.hpp"
+#include "kernels/copy_columns.hpp"
 #include "kernels/floating_point_mode.hpp"
+#include "kernels/hashed_tiles.hpp"
 #include "kernels/residue_blocks.hpp"
 #include "kernels/xxh3_core.hpp"
 
@@ -113,6 +115,20 @@ void swap_units(std::uint8_t* to, const std::uint8_t* from, std::size_t bytes, s
     }
 }
 
+bool same(const Digest& a, const Digest& b) {
+    return __builtin_memcmp(&a, &b, sizeof a) == 0 && !is_unmatchable(a);
+}
+
+// Returns whether the chunk matches what it is held against, if anything.
+bool put_leaf(const ChunkBatch& batch, std::uint64_t chunk, const HashedChunk& hashed) {
+    batch.leaves[chunk] = hashed.digest;
+    if (batch.leaf_levels == nullptr)
+        return false;
+    const bool match = same(hashed.digest, batch.golden_leaves[chunk]);
+    batch.leaf_levels[chunk] = match ? hashed.largest_delta : no_match_level;
+    return match;
+}
+
 // Of trees that are made of the same data, which one.
 enum class Turn { alone, first, second };
 
@@ -129,32 +145,25 @@ class ChunkHasher {
                      plan_.fill_count == 0 &&
                      (is_integer(plan_.scalar) || plan_.scalar == ScalarType::raw)) {}
 
-    void hash(std::uint64_t chunk, std::uint64_t* histogram) {
-        const std::uint64_t first = chunk * plan_.chunk_scalars;
-        const std::uint64_t left = batch_.scalar_count - first;
+    // `in`: the chunk's data.
+    HashedChunk hash(std::uint64_t chunk, const std::uint8_t* in) {
+        const std::uint64_t left = batch_.scalar_count - chunk * plan_.chunk_scalars;
         const std::uint64_t count = left < plan_.chunk_scalars ? left : plan_.chunk_scalars;
-        const std::uint8_t* in = batch_.data + first * plan_.scalar_bytes;
         drift_.clear();
         const Digest digest = as_stored_ ? hash_bytes(in, count * plan_.scalar_bytes)
                               : plan_.scalar == ScalarType::raw ? hash_raw(in, count)
                                                                 : hash_scalars(chunk, in, count);
-        batch_.leaves[chunk] = digest;
-        if (batch_.leaf_levels == nullptr)
-            return;
-        const bool match = same(digest, batch_.golden_leaves[chunk]);
-        batch_.leaf_levels[chunk] = match ? drift_.largest() : no_match_level;
-        if (!match || histogram == nullptr)
-            return;
+        return {digest, drift_.largest()};
+    }
+
+    // How many scalars of the last chunk have moved by how much.
+    void add_drift(std::uint64_t* histogram) const {
         for (std::int32_t level = 0; level <= plan_.half; ++level)
             histogram[level] += drift_.count(static_cast<std::size_t>(level));
     }
 
   private:
     static constexpr std::size_t codes_bytes = block_scalars * 8;
-
-    static bool same(const Digest& a, const Digest& b) {
-        return __builtin_memcmp(&a, &b, sizeof a) == 0 && !is_unmatchable(a);
-    }
 
     // Asks for a quarter of what is read after the next block, between steps that leave the memory
     // idle: what the encoder asks for by itself would wait for all of it there. Addresses behind
@@ -255,21 +264,47 @@ class ChunkHasher {
     alignas(64) std::uint8_t deltas_[block_scalars + residue_slack];
 };
 
+const std::uint8_t* data_of(const ChunkBatch& batch, std::uint64_t chunk) {
+    return batch.data + chunk * batch.plan->chunk_scalars * batch.plan->scalar_bytes;
+}
+
 void hash_chunks(const ChunkBatch& batch, std::uint64_t first, std::uint64_t last,
                  std::uint64_t* histogram) {
     const FloatingPointMode ieee;
+    // Tiles are not counted.
+    const bool is_counted = histogram != nullptr && batch.leaf_levels != nullptr;
+    TileHasher tiles(&batch, 1);
     ChunkHasher hasher(batch);
-    for (std::uint64_t chunk = first; chunk < last; ++chunk)
-        hasher.hash(chunk, histogram);
+    for (std::uint64_t chunk = first; chunk < last; ++chunk) {
+        const std::uint8_t* const in = data_of(batch, chunk);
+        HashedChunk hashed;
+        if (is_counted || !tiles.hash(chunk, in, &hashed))
+            hashed = hasher.hash(chunk, in);
+        if (put_leaf(batch, chunk, hashed) && is_counted)
+            hasher.add_drift(histogram);
+    }
 }
 
-void hash_both(const ChunkBatch& one, const ChunkBatch& other, std::uint64_t first,
-               std::uint64_t last) {
+void hash_trees(const ChunkBatch* batches, std::size_t count, std::uint64_t first,
+                std::uint64_t last, const ChunkSource* source) {
     const FloatingPointMode ieee;
-    ChunkHasher hashers[2] = {ChunkHasher(one, Turn::first), ChunkHasher(other, Turn::second)};
+    TileHasher tiles(batches, count);
+    ChunkHasher hashers[2] = {ChunkHasher(batches[0], count == 1 ? Turn::alone : Turn::first),
+                              ChunkHasher(batches[count - 1], Turn::second)};
+    const std::uint64_t chunk_scalars = batches[0].plan->chunk_scalars;
     for (std::uint64_t chunk = first; chunk < last; ++chunk) {
-        for (ChunkHasher& hasher : hashers)
-            hasher.hash(chunk, nullptr);
+        const std::uint64_t left = batches[0].scalar_count - chunk * chunk_scalars;
+        const std::uint8_t* const in =
+            source == nullptr
+                ? data_of(batches[0], chunk)
+                : source->next(source->state, left < chunk_scalars ? left : chunk_scalars);
+        HashedChunk hashed[2];
+        if (!tiles.hash(chunk, in, hashed)) {
+            for (std::size_t i = 0; i < count; ++i)
+                hashed[i] = hashers[i].hash(chunk, in);
+        }
+        for (std::size_t i = 0; i < count; ++i)
+            (void)put_leaf(batches[i], chunk, hashed[i]);
     }
 }
 
@@ -287,6 +322,23 @@ void hash_nodes(const Digest* children, std::uint64_t child_count, std::uint32_t
                               : hash_bytes(reinterpret_cast<const std::uint8_t*>(children + from),
                                            static_cast<std::size_t>(count * sizeof(Digest)));
     }
+}
+
+Digest hash_parts(const ByteRange* parts, std::size_t count) {
+    std::size_t length = 0;
+    for (std::size_t i = 0; i < count; ++i)
+        length += parts[i].length;
+    PartsHasher hasher(length);
+    for (std::size_t i = 0; i < count; ++i)
+        hasher.add(parts[i].data, parts[i].length);
+    return hasher.digest();
+}
+
+void copy_columns(const ColumnsCopy& copy) {
+    if (copy.element_bytes == 8)
+        copy_columns_of<8>(copy);
+    else
+        copy_columns_of<4>(copy);
 }
 
 void encode(const QuantizePlan& plan, const std::uint8_t* data, std::uint64_t scalar_count,
@@ -323,8 +375,9 @@ namespace ciwrap {
 #define CIWRAP_TEXT(x) CIWRAP_TEXT_(x)
 
 const LevelKernels CIWRAP_JOIN(kernels_, CIWRAP_CPU_LEVEL) = {
-    CIWRAP_TEXT(CIWRAP_CPU_LEVEL),      CIWRAP_LEVEL_NAMESPACE::hash_chunks,
-    CIWRAP_LEVEL_NAMESPACE::hash_both,  CIWRAP_LEVEL_NAMESPACE::hash_nodes,
-    CIWRAP_LEVEL_NAMESPACE::hash_bytes, CIWRAP_LEVEL_NAMESPACE::encode};
+    CIWRAP_TEXT(CIWRAP_CPU_LEVEL),        CIWRAP_LEVEL_NAMESPACE::hash_chunks,
+    CIWRAP_LEVEL_NAMESPACE::hash_trees,   CIWRAP_LEVEL_NAMESPACE::hash_nodes,
+    CIWRAP_LEVEL_NAMESPACE::hash_bytes,   CIWRAP_LEVEL_NAMESPACE::hash_parts,
+    CIWRAP_LEVEL_NAMESPACE::copy_columns, CIWRAP_LEVEL_NAMESPACE::encode};
 
 }  // namespace ciwrap

@@ -1,0 +1,154 @@
+"""Changes of ensembles: which there are, what they look at, and how much they let runs vary."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ciwrap.changes.document import Change, What
+from ciwrap.changes.of_goldens import name_of
+from ciwrap.late import numpy as np
+from ciwrap.statistics.ensemble import chance_of_spread
+from ciwrap.structs import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ciwrap.changes.state import State
+    from ciwrap.ensemble.golden import EnsembleGolden
+    from ciwrap.golden.places import Place
+
+_LEAST_TOLD = 1.1
+_MOST_NAMES = 3
+_LEAST_TO_VARY = 2
+
+
+def ensemble_changes(old: State, new: State) -> Iterator[Change]:
+    """What became of each ensemble."""
+    for place in sorted({*old.ensembles, *new.ensembles}):
+        name = name_of(place, old, new)
+        before, after = old.ensembles.get(place), new.ensembles.get(place)
+        if before is not None and after is not None:
+            if before != after:
+                yield from _replaced(name, before, after)
+        elif after is not None:
+            is_there = place in old.ensembles
+            text = "in the place of one that could not be read" if is_there else "a first ensemble"
+            yield _made(name, f"{text}: {_size(after)}", after)
+        elif place in new.ensembles:
+            if before is not None:
+                yield _change(name, "check", "its ensemble cannot be read", wider=False)
+        elif not _is_told(place, old, new):
+            yield _change(name, "check", "its ensemble is gone", wider=True)
+
+
+def _is_told(place: Place, old: State, new: State) -> bool:
+    """Whether the check is gone with its ensemble, or all of the configuration."""
+    return (place.name in old.checks and place.name not in new.checks) or (
+        new.config_name != old.config_name
+    )
+
+
+def _change(name: str, what: What, text: str, *, wider: bool) -> Change:
+    return Change(check=name, variable=None, what=what, text=text, wider=wider)
+
+
+def _made(name: str, text: str, golden: EnsembleGolden) -> Change:
+    who, why = golden.who or None, golden.why or None
+    return Change(
+        check=name, variable=None, what="values", text=text, wider=False, who=who, why=why
+    )
+
+
+def _size(golden: EnsembleGolden) -> str:
+    return f"{len(golden.members)} members, {len(golden.features)} features each"
+
+
+def _replaced(name: str, old: EnsembleGolden, new: EnsembleGolden) -> Iterator[Change]:
+    kept = len({*old.members} & {*new.members}) if old.features == new.features else 0
+    text = f"ensemble replaced: {len(old.members)} -> {len(new.members)} members, {kept} of them"
+    yield _made(name, f"{text} as they were", new)
+    if old.rate != new.rate:
+        text = f"rate of false alarms: {old.rate:g} -> {new.rate:g}"
+        yield _change(name, "bound", text, wider=new.rate < old.rate)
+    if _count(new) < _count(old):
+        text = f"fewer members that differ, so more goes by: {_count(old)} -> {_count(new)}"
+        yield _change(name, "evidence", text, wider=True)
+    before, after = old.from_iteration or 0, new.from_iteration or 0
+    if before != after:
+        text = f"looks at iterations from {before} -> from {after}"
+        yield _change(name, "ignore", text, wider=after > before)
+    if old.blocks != new.blocks:
+        text = f"blocks of each variable: {old.blocks} -> {new.blocks}"
+        yield _change(name, "evidence", text, wider=new.blocks < old.blocks)
+    if old.statistics != new.statistics:
+        text = f"statistics: {', '.join(old.statistics)} -> {', '.join(new.statistics)}"
+        yield _change(name, "evidence", text, wider=bool({*old.statistics} - {*new.statistics}))
+    yield from _features(name, old, new)
+
+
+def _features(name: str, old: EnsembleGolden, new: EnsembleGolden) -> Iterator[Change]:
+    """Features that are looked at no more, and those that may vary more, or elsewhere."""
+    if (old.blocks, old.statistics) == (new.blocks, new.statistics):
+        lost = [one for one in old.features if one not in new.features]
+        if lost:
+            text = f"looked at no more: {_names(lost)}"
+            yield _change(name, "variable", text, wider=True)
+    before, after = _distributions(old), _distributions(new)
+    both = [one for one in before if one in after]
+    spreads = {one: _over(after[one].deviation, before[one].deviation) for one in both}
+    varied = _most(spreads, _LEAST_TOLD)
+    if varied:
+        limit = chance_of_spread(_count(old), _count(new), len(both))
+        is_more = max(spreads.values()) > limit
+        chance = "more than by chance" if is_more else "as it may be by chance"
+        text = f"standard deviation among members, {chance}: {varied} times what it was"
+        yield _change(name, "bound", text, wider=is_more)
+    moves = {
+        one: _over(abs(after[one].mean - before[one].mean), before[one].deviation) for one in both
+    }
+    moved = _most(moves, 1.0)
+    if moved:
+        text = f"their means moved by more than runs vary: {moved} standard deviations"
+        yield _change(name, "values", text, wider=False)
+
+
+class _Distribution(Struct, frozen=True):
+    """Of one feature among members."""
+
+    mean: float
+    deviation: float
+
+
+def _distributions(golden: EnsembleGolden) -> dict[str, _Distribution]:
+    """Of each feature; none where there are too few members to vary."""
+    if _count(golden) < _LEAST_TO_VARY:
+        return {}
+    rows = np.array(list({*golden.members}))
+    found = zip(rows.mean(axis=0), rows.std(axis=0, ddof=1), strict=True)
+    return {
+        name: _Distribution(float(mean), float(deviation))
+        for name, (mean, deviation) in zip(golden.features, found, strict=True)
+    }
+
+
+def _count(golden: EnsembleGolden) -> int:
+    """How many members differ from each other; the others count for nothing."""
+    return len({*golden.members})
+
+
+def _over(number: float, other: float) -> float:
+    if other == 0:
+        return math.inf if number else 0.0
+    return number / other
+
+
+def _most(found: dict[str, float], least: float) -> str:
+    """The features of which it is at least so much, the largest first; '' for none."""
+    large = sorted((name for name in found if found[name] >= least), key=lambda one: -found[one])
+    return _names([f"{name} {found[name]:.3g}" for name in large])
+
+
+def _names(texts: list[str]) -> str:
+    more = f" and {len(texts) - _MOST_NAMES} more" if len(texts) > _MOST_NAMES else ""
+    return ", ".join(texts[:_MOST_NAMES]) + more

@@ -1,0 +1,87 @@
+"""`ciwrap changes` on goldens of tests: whichever of several files counts is what is looked at."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from plugin.conftest import Suite
+
+
+def told(suite: Suite) -> set[tuple[str | None, str | None, bool, str]]:
+    done = suite.cli("changes", "--base", "HEAD", "--json", "c.json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads((suite.root / "c.json").read_text())
+    return {
+        (one["check"], one.get("variable"), one["wider"], one["text"])
+        for one in document["changes"]
+    }
+
+
+TEST = "def test_it(ciwrap): ciwrap.check(X, 'x', atol=A)"
+NAME = "tests/test_it.py::test_it::x"
+
+
+def write(suite: Suite, value: str, atol: str) -> None:
+    suite.write(TEST.replace("X", value).replace("A", atol))
+
+
+@pytest.fixture
+def tested(suite: Suite) -> Suite:
+    """A repository whose test has a golden for all machines."""
+    suite.git("init", "-q")
+    write(suite, "1.0", "1e-6")
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=1)
+    (suite.root / ".gitignore").write_text(".ciwrap/\n__pycache__/\n")
+    suite.git("add", "-A")
+    suite.git("commit", "-qm", "base")
+    return suite
+
+
+def test_a_golden_of_one_kind_of_machine_takes_the_place_of_the_common_one(tested: Suite) -> None:
+    """It counts before the common golden, so its bound is held against that one's."""
+    write(tested, "2.0", "10")
+    words = ("--ciwrap-variant=ours", "--ciwrap-update=failed", "--ciwrap-reason=why")
+    tested.run(*words).assert_outcomes(passed=1)
+    found = told(tested)
+    assert (NAME, "x", True, "atol=1e-6 rtol=0 -> atol=10 rtol=0") in found
+    assert any(text.startswith("a golden for ours alone, where the common") for *_, text in found)
+    tested.git("add", "-A")
+    tested.git("commit", "-qm", "variant")
+    shutil.rmtree(tested.root / "golden/tests/@ours", ignore_errors=True)
+    for path in (tested.root / "golden/tests").rglob("*@ours*"):
+        path.unlink() if path.is_file() else shutil.rmtree(path)
+    assert (NAME, None, False, "the golden for ours is gone; the common one counts") in told(tested)
+
+
+def test_a_journal_that_is_committed_counts(tested: Suite) -> None:
+    """Tests read it before the file, so it may not hide what it says."""
+    shared = tested.root / "golden/tests/test_it.goldens"
+    old = shared.read_bytes()
+    write(tested, "2.0", "10")
+    tested.run("--ciwrap-update=failed", "--ciwrap-reason=why").assert_outcomes(passed=1)
+    new = shared.read_bytes()
+    shared.write_bytes(old)
+    kept = set(old.split(b"\n"))
+    more = [line for line in new.split(b"\n") if line not in kept]
+    journal = shared.with_name("test_it.goldens.next")
+    journal.write_bytes(b"\n".join(more) + b"\n")
+    tested.run().assert_outcomes(passed=1)  # so it counts
+    found = told(tested)
+    assert (NAME, "x", True, "atol=1e-6 rtol=0 -> atol=10 rtol=0") in found
+    assert any(text.startswith("golden replaced: 1 of 1") for *_, text in found)
+
+
+def test_a_pair_beside_a_line_is_neither(tested: Suite) -> None:
+    """As for the test, for which neither counts."""
+    write(tested, "__import__('numpy').zeros(9000)", "1e-6")
+    shared = tested.root / "golden/tests/test_it.goldens"
+    old = shared.read_bytes()
+    tested.run("--ciwrap-update=failed", "--ciwrap-reason=why").assert_outcomes(passed=1)
+    shared.write_bytes(old)
+    tested.run().assert_outcomes(failed=1)
+    assert any(text == "the manifest of its golden cannot be read" for *_, text in told(tested))
