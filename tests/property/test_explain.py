@@ -343,6 +343,21 @@ def test_no_bit_is_named_of_what_rounding_does() -> None:
     assert told(golden, new) is None
 
 
+@pytest.mark.parametrize("kind", ["<f2", "<f4", "<f8"])
+@pytest.mark.parametrize("values", [(2.0, 3.0), (1.0, 1.5), (20.0, 24.0), (0.25, 0.375)])
+def test_no_bit_is_named_of_round_numbers(kind: str, values: tuple[float, float]) -> None:
+    golden, new = (np.array([one], kind) for one in values)
+    assert not is_told_as_flipped(golden, new)
+    among = np.linspace(1.0, 2.0, 50).astype(kind)
+    both = np.append(among, golden), np.append(among, new)
+    assert not is_told_as_flipped(*both)
+
+
+def is_told_as_flipped(golden: np.ndarray, new: np.ndarray) -> bool:
+    found = told(golden, new, atol=1e-6)
+    return found is not None and found.cause is Cause.BIT_FLIPPED
+
+
 def test_no_bit_is_named_where_the_value_is_any_other() -> None:
     claimed = []
     for seed in range(500):

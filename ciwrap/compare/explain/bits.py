@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Rounding turns the last bits.
 _LEAST_BIT = 3
+# Numbers of so few binary digits, such as 2.0 and 3.0, are often one bit apart by chance.
+_ROUND_DIGITS = 10
 # A number that is not just the golden's with a bit turned, since both have noise, has to be so many
 # times nearer to it than to the golden's own; chance does that once in some ten thousand times.
 _NEARER = 1e5
@@ -39,7 +41,8 @@ def one_bit(difference: Difference) -> Explanation | None:
     if kind.kind != "f":
         return None
     golden, new = _as_bits(difference)
-    if golden.size == 0:
+    below = (1 << (np.finfo(kind).nmant - _ROUND_DIGITS)) - 1 if kind.itemsize > 2 else 0
+    if not np.any((golden | new) & golden.dtype.type(below)):
         return None
     sides = difference.sides
     slack = difference.slack(sides[0])
