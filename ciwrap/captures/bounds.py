@@ -111,10 +111,10 @@ class Bounds(Struct):
     @classmethod
     def of_rules(cls, rules: Rules) -> Bounds:
         """Those that rules ask for of every variable alike; of others, once they are noted."""
+        settings = rules.general
+        general = None if settings is None or _is_combined(settings) else BoundRow.of(settings)
         if not rules.bounds_are_given:
-            settings = rules.general
-            return cls(NONE_GIVEN, None if settings is None else BoundRow.of(settings))
-        general = None if rules.general is None else BoundRow.of(rules.general)
+            return cls(NONE_GIVEN, general)
         return cls(rules.bounds_from, general, rules.by_place)
 
     def settings_for(
@@ -128,7 +128,9 @@ class Bounds(Struct):
         return None if self._general is None else self._general.over(settings)
 
     def note(self, settings: VariableSettings, identity: VariableId, dtype: str) -> None:
-        """Takes down what is asked for of a variable."""
+        """Takes down what is asked for of a variable, if a row can say it."""
+        if _is_combined(settings):
+            return
         row = BoundRow.of(settings, dtype)
         name = identity.text if self.by_place else identity.name
         known = self._named.get((name, dtype)) or self._general
@@ -159,6 +161,11 @@ class Bounds(Struct):
                 variable=identity.text,
                 remedy="leave the bound out to keep it, or begin anew with --rebuild",
             )
+
+
+def _is_combined(settings: VariableSettings) -> bool:
+    """Whether the bound is less than the sum of its parts, which is all that a row can say."""
+    return settings.combine != "sum"
 
 
 def _are_same(one: VariableSettings, other: VariableSettings) -> bool:

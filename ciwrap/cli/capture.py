@@ -212,7 +212,8 @@ def _bound_lines(report: CaptureReport) -> Iterator[str]:
             for row in header.bounds[:_MOST_BOUNDS]
         ]
         more = ", ..." if len(header.bounds) > _MOST_BOUNDS else ""
-        yield f"bound: {', '.join(known)}{more} ({safe_name(header.origin)})"
+        told = ", ".join(known) or "none that a capture can say"
+        yield f"bound: {told}{more} ({safe_name(header.origin)})"
     if report.without_bound:
         names = ", ".join(safe_name(name) for name in report.without_bound[:_MOST_NAMES])
         yield f"captured exactly, since no bound is known for them: {names}"

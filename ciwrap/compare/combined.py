@@ -55,7 +55,7 @@ def refuse_combined(dtype: str, settings: VariableSettings, identity: VariableId
         raise InvalidBoundError(
             f"'combine: {settings.combine}' is for atol and rtol of real numbers",
             variable=identity.text,
-            remedy="remove it for this variable",
+            remedy="set 'combine: sum' for this variable",
         )
 
 
@@ -70,7 +70,13 @@ def combined_parts(
         (
             tree_parameters(
                 reference.dtype,
-                replace(settings, bound=own, combine="sum"),
+                # A NaN of the golden is told by one part; in the other both sides hold it.
+                replace(
+                    settings,
+                    bound=own,
+                    combine="sum",
+                    equal_nan=settings.equal_nan or by_atol == (settings.combine == "both"),
+                ),
                 variable=identity.text,
             ),
             _Chosen(reference, new, settings, by_atol=by_atol),

@@ -122,15 +122,18 @@ def _add(listing: Listing, called: str, value: Any, stored: Any, depth: int) -> 
     elif array.dtype.names is not None:
         if array.size != 1:
             _add_shape(listing, called, array.shape)
-        for number, records in enumerate(zip(array.reshape(-1), kept.reshape(-1), strict=True)):
+        for number, (record, bare) in enumerate(
+            zip(array.reshape(-1), kept.reshape(-1), strict=True)
+        ):
             within = called if array.size == 1 else f"{called}.{number}"
             for field in array.dtype.names:
-                first, second = (one[field] for one in records)
-                _add(listing, f"{within}.{field}", first, second, depth + 1)
+                _add(listing, f"{within}.{field}", record[field], bare[field], depth + 1)
     elif array.dtype.hasobject:
         _add_shape(listing, called, array.shape)
-        for number, cells in enumerate(zip(array.reshape(-1), kept.reshape(-1), strict=True)):
-            _add(listing, f"{called}.{number}", cells[0], cells[1], depth + 1)
+        for number, (cell, bare) in enumerate(
+            zip(array.reshape(-1), kept.reshape(-1), strict=True)
+        ):
+            _add(listing, f"{called}.{number}", cell, bare, depth + 1)
     else:
         with listing.one(called):
             listing.add_array(called, kept if kept.dtype.kind == "c" else array)

@@ -98,8 +98,8 @@ def decide_words(verdicts: Iterable[Verdict]) -> str:
     if Verdict.SUSPECT not in verdicts:
         return ""
     return (
-        "to decide what is suspect, compare the data of both runs (ciwrap compare OLD NEW); a golden"
-        " keeps its run's data with 'evidence: data', from the next acceptance on"
+        "to decide what is suspect, compare the data of both runs (ciwrap compare OLD NEW); a"
+        " golden keeps its run's data with 'evidence: data', from the next acceptance on"
     )
 
 

@@ -423,3 +423,28 @@ def test_the_list_holds_what_combined_bounds_let_differ(
     rows = [line.split(",")[3] for line in target.read_text().splitlines()[1:]]
     assert sorted(rows) == listed
     assert outcome.variable("x")["differing_count"] == len(listed)
+
+
+@pytest.mark.parametrize("combine", ["both", "either"])
+def test_a_nan_is_told_once_where_bounds_are_combined(project: Project, combine: str) -> None:
+    project.configure(
+        "    exclude: [ids.npy]\n"
+        f"    variables: {{'*': {{atol: 1, rtol: 1, combine: {combine}, equal_nan: false}}}}\n"
+    )
+    project.save("temperature", np.array([1.0, np.nan, 2.0, np.nan]))
+    project.accept()
+    outcome = project.run("check")
+    assert outcome.code == 1
+    found = outcome.variable("temperature")
+    assert (found["differing_count"], found["nan_mismatch_count"]) == (2, 2)
+
+
+def test_a_capture_takes_no_combined_bound_for_their_sum(project: Project) -> None:
+    project.configure("    atol: 1e-3\n    rtol: 1e-9\n    combine: both\n")
+    runs = [project.folder.parent / name for name in "ab"]
+    for run, value in zip(runs, (1.0, 1.0005), strict=True):
+        run.mkdir()
+        np.save(run / "x.npy", np.full(4, value))
+        assert project.run("capture", str(run), "--check", "mesh", json_too=False).code == 0
+    for options in ((), ("--check", "mesh")):
+        assert project.run("compare", *map(str, runs), *options).code == 1

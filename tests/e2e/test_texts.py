@@ -179,18 +179,6 @@ def test_a_fingerprint_tells_equal_bytes_alone(project: Project) -> None:
     assert "evidence: data" in found.out
 
 
-def test_a_way_to_combine_bounds_is_refused(project: Project) -> None:
-    """Both bounds have to hold, so their sum would let through what the smaller one does not."""
-    assert project.run("accept").code == 0
-    project.configure(
-        "    exclude: ['*.npy']\n    format: tokens\n    combine: both\n",
-        bound="atol: 1e-3, rtol: 1e-9",
-    )
-    _write(project, GOLDEN.replace("-17.164573910", "-17.164973910"))
-    found = project.run("check")
-    assert (found.code, "'combine' means nothing for a text" in found.err) == (2, True)
-
-
 def test_options_of_a_check(project: Project) -> None:
     project.configure(
         "    exclude: ['*.npy']\n    format: tokens\n"

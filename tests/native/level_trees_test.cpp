@@ -108,19 +108,19 @@ struct Tree {
         leaves.assign(expected.leaves.size(), Digest{});
         residues.assign(expected.residues.size(), 99);
         leaf_levels.assign(expected.leaves.size(), 99);
-        ChunkBatch batch;
-        batch.plan = &plan;
-        batch.data = data.data();
-        batch.scalar_count = count;
-        batch.leaves = leaves.data();
+        ChunkBatch made;
+        made.plan = &plan;
+        made.data = data.data();
+        made.scalar_count = count;
+        made.leaves = leaves.data();
         if (golden != nullptr) {
-            batch.golden_residues = golden->residues.data();
-            batch.golden_leaves = golden->leaves.data();
-            batch.leaf_levels = leaf_levels.data();
+            made.golden_residues = golden->residues.data();
+            made.golden_leaves = golden->leaves.data();
+            made.leaf_levels = leaf_levels.data();
         } else if (plan.has_residues()) {
-            batch.residues = residues.data();
+            made.residues = residues.data();
         }
-        return batch;
+        return made;
     }
 };
 
