@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ciwrap.report.text import percent_text, plural, safe_name
+from ciwrap.report.text import at_most_text, percent_text, plural, safe_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +64,7 @@ def _share_words(one: WatchedVariable, *, has_bars: bool) -> str:
     latest = one.latest
     share = latest[-1][1]
     words = f"{_bars([share for _, share in latest[-_MOST_BARS:]], has_bars)}  "
-    used = f"at most {percent_text(_upper(one, share))} of the bound"
+    used = f"{at_most_text(_upper(one, share))} of the bound"
     words += used if share else "no drift seen"
     rise = one.rise()
     if rise is None or one.first_no_match is not None:

@@ -286,7 +286,7 @@ def difference_sentence(variable: VariableResult, sides: tuple[str, str]) -> str
         f"{grouped_plural(count, 'element')} {words}"
         for count, words in (
             (variable.nan_mismatch_count, "NaN without a match"),
-            (variable.inf_mismatch_count, "infinite on one side only"),
+            (variable.inf_mismatch_count, "infinite without a match"),
             (variable.missing_mismatch_count, "missing on one side only"),
         )
         if count and Cause.ALL_NAN not in {one.cause for one in variable.explanations}

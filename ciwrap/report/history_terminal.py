@@ -79,7 +79,9 @@ def _how_much(bad: list[VariableResult]) -> Iterator[str]:
         worst = max(shares, key=lambda one: one.max_bound_share or 0.0)
         share = worst.max_bound_share or 0.0
         if math.isinf(share):
-            what = "no number on one side" if lost_count(worst) else "beyond a bound of 0"
+            what = (
+                "no number on one side" if lost_count(worst) else "beyond any multiple of the bound"
+            )
             yield f"{what}{_in_brackets(worst)}"
         else:
             yield f"up to {beyond_text(share)}{_in_brackets(worst)}"

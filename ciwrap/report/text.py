@@ -108,7 +108,7 @@ def dtype_words(dtype: str | None) -> str:
 def share_text(share: float) -> str:
     """How much of an error bound something is: `31 % of the bound`, `42 x the bound`."""
     if math.isinf(share) or math.isnan(share):
-        return "beyond a bound of 0"
+        return "beyond any multiple of the bound"
     if share >= 10:
         return f"{grouped_number(share)} x the bound"
     if share > 1:
@@ -126,6 +126,22 @@ def percent_text(share: float) -> str:
     if share < 1 <= float(f"{share:.3g}"):
         return "99.9 %"
     return f"{short_number(100 * share)} %"
+
+
+def at_most_text(share: float) -> str:
+    """A share that something does not pass: `at most 31 %`, `less than 0.1 %`; three digits, of
+    which the last is rounded up, unless it is off by the rounding of doubles alone.
+    """
+    percent = 100 * share
+    shown = float(f"{percent:.3g}")
+    if shown < percent * (1 - 1e-9):
+        step = 10.0 ** (math.floor(math.log10(percent)) - 2)
+        shown = float(f"{shown + step:.3g}")
+    if share < 0.001:
+        return "less than 0.1 %" if share else "at most 0 %"
+    if share < 1 <= shown / 100:
+        return "less than 100 %"
+    return f"at most {short_number(shown)} %"
 
 
 def bytes_text(count: int) -> str:

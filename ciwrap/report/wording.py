@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ciwrap.model import Evidence, Verdict
 from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.text import (
+    at_most_text,
     index_text,
     percent_text,
     plural,
@@ -181,8 +182,7 @@ def used_words(share: float | None) -> str:
 
 def at_most_words(share: float) -> str:
     """`at most 31 % of the bound`, `less than 0.1 % of the bound`."""
-    words = share_text(share)
-    return f"less than {words[2:]}" if words.startswith("<") else f"at most {words}"
+    return f"{at_most_text(share)} of the bound" if share <= 1 else f"at most {share_text(share)}"
 
 
 def _differ_sentence(variable: VariableResult, *, with_percent: bool) -> str:
@@ -342,7 +342,7 @@ def _largest_lines(variable: VariableResult, *, with_share: bool) -> list[str]:
 def _special_lines(variable: VariableResult) -> list[str]:
     counts = (
         (variable.nan_mismatch_count, "NaN without a match"),
-        (variable.inf_mismatch_count, "infinity on one side only"),
+        (variable.inf_mismatch_count, "infinite without a match"),
         (variable.missing_mismatch_count, "missing on one side only"),
     )
     said = [f"{grouped_plural(count, 'element')} {words}" for count, words in counts if count]

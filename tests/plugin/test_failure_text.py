@@ -64,7 +64,7 @@ def test_one_array(suite: Suite) -> None:
         "then [3, 6]: golden 96.0, new 96.5",
         "then [3, 7]: golden 97.0, new 97.5",
         "largest |difference| 0.5 at [3, 4]; largest relative 0.00532",
-        "1 element NaN without a match, 1 element infinity on one side only",
+        "1 element NaN without a match, 1 element infinite without a match",
         "mean |difference| 0.00334, mean relative 3.51e-5",
         "golden: golden/tests/test_it/test_it-velocity.golden",
         "the new numbers wait in .ciwrap/pending/tests/test_it/test_it-velocity.golden",

@@ -24,6 +24,7 @@ from ciwrap.model import (
 from ciwrap.report.console import make_console
 from ciwrap.report.terminal import render
 from ciwrap.report.text import (
+    at_most_text,
     bytes_text,
     percent_text,
     safe_name,
@@ -249,11 +250,30 @@ def test_plain_unless_asked() -> None:
         (9.999, "10.00 x the bound"),
         (42.0, "42 x the bound"),
         (1e9, "1e9 x the bound"),
-        (float("inf"), "beyond a bound of 0"),
+        (float("inf"), "beyond any multiple of the bound"),
     ],
 )
 def test_shares_in_words(share: float, text: str) -> None:
     assert share_text(share) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.0, "at most 0 %"),
+        (0.0009, "less than 0.1 %"),
+        (0.31, "at most 31 %"),
+        (0.31 * (1 + 1e-15), "at most 31 %"),
+        (0.31001, "at most 31.1 %"),
+        (1 / 3, "at most 33.4 %"),
+        (0.09999, "at most 10 %"),
+        (0.998, "at most 99.8 %"),
+        (0.99996, "less than 100 %"),
+        (1.0, "at most 100 %"),
+    ],
+)
+def test_what_something_does_not_pass_is_rounded_up(share: float, text: str) -> None:
+    assert at_most_text(share) == text
 
 
 def test_what_is_below_the_bound_is_never_shown_as_all_of_it() -> None:

@@ -25,7 +25,7 @@
   const timesOf = (code) => {
     if (code === OFF) return "no number on one side";
     if (code === 0) return "equal";
-    if (code === 65534) return "beyond a bound of 0";
+    if (code === 65534) return "more than 3e38 \u00d7 the bound";
     const share = 2 ** ((code - 32768) / 256);
     // Shares are kept to a quarter of a percent.
     if (code > 32768) return share < 1.05 ? "just beyond the bound" : `about ${short2(share)} \u00d7 the bound`;
