@@ -30,8 +30,7 @@ for interrupt, handler in ((signal.SIGINT, signal.default_int_handler),
         signal.signal(interrupt, handler)
 
 # Threads that multiply small matrices wait for each other, spinning: the same tests take up to ten
-# times as long, above all beside other tests. Processes that are started from here inherit it, the
-# workers of pytest-xdist among them.
+# times as long, above all beside other tests. Processes that are started from here inherit it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 

@@ -395,10 +395,3 @@ def _keep(
     identity = VariableId(other, one.identity.iteration, one.identity.rank)
     found[other] = msgspec.structs.replace(one, identity=identity)
     return identity
-
-
-def _time_words(seconds: int) -> str:
-    """Seconds since 1970 as ISO 8601, UTC; '' for 0, which journals made of a golden or capture
-    have.
-    """
-    return datetime.fromtimestamp(seconds, timezone.utc).isoformat() if seconds else ""

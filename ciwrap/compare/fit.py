@@ -91,11 +91,10 @@ def refuse_unseen_mask(
         )
     if not is_compared(mask):
         raise MaskError(
-            f"its mask {settings.mask!r} is not compared itself, or in part, so nothing says that"
-            " both sides leave out the same elements",
+            f"its mask {settings.mask!r} is not compared itself, so nothing says that both sides"
+            " leave out the same elements",
             variable=identity.text,
-            remedy="do not ignore the mask, give it no mask of its own, and accept the outputs anew"
-            " if there is a golden",
+            remedy="do not ignore the mask, and accept the outputs anew if there is a golden",
         )
 
 
