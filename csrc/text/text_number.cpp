@@ -30,10 +30,6 @@ std::size_t letterless_exponent(std::string_view text) {
     return std::string_view::npos;
 }
 
-bool has_sign(std::string_view text) {
-    return !text.empty() && (text[0] == '+' || text[0] == '-');
-}
-
 std::string_view digits_of(std::string_view whole) {
     if (has_sign(whole))
         whole.remove_prefix(1);

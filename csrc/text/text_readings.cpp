@@ -13,10 +13,6 @@ namespace {
 constexpr std::size_t longest_hexadecimal = 64;
 constexpr std::size_t digits_of_a_group = 3;
 
-bool has_sign(std::string_view number) {
-    return number[0] == '+' || number[0] == '-';
-}
-
 bool is_hexadecimal(char c) {
     const char small = lower(c);
     return is_digit(c) || (small >= 'a' && small <= 'f');

@@ -28,6 +28,9 @@ bool is_identifier(char c);
 inline char lower(char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
+inline bool has_sign(std::string_view number) {
+    return !number.empty() && (number[0] == '+' || number[0] == '-');
+}
 
 // Where the number that begins at `at` ends; `at` itself if none does. before: the character in
 // front of it, a blank at the beginning of a line.
