@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ciwrap.config.starter import FoundFile, FoundVariable, Starter, make_starter
+from ciwrap.config.starter import FoundFile, FoundVariable, Starter, make_starter, quoted
 from ciwrap.errors import OutputMissingError
-from ciwrap.readers.survey import MAX_FILES, is_text, survey
+from ciwrap.model.formats import OWN_FORMATS
+from ciwrap.readers.registry import is_output_folder
+from ciwrap.readers.survey import MAX_FILES, Survey, is_text, survey
 from ciwrap.report.text import plural, safe_text
 from ciwrap.structs import replace
 
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ciwrap.readers.base import VariableInfo
-    from ciwrap.readers.survey import Survey
 
 _MOST_NAMED = 5
 
@@ -24,32 +25,68 @@ __all__ = ["Starter", "starter_for"]
 
 
 def starter_for(root: Path, outputs: Sequence[str]) -> tuple[Starter, list[str]]:
-    """A starter for the given outputs, or for whatever can be read below root; and, in words, what
-    was left out.
+    """A starter for the given outputs, or for whatever can be read below root or below the folders
+    among them; and, in words, what was left out.
 
-    Raises OutputMissingError if there is nothing, and the errors of reading what was named: a
-    configuration for files that cannot be read helps nobody.
+    Raises OutputMissingError if there is nothing, and the errors of reading files that were named:
+    a configuration for files that cannot be read helps nobody.
     """
-    if outputs:
-        return make_starter(_named(root, outputs)), []
-    result = survey(root)
+    folders = [one for one in outputs if _is_looked_through(root / one)]
+    named = [one for one in outputs if one not in folders]
+    files = _named(root, named) if named else []
+    result = _looked_through(root, folders if outputs else ["."])
     left_out = _left_out(result)
-    if not result.candidates:
+    files += [_found(one.path.as_posix(), one.variables) for one in result.candidates]
+    if not files:
         more = f" ({left_out[0]})" if left_out else ""
         raise OutputMissingError(
             f"there is nothing here or below that ciwrap can read{more}",
-            file=root.absolute(),
+            file=(root / folders[0] if folders else root).absolute(),
             remedy="run the program first, or name its outputs: ciwrap init out/*.csv",
         )
-    found = (_found(one.path.as_posix(), one.variables) for one in result.candidates)
-    starter = make_starter(found)
-    return replace(starter, text=starter.text + _comment(left_out)), left_out
+    starter = make_starter(files)
+    text = starter.text + _comment(left_out) + _stubs(root, result)
+    return replace(starter, text=text), left_out
+
+
+def _is_looked_through(path: Path) -> bool:
+    return path.is_dir() and not path.is_absolute() and not is_output_folder(path)
+
+
+def _looked_through(root: Path, folders: Sequence[str]) -> Survey:
+    """What lies below the folders, under its path from root."""
+    found = Survey((), ())
+    for folder in folders:
+        one = survey(root / folder)
+        found = Survey(
+            (*found.candidates, *(replace(c, path=folder / c.path) for c in one.candidates)),
+            (*found.skipped, *((folder / path, why) for path, why in one.skipped)),
+            (*found.unknown, *(folder / path for path in one.unknown)),
+            found.is_complete and one.is_complete,
+        )
+    return found
 
 
 def _comment(left_out: Sequence[str]) -> str:
     """What is not compared, where whoever reads the configuration sees it."""
     lines = ["", "# Not compared so far:", *(f"#   {safe_text(one)}" for one in left_out)]
     return "\n".join([*lines, ""]) if left_out else ""
+
+
+def _stubs(root: Path, result: Survey) -> str:
+    """Checks of raw numbers to fill in and to make part of `checks`."""
+    lines = []
+    for path, _ in result.skipped:
+        size = (root / path).stat().st_size
+        scalar = next((one for one in (8, 4) if size and size % one == 0), None)
+        if path.suffix.lower() not in OWN_FORMATS["raw"].suffixes or scalar is None:
+            continue
+        options = f"options: {{dtype: f{scalar}, shape: [{size // scalar}]}}"
+        lines.append(f"  # {quoted(path.stem)}: {{outputs: {quoted(path.as_posix())}, {options}}}")
+    if not lines:
+        return ""
+    head = "\n  # Raw numbers, if these are their types and shapes:\n"
+    return head + "\n".join(lines[:_MOST_NAMED]) + "\n"
 
 
 def _left_out(result: Survey) -> list[str]:

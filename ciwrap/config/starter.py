@@ -107,7 +107,7 @@ def make_starter(found: Iterable[FoundFile], *, command: str | None = None) -> S
     known.
     """
     groups = _groups(sorted(found, key=lambda file: file.path))
-    run = f"run: {_quoted(command)}" if command else "# run: ./simulate --output out"
+    run = f"run: {quoted(command)}" if command else "# run: ./simulate --output out"
     text = _HEAD.replace("{run}", run) + ("" if groups else _NOTHING)
     checks: list[StarterCheck] = []
     names: set[str] = set()
@@ -165,7 +165,7 @@ def _listed(group: _Group) -> dict[str, list[FoundVariable]]:
 
 
 def _check(name: str, group: _Group, listed: Mapping[str, list[FoundVariable]]) -> list[str]:
-    lines = [f"  {_quoted(name)}:", f"    outputs: {_quoted(group.pattern)}"]
+    lines = [f"  {quoted(name)}:", f"    outputs: {quoted(group.pattern)}"]
     if group.is_template:
         count = len(group.files)
         lines[1] += f"  # {count} file{'s' if count > 1 else ''} now"
@@ -188,7 +188,7 @@ def _variable(name: str, variables: list[FoundVariable]) -> str:
     shown += " ..." if len(shapes) > 3 else ""
     is_inexact = any(_INEXACT.fullmatch(variable.dtype) for variable in variables)
     bound = "{atol: 1e-6}" if is_inexact else "{atol: 0}"
-    return f"    #   {_quoted(name)}: {bound}  # {dtypes}, {shown}"
+    return f"    #   {quoted(name)}: {bound}  # {dtypes}, {shown}"
 
 
 def _name_in_check(group: _Group, file: FoundFile, variable: FoundVariable) -> str:
@@ -216,7 +216,7 @@ def _check_name(pattern: str, names: set[str]) -> str:
     return name
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """The text as a YAML scalar, in quotes only where it needs them."""
     if _PLAIN.fullmatch(text) and text.lower() not in _YAML_WORDS:
         return text

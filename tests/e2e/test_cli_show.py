@@ -138,6 +138,37 @@ def test_init_tells_what_it_left_out(project: Project) -> None:
     assert project.run("accept").code == 0
 
 
+def test_init_of_a_folder_leaves_out_what_cannot_be_read(project: Project) -> None:
+    """As it does below the working folder; files that are named by themselves have to be read."""
+    (project.folder / "ciwrap.yaml").unlink()
+    output = next((project.folder / "out").glob("*.npy"))
+    (project.folder / "elsewhere.npy").write_bytes(output.read_bytes())
+    (project.folder / "out" / "cut.npy").write_bytes(b"\x93NUMPY\x01")
+    outcome = project.run("init", "out")
+    assert outcome.code == 0, outcome
+    assert "left out: out/cut.npy: is empty or ends within its header" in outcome.out
+    assert "elsewhere" not in (project.folder / "ciwrap.yaml").read_text()
+    (project.folder / "ciwrap.yaml").unlink()
+    outcome = project.run("init", "out", "out/cut.npy")
+    assert outcome.code == 3
+    assert "out/cut.npy" in outcome.err
+    assert not (project.folder / "ciwrap.yaml").exists()
+
+
+def test_init_writes_a_check_of_raw_numbers_to_fill_in(project: Project) -> None:
+    (project.folder / "ciwrap.yaml").unlink()
+    (project.folder / "out" / "field.bin").write_bytes(bytes(80))
+    (project.folder / "out" / "odd.raw").write_bytes(bytes(7))
+    assert project.run("init").code == 0
+    path = project.folder / "ciwrap.yaml"
+    stub = "field: {outputs: out/field.bin, options: {dtype: f8, shape: [10]}}"
+    assert f"\n  # {stub}\n" in path.read_text()
+    assert "# odd:" not in path.read_text()
+    path.write_text(path.read_text().replace(f"# {stub}", stub))
+    assert project.run("accept").code == 0
+    assert "match  field" in project.run("check").out
+
+
 def test_init_counts_files_that_no_reader_knows(project: Project) -> None:
     """Those beside outputs, not sources elsewhere."""
     (project.folder / "ciwrap.yaml").unlink()
