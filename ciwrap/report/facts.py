@@ -86,7 +86,7 @@ def facts_of(result: VariableResult, sides: tuple[str, str]) -> Iterator[tuple[s
         yield "suspect chunks", f"{result.suspect_chunks:,} of {result.chunk_count:,}"
     for name, count in (
         ("NaN on one side", result.nan_mismatch_count),
-        ("infinite on one side", result.inf_mismatch_count),
+        ("infinite without a match", result.inf_mismatch_count),
         ("missing on one side", result.missing_mismatch_count),
     ):
         if count:

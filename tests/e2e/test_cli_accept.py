@@ -82,7 +82,7 @@ def test_what_matches_is_kept_unless_forced(project: Project) -> None:
     project.save("temperature", BASE + 3e-7)
     outcome = project.accept("--reason", "noise")
     assert outcome.document["checks"][0]["status"] == "kept"
-    assert "30 % of the bound used" in outcome.out
+    assert "30.1 % of the bound used" in outcome.out
     assert project.snapshot() == before
     outcome = project.accept("--reason", "noise", "--force")
     assert outcome.document["checks"][0]["status"] == "replaced"
