@@ -85,7 +85,7 @@ def facts_of(result: VariableResult, sides: tuple[str, str]) -> Iterator[tuple[s
     if result.suspect_chunks is not None and result.chunk_count:
         yield "suspect chunks", f"{result.suspect_chunks:,} of {result.chunk_count:,}"
     for name, count in (
-        ("NaN on one side", result.nan_mismatch_count),
+        ("NaN without a match", result.nan_mismatch_count),
         ("infinite without a match", result.inf_mismatch_count),
         ("missing on one side", result.missing_mismatch_count),
     ):
