@@ -23,6 +23,7 @@ from ciwrap.report.wording import (
     evidence_words,
     interval_text,
     lost_count,
+    special_counts,
     variable_is_exact,
 )
 from ciwrap.structs import Struct
@@ -84,13 +85,8 @@ def facts_of(result: VariableResult, sides: tuple[str, str]) -> Iterator[tuple[s
         yield from effect_facts(result.details.effect, sides, is_whole=not lost_count(result))
     if result.suspect_chunks is not None and result.chunk_count:
         yield "suspect chunks", f"{result.suspect_chunks:,} of {result.chunk_count:,}"
-    for name, count in (
-        ("NaN without a match", result.nan_mismatch_count),
-        ("infinite without a match", result.inf_mismatch_count),
-        ("missing on one side", result.missing_mismatch_count),
-    ):
-        if count:
-            yield name, f"{count:,}"
+    for count, name in special_counts(result):
+        yield name, f"{count:,}"
     words = evidence_words(result)
     if words and result.verdict is not Verdict.NOT_COMPARABLE:
         yield "evidence", words

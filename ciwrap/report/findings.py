@@ -31,6 +31,7 @@ from ciwrap.report.wording import (
     lost_count,
     match_title,
     sides_of,
+    special_counts,
     total_words,
     used_share,
     used_words,
@@ -284,12 +285,8 @@ def difference_sentence(variable: VariableResult, sides: tuple[str, str]) -> str
         parts.append(f"largest |difference| {short_number(variable.max_abs_difference or 0.0)}")
     specials = [
         f"{grouped_plural(count, 'element')} {words}"
-        for count, words in (
-            (variable.nan_mismatch_count, "NaN without a match"),
-            (variable.inf_mismatch_count, "infinite without a match"),
-            (variable.missing_mismatch_count, "missing on one side only"),
-        )
-        if count and Cause.ALL_NAN not in {one.cause for one in variable.explanations}
+        for count, words in special_counts(variable)
+        if Cause.ALL_NAN not in {one.cause for one in variable.explanations}
     ]
     return "; ".join([*parts, *specials])
 

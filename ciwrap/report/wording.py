@@ -339,13 +339,20 @@ def _largest_lines(variable: VariableResult, *, with_share: bool) -> list[str]:
     return [line]
 
 
-def _special_lines(variable: VariableResult) -> list[str]:
+def special_counts(variable: VariableResult) -> list[tuple[int, str]]:
+    """How many elements differ that have no distance from their partner, and what they are."""
     counts = (
         (variable.nan_mismatch_count, "NaN without a match"),
         (variable.inf_mismatch_count, "infinite without a match"),
         (variable.missing_mismatch_count, "missing on one side only"),
     )
-    said = [f"{grouped_plural(count, 'element')} {words}" for count, words in counts if count]
+    return [(count, what) for count, what in counts if count]
+
+
+def _special_lines(variable: VariableResult) -> list[str]:
+    said = [
+        f"{grouped_plural(count, 'element')} {what}" for count, what in special_counts(variable)
+    ]
     return [", ".join(said)] if said else []
 
 
