@@ -131,7 +131,7 @@ class Act:
 
     def _copy_action(self) -> None:
         """The action as another repository gets it: what git would check out."""
-        for name in ("action.yml", *bootstrap().SOURCES):
+        for name in ("action.yml", "requirements", *bootstrap().SOURCES):
             source = ROOT / name
             if source.is_dir():
                 ignore = shutil.ignore_patterns("__pycache__", "_*.so")
