@@ -89,14 +89,19 @@ PYTHON
 
 has_header() { echo "#include <$1>" | "${CXX:-c++}" -xc++ -std=c++20 -fsyntax-only - 2>/dev/null; }
 
-# system_packages test|demo: compiler, Python headers, liburing and, for test, GoogleTest.
+# system_packages test|demo: compiler, Python headers, liburing and, for test, GoogleTest, and the
+# Fortran compiler and pkg-config of those who record (without them their tests are skipped).
 system_packages() {
     local wanted=()
     command -v "${CXX:-c++}" >/dev/null || wanted+=(g++)
     python_is_usable || wanted+=(python3 python3-venv python3-dev)
     command -v git >/dev/null || wanted+=(git)
     has_header liburing.h || wanted+=(liburing-dev)
-    [ "$1" = demo ] || has_header gtest/gtest.h || wanted+=(libgtest-dev)
+    if [ "$1" = test ]; then
+        has_header gtest/gtest.h || wanted+=(libgtest-dev)
+        command -v gfortran >/dev/null || wanted+=(gfortran)
+        command -v pkg-config >/dev/null || wanted+=(pkgconf)
+    fi
     if [ ${#wanted[@]} -gt 0 ] && command -v apt-get >/dev/null && as_root true 2>/dev/null; then
         as_root apt-get update -qq || true
         as_root env DEBIAN_FRONTEND=noninteractive \
