@@ -8,6 +8,7 @@
 
 #include "base/xxh3.hpp"
 #include "ciwrap/error.hpp"
+#include "kernels/prefetch_distance.hpp"
 
 namespace ciwrap {
 namespace {
@@ -82,7 +83,19 @@ std::atomic<const LevelKernels*>& active_level() {
     return active;
 }
 
+#if defined(CIWRAP_HAVE_CPU_LEVEL_v1)
+std::size_t distance_here() {
+    return __builtin_cpu_is("amd") ? 512 : 4096;
+}
+#else
+std::size_t distance_here() {
+    return 4096;
+}
+#endif
+
 }  // namespace
+
+const std::size_t prefetch_distance = distance_here();
 
 const LevelKernels& level_kernels() {
     return *active_level().load(std::memory_order_relaxed);

@@ -11,10 +11,6 @@ namespace ciwrap::CIWRAP_LEVEL_NAMESPACE {
 
 inline constexpr std::size_t block_scalars = 1280;  // at most; see block_step
 
-// The processor fetches ahead by itself, but not from one page into the next, and stops wherever a
-// block is hashed. How far ahead: some hundred nanoseconds' work.
-inline constexpr std::size_t prefetch_bytes = 4096;
-
 enum class Rounding { plain, golden, against };
 
 template <class T>

@@ -8,6 +8,7 @@
 
 #include <type_traits>
 
+#include "kernels/prefetch_distance.hpp"
 #include "kernels/tile_codes.hpp"
 #include "kernels/vector_logarithm.hpp"
 
@@ -270,11 +271,11 @@ CIWRAP_VECTOR_FUNCTION TileOutput advanced(const TileOutput& out, std::size_t sc
     return {out.codes + scalars * code_bytes, from(out.residues), from(out.deltas)};
 }
 
-// Lines that the tile `prefetch_bytes` behind this one will need. Addresses behind the end of the
-// data do no harm.
+// Lines that the tile `prefetch_distance` behind this one will need. Addresses behind the end of
+// the data do no harm.
 template <std::size_t TileBytes>
 CIWRAP_VECTOR_FUNCTION void prefetch_tile(const std::uint8_t* in) {
-    const auto ahead = reinterpret_cast<std::uintptr_t>(in) + prefetch_bytes;
+    const auto ahead = reinterpret_cast<std::uintptr_t>(in) + prefetch_distance;
     for (std::size_t line = 0; line < TileBytes; line += 64)
         __builtin_prefetch(reinterpret_cast<const void*>(ahead + line), 0, 2);
 }

@@ -6,6 +6,7 @@
 #include "kernels/four_lanes.hpp"
 #include "kernels/level_kernels.hpp"
 #include "kernels/level_namespace.hpp"
+#include "kernels/prefetch_distance.hpp"
 
 #pragma GCC diagnostic ignored "-Wpsabi"  // vectors never leave this file
 
@@ -101,12 +102,10 @@ class TileComparer {
   private:
     static constexpr std::size_t tile_bytes = compare_tile * sizeof(Real);
     static constexpr std::uint64_t top_bit = std::uint64_t{1} << 63;
-    // The machine's own prefetching stops at every page.
-    static constexpr std::size_t prefetch_bytes = 4096;
 
     // Addresses behind the end of the data do no harm, but are no pointers.
     static void prefetch_tile(const std::uint8_t* tile) {
-        const auto ahead = reinterpret_cast<std::uintptr_t>(tile) + prefetch_bytes;
+        const auto ahead = reinterpret_cast<std::uintptr_t>(tile) + prefetch_distance;
         for (std::size_t line = 0; line < tile_bytes; line += 64)
             __builtin_prefetch(reinterpret_cast<const void*>(ahead + line), 0, 2);
     }

@@ -7,6 +7,7 @@
 #include "kernels/copy_columns.hpp"
 #include "kernels/floating_point_mode.hpp"
 #include "kernels/hashed_tiles.hpp"
+#include "kernels/prefetch_distance.hpp"
 #include "kernels/residue_blocks.hpp"
 #include "kernels/xxh3_core.hpp"
 
@@ -171,7 +172,7 @@ class ChunkHasher {
     void fetch_quarter(const std::uint8_t* block, std::size_t count, std::size_t quarter) const {
         const std::size_t bytes = count * plan_.scalar_bytes / 4;
         const auto ahead =
-            reinterpret_cast<std::uintptr_t>(block) + prefetch_bytes * 3 / 2 + quarter * bytes;
+            reinterpret_cast<std::uintptr_t>(block) + prefetch_distance * 3 / 2 + quarter * bytes;
         for (std::size_t line = 0; line < bytes; line += 64)
             __builtin_prefetch(reinterpret_cast<const void*>(ahead + line), 0, 2);
     }
