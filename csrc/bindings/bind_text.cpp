@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bindings/py_tree.hpp"
+#include "text/ignored_text.hpp"
 #include "text/text_compare.hpp"
 
 namespace py = pybind11;

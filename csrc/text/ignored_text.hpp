@@ -1,8 +1,7 @@
-// What may be left out of a comparison of texts: named sets of words and numbers, and whole lines.
+// What may be left out of a comparison of texts: named sets of words and numbers.
 #pragma once
 
 #include <array>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -42,18 +41,5 @@ IgnoredSets ignored_set(std::string_view name);
 
 // What the sets cover of a line: ascending pieces that do not overlap. Takes the vector's place.
 void find_ignored(std::string_view line, unsigned sets, std::vector<LinePiece>& pieces);
-
-// A line as people write it: `*` stands for any text, all else for itself; white space counts as
-// one blank, and not at all at either end.
-class LinePattern {
-  public:
-    // Throws Error(invalid_argument) for one that any line fits.
-    explicit LinePattern(std::string_view text);
-
-    bool fits(std::string_view line) const;
-
-  private:
-    std::vector<std::string> parts_;  // between the stars; at least one
-};
 
 }  // namespace ciwrap

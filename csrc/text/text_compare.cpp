@@ -1,11 +1,13 @@
 #include "text/text_compare.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "ciwrap/error.hpp"
 #include "text/align_lines.hpp"
-#include "text/text_readings.hpp"
+#include "text/ignored_text.hpp"
+#include "text/line_compare.hpp"
+#include "text/line_index.hpp"
+#include "text/line_pattern.hpp"
 
 namespace ciwrap {
 namespace {
@@ -14,22 +16,6 @@ constexpr std::size_t refill_below = std::size_t{64} << 10;
 constexpr std::size_t refill_to = std::size_t{256} << 10;
 constexpr std::size_t first_window = std::size_t{64} << 10;
 constexpr std::size_t most_window_lines = std::size_t{1} << 17;
-// Differing numbers of one line that are told apart.
-constexpr std::size_t most_in_a_line = 1000;
-// So many lines in a row that say the same on both sides are no accident.
-constexpr std::size_t sure_run = 3;
-constexpr std::size_t near_digits = 5;
-
-std::size_t common_prefix(std::string_view a, std::string_view b) {
-    constexpr std::size_t block = 1024;
-    const std::size_t size = std::min(a.size(), b.size());
-    std::size_t at = 0;
-    while (at + block <= size && std::memcmp(a.data() + at, b.data() + at, block) == 0)
-        at += block;
-    while (at < size && a[at] == b[at])
-        ++at;
-    return at;
-}
 
 std::uint64_t count_lines(std::string_view text) {
     std::uint64_t count = 0;
@@ -37,76 +23,6 @@ std::uint64_t count_lines(std::string_view text) {
         at = std::min(text.find('\n', at), text.size() - 1) + 1;
     return count;
 }
-
-// A number cut to a few digits: what noise leaves as it is, but for numbers next to a border.
-std::uint64_t near_hash(std::uint64_t hash, std::string_view number) {
-    std::size_t digits = 0;
-    bool in_fraction = false;
-    for (std::size_t i = 0; i < number.size(); ++i) {
-        const char c = number[i];
-        in_fraction |= c == '.';
-        if (is_digit(c)) {
-            const bool is_leading = digits == 0 && c == '0';
-            if (digits >= near_digits && in_fraction)
-                continue;
-            hash = mixed(hash, static_cast<unsigned char>(digits >= near_digits ? 'x' : c));
-            digits += is_leading ? 0 : 1;
-        } else {
-            if (is_letter(c) || (i > 0 && c == '-'))
-                digits = 0;  // the exponent counts whole
-            hash = mixed(hash, static_cast<unsigned char>(c));
-        }
-    }
-    return hash;
-}
-
-LineKey key_of(std::string_view line, std::span<const LinePiece> ignored) {
-    TokenReader tokens(line, ignored);
-    LineKey key{1, 1};
-    for (;;) {
-        const Token token = tokens.next();
-        if (token.kind == Token::Kind::end)
-            return key;
-        key.shape = mixed(key.shape, token);
-        key.near = mixed(key.near, key.shape);
-        if (token.kind == Token::Kind::number)
-            key.near = near_hash(key.near, token.text);
-    }
-}
-
-// What comparing two lines comes to.
-struct LineFinding {
-    bool is_one_shape = true;
-    std::uint64_t numbers = 0;
-    std::uint64_t differing = 0;
-    std::uint64_t ignored = 0;
-    std::uint64_t nan_mismatches = 0;
-    std::uint64_t inf_mismatches = 0;
-    double max_abs = 0.0, max_rel = 0.0, max_share = 0.0;
-};
-
-// The lines of one side that are looked at to find partners. All offsets are of the text at hand.
-class LineIndex {
-  public:
-    struct Line {
-        std::size_t begin;
-        std::size_t end;  // without the line break
-        std::size_t next;
-        bool is_ignored;
-    };
-
-    void clear() {
-        lines.clear();
-        keys.clear();
-        kept.clear();
-    }
-
-    std::size_t bytes() const { return lines.empty() ? 0 : lines.back().next; }
-
-    std::vector<Line> lines;        // all of them
-    std::vector<LineKey> keys;      // of those that count
-    std::vector<std::size_t> kept;  // which lines these are
-};
 
 class TextComparer {
   public:
@@ -116,6 +32,7 @@ class TextComparer {
           interrupt_(interrupt),
           golden_(golden),
           value_(value),
+          lines_(options.bound, options.ignored_sets),
           notes_(options.ignored_sets, options.most_groups) {
         if (options.window_bytes < 2 * most_line_bytes)
             throw Error(ErrorCode::invalid_argument, "a window holds 2 MiB at least");
@@ -222,77 +139,13 @@ class TextComparer {
         // Reading a line may move the text of its own window, not that of the other.
         const NumberedLine golden{golden_.first_line(), golden_.line_number()};
         const NumberedLine value{value_.first_line(), value_.line_number()};
-        const LineFinding found = look_at(golden.text, value.text);
+        const LineFinding found = lines_.compare(golden.text, value.text);
         if (!found.is_one_shape || found.differing > 0)
             return false;
         add(found);
         golden_.consume(golden_.taken_by(golden.text), 1);
         value_.consume(value_.taken_by(value.text), 1);
         return true;
-    }
-
-    // Compares two lines. differing_: the numbers that do not agree, as far as they are kept.
-    LineFinding look_at(std::string_view golden, std::string_view value) {
-        if (options_.ignored_sets != 0)
-            pieces_.find(golden, value, options_.ignored_sets);
-        differing_.clear();
-        LineFinding found;
-        TokenReader ours(golden, pieces_.golden);
-        TokenReader theirs(value, pieces_.value);
-        for (bool may_skip = options_.ignored_sets == 0 && options_.bound.equal_nan;;) {
-            if (may_skip)
-                found.numbers += skip_equal(ours, theirs);
-            const Token one = ours.next();
-            const Token other = theirs.next();
-            if (!one.is_like(other)) {
-                found.is_one_shape = false;
-                return found;
-            }
-            if (one.kind == Token::Kind::end)
-                return found;
-            if (one.kind == Token::Kind::number) {
-                look_at_numbers({golden, one.text}, {value, other.text}, found);
-            } else if (one.kind == Token::Kind::ignored) {
-                found.ignored += count_numbers(one.text);
-                // What is ignored is no part of a number.
-                golden = behind(golden, one.text);
-                value = behind(value, other.text);
-            }
-        }
-    }
-
-    // Skips what is equal in both lines, up to a blank; how many numbers there are in it.
-    static std::uint64_t skip_equal(TokenReader& ours, TokenReader& theirs) {
-        const std::string_view rest = ours.rest();
-        std::size_t size = common_prefix(rest, theirs.rest());
-        while (size > 0 && !is_blank(rest[size - 1]))
-            --size;
-        // The blank itself stays: what follows it begins anew.
-        if (size <= 1)
-            return 0;
-        ours.skip(size - 1);
-        theirs.skip(size - 1);
-        return count_numbers(rest.substr(0, size - 1));
-    }
-
-    static std::string_view behind(std::string_view line, std::string_view piece) {
-        return line.substr(static_cast<std::size_t>(piece.data() + piece.size() - line.data()));
-    }
-
-    void look_at_numbers(const PlacedNumber& golden, const PlacedNumber& value,
-                         LineFinding& found) {
-        const std::uint64_t ordinal = found.numbers++;
-        const NumberComparison one = compare_placed(golden, value, options_.bound);
-        found.max_abs = std::max(found.max_abs, one.abs_difference);
-        found.max_rel = std::max(found.max_rel, one.rel_difference);
-        found.max_share = std::max(found.max_share, one.bound_share);
-        if (one.is_within)
-            return;
-        ++found.differing;
-        found.nan_mismatches += one.is_nan_mismatch ? 1 : 0;
-        found.inf_mismatches += one.is_infinity_mismatch ? 1 : 0;
-        if (differing_.size() < most_in_a_line)
-            differing_.push_back({ordinal, golden.text, value.text, one});
     }
 
     void add(const LineFinding& one) {
@@ -327,7 +180,7 @@ class TextComparer {
             pairs_ = align_lines(ours_.keys, theirs_.keys);
             if ((all_ours && all_theirs) || is_one_sided)
                 return take_lines(ours_.lines.size(), theirs_.lines.size());
-            const std::size_t sure = sure_pairs();
+            const std::size_t sure = sure_pairs(ours_, theirs_, pairs_);
             if (sure > 0 || is_last) {
                 if (sure > 0)
                     pairs_.resize(sure);
@@ -369,31 +222,6 @@ class TextComparer {
         index.lines.push_back(line);
     }
 
-    // How many of the pairs, from the front, are sure to be right: up to the last run of lines that
-    // say the same, if half of what lies before it does. 0: none.
-    std::size_t sure_pairs() const {
-        std::size_t run = 0;
-        std::size_t alike = 0;
-        std::size_t sure = 0;
-        std::size_t alike_before = 0;
-        for (std::size_t k = 0; k < pairs_.size(); ++k) {
-            const LinePair& one = pairs_[k];
-            const bool is_alike = ours_.keys[one.golden].near == theirs_.keys[one.value].near;
-            const bool goes_on = k > 0 && pairs_[k - 1].golden + 1 == one.golden &&
-                                 pairs_[k - 1].value + 1 == one.value;
-            alike += is_alike ? 1 : 0;
-            run = is_alike ? (goes_on ? run + 1 : 1) : 0;
-            if (run >= sure_run) {
-                sure = k + 1;
-                alike_before = alike;
-            }
-        }
-        if (sure == 0)
-            return 0;
-        const std::size_t lines = std::min(pairs_[sure - 1].golden, pairs_[sure - 1].value) + 1;
-        return 2 * alike_before >= lines ? sure : 0;
-    }
-
     void take_up_to_last_pair() {
         if (pairs_.empty())
             return take_lines(ours_.lines.size(), theirs_.lines.size());
@@ -426,7 +254,7 @@ class TextComparer {
     void take_partners(std::size_t golden_line, std::size_t value_line) {
         const NumberedLine golden = line_of(golden_, ours_, golden_line);
         const NumberedLine value = line_of(value_, theirs_, value_line);
-        const LineFinding found = look_at(golden.text, value.text);
+        const LineFinding found = lines_.compare(golden.text, value.text);
         if (!found.is_one_shape) {
             // Two templates of one hash.
             lonely_golden_.assign(1, golden);
@@ -437,9 +265,10 @@ class TextComparer {
         add(found);
         if (found.differing == 0)
             return;
-        const std::uint64_t shape = shape_of(golden.text, pieces_.golden);
-        for (const DifferingNumber& number : differing_)
-            notes_.add_number(golden, value, shape, number, pieces_);
+        const IgnoredPieces& ignored = lines_.pieces();
+        const std::uint64_t shape = shape_of(golden.text, ignored.golden);
+        for (const DifferingNumber& number : lines_.differing())
+            notes_.add_number(golden, value, shape, number, ignored);
     }
 
     // Lines of either side that have no partner.
@@ -483,16 +312,15 @@ class TextComparer {
     const Interrupt& interrupt_;
     TextWindow golden_;
     TextWindow value_;
+    LineComparer lines_;
     TextNotes notes_;
     std::vector<LinePattern> patterns_;
     TextComparison found_;
     LineIndex ours_;
     LineIndex theirs_;
     std::vector<LinePair> pairs_;
-    std::vector<DifferingNumber> differing_;
     std::vector<NumberedLine> lonely_golden_;
     std::vector<NumberedLine> lonely_value_;
-    IgnoredPieces pieces_;
     std::vector<LinePiece> scratch_;
 };
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "ciwrap/execution.hpp"
-#include "text/ignored_text.hpp"
 #include "text/text_notes.hpp"
 #include "text/text_number.hpp"
 #include "text/text_window.hpp"

@@ -10,6 +10,7 @@
 #include "ciwrap/error.hpp"
 #include "text/align_lines.hpp"
 #include "text/ignored_text.hpp"
+#include "text/line_pattern.hpp"
 
 namespace ciwrap {
 namespace {

@@ -1,0 +1,51 @@
+// Two lines, token by token.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "text/text_notes.hpp"
+#include "text/text_number.hpp"
+#include "text/text_readings.hpp"
+#include "text/text_tokens.hpp"
+
+namespace ciwrap {
+
+// What comparing two lines comes to.
+struct LineFinding {
+    bool is_one_shape = true;
+    std::uint64_t numbers = 0;
+    std::uint64_t differing = 0;
+    std::uint64_t ignored = 0;
+    std::uint64_t nan_mismatches = 0;
+    std::uint64_t inf_mismatches = 0;
+    double max_abs = 0.0, max_rel = 0.0, max_share = 0.0;
+};
+
+class LineComparer {
+  public:
+    // sets: IgnoredSets.
+    LineComparer(const TextBound& bound, unsigned sets) : bound_(bound), sets_(sets) {}
+
+    LineFinding compare(std::string_view golden, std::string_view value);
+
+    // Of the lines that were compared last: the numbers that do not agree, as far as they are kept,
+    // and what the sets cover.
+    const std::vector<DifferingNumber>& differing() const { return differing_; }
+    const IgnoredPieces& pieces() const { return pieces_; }
+
+  private:
+    void take_numbers(const PlacedNumber& golden, const PlacedNumber& value, LineFinding& found);
+
+    const TextBound& bound_;
+    const unsigned sets_;
+    std::vector<DifferingNumber> differing_;
+    IgnoredPieces pieces_;
+};
+
+// How many bytes both begin with.
+std::size_t common_prefix(std::string_view a, std::string_view b);
+
+}  // namespace ciwrap
