@@ -21,9 +21,9 @@ _MOST_TIMES = 10.0
 
 
 def with_one_bound(results: Sequence[VariableResult]) -> list[VariableResult]:
-    """The results; where one says that all would match with an atol, it is one for all checkpoints
-    of its variable. It is left out where some checkpoint is not known to match with any, or is so
-    far off that a bound would hide it.
+    """The results; where one says that all of it would match with an atol, it is one for all
+    checkpoints of its variable. It is left out where some checkpoint is not known to match with
+    any, or is so far off that a bound would hide it.
     """
     by_name: dict[str, list[int]] = {}
     for at, one in enumerate(results):
