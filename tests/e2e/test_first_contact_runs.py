@@ -255,7 +255,8 @@ def test_a_line_for_each_variable_the_first_to_diverge_first(
     assert shown[2].strip() == "first divergence: iter 5 / u [0]: 0.0 and 1.0, compared exactly"
     assert shown[3].strip() == "in each of them B = A + 1"
     assert (
-        shown[4].strip() == "all of it would match with atol=1.1; if so much does not matter: atol: 1.1"
+        shown[4].strip()
+        == "all of it would match with atol=1.1; if so much does not matter: atol: 1.1"
     )
     assert shown[5].strip() == "not matching in iteration 5 either: v"
     lines = [line.split()[1] for line in shown if line.startswith("    DIFFER")]
