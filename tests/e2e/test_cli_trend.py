@@ -260,6 +260,31 @@ def test_goldens_that_walk_away_step_by_step(folder: Project) -> None:
     assert "moved by 3.20 bounds at most" in outcome.out
 
 
+def test_goldens_of_which_nobody_knows_how_far_they_moved(folder: Project) -> None:
+    """Residues where all of a chunk moved: the manifest has no share of the bound."""
+    folder.configure("    evidence: residues\n")
+    folder.accept()
+    told = []
+    for moved, evidence in ((1e-3, "residues"), (2e-3, "data"), (2.01e-3, "data")):
+        folder.configure(f"    evidence: {evidence}\n")
+        folder.save("temperature", BASE + moved)
+        folder.accept("--reason", "a new compiler")
+        folder.run("check", "--json", str(folder.folder / "now.json"), json_too=False)
+        outcome = folder.run("trend", "now.json")
+        told.append(re.search(r"  mesh: replaced .*", outcome.out)[0])
+    day = r"\d{4}-\d\d-\d\d"
+    expected = [
+        rf"  mesh: replaced 1 time since {day}, how far it moved is not known",
+        rf"  mesh: replaced 2 times since {day}, how far it moved is not known",
+        rf"  mesh: replaced 3 times since {day}, moved by 1\d\.\d\d bounds at most in 1 of these,"
+        " how far in the other 2 is not known",
+    ]
+    for line, pattern in zip(told, expected, strict=True):
+        assert re.fullmatch(pattern, line), line
+    (warning,) = outcome.document["warnings"]
+    assert re.search(r"by 1\d\.\d bounds in all, and 2 times nobody knows how far$", warning)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
