@@ -1,0 +1,97 @@
+"""Sections of how-tos whose commands need a project: they are run in one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from e2e.cli_project import environment
+from e2e.pages import ROOT, commands_below
+
+REFRESH = ROOT / "docs/how-to/refresh-goldens.md"
+SIMULATE = """\
+import numpy as np, os
+os.makedirs("out", exist_ok=True)
+PUSH = 1.0
+# so far apart that git merges a change of both
+#
+#
+BOUNDARY = 1.0
+np.save("out/x.npy", np.arange(100.0) * PUSH + BOUNDARY)
+"""
+CONFIG = "run: python sim.py\nchecks:\n  mesh: {outputs: out}\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "sim.py").write_text(SIMULATE)
+    (tmp_path / "ciwrap.yaml").write_text(CONFIG)
+    (tmp_path / ".gitignore").write_text("out/\n")
+    return tmp_path
+
+
+def shell(folder: Path, *commands: str) -> tuple[int, str]:
+    """The exit code of the last one, and what all said."""
+    done = subprocess.run(
+        ["bash", "-c", "\n".join(commands)],
+        cwd=folder,
+        env=environment(
+            PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            HOME=str(folder),
+            GIT_AUTHOR_NAME="Ada",
+            GIT_AUTHOR_EMAIL="ada@example.org",
+            GIT_COMMITTER_NAME="Ada",
+            GIT_COMMITTER_EMAIL="ada@example.org",
+            GIT_EDITOR="true",
+            GIT_PAGER="cat",
+        ),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def change(name: str, value: str) -> str:
+    return f"sed -i 's/^{name} = .*/{name} = {value}/' sim.py; ciwrap run; ciwrap accept --reason x"
+
+
+def test_after_a_merge_conflict(folder: Path) -> None:
+    code, said = shell(
+        folder,
+        "git init -q -b main && ciwrap run; ciwrap accept && git add . && git commit -qm one",
+        f"git checkout -qb push; {change('PUSH', '2.0')} && git add . && git commit -qm two",
+        f"git checkout -q main; {change('BOUNDARY', '3.0')} && git add . && git commit -qm three",
+        "git merge push",
+    )
+    assert code == 1, said
+    assert "CONFLICT" in said
+    code, said = shell(folder, *commands_below(REFRESH, "After a merge conflict"))
+    assert code == 0, said
+    assert "replaced  mesh" in said
+    code, said = shell(folder, "ciwrap check && git status --porcelain | grep -v ' ciwrap.yaml'")
+    assert said.splitlines()[0].startswith("match"), said
+    assert "golden" not in said.splitlines()[-1], said
+
+
+def test_readable_diffs_of_a_project_that_has_a_configuration(folder: Path) -> None:
+    """By hand the same as `init --git` does."""
+    init, *by_hand = commands_below(REFRESH, "Set up readable diffs, once for each clone")
+    assert init.startswith("ciwrap init --git")
+    code, said = shell(folder, "git init -q", *by_hand)
+    assert code == 0, said
+    files = (".gitattributes", ".gitignore", ".git/config")
+    there = [set((folder / name).read_text().split()) for name in files]
+    for name in files[:2]:
+        (folder / name).unlink()
+    (folder / "ciwrap.yaml").rename(folder / "other.yaml")
+    code, said = shell(
+        folder, "rm -rf .git; git init -q; echo out/ > .gitignore; python sim.py", init
+    )
+    assert code == 0, said
+    assert there == [set((folder / name).read_text().split()) for name in files]
