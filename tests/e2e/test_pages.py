@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from e2e.cli_project import environment
+from e2e.cli_project import BASE, Project, environment
 from e2e.pages import ROOT, commands_below
 
+CLI = (ROOT / "docs/reference/cli.md").read_text(encoding="utf-8")
 REFRESH = ROOT / "docs/how-to/refresh-goldens.md"
 SIMULATE = """\
 import numpy as np, os
@@ -95,3 +97,25 @@ def test_readable_diffs_of_a_project_that_has_a_configuration(folder: Path) -> N
     )
     assert code == 0, said
     assert there == [set((folder / name).read_text().split()) for name in files]
+
+
+@pytest.mark.parametrize(
+    ("row", "evidence", "atol", "verdict"),
+    [
+        ("data", "data", "1e-6", "differ"),
+        ("residues", "residues", "1e-6", "suspect"),
+        ("tree, bound 0", "tree", "0", "differ"),
+        ("tree, other bounds", "tree", "1e-6", "suspect"),
+    ],
+)
+def test_verdicts_by_evidence(
+    project: Project, row: str, evidence: str, atol: str, verdict: str
+) -> None:
+    """The table of the page on the command line, with more than two elements that moved."""
+    (stated,) = re.findall(rf"^\| {row} \| .* \| (.*) \|$", CLI, re.MULTILINE)
+    assert evidence == "data" or stated.startswith(f"`{verdict}`")
+    project.configure(bound=f"atol: {atol}, evidence: {evidence}")
+    project.accept()
+    project.save("temperature", BASE + 1)
+    outcome = project.run("check")
+    assert (outcome.code, outcome.variable("temperature")["verdict"]) == (1, verdict)
