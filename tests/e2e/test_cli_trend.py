@@ -9,7 +9,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from e2e.cli_project import BASE, Project
+from e2e.cli_project import BASE, ROOT, Project
+from msgspec import structs
 from snapshots import OBJECTS, snapshot
 
 from ciwrap.model import (
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BOUND = ErrorBound(atol=1e-6)
+HOW_TO = ROOT / "docs/how-to/trends.md"
 
 
 @pytest.fixture
@@ -81,6 +83,25 @@ def written(folder: Project, results: Sequence[RunResult]) -> list[str]:
         (folder.folder / name).write_text(document_text(to_document(one)))
         names.append(name)
     return names[1::2] + names[::2]
+
+
+def test_the_how_to_shows_what_is_printed(folder: Project) -> None:
+    """One result a day; the second variable moves without a trend."""
+    (command, *shown) = re.search(
+        r"^\$ (ciwrap trend .*?)^```$", HOW_TO.read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )[1].splitlines()
+    (folder.folder / "results").mkdir()
+    for day in range(25):
+        steady = 0.319 if day == 3 else 0.312 + 0.001 * (day * 7 % 5 if day < 24 else 0)
+        shares = [variable("density", 0.1 + 0.02 * day), variable("speed", steady)]
+        one = structs.replace(
+            result(day, shares), started_at=f"2026-01-{day + 1:02}T00:00:00+00:00"
+        )
+        path = folder.folder / f"results/{day}.json"
+        path.write_text(document_text(to_document(one)))
+    files = [f"results/{day}.json" for day in range(25)]
+    assert command == "ciwrap trend results/*.json"
+    assert folder.run("trend", *files).out.splitlines() == shown
 
 
 def test_a_variable_that_creeps_towards_its_bound_is_told_in_time(folder: Project) -> None:
