@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -97,6 +98,17 @@ def test_readable_diffs_of_a_project_that_has_a_configuration(folder: Path) -> N
     )
     assert code == 0, said
     assert there == [set((folder / name).read_text().split()) for name in files]
+
+
+def test_the_example_of_selftest(tmp_path: Path) -> None:
+    """In a copy of what this repository checks of itself."""
+    shutil.copy(ROOT / "ciwrap.yaml", tmp_path)
+    shutil.copytree(ROOT / "golden", tmp_path / "golden")
+    page = (ROOT / "docs/how-to/selftest.md").read_text(encoding="utf-8")
+    shown = re.search(r"^\$ ciwrap selftest\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert shown is not None
+    assert shell(tmp_path, "ciwrap run")[0] == 0
+    assert shell(tmp_path, "ciwrap selftest") == (0, shown[1])
 
 
 @pytest.mark.parametrize(
