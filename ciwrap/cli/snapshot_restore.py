@@ -39,7 +39,7 @@ def write_recipes(
     target = root / ".ciwrap" / "restored" / identity if folder is None else Path(folder)
     locks = kept_lock_files(found, root)
     texts = recipes(
-        found, hashes=index_hashes(found.packages) if hashes else None, lock_files=locks
+        found, hashes=index_hashes(found.index_packages) if hashes else None, lock_files=locks
     )
     lacking = texts[NOT_RESTORED].splitlines()
     texts |= locks

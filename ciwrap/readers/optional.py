@@ -25,6 +25,8 @@ NEEDED = {
     "adios2": ("adios2", ("adios2",)),
     "regular expressions in logs": ("log", ("re2",)),
 }
+# Packages that are installed under another name than they are imported by.
+_DISTRIBUTIONS = {"re2": "google-re2", "vtkmodules": "vtk"}
 
 
 def lacking() -> dict[str, str]:
@@ -41,10 +43,10 @@ def library(name: str, extra: str, *, file: str | os.PathLike[str]) -> Any:
 
     Raises ReaderPluginError if it is not installed or cannot be loaded.
     """
+    package = name.split(".")[0]
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
-        package = name.split(".")[0]
         if error.name is not None and error.name.split(".")[0] != package:
             problem = f"{package} is installed, but what it needs is not: {one_line(error)}"
         else:
@@ -56,5 +58,5 @@ def library(name: str, extra: str, *, file: str | os.PathLike[str]) -> Any:
         raise ReaderPluginError(
             f"{name} cannot be loaded: {one_line(error)}",
             file=file,
-            remedy=f"pip install --force-reinstall 'ciwrap[{extra}]'",
+            remedy=f"pip install --force-reinstall {_DISTRIBUTIONS.get(package, package)}",
         ) from error

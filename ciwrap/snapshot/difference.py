@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ciwrap.snapshot.records import LoadedObject, Snapshot
 
 NOT_SET = "not set"
+# A program is looked at now and then, so it may have loaded what was not seen.
+_LACKING = {"program": "not seen", "process": "not loaded"}
 _MOST_WORDS = 200
 # The hash and the version that tell builds of one library apart by name.
 _STEM = re.compile(r"^(?P<stem>(?:lib)?[A-Za-z_+]+[A-Za-z_+\d]*?)(?:[-.]|$)")
@@ -71,7 +73,7 @@ def compare_snapshots(reference: Snapshot, new: Snapshot) -> tuple[EnvironmentDi
     found: list[EnvironmentDifference] = []
     are_alike = (reference.seen == "program") is (new.seen == "program")
     if "nothing" not in (reference.seen, new.seen):
-        found += _objects(reference.objects, new.objects)
+        found += _objects(reference, new)
     if are_alike and reference.packages and new.packages:
         found += _mapping("package", reference.packages, new.packages)
     for name in dict.fromkeys((*reference.variables, *new.variables)):
@@ -101,19 +103,18 @@ def ranked(found: Iterable[EnvironmentDifference]) -> tuple[EnvironmentDifferenc
     return tuple(sorted(found, key=lambda one: (RANKS.get(one.kind, len(RANKS)), one.name)))
 
 
-def _objects(
-    reference: Sequence[LoadedObject], new: Sequence[LoadedObject]
-) -> Iterator[EnvironmentDifference]:
+def _objects(reference: Snapshot, new: Snapshot) -> Iterator[EnvironmentDifference]:
     """Objects that are not one build on both sides."""
-    for before, after in pair_objects(reference, new):
+    lacking = [_LACKING[one.seen] for one in (reference, new)]
+    for before, after in pair_objects(reference.objects, new.objects):
         if before is None or after is None or not before.same_bits(after):
             one = after or before
             assert one is not None
             yield EnvironmentDifference(
                 one.kind,
                 (before or one).name,
-                "not loaded" if before is None else _object_words(before, after),
-                "not loaded" if after is None else _object_words(after, before),
+                lacking[0] if before is None else _object_words(before, after),
+                lacking[1] if after is None else _object_words(after, before),
                 prove=_prove_object(one),
             )
 

@@ -9,20 +9,33 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
 _METADATA = re.compile(r"(?P<name>[A-Za-z0-9][\w.]*)-(?P<version>[\w.+!]+)\.(?:dist|egg)-info")
 _FOLDER = re.compile(r"^(?P<folder>.*/(?:site|dist)-packages)/")
 _ASK_SECONDS = 20.0
 
 
-def packages_in(folders: Iterable[str | Path]) -> dict[str, str]:
-    """Versions by normalised name (PEP 503), of the first folder that has a package; sorted."""
+class Packages(Struct, frozen=True):
+    """Versions by normalised name (PEP 503), sorted.
+
+    local: those that came from a folder, a file or a repository (PEP 610), and from no index.
+    """
+
+    versions: dict[str, str]
+    local: tuple[str, ...]
+
+
+def packages_in(folders: Iterable[str | Path]) -> Packages:
+    """The packages in these folders; the first folder that has one counts."""
     found: dict[str, str] = {}
+    local = set()
     for folder in folders:
         try:
             names = os.listdir(folder)  # noqa: PTH208 - of many names, as texts
@@ -30,9 +43,25 @@ def packages_in(folders: Iterable[str | Path]) -> dict[str, str]:
             continue
         for name in sorted(names):
             parts = _METADATA.fullmatch(name)
-            if parts is not None:
-                found.setdefault(normal_name(parts["name"]), parts["version"])
-    return dict(sorted(found.items()))
+            key = None if parts is None else normal_name(parts["name"])
+            if parts is None or key is None or key in found:
+                continue
+            found[key] = parts["version"]
+            if _is_local(Path(folder, name)):
+                local.add(key)
+    return Packages(dict(sorted(found.items())), tuple(sorted(local)))
+
+
+def _is_local(metadata: Path) -> bool:
+    """Whether a package's metadata name a place that is no index. Those of conda name the folder
+    that it was built in, on a machine of conda's.
+    """
+    if not (metadata / "direct_url.json").exists():
+        return False
+    try:
+        return (metadata / "INSTALLER").read_bytes().strip() != b"conda"
+    except OSError:
+        return True
 
 
 def normal_name(name: str) -> str:

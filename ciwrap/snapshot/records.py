@@ -70,7 +70,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     environment modules. system_packages: those of the distribution that own objects; only where
     they were asked for, since that takes half a second. lock_files: SHA-256 by path. container:
     the image's name or digest. repository: commit, and whether tracked files differed. command:
-    what was run.
+    what was run. local_packages: those of packages that came from a folder, a file or a repository,
+    so that an index may not have them, or somebody else's of their name.
     """
 
     format: int = FORMAT_VERSION
@@ -87,3 +88,13 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     container: str | None = None
     repository: dict[str, str] = {}
     command: str | None = None
+    local_packages: tuple[str, ...] = ()
+
+    @property
+    def index_packages(self) -> dict[str, str]:
+        """Versions by name of the packages that an index gave."""
+        return {
+            name: version
+            for name, version in self.packages.items()
+            if name not in self.local_packages
+        }

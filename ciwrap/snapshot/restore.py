@@ -115,6 +115,8 @@ def not_restorable(snapshot: Snapshot, lock_files: Mapping[str, str] | None = No
     if own:
         more = f" and {len(own) - 5} more" if len(own) > 5 else ""
         lines.append(f"objects that belong to no package: {', '.join(own[:5])}{more}")
+    if _local(snapshot):
+        lines.append(f"packages that did not come from an index: {', '.join(_local(snapshot))}")
     if snapshot.repository.get("dirty") == "yes":
         lines.append(f"changes that were not committed, on top of {snapshot.repository['commit']}")
     for name, text in (lock_files or {}).items():
@@ -137,10 +139,18 @@ def _other_pins(snapshot: Snapshot, name: str, text: str) -> list[str]:
     return [f"what {name} says otherwise: {', '.join(other[:_MOST_PINS])}{more}"] if other else []
 
 
+def _local(snapshot: Snapshot) -> list[str]:
+    return [
+        f"{name} {version}"
+        for name, version in snapshot.packages.items()
+        if name in snapshot.local_packages
+    ]
+
+
 def _requirements(snapshot: Snapshot, hashes: Mapping[str, Sequence[str]]) -> str:
-    """Pins of every package. With hashes for all of them, pip refuses anything else."""
+    """Pins of every package of an index. With hashes for all of them, pip refuses anything else."""
     lines = [f"# Packages of a snapshot, {snapshot.versions.get('python', 'Python unknown')}."]
-    lacking = [name for name in snapshot.packages if not hashes.get(name)]
+    lacking = [name for name in snapshot.index_packages if not hashes.get(name)]
     if not hashes:
         lines.append(
             "# Without hashes: `ciwrap snapshot restore --hashes` asks the index for them."
@@ -150,7 +160,8 @@ def _requirements(snapshot: Snapshot, hashes: Mapping[str, Sequence[str]]) -> st
             f"# No hash is known of: {', '.join(lacking)}. pip takes hashes of all or none,"
         )
         lines.append("# so all are left out.")
-    for name, version in snapshot.packages.items():
+    lines += [f"# {one} did not come from an index" for one in _local(snapshot)]
+    for name, version in snapshot.index_packages.items():
         pin = f"{name}=={version}"
         if hashes and not lacking:
             pin += "".join(f" \\\n    --hash=sha256:{one}" for one in hashes[name])

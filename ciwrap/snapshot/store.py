@@ -44,6 +44,9 @@ ZSTD_LEVEL, ZLIB_LEVEL = 3, 6
 def encoded(snapshot: Snapshot) -> bytes:
     """The JSON text of a snapshot: the same bytes for the same facts."""
     document = msgspec.to_builtins(snapshot)
+    if not snapshot.local_packages:
+        # As before there was this field: a snapshot keeps its name.
+        del document["local_packages"]
     return (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=True) + "\n").encode()
 
 

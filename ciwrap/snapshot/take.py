@@ -42,14 +42,15 @@ def snapshot_of_program(
     """
     cleaner = Cleaner(root=folder.resolve(), secrets=program.secrets)
     mapped = [file.path for file in program.files]
-    folders = package_folders(mapped)
+    packages = packages_in(package_folders(mapped))
     objects = _objects(program, cleaner, hashed=hashed)
     return Snapshot(
         seen="program" if can_look() else "nothing",
         machine=machine_facts(),
         versions=_versions(_python(objects)),
         variables=_kept(program.variables, cleaner),
-        packages=packages_in(folders),
+        packages=packages.versions,
+        local_packages=packages.local,
         objects=objects,
         modules=_modules(cleaner),
         lock_files=lock_files_in(folder),
@@ -65,12 +66,14 @@ def snapshot_of_process(folder: Path, *, hashed: bool = False) -> Snapshot:
     program = own_program()
     cleaner = Cleaner(root=folder.resolve())
     own = {"python": f"{platform.python_implementation()} {platform.python_version()}"}
+    packages = packages_in(_own_folders())
     return Snapshot(
         seen="process" if can_look() else "nothing",
         machine=machine_facts(),
         versions=_versions({**own, **_loaded_versions()}),
         variables=_kept(program.variables, cleaner),
-        packages=packages_in(_own_folders()),
+        packages=packages.versions,
+        local_packages=packages.local,
         objects=_objects(program, cleaner, hashed=hashed),
         blas=_blas(),
         modules=_modules(cleaner),
@@ -84,12 +87,14 @@ def snapshot_of_machine(folder: Path) -> Snapshot:
     """The environment that a program would be started in; nothing is known of its objects."""
     cleaner = Cleaner(root=folder.resolve())
     python = f"{platform.python_implementation()} {platform.python_version()}"
+    packages = packages_in(_own_folders())
     return Snapshot(
         seen="nothing",
         machine=machine_facts(),
         versions=_versions({"python": python}),
         variables=_kept(own_variables(), cleaner),
-        packages=packages_in(_own_folders()),
+        packages=packages.versions,
+        local_packages=packages.local,
         modules=_modules(cleaner),
         lock_files=lock_files_in(folder),
         container=_container(cleaner),

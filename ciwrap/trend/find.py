@@ -190,7 +190,8 @@ def _time_warnings(one: TimeSeries) -> list[str]:
 def _golden_warning(one: GoldenWalk) -> str | None:
     if one.moved <= 1 or one.acceptances < 2:
         return None
+    further = f", and {one.unknown} times nobody knows how far" if one.unknown else ""
     return (
         f"the golden of {safe_name(one.check)} was replaced {one.acceptances} times since"
-        f" {one.since[:10]} and may have moved by {one.moved:.1f} bounds in all"
+        f" {one.since[:10]} and may have moved by {one.moved:.1f} bounds in all{further}"
     )

@@ -81,8 +81,10 @@ def _difference_lines(found: Sequence[Sequence[EnvironmentDifference]]) -> list[
 
 def walk_words(walk: GoldenWalk) -> str:
     """How far a golden has moved."""
-    unknown = f", {walk.unknown} of them unknown" if walk.unknown else ""
-    return (
-        f"{safe_name(walk.check)}: replaced {walk.acceptances} times since {walk.since[:10]},"
-        f" moved by {walk.moved:.2f} bounds at most{unknown}"
-    )
+    known = walk.acceptances - walk.unknown
+    moved = f"moved by {walk.moved:.2f} bounds at most"
+    if walk.unknown:
+        moved = f"{moved} in {known} of these" if known else "how far it moved is not known"
+        moved += f", how far in the other {walk.unknown} is not known" if known else ""
+    times = plural(walk.acceptances, "time")
+    return f"{safe_name(walk.check)}: replaced {times} since {walk.since[:10]}, {moved}"

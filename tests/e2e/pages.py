@@ -33,6 +33,19 @@ def _commands_of(block: str) -> list[tuple[str, list[str]]]:
     return found
 
 
+def commands_below(page: Path, heading: str) -> list[str]:
+    """The commands of the console blocks of a section."""
+    _, mark, rest = page.read_text(encoding="utf-8").partition(f"\n## {heading}\n")
+    assert mark, heading
+    blocks = _BLOCK.findall(rest.partition("\n## ")[0])
+    return [
+        command
+        for language, block in blocks
+        if language == "console"
+        for command, _ in _commands_of(block)
+    ]
+
+
 def _as_pattern(expected: list[str]) -> str:
     """Lines, of which `...` stands for any number, and ` ...` at the end of one for its rest."""
     parts = []

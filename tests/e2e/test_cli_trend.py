@@ -9,7 +9,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from e2e.cli_project import BASE, Project
+from e2e.cli_project import BASE, ROOT, Project
+from msgspec import structs
 from snapshots import OBJECTS, snapshot
 
 from ciwrap.model import (
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BOUND = ErrorBound(atol=1e-6)
+HOW_TO = ROOT / "docs/how-to/trends.md"
 
 
 @pytest.fixture
@@ -81,6 +83,25 @@ def written(folder: Project, results: Sequence[RunResult]) -> list[str]:
         (folder.folder / name).write_text(document_text(to_document(one)))
         names.append(name)
     return names[1::2] + names[::2]
+
+
+def test_the_how_to_shows_what_is_printed(folder: Project) -> None:
+    """One result a day; the second variable moves without a trend."""
+    (command, *shown) = re.search(
+        r"^\$ (ciwrap trend .*?)^```$", HOW_TO.read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )[1].splitlines()
+    (folder.folder / "results").mkdir()
+    for day in range(25):
+        steady = 0.319 if day == 3 else 0.312 + 0.001 * (day * 7 % 5 if day < 24 else 0)
+        shares = [variable("density", 0.1 + 0.02 * day), variable("speed", steady)]
+        one = structs.replace(
+            result(day, shares), started_at=f"2026-01-{day + 1:02}T00:00:00+00:00"
+        )
+        path = folder.folder / f"results/{day}.json"
+        path.write_text(document_text(to_document(one)))
+    files = [f"results/{day}.json" for day in range(25)]
+    assert command == "ciwrap trend results/*.json"
+    assert folder.run("trend", *files).out.splitlines() == shown
 
 
 def test_a_variable_that_creeps_towards_its_bound_is_told_in_time(folder: Project) -> None:
@@ -260,6 +281,31 @@ def test_goldens_that_walk_away_step_by_step(folder: Project) -> None:
     assert "moved by 3.20 bounds at most" in outcome.out
 
 
+def test_goldens_of_which_nobody_knows_how_far_they_moved(folder: Project) -> None:
+    """Residues where all of a chunk moved: the manifest has no share of the bound."""
+    folder.configure("    evidence: residues\n")
+    folder.accept()
+    told = []
+    for moved, evidence in ((1e-3, "residues"), (2e-3, "data"), (2.01e-3, "data")):
+        folder.configure(f"    evidence: {evidence}\n")
+        folder.save("temperature", BASE + moved)
+        folder.accept("--reason", "a new compiler")
+        folder.run("check", "--json", str(folder.folder / "now.json"), json_too=False)
+        outcome = folder.run("trend", "now.json")
+        told.append(re.search(r"  mesh: replaced .*", outcome.out)[0])
+    day = r"\d{4}-\d\d-\d\d"
+    moved = r"moved by 1\d\.\d\d bounds at most in 1 of these, how far in the other 2 is not known"
+    expected = [
+        rf"  mesh: replaced 1 time since {day}, how far it moved is not known",
+        rf"  mesh: replaced 2 times since {day}, how far it moved is not known",
+        rf"  mesh: replaced 3 times since {day}, {moved}",
+    ]
+    for line, pattern in zip(told, expected, strict=True):
+        assert re.fullmatch(pattern, line), line
+    (warning,) = outcome.document["warnings"]
+    assert re.search(r"by 1\d\.\d bounds in all, and 2 times nobody knows how far$", warning)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -351,7 +397,7 @@ def test_what_differs_since_a_command_became_slower(folder: Project) -> None:
     ]
     outcome = folder.run("trend", *written(folder, results))
     (found,) = outcome.document["times"][0]["differences"]
-    assert [(one["name"], one["run"]) for one in found] == [("libm.so.6", "not loaded")]
+    assert [(one["name"], one["run"]) for one in found] == [("libm.so.6", "not seen")]
     # Equal environments say nothing.
     results = [result(n, seconds=2.0 + n // 8, snapshot=before) for n in range(16)]
     outcome = folder.run("trend", *written(folder, results))

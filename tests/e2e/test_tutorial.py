@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ README = ROOT / "README.md"
 TUTORIAL = ROOT / "docs" / "tutorial" / "ten-minutes.md"
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
 PAGES += sorted(ROOT.glob("examples/**/*.md"))
+PAGES += [ROOT / "licenses/README.md", ROOT / "tests/conformance/earlier/README.md"]
 
 
 def test_every_command_prints_what_the_page_says(tmp_path: Path) -> None:
@@ -30,12 +32,58 @@ def test_every_command_prints_what_the_page_says(tmp_path: Path) -> None:
         "GIT_PAGER": "cat",
     }
     assert follow(TUTORIAL, tmp_path, environment) > 15
+    left = subprocess.run(
+        ["git", "status", "--porcelain"],
+        cwd=tmp_path / "heat",
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert left.stdout == "", "not committed: what a clone of the tutorial's repository would lack"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page: Path) -> None:
     for link in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
         assert link.startswith("https://") or (page.parent / link).exists(), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_anchors_are_there(page: Path) -> None:
+    """On GitHub and on the site, which make anchors of headings in two ways."""
+    text = _FENCED.sub("", page.read_text(encoding="utf-8"))
+    for link, anchor in re.findall(r"\]\(([^)#]*)#([^)]+)\)", text):
+        target = (page.parent / link).resolve() if link else page
+        if link.startswith("https://") or target.suffix != ".md":
+            continue
+        assert anchor in anchors_of(target, github=True), f"{link}#{anchor} on GitHub"
+        if ROOT / "docs" in target.parents:
+            assert anchor in anchors_of(target, github=False), f"{link}#{anchor} on the site"
+
+
+_FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def anchors_of(page: Path, *, github: bool) -> set[str]:
+    """What a page's headings can be linked to by. The site takes runs of blanks for one."""
+    text = _FENCED.sub("", page.read_text(encoding="utf-8"))
+    found = set()
+    for heading in re.findall(r"^#+ +(.*?) *$", text, re.MULTILINE):
+        words = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
+        if github:
+            found.add(re.sub(r"[^\w\s-]", "", words).replace(" ", "-"))
+        else:
+            ascii_only = unicodedata.normalize("NFKD", words).encode("ascii", "ignore").decode()
+            found.add(re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", ascii_only).strip()))
+    return found
+
+
+def test_anchors_of_github_and_of_the_site(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# `a & b`, *c*\n```\n# no heading\n```\n## [Up](x.md): 5 %\n")
+    assert anchors_of(page, github=True) == {"a--b-c", "up-5-"}
+    assert anchors_of(page, github=False) == {"a-b-c", "up-5"}
 
 
 def test_readmes_python_runs(tmp_path: Path) -> None:

@@ -201,7 +201,10 @@ def test_packages_are_told_by_the_names_of_folders(tmp_path: Path) -> None:
         "a.dist-info",
     ):
         (tmp_path / name).mkdir()
-    assert packages_in([tmp_path, tmp_path / "nowhere"]) == {
-        "numpy": "2.1.0",
-        "old-name": "1.0+local",
-    }
+    (tmp_path / "numpy-2.1.0.dist-info/direct_url.json").write_text("{}")
+    (tmp_path / "of_conda-1.dist-info").mkdir()
+    (tmp_path / "of_conda-1.dist-info/direct_url.json").write_text("{}")
+    (tmp_path / "of_conda-1.dist-info/INSTALLER").write_text("conda\n")
+    found = packages_in([tmp_path, tmp_path / "nowhere"])
+    assert found.versions == {"numpy": "2.1.0", "of-conda": "1", "old-name": "1.0+local"}
+    assert found.local == ("numpy",)

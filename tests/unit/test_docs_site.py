@@ -38,6 +38,32 @@ def test_every_option_is_in_the_generated_reference(name: str) -> None:
     assert set((command.help or "").split()) - {"\b"} <= set(stated), name
 
 
+def options_of(command: click.Command, name: str) -> dict[str, set[str]]:
+    """The options of a command, or of each that it is a group of, by what is typed."""
+    if isinstance(command, click.Group):
+        inner = [
+            options_of(one, f"{name} {word}".strip())
+            for word in command.list_commands(click.Context(command))
+            if (one := command.get_command(click.Context(command), word)) is not None
+        ]
+        return {key: found for one in inner for key, found in one.items()}
+    return {name: {option for one in command.params for option in one.opts}}
+
+
+def test_the_page_of_commands_says_who_takes_json_and_report() -> None:
+    text = (ROOT / "docs/reference/cli.md").read_text(encoding="utf-8")
+    options = options_of(group, "")
+    without = re.search(r"Every command but (.*?) takes `--json FILE`", text)
+    with_report = re.search(r"([^.]*) take `--report FILE`", text)
+    assert without is not None
+    assert with_report is not None
+    for stated, there in (
+        (without[1], [name for name, found in options.items() if "--json" not in found]),
+        (with_report[1], [name for name, found in options.items() if "--report" in found]),
+    ):
+        assert sorted(re.findall(r"`([a-z ]+)`", stated)) == sorted(there)
+
+
 def test_configurations_in_the_how_tos_load() -> None:
     found = []
     for page in sorted((ROOT / "docs/how-to").glob("*.md")):

@@ -10,9 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import numpy as np
+import pytest
 
+import ciwrap
 from ciwrap import api, details
 from ciwrap.cli.main import COMMANDS
+from ciwrap.errors import UnsupportedDtypeError
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -37,6 +41,24 @@ def test_the_api_page_names_every_function() -> None:
     text = page("reference/api.md")
     for name in api.__all__:
         assert f"`{name}" in text, name
+    for name in set(ciwrap.__all__) - {"__version__", "ErrorBound", "Evidence"}:
+        assert name in text, name
+
+
+def test_the_api_page_says_what_is_refused() -> None:
+    """Dates and units by goldens alone; what is no one array of numbers by all."""
+    dates = np.array(["2020-01-01"], "M8[D]")
+    assert api.compare_arrays(dates, dates).verdict is ciwrap.Verdict.MATCH
+    assert api.compare_arrays(dates, dates + 1).verdict is ciwrap.Verdict.DIFFER
+    masked = np.ma.array([1.0, 2.0], mask=[0, 1])
+    refused = [np.array([1, None]), np.zeros(2, [("a", "f8")]), masked]
+    for call in (api.build_tree, lambda x: api.make_golden({"x": x})):
+        for value in (dates, *refused):
+            with pytest.raises(UnsupportedDtypeError):
+                call(value)
+    for value in refused:
+        with pytest.raises(UnsupportedDtypeError):
+            api.compare_arrays(value, value)
 
 
 def test_the_api_page_names_every_keyword() -> None:

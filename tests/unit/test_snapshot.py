@@ -29,7 +29,7 @@ from ciwrap.snapshot.runs import (
     keep_snapshot,
     note_outputs,
 )
-from ciwrap.snapshot.store import SnapshotStore, identity_of, load_snapshot
+from ciwrap.snapshot.store import SnapshotStore, decoded, encoded, identity_of, load_snapshot
 
 
 def names(first: object, second: object) -> list[str]:
@@ -86,7 +86,14 @@ def test_objects_of_no_program_are_no_difference() -> None:
     assert compare_snapshots(snapshot(), nothing) == ()
     fewer = snapshot(objects=OBJECTS[1:])
     assert names(snapshot(), fewer) == ["libm.so.6"]
-    assert compare_snapshots(snapshot(), fewer)[0].run == "not loaded"
+    assert compare_snapshots(snapshot(), fewer)[0].run == "not seen"
+
+
+def test_a_program_may_have_loaded_what_was_not_seen() -> None:
+    """Of this very process all is known."""
+    fewer = snapshot(seen="process", objects=OBJECTS[1:])
+    assert compare_snapshots(snapshot(seen="process"), fewer)[0].run == "not loaded"
+    assert compare_snapshots(fewer, snapshot())[0].golden == "not loaded"
 
 
 def test_packages_of_ciwrap_are_not_those_of_a_program() -> None:
@@ -290,6 +297,23 @@ def test_recipes_say_no_more_than_is_known() -> None:
     half = recipes(snapshot(), hashes={"numpy": ["aa"]})["requirements.txt"]
     assert "--hash" not in half.replace("`ciwrap snapshot restore --hashes`", "")
     assert "No hash is known of: scipy" in half
+
+
+def test_a_package_that_no_index_gave_is_no_requirement() -> None:
+    """An index does not have it, or has somebody else's of that name."""
+    found = snapshot(local_packages=("scipy", "gone"))
+    texts = recipes(found, hashes={"numpy": ["aa"]})
+    assert "scipy==" not in texts["requirements.txt"]
+    assert "# scipy 1.14.0 did not come from an index\n" in texts["requirements.txt"]
+    assert "numpy==2.1.0 \\\n    --hash=sha256:aa\n" in texts["requirements.txt"]
+    said = "packages that did not come from an index: scipy 1.14.0\n"
+    assert said in texts["NOT-RESTORED.txt"]
+    assert decoded(encoded(found)) == found
+
+
+def test_a_snapshot_without_such_packages_keeps_its_name() -> None:
+    assert b"local_packages" not in encoded(snapshot())
+    assert decoded(encoded(snapshot())) == snapshot()
 
 
 def test_recipes_name_what_is_missing() -> None:
