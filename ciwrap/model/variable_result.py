@@ -289,8 +289,15 @@ class VariableResult(Struct, frozen=True):
         return share_interval(share, self.residue_levels, self.guaranteed_share)
 
     @property
+    def is_mask_unknown(self) -> bool:
+        """Whether a mask took out elements, and nobody knows how many."""
+        return self.mask is not None and self.masked_count is None
+
+    @property
     def compared_elements(self) -> int:
-        """How many elements the verdict speaks of: all but the masked ones; 0 if not comparable."""
+        """How many elements the verdict speaks of: all but those that are known to be masked; 0 if
+        not comparable.
+        """
         if self.verdict is Verdict.NOT_COMPARABLE:
             return 0
         return max(0, (self.element_count or 0) - (self.masked_count or 0))

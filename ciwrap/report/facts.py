@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from ciwrap.details import MOST_LEVELS
 from ciwrap.model import Verdict
+from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.digest_words import new_values_words
 from ciwrap.report.svg import number
 from ciwrap.report.text import (
@@ -91,8 +92,10 @@ def facts_of(result: VariableResult, sides: tuple[str, str]) -> Iterator[tuple[s
     if words and result.verdict is not Verdict.NOT_COMPARABLE:
         yield "evidence", words
     if result.mask:
-        extent = "" if result.masked_count is None else f": {result.masked_count:,} elements"
-        yield "mask", f"{safe_name(result.mask)}{extent} not compared"
+        extent = "what both sides mask is"
+        if result.masked_count is not None:
+            extent = grouped_plural(result.masked_count, "element")
+        yield "mask", f"{safe_name(result.mask)}: {extent} not compared"
     if result.has_fill_values:
         yield "fill values", "elements that hold one on both sides are not compared"
     if result.source_path:

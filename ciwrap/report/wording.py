@@ -121,7 +121,7 @@ def elements_words(variable: VariableResult, note: str = "") -> str:
         notes += [f"{masked:,} more by ignore"] if masked else []
     elif masked:
         notes.append(f"{masked:,} more {'is' if masked == 1 else 'are'} masked")
-    elif variable.mask is not None and masked is None:
+    elif variable.is_mask_unknown:
         notes.append("less those masked")
     said = grouped_plural(rest, "element" if variable.text is None else "number")
     return f"{said} ({'; '.join(notes)})" if notes else said
@@ -191,7 +191,7 @@ def _differ_sentence(variable: VariableResult, *, with_percent: bool) -> str:
 
         return by_digests_sentence(variable)
     count = variable.compared_elements or 0
-    with_percent = with_percent and count > 1
+    with_percent = with_percent and count > 1 and not variable.is_mask_unknown
     total = elements_words(
         variable, percent_text(variable.differing_count / count) if with_percent else ""
     )

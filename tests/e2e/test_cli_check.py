@@ -227,6 +227,33 @@ def test_masked_elements_of_another_type_are_counted(
         )
 
 
+@pytest.mark.parametrize("evidence", ["data", "residues", "tree"])
+@pytest.mark.parametrize("more", ["", ", period: 100", ", combine: both, rtol: 1e-3"])
+def test_no_more_elements_differ_than_were_compared_where_masks_differ(
+    project: Project, evidence: str, more: str
+) -> None:
+    """What one side alone masks is compared, as zero, so the mask did not take it out."""
+    if more and evidence != "data":
+        return  # both are of data
+    project.save("land", np.zeros(5, bool))
+    project.save("x", np.arange(1.0, 6.0))
+    project.configure(
+        f"    evidence: {evidence}\n    ignore: [temperature, ids]\n"
+        f"    variables: {{x: {{mask: land, atol: 1e-6{more}}}}}\n"
+    )
+    project.accept()
+    shutil.copytree(project.folder / "out", project.folder / "earlier")
+    project.save("land", np.arange(5) < 4)
+    project.save("x", np.arange(11.0, 16.0))
+    for words in (("check",), ("compare", "earlier", "out", "--check", "mesh")):
+        outcome = project.run(*words, "-v")
+        assert outcome.code == 1, outcome
+        assert "of 1 element" not in outcome.out
+        assert "elements masked" not in outcome.out
+        assert "1 variable in part by a mask" in outcome.out
+        assert "masked_count" not in outcome.variable("x")
+
+
 @pytest.mark.parametrize("kinds", [("<f4", "<f8"), ("<f8", "<f4")])
 def test_an_overflow_in_single_precision_is_no_match(
     project: Project, kinds: tuple[str, str]
