@@ -39,13 +39,25 @@ def compare_combined(
     Raises InvalidBoundError for settings beside which 'combine' says nothing.
     """
     refuse_combined(reference.dtype, settings, result.id)
-    bound = settings.bound
     parts = [
         _part(work, result, reference, new, parameters, chosen)
         for parameters, chosen in combined_parts(reference, new, settings, result.id)
     ]
     found = _joined(*parts)
-    return replace(found, bound=bound, masked_count=new.masked_count if result.mask else None)
+    masked = new.masked_count if result.mask else None
+    found = _with_bound(found, settings, reference.dtype)
+    return replace(found, masked_count=masked)
+
+
+def _with_bound(found: VariableResult, settings: VariableSettings, dtype: str) -> VariableResult:
+    """The result with the bound that it was compared by: whole numbers have no relative part, so
+    one part alone is left.
+    """
+    bound = settings.bound
+    if np.dtype(dtype).kind == "f":
+        return replace(found, bound=bound)
+    left = 0.0 if settings.combine == "both" else bound.atol
+    return replace(found, bound=ErrorBound(left), combine=None)
 
 
 def refuse_combined(dtype: str, settings: VariableSettings, identity: VariableId) -> None:

@@ -152,9 +152,10 @@ class VariableResult(Struct, frozen=True):
     the new run. golden_dtype, golden_shape, golden_labels: only where they are others. labels: what
     else the new run says of the variable (units, names of dimensions, coordinates), as (key, text).
     mask: the boolean variable whose true elements count as zero. aligned_by: the id variable that
-    ordered the rows. period: differences are modulo this, one number for all or one for each
-    component. source_path: the file it was read from. golden_root, root: of its trees, in
-    hexadecimal. byte_count: of the variable.
+    ordered the rows. combine: how atol and rtol make one bound, `both` (the smaller part counts) or
+    `either` (the larger one); None for their sum. period: differences are modulo this, one number
+    for all or one for each component. source_path: the file it was read from. golden_root, root: of
+    its trees, in hexadecimal. byte_count: of the variable.
 
     element_count: of the variable. masked_count: elements that the mask took out of the comparison.
     has_fill_values: whether elements that hold a fill value on both sides were not compared as
@@ -208,6 +209,7 @@ class VariableResult(Struct, frozen=True):
     bound: ErrorBound | None = None
     mask: str | None = None
     aligned_by: str | None = None
+    combine: str | None = None
     period: tuple[float, ...] | None = None
     source_path: str | None = None
     golden_root: str | None = None

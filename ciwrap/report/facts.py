@@ -21,6 +21,7 @@ from ciwrap.report.text import (
 from ciwrap.report.views import effect_facts, range_words
 from ciwrap.report.wording import (
     GOLDEN_AND_NEW,
+    bound_text,
     evidence_words,
     interval_text,
     lost_count,
@@ -52,7 +53,7 @@ class LevelRow(Struct, frozen=True):
 def facts_of(result: VariableResult, sides: tuple[str, str]) -> Iterator[tuple[str, str]]:
     """What each fact is called, and the fact."""
     if result.bound is not None:
-        yield "error bound", "equal numbers" if result.bound.is_exact else result.bound.text
+        yield "error bound", bound_text(result) or "equal numbers"
     used = result.used_interval
     if used is not None and not variable_is_exact(result) and result.verdict is Verdict.MATCH:
         yield "largest drift", interval_text(*used) if used[1] else "none"

@@ -10,7 +10,7 @@ from ciwrap.report.console import Text
 from ciwrap.report.findings import beyond_text
 from ciwrap.report.text import safe_name, share_text, short_number
 from ciwrap.report.where import where_text
-from ciwrap.report.wording import lost_count, variable_is_exact
+from ciwrap.report.wording import variable_is_exact, without_share_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,10 +79,7 @@ def _how_much(bad: list[VariableResult]) -> Iterator[str]:
         worst = max(shares, key=lambda one: one.max_bound_share or 0.0)
         share = worst.max_bound_share or 0.0
         if math.isinf(share):
-            what = (
-                "no number on one side" if lost_count(worst) else "beyond any multiple of the bound"
-            )
-            yield f"{what}{_in_brackets(worst)}"
+            yield f"{without_share_text(worst)}{_in_brackets(worst)}"
         else:
             yield f"up to {beyond_text(share)}{_in_brackets(worst)}"
         return

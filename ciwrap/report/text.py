@@ -108,7 +108,7 @@ def dtype_words(dtype: str | None) -> str:
 def share_text(share: float) -> str:
     """How much of an error bound something is: `31 % of the bound`, `42 x the bound`."""
     if math.isinf(share) or math.isnan(share):
-        return "beyond any multiple of the bound"
+        return "far beyond the bound"
     if share >= 10:
         return f"{grouped_number(share)} x the bound"
     if share > 1:

@@ -5,8 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ciwrap.model import DivergenceKind, Verdict
-from ciwrap.report.text import index_text, safe_name, share_text
-from ciwrap.report.wording import cause_lines, sides_of, variable_is_exact
+from ciwrap.report.text import index_text, safe_name
+from ciwrap.report.wording import (
+    cause_lines,
+    element_share_text,
+    sides_of,
+    variable_is_exact,
+)
 from ciwrap.timeline import PointState, Timeline, TimelinePoint, Trend
 
 if TYPE_CHECKING:
@@ -95,7 +100,7 @@ def divergence_text(divergence: Divergence) -> str:
     if variable_is_exact(divergence.variable):
         return f"{text}, compared exactly"
     if element.bound_share is not None:
-        text += f", {share_text(element.bound_share)}"
+        text += f", {element_share_text(divergence.variable, element)}"
     return text
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         CheckResult,
         CommandOutcome,
         Coverage,
+        DifferingElement,
         RunResult,
         VariableResult,
     )
@@ -43,7 +44,7 @@ def bounds_line(check: CheckResult) -> str:
     kinds: defaultdict[str, set[str]] = defaultdict(set)
     for one in check.variables:
         if one.bound is not None:
-            kinds["exact" if one.bound.is_exact else one.bound.text].add(one.name)
+            kinds["exact" if one.bound.is_exact else bound_text(one)].add(one.name)
     said = sorted(kinds, key=lambda text: -len(kinds[text]))[:_MOST_BOUNDS]
     if len(kinds) > 1:
         said = [f"{text} ({plural(len(kinds[text]), 'variable')})" for text in said]
@@ -201,9 +202,16 @@ def _differ_sentence(variable: VariableResult, *, with_percent: bool) -> str:
 
 def bound_words(variable: VariableResult) -> str:
     """` beyond atol=1e-6 rtol=0`; nothing for a bound of 0."""
+    text = bound_text(variable)
+    return f" beyond {text}" if text else ""
+
+
+def bound_text(variable: VariableResult) -> str:
+    """`atol=1e-6 rtol=0`, `atol=1 rtol=0.1 (the smaller counts)`; nothing for a bound of 0."""
     if variable.bound is None or variable.bound.is_exact:
         return ""
-    return f" beyond {variable.bound.text}"
+    which = {"both": " (the smaller counts)", "either": " (the larger counts)"}
+    return variable.bound.text + which.get(variable.combine or "", "")
 
 
 def evidence_words(variable: VariableResult) -> str:
@@ -263,13 +271,38 @@ def fact_lines(
         if first.abs_difference is not None:
             line += f", |difference| {short_number(first.abs_difference)}"
         if first.bound_share is not None and not variable_is_exact(variable):
-            line += f" = {share_text(first.bound_share)}"
+            is_multiple = math.isfinite(first.bound_share)
+            line += f"{' =' if is_multiple else ','} {element_share_text(variable, first)}"
         if variable.compared_elements == 1 and variable.max_rel_difference:
             line += f"; relative {short_number(variable.max_rel_difference)}"
         lines.append(line)
     lines += _largest_lines(variable, with_share=with_share)
     lines += _special_lines(variable)
     return [*lines, *by_digests_lines(variable)]
+
+
+def element_share_text(variable: VariableResult, element: DifferingElement) -> str:
+    """How far one element is off that has a share of the bound: `42 x the bound`, `beyond a bound
+    of 0`.
+    """
+    bound, share = variable.bound, element.bound_share or 0.0
+    has_sum = bound is not None and bound.atol > 0 and variable.combine is None
+    # Nothing is relative to a golden number that is 0.
+    is_zero = element.abs_difference is not None and element.rel_difference is None
+    if math.isinf(share) and is_zero and not has_sum:
+        return "beyond a bound of 0"
+    return share_text(share)
+
+
+def without_share_text(variable: VariableResult) -> str:
+    """Of a variable whose largest difference is no multiple of its bound that a double holds."""
+    if lost_count(variable):
+        return "no number on one side"
+    elements = variable.first_differences
+    if variable.details is not None:
+        elements += variable.details.worst_elements
+    told = (element_share_text(variable, one) for one in elements if one.bound_share == math.inf)
+    return next(told, share_text(math.inf))
 
 
 def cause_lines(variable: VariableResult, sides: tuple[str, str]) -> Iterator[str]:

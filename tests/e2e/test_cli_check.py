@@ -435,6 +435,35 @@ def test_memory_does_not_grow_with_the_file(project: Project) -> None:
         assert peak_mib < 300, (arguments, peak_mib)
 
 
+@pytest.mark.parametrize(
+    ("combine", "which", "whole"), [("both", "smaller", 0.0), ("either", "larger", 1.0)]
+)
+def test_a_combined_bound_is_told_as_it_is(
+    project: Project, combine: str, which: str, whole: float
+) -> None:
+    """Of whole numbers one part is left, and nothing else is said to have been asked."""
+    project.save("x", np.arange(1.0, 5.0))
+    project.save("n", np.arange(1, 5))
+    project.configure(
+        f"    ignore: [temperature, ids]\n    atol: 1\n    rtol: 0.1\n    combine: {combine}\n"
+    )
+    project.accept()
+    shutil.copytree(project.folder / "out", project.folder / "earlier")
+    project.save("x", np.arange(3.0, 7.0))
+    project.save("n", np.arange(3, 7))
+    said = f"4 of 4 elements differ beyond atol=1 rtol=0.1 (the {which} counts)"
+    for words in (("check",), ("compare", "earlier", "out", "--check", "mesh")):
+        outcome = project.run(*words)
+        assert outcome.code == 1, outcome
+        assert f"x [data]: {said}\n" in outcome.out
+        assert outcome.variable("x")["combine"] == combine
+        n = outcome.variable("n")
+        assert n["bound"] == {"atol": whole, "rtol": 0.0, "ulps": 0}
+        assert "combine" not in n
+        beyond = " beyond atol=1 rtol=0" if whole else ""
+        assert f"n [data]: 4 of 4 elements differ{beyond}\n" in outcome.out
+
+
 @pytest.mark.parametrize(("combine", "listed"), [("both", ["0", "2"]), ("either", ["2"])])
 def test_the_list_holds_what_combined_bounds_let_differ(
     project: Project, tmp_path: Path, combine: str, listed: list[str]

@@ -267,3 +267,27 @@ def test_messages_keep_their_level() -> None:
     page = text_of(replace(run_of(one), messages=notes))
     assert "Warning : a hint: no" in page
     assert "Hint : try it" in page
+
+
+def lines_of(one: VariableResult) -> str:
+    stream = io.StringIO()
+    render(run_of(one), make_console(stream))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("golden", "new", "bound", "words"),
+    [
+        (0.0, 1e-3, {"rtol": 1e-6}, "|difference| 0.001, beyond a bound of 0"),
+        (0.0, 1e300, {"atol": 1e-300}, "|difference| 1e300, far beyond the bound"),
+        (1e-300, 1e300, {"rtol": 1e-6}, "|difference| 1e300, far beyond the bound"),
+        (1.0, 3.0, {"atol": 1.0}, "|difference| 2 = 2.00 x the bound"),
+    ],
+)
+def test_nothing_equals_what_is_no_multiple_of_the_bound(
+    golden: float, new: float, bound: dict[str, float], words: str
+) -> None:
+    found = api.compare_arrays(np.array([golden, 1.0]), np.array([new, 1.0]), **bound)
+    assert f"{words}\n" in lines_of(found)
+    if "bound of 0" not in words:
+        assert "a bound of 0" not in text_of(run_of(found))
