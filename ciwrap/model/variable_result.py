@@ -172,10 +172,11 @@ class VariableResult(Struct, frozen=True):
     max_abs_difference, mean_abs_difference: over pairs of finite numbers. max_rel_difference,
     mean_rel_difference: |new - golden| / |golden|, over finite pairs with golden not 0.
     max_abs_index, max_rel_index: where the largest is. max_bound_share: largest |new - golden| /
-    bound; infinite for a bound of 0, or where only one side is finite. bound_share_histogram: 34
-    counts of |new - golden| / bound: 0; below 2^-16; then [2^(i-18), 2^(i-17)) for i = 2 to 32;
-    beyond or not finite. nan_mismatch_count: NaN without a match. inf_mismatch_count: infinities
-    not met by the same infinity. missing_mismatch_count: fill values on one side only.
+    bound; infinite for a bound of 0, where only one side is finite, or beyond what a double holds.
+    bound_share_histogram: 34 counts of |new - golden| / bound: 0; below 2^-16; then [2^(i-18),
+    2^(i-17)) for i = 2 to 32; beyond or not finite. nan_mismatch_count: NaN without a match.
+    inf_mismatch_count: infinities not met by the same infinity. missing_mismatch_count: fill values
+    on one side only.
 
     residue_levels: of the golden's residues. guaranteed_share: drift up to this share of the bound
     never raises an alarm. max_drift_share: the largest share of the bound used up; on evidence of
