@@ -83,6 +83,8 @@ def unused_settings(rules: Rules, sides: Iterable[tuple[str, Side]]) -> Iterator
     """Of each side whose capture was made with a check: which settings of that do not count, since
     a capture holds bounds alone. sides: with what they are called.
     """
+    if rules.bounds_from.startswith(_OF_CHECK):
+        return  # a check is given, and says itself what counts
     for called, side in sides:
         if side.header is None or not side.header.origin.startswith(_OF_CHECK):
             continue

@@ -199,7 +199,8 @@ def check_expected(
     outcome = Outcome(errors=list(catalog.errors), notes=list(catalog.notes))
     outcome.results += judge_expected(check, catalog, work)
     outcome.ignored += [one for one in catalog.identities if check.is_ignored(one)]
-    result = check_result(check.name, outcome, rules, GOLDEN)
+    told = misspelt_words(check, catalog.identities, catalog)
+    result = check_result(check.name, outcome, rules, GOLDEN, messages=told)
     return replace(result, backend=resources.backend_used, seconds=time.monotonic() - started)
 
 
@@ -316,21 +317,47 @@ class _Judged:
         }
 
 
-def misspelt_words(check: Check, identities: Iterable[VariableId]) -> list[str]:
-    """A warning for each pattern of the configuration that matches none of these variables."""
-    if not (check.rules or check.ignore):
-        return []
-    return [
+def misspelt_words(
+    check: Check, identities: Iterable[VariableId], catalog: Catalog | None = None
+) -> list[str]:
+    """A warning for each pattern and name of the configuration that has no effect on these.
+
+    catalog: of the outputs, if they are files; of what could not be read nobody knows what it has.
+    """
+    found = [
         f"the pattern {pattern!r} under 'variables' or 'ignore' matches no variable; is it"
         " misspelt?"
-        for pattern in check.unused_rules([*identities])
+        for pattern in (check.unused_rules([*identities]) if check.rules or check.ignore else ())
     ]
+    if catalog is not None and not catalog.errors:
+        found += [
+            f"the pattern {pattern!r} under {key!r} matches no file of the outputs; is it misspelt?"
+            for key, pattern in catalog.unused
+        ]
+        found += [
+            f"'{option}: {name}' has no effect, since no file has iterations of its own; is it"
+            " misspelt?"
+            for option, name in _idle_options(catalog)
+        ]
+    return found
+
+
+def _idle_options(catalog: Catalog) -> list[tuple[str, str]]:
+    """The options on iterations inside files that name something, where no file has any."""
+    asked: dict[tuple[str, str], bool] = {}
+    for entry in catalog.entries.values():
+        is_used = entry.file.iteration is None and entry.info.iteration is not None
+        for option in ("iterations", "iteration_variable"):
+            name = entry.file.options.get(option)
+            if name not in (None, "auto", "none"):
+                asked[option, name] = asked.get((option, name), False) or is_used
+    return [one for one, is_used in asked.items() if not is_used]
 
 
 def _warnings(
     check: Check, golden: StoredGolden, ours: GoldenVariables, theirs: Catalog
 ) -> Iterator[Message]:
-    for text in misspelt_words(check, [*ours.identities, *theirs.identities]):
+    for text in misspelt_words(check, [*ours.identities, *theirs.identities], theirs):
         yield Message(MessageLevel.WARNING, text)
     if golden.manifest.labels is None and any(
         entry.info.labels for entry in theirs.entries.values()

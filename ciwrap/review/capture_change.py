@@ -130,7 +130,7 @@ def change_of_catalog(
         return _moved(before, identity, catalog, check, work)
 
     change = _change(check, store, old, variables, labels, moved, force=force)
-    return replace(change, misspelt=tuple(misspelt_words(check, catalog.identities)))
+    return replace(change, misspelt=tuple(misspelt_words(check, catalog.identities, catalog)))
 
 
 def _nothing_to_accept(check: Check) -> NotComparableError:

@@ -338,6 +338,50 @@ def test_a_misspelt_pattern_is_told_of(project: Project) -> None:
     assert "'temprature'" in outcome.out
 
 
+def test_what_of_the_configuration_has_no_effect_is_told_of(project: Project) -> None:
+    """A typo is not without effect in silence, and no other exit code either."""
+    np.savez(project.folder / "out" / "more.npz", t=np.arange(3.0))
+    settings = (
+        "    exclude: ['*.tpm', '*.txt']\n    formats: {'*.bni': raw, '*.npz': npz}\n"
+        "    ignore: [wall_tmie]\n"
+    )
+    (project.folder / "out" / "notes.txt").write_text("it is left out")
+    project.configure(settings)
+    told = [
+        "the pattern 'wall_tmie' under 'variables' or 'ignore' matches no variable",
+        "the pattern '*.tpm' under 'exclude' matches no file of the outputs",
+        "the pattern '*.bni' under 'formats' matches no file of the outputs",
+    ]
+    outcome = project.accept()
+    assert outcome.document["checks"][0]["misspelt"] == [f"{one}; is it misspelt?" for one in told]
+    outcome = project.run("check")
+    assert outcome.code == 0
+    messages = outcome.document["checks"][0]["messages"]
+    assert [one["text"] for one in messages] == [f"{one}; is it misspelt?" for one in told]
+    assert {one["level"] for one in messages} == {"warning"}
+
+
+def test_an_iteration_variable_that_has_no_effect_is_told_of(project: Project) -> None:
+    io = pytest.importorskip("scipy.io")
+
+    def write(dimension: str) -> None:
+        with io.netcdf_file(project.folder / "out" / "run.nc", "w") as file:
+            file.createDimension(dimension, 3)
+            file.createVariable(dimension, "f8", (dimension,))[:] = np.arange(3.0)
+            file.createVariable("u", "f8", (dimension,))[:] = np.arange(3.0)
+
+    for path in (project.folder / "out").glob("*.npy"):
+        path.unlink()
+    words = "has no effect, since no file has iterations of its own"
+    for dimension, name in (("rows", "tmie"), ("time", "time")):
+        write(dimension)
+        project.configure(f"    options: {{iteration_variable: {name}}}\n")
+        project.accept("--reason", "why")
+        outcome = project.run("check")
+        told = f"warning: 'iteration_variable: {name}' {words}" in outcome.out
+        assert (outcome.code, told) == (0, dimension == "rows"), outcome.out
+
+
 # --- compare ----
 
 
