@@ -200,7 +200,8 @@ def _rest_share(variable: VariableResult) -> float | None:
 
 
 def _mean_lines(variable: VariableResult) -> list[str]:
-    if variable.mean_abs_difference is None or variable.compared_elements == 1:
+    # A mean of 0 beside elements that differ is one of no pair that has a difference.
+    if not variable.mean_abs_difference or variable.compared_elements == 1:
         return []
     line = f"    mean |difference| {short_number(variable.mean_abs_difference)}"
     if variable.mean_rel_difference is not None:

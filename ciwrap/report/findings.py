@@ -24,6 +24,7 @@ from ciwrap.report.timelines import together_text
 from ciwrap.report.wording import (
     arrays_words,
     at_most_words,
+    badness,
     bound_words,
     elements_words,
     has_distance,
@@ -96,15 +97,7 @@ def _largest(run: RunResult) -> tuple[CheckResult, Divergence] | None:
         for variable in check.variables
         if variable.verdict.is_alarm
     ]
-    return min(found, key=lambda pair: _smallness(pair[1].variable), default=None)
-
-
-def _smallness(variable: VariableResult) -> tuple[int, float, float, tuple[int, int, str]]:
-    share = variable.max_bound_share or 0.0
-    # Of what is compared exactly every difference is infinitely many times its bound.
-    size = variable.max_abs_difference or 0.0
-    severity = variable.verdict.severity
-    return -severity, -share if share == share else 0.0, -size, variable.id.sort_key
+    return min(found, key=lambda pair: badness(pair[1].variable), default=None)
 
 
 def lead(run: RunResult) -> list[str]:
@@ -159,7 +152,7 @@ def lead_place(run: RunResult, check: CheckResult, divergence: Divergence) -> st
     # Where nothing tells what was early, one difference is the largest of nothing.
     is_alone = (alarms + check.is_history * counts[Verdict.NOT_COMPARABLE]) == 1
     is_second = leading(run)[0][1] != divergence
-    opening = _opening(check, divergence, is_alone=is_alone, is_second=is_second)
+    opening = _opening(run, check, divergence, is_alone=is_alone, is_second=is_second)
     where = f" (check {safe_name(check_title(check))})" if len(run.checks) > 1 else ""
     return f"{opening}: {place(divergence.variable)}{where}"
 
@@ -174,22 +167,30 @@ def _together(check: CheckResult, first: Divergence) -> Iterator[str]:
         yield f"{words[0].upper()}{words[1:]}."
 
 
-def _opening(check: CheckResult, divergence: Divergence, *, is_alone: bool, is_second: bool) -> str:
+def _opening(
+    run: RunResult, check: CheckResult, divergence: Divergence, *, is_alone: bool, is_second: bool
+) -> str:
     if is_alone:
         return _ALONE.get(divergence.kind, "Not compared")
     if not check.is_history:
         if divergence.kind is not DivergenceKind.DIFFER:
             return "First suspect"
-        share = divergence.variable.max_bound_share
-        # What is no number is at no distance, and on residues nobody knows how far.
-        has_size = share is not None and math.isfinite(share)
-        has_size |= variable_is_exact(divergence.variable) and not lost_count(divergence.variable)
-        return "Largest difference" if has_size else "Worst"
+        return "Largest difference" if _is_largest(run, divergence.variable) else "Worst"
     if is_second:
         return "First numeric divergence"
     if divergence.kind.is_alarm:
         return "First divergence"
     return f"First divergence ({divergence.kind.words})"
+
+
+def _is_largest(run: RunResult, worst: VariableResult) -> bool:
+    """Whether the variable that is told first is the one with the largest difference, too."""
+    if not variable_is_exact(worst):
+        # What is no number is at no distance, and on residues nobody knows how far.
+        return worst.max_bound_share is not None and math.isfinite(worst.max_bound_share)
+    alarms = [one for check in run.checks for one in check.variables if one.verdict.is_alarm]
+    sizes = [one.max_abs_difference or 0.0 for one in alarms]
+    return not lost_count(worst) and (worst.max_abs_difference or 0.0) >= max(sizes)
 
 
 def _uncompared(run: RunResult) -> Iterator[str]:

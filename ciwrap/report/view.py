@@ -23,7 +23,7 @@ from ciwrap.report.iteration_charts import (
 )
 from ciwrap.report.svg import iteration_ticks
 from ciwrap.report.where import where_listed
-from ciwrap.report.wording import headline, used_share, variable_is_exact
+from ciwrap.report.wording import badness, headline, used_share, variable_is_exact
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -65,10 +65,11 @@ class Group(Struct, frozen=True):
         return len(self.results) > 1
 
     @property
-    def sort_key(self) -> tuple[int, float, tuple[int, int, str], str]:
+    def sort_key(self) -> tuple[int, tuple[float, ...], tuple[int, int, str], str]:
+        _, share, size, count, _ = badness(self.worst)
         return (
             -self.verdict.severity,
-            -sortable_share(self.worst),
+            (share, size, count),
             self.first.id.sort_key,
             self.check.name,
         )

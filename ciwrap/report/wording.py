@@ -77,17 +77,22 @@ def total_words(run: RunResult) -> str:
 
 def worst_first(variables: Iterable[VariableResult]) -> list[VariableResult]:
     """Not comparable, then differing by how far beyond the bound, then matching by drift."""
-    return sorted(variables, key=_badness)
+    return sorted(variables, key=badness)
 
 
-def _badness(variable: VariableResult) -> tuple[int, float, float, tuple[int, int, str]]:
+def badness(variable: VariableResult) -> tuple[int, float, float, float, tuple[int, int, str]]:
+    """The order of all outputs. Of what is compared exactly every difference is infinitely many
+    times its bound, so the size of the largest one decides there, and then how many there are.
+    """
     share = (variable.used_interval or (0.0, 0.0))[1]
     if variable.max_bound_share is None and variable.verdict.is_alarm:
         share = variable.guaranteed_share or 0.0
     count = variable.differing_count
     if count is None:
         count = variable.differing_count_at_most or 0
-    return (-variable.verdict.severity, -share, -float(count), variable.id.sort_key)
+    size = variable.max_abs_difference or 0.0
+    share = 0.0 if math.isnan(share) else share
+    return (-variable.verdict.severity, -share, -size, -float(count), variable.id.sort_key)
 
 
 def headline(variable: VariableResult, *, with_percent: bool = False) -> str:

@@ -26,10 +26,12 @@ from ciwrap.model import (
     VariableResult,
     Verdict,
 )
+from ciwrap.report import findings
 from ciwrap.report.causes import cause_words
 from ciwrap.report.console import make_console
 from ciwrap.report.digest_words import by_digests_sentence
 from ciwrap.report.document import from_document
+from ciwrap.report.failure import failure_lines
 from ciwrap.report.html import render_html
 from ciwrap.report.markdown import render_markdown
 from ciwrap.report.matrix import _shrunk
@@ -291,3 +293,50 @@ def test_nothing_equals_what_is_no_multiple_of_the_bound(
     assert f"{words}\n" in lines_of(found)
     if "bound of 0" not in words:
         assert "a bound of 0" not in text_of(run_of(found))
+
+
+def test_all_outputs_tell_variables_in_one_order() -> None:
+    """Where several are infinitely many bounds off, all have to agree which one is the worst."""
+    golden = {"a": np.array([1.0, 2.0]), "b": np.ones(9), "c": np.ones(3)}
+    new = {"a": np.array([np.nan, 2.5]), "b": np.full(9, np.nan), "c": np.full(3, np.nan)}
+    run = run_of(
+        *(
+            replace(api.compare_arrays(golden[name], new[name], atol=1e-3), name=name)
+            for name in golden
+        )
+    )
+    stream = io.StringIO()
+    render(run, make_console(stream))
+    assert re.findall(r"DIFFER  ([a-c]) ", stream.getvalue()) == ["a", "b", "c"]
+    assert re.findall(r"\| (\w) \|", render_markdown(run)) == ["a", "b", "c"]
+    assert re.findall(r"^  (\w): ", "\n".join(failure_lines("c", run.checks[0], [])), re.M) == [
+        "a",
+        "b",
+        "c",
+    ]
+    assert findings.lead(run)[0].startswith("Worst: a: ")
+
+
+def test_what_is_called_the_largest_difference_is_the_largest() -> None:
+    """A flag that is compared exactly comes before numbers that are far beyond their bound."""
+    flag = api.compare_arrays(np.array([True, False]), np.array([True, True]))
+    number = api.compare_arrays(np.array([0, 7]), np.array([1 << 60, 7]), atol=3)
+    run = run_of(replace(flag, name="flag"), replace(number, name="number"))
+    assert findings.lead(run)[0].startswith("Worst: flag: ")
+    other = api.compare_arrays(np.array([0, 7]), np.array([1 << 60, 7]))
+    run = run_of(replace(flag, name="flag"), replace(other, name="number"))
+    assert findings.lead(run)[0].startswith("Largest difference: number: ")
+
+
+def test_what_doubles_cannot_tell_of_whole_numbers_is_not_told() -> None:
+    big = np.array([(1 << 63) - 2])
+    page = text_of(run_of(api.compare_arrays(big, big + 1)))
+    assert "root mean square" not in page
+    assert "conserved" not in page
+    assert "in the interior" not in page
+    assert "largest |difference| 1 " in page
+
+
+def test_no_mean_of_nothing_is_told() -> None:
+    found = api.compare_arrays(np.ones(3), np.full(3, np.nan), atol=1e-3)
+    assert "mean |difference|" not in "\n".join(failure_lines("c", run_of(found).checks[0], []))
