@@ -176,7 +176,7 @@ class VariableResult(Struct, frozen=True):
     bound_share_histogram: 34 counts of |new - golden| / bound: 0; below 2^-16; then [2^(i-18),
     2^(i-17)) for i = 2 to 32; beyond or not finite. nan_mismatch_count: NaN without a match.
     inf_mismatch_count: infinities not met by the same infinity. missing_mismatch_count: fill values
-    on one side only.
+    on one side only. Of complex numbers these three count each part.
 
     residue_levels: of the golden's residues. guaranteed_share: drift up to this share of the bound
     never raises an alarm. max_drift_share: the largest share of the bound used up; on evidence of

@@ -31,6 +31,7 @@ from ciwrap.report.text import (
     index_text,
     safe_name,
     short_number,
+    size_text,
 )
 from ciwrap.report.text_words import difference_text, looks_like, summary_line
 from ciwrap.report.view import growth_of, timeline_of, timeline_words, where_words
@@ -265,7 +266,7 @@ def _sentence(result: VariableResult, sides: tuple[str, str]) -> str:
 
 def _worst_row(one: DifferingElement, pads: tuple[str, str], *, is_exact: bool) -> WorstRow:
     def shown(value: float | None) -> str:
-        return "" if value is None else short_number(value)
+        return "" if value is None else size_text(value)
 
     share = one.bound_share
     return WorstRow(

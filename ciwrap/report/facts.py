@@ -16,7 +16,7 @@ from ciwrap.report.text import (
     dtype_words,
     index_text,
     safe_name,
-    short_number,
+    size_text,
 )
 from ciwrap.report.views import effect_facts, range_words
 from ciwrap.report.wording import (
@@ -80,9 +80,9 @@ def facts_of(result: VariableResult, sides: tuple[str, str]) -> Iterator[tuple[s
             at = f" at {index_text(index)}" if index else ""
             effect = None if result.details is None else result.details.effect
             share = range_words(effect, value) if name == "largest |difference|" else ""
-            yield name, f"{short_number(value)}{at}{f', {share}' if share else ''}"
+            yield name, f"{size_text(value)}{at}{f', {share}' if share else ''}"
     if result.mean_abs_difference:
-        yield "mean |difference|", short_number(result.mean_abs_difference)
+        yield "mean |difference|", size_text(result.mean_abs_difference)
     if result.details is not None and result.details.effect is not None:
         yield from effect_facts(result.details.effect, sides, is_whole=not lost_count(result))
     if result.suspect_chunks is not None and result.chunk_count:

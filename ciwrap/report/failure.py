@@ -18,7 +18,7 @@ from ciwrap.report.text import (
     safe_name,
     safe_text,
     share_text,
-    short_number,
+    size_text,
 )
 from ciwrap.report.wording import (
     GOLDEN_AND_NEW,
@@ -203,9 +203,9 @@ def _mean_lines(variable: VariableResult) -> list[str]:
     # A mean of 0 beside elements that differ is one of no pair that has a difference.
     if not variable.mean_abs_difference or variable.compared_elements == 1:
         return []
-    line = f"    mean |difference| {short_number(variable.mean_abs_difference)}"
-    if variable.mean_rel_difference is not None:
-        line += f", mean relative {short_number(variable.mean_rel_difference)}"
+    line = f"    mean |difference| {size_text(variable.mean_abs_difference)}"
+    if variable.mean_rel_difference:
+        line += f", mean relative {size_text(variable.mean_rel_difference)}"
     return [line]
 
 

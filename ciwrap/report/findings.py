@@ -17,7 +17,7 @@ from ciwrap.report.text import (
     safe_name,
     safe_text,
     share_text,
-    short_number,
+    size_text,
 )
 from ciwrap.report.text_words import place_words
 from ciwrap.report.timelines import together_text
@@ -26,6 +26,7 @@ from ciwrap.report.wording import (
     at_most_words,
     badness,
     bound_words,
+    counted_lost,
     elements_words,
     has_distance,
     headline,
@@ -283,9 +284,9 @@ def difference_sentence(variable: VariableResult, sides: tuple[str, str]) -> str
     if share is not None and math.isfinite(share) and not variable_is_exact(variable):
         parts.append(f"up to {beyond_text(share)}")
     elif has_distance(variable):
-        parts.append(f"largest |difference| {short_number(variable.max_abs_difference or 0.0)}")
+        parts.append(f"largest |difference| {size_text(variable.max_abs_difference or 0.0)}")
     specials = [
-        f"{grouped_plural(count, 'element')} {words}"
+        f"{counted_lost(variable, count)} {words}"
         for count, words in special_counts(variable)
         if Cause.ALL_NAN not in {one.cause for one in variable.explanations}
     ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ciwrap.model import Verdict
 from ciwrap.report.console import Text
 from ciwrap.report.findings import beyond_text
-from ciwrap.report.text import safe_name, share_text, short_number
+from ciwrap.report.text import safe_name, share_text, size_text
 from ciwrap.report.where import where_text
 from ciwrap.report.wording import variable_is_exact, without_share_text
 
@@ -87,7 +87,7 @@ def _how_much(bad: list[VariableResult]) -> Iterator[str]:
     if sized:
         worst = max(sized, key=lambda one: one.max_abs_difference or 0.0)
         yield (
-            f"largest |difference| {short_number(worst.max_abs_difference or 0.0)}"
+            f"largest |difference| {size_text(worst.max_abs_difference or 0.0)}"
             f"{_in_brackets(worst)}"
         )
         return

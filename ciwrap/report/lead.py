@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING
 
 from ciwrap.details import Cause
-from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.boxes import box_words, is_the_same_place
 from ciwrap.report.causes import cause_words
 from ciwrap.report.digest_words import lost_words, moved_words, suspect_place
@@ -18,10 +17,11 @@ from ciwrap.report.findings import (
     lead_place,
     leading,
 )
-from ciwrap.report.text import capital, percent_text, short_number
+from ciwrap.report.text import capital, percent_text, size_text
 from ciwrap.report.views import range_words
 from ciwrap.report.where import where_listed
 from ciwrap.report.wording import (
+    counted_lost,
     has_distance,
     headline,
     lost_count,
@@ -125,7 +125,7 @@ def _size(variable: VariableResult) -> str:
         return "not known: the golden is a tree alone"
     parts = []
     if lost := lost_count(variable):
-        parts.append(f"{grouped_plural(lost, 'element')} without a number on one side")
+        parts.append(f"{counted_lost(variable, lost)} without a number on one side")
     if has_distance(variable):
-        parts.append(f"largest |difference| {short_number(variable.max_abs_difference or 0.0)}")
+        parts.append(f"largest |difference| {size_text(variable.max_abs_difference or 0.0)}")
     return "; ".join(parts)

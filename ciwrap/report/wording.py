@@ -17,7 +17,7 @@ from ciwrap.report.text import (
     safe_text,
     seconds_text,
     share_text,
-    short_number,
+    size_text,
 )
 
 if TYPE_CHECKING:
@@ -274,12 +274,12 @@ def fact_lines(
         where = f"first at {place_words(variable)}: " if first.index else ""
         line = f"{where}{sides[0]} {safe_name(first.golden)}, {sides[1]} {safe_name(first.new)}"
         if first.abs_difference is not None:
-            line += f", |difference| {short_number(first.abs_difference)}"
+            line += f", |difference| {size_text(first.abs_difference)}"
         if first.bound_share is not None and not variable_is_exact(variable):
             is_multiple = math.isfinite(first.bound_share)
             line += f"{' =' if is_multiple else ','} {element_share_text(variable, first)}"
         if variable.compared_elements == 1 and variable.max_rel_difference:
-            line += f"; relative {short_number(variable.max_rel_difference)}"
+            line += f"; relative {size_text(variable.max_rel_difference)}"
         lines.append(line)
     lines += _largest_lines(variable, with_share=with_share)
     lines += _special_lines(variable)
@@ -303,10 +303,8 @@ def without_share_text(variable: VariableResult) -> str:
     """Of a variable whose largest difference is no multiple of its bound that a double holds."""
     if lost_count(variable):
         return "no number on one side"
-    elements = variable.first_differences
-    if variable.details is not None:
-        elements += variable.details.worst_elements
-    told = (element_share_text(variable, one) for one in elements if one.bound_share == math.inf)
+    elements = (one for one in told_elements(variable) if one.bound_share == math.inf)
+    told = (element_share_text(variable, one) for one in elements)
     return next(told, share_text(math.inf))
 
 
@@ -357,8 +355,22 @@ def has_distance(variable: VariableResult) -> bool:
     """Whether what differs is some number from what it was; not if it all is no number, beside
     which the largest difference is one within the bound.
     """
-    lost = lost_count(variable)
-    return bool(variable.max_abs_difference) and not 0 < lost == variable.differing_count
+    lost, count = lost_count(variable), variable.differing_count or 0
+    is_all = 0 < lost == count
+    if _is_complex(variable) and 0 < count <= lost:
+        # Each of both parts counts, so an element may be among the lost ones twice.
+        is_all = not any(one.abs_difference is not None for one in told_elements(variable))
+    return bool(variable.max_abs_difference) and not is_all
+
+
+def told_elements(variable: VariableResult) -> tuple[DifferingElement, ...]:
+    """The differing elements that are known one by one: the first ones, and then the worst."""
+    worst = () if variable.details is None else variable.details.worst_elements
+    return (*variable.first_differences, *worst)
+
+
+def _is_complex(variable: VariableResult) -> bool:
+    return variable.dtype is not None and variable.dtype[1:2] == "c"
 
 
 def _largest_lines(variable: VariableResult, *, with_share: bool) -> list[str]:
@@ -367,10 +379,10 @@ def _largest_lines(variable: VariableResult, *, with_share: bool) -> list[str]:
     if variable.compared_elements == 1 and variable.first_differences:
         return []  # it is the first one
     at = f" at {index_text(variable.max_abs_index)}" if variable.max_abs_index else ""
-    line = f"largest |difference| {short_number(variable.max_abs_difference or 0.0)}{at}"
+    line = f"largest |difference| {size_text(variable.max_abs_difference or 0.0)}{at}"
     # Nothing is relative to a golden number that is 0.
     if variable.max_rel_difference:
-        line += f"; largest relative {short_number(variable.max_rel_difference)}"
+        line += f"; largest relative {size_text(variable.max_rel_difference)}"
     share = variable.max_bound_share if with_share else None
     if share is not None and math.isfinite(share) and not variable_is_exact(variable):
         line += f"; up to {share_text(share)}"
@@ -387,10 +399,13 @@ def special_counts(variable: VariableResult) -> list[tuple[int, str]]:
     return [(count, what) for count, what in counts if count]
 
 
+def counted_lost(variable: VariableResult, count: int) -> str:
+    """`2 elements`; of complex numbers `2 parts`, as each of both is counted by itself."""
+    return grouped_plural(count, "part" if _is_complex(variable) else "element")
+
+
 def _special_lines(variable: VariableResult) -> list[str]:
-    said = [
-        f"{grouped_plural(count, 'element')} {what}" for count, what in special_counts(variable)
-    ]
+    said = [f"{counted_lost(variable, count)} {what}" for count, what in special_counts(variable)]
     return [", ".join(said)] if said else []
 
 

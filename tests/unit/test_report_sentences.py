@@ -340,3 +340,28 @@ def test_what_doubles_cannot_tell_of_whole_numbers_is_not_told() -> None:
 def test_no_mean_of_nothing_is_told() -> None:
     found = api.compare_arrays(np.ones(3), np.full(3, np.nan), atol=1e-3)
     assert "mean |difference|" not in "\n".join(failure_lines("c", run_of(found).checks[0], []))
+
+
+def test_of_complex_numbers_parts_are_counted_where_there_is_no_number() -> None:
+    """More elements were lost than there are; and within the bound is no largest difference."""
+    golden = np.array([1 + 1j, 2 + 2j])
+    new = np.array([1 + 1e-9 + 1j, complex(np.nan, np.nan)])
+    run = run_of(api.compare_arrays(golden, new, atol=1e-3))
+    texts = [text_of(run), lines_of(run.checks[0].variables[0]), render_markdown(run)]
+    assert all("elements NaN" not in text for text in texts)
+    assert all("2 parts NaN without a match" in text for text in texts)
+    assert "largest |difference|" not in texts[1]
+    assert "2 parts without a number on one side" in texts[0]
+    new[0] = 7
+    both = lines_of(api.compare_arrays(golden, new, atol=1e-3))
+    assert "largest |difference| 6" in both
+
+
+def test_no_difference_of_finite_numbers_is_infinite() -> None:
+    found = api.compare_arrays(np.array([1e308, 1.0]), np.array([-1e308, 1.0]), atol=1.0)
+    run = run_of(found)
+    failure = "\n".join(failure_lines("c", run.checks[0], []))
+    for text in (text_of(run), lines_of(found), html.unescape(render_markdown(run)), failure):
+        assert "|difference| over 1.79e308" in text
+        assert "|difference| inf" not in text
+        assert "relative inf" not in text
