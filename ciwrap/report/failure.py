@@ -22,6 +22,7 @@ from ciwrap.report.text import (
 )
 from ciwrap.report.wording import (
     GOLDEN_AND_NEW,
+    arrays_words,
     cause_lines,
     detail_lines,
     fact_lines,
@@ -98,7 +99,8 @@ def _summary(check: CheckResult) -> str:
     if not said:
         return check.verdict.words
     how_far = _how_far(check.variables)
-    return f"{how_far}of {plural(len(check.variables), 'variable')} {', '.join(said)}"
+    names = {one.name for one in check.variables}
+    return f"{how_far}of {arrays_words(len(check.variables), len(names))} {', '.join(said)}"
 
 
 def _how_far(variables: Sequence[VariableResult]) -> str:
@@ -127,7 +129,8 @@ def _body(check: CheckResult, room: int, sides: tuple[str, str]) -> list[str]:
     ]
     if len(check.messages) > _MOST_MESSAGES:
         messages.append(f"  ... and {len(check.messages) - _MOST_MESSAGES} more messages")
-    end = [f"  {plural(good, 'other variable')} match{'es' if good == 1 else ''}"] if good else []
+    noun = check.coverage.unit
+    end = [f"  {plural(good, f'other {noun}')} match{'es' if good == 1 else ''}"] if good else []
     end += coverage_lines(check)
     room -= len(messages) + len(end)
     lines: list[str] = []
@@ -138,7 +141,7 @@ def _body(check: CheckResult, room: int, sides: tuple[str, str]) -> list[str]:
         # The first one is told in full, later ones as far as there is room, one line at least.
         free = room - len(lines) - (1 if rest > 1 else 0)
         if free < 1:
-            lines.append(f"  ... and {plural(rest, 'more variable')}")
+            lines.append(f"  ... and {plural(rest, f'more {noun}')}")
             break
         lines += own[: max(1, free)] if number == 0 or free >= len(own) else own[:1]
     return messages + lines + end

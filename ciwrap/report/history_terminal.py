@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ciwrap.model import Verdict
+from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.console import Text
 from ciwrap.report.findings import beyond_text
 from ciwrap.report.text import safe_name, share_text, size_text
@@ -55,7 +56,8 @@ def _words(group: list[VariableResult], bad: list[VariableResult]) -> str:
     total = sum(one.compared_elements for one in bad)
     least, most = (sum(counts) for counts in zip(*map(_differing, bad), strict=True))
     if least == most:
-        parts.append(f"{there}{least:,} of {total:,} elements differ")
+        verb = "differs" if least == 1 else "differ"
+        parts.append(f"{there}{least:,} of {grouped_plural(total, 'element')} {verb}")
     elif least:
         parts.append(f"{there}from {least:,} to {most:,} of {total:,} elements differ")
     else:

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ciwrap.details import Cause
+from ciwrap.model import Verdict
 from ciwrap.report.boxes import box_words, is_the_same_place
 from ciwrap.report.causes import cause_words
 from ciwrap.report.digest_words import lost_words, moved_words, suspect_place
@@ -60,7 +61,12 @@ def _three_facts(
     run: RunResult, check: CheckResult, divergence: Divergence
 ) -> tuple[tuple[str, str], ...]:
     variable = divergence.variable
-    results = [one for one in check.variables if one.name == variable.name]
+    # What was not compared has no place among the numbers that differ.
+    results = [
+        one
+        for one in check.variables
+        if one.name == variable.name and one.verdict is not Verdict.NOT_COMPARABLE
+    ]
     what = f"{lead_place(run, check, divergence)}: {_what(check, variable)}"
     facts = (
         ("What", what),

@@ -17,7 +17,7 @@ from ciwrap.report.matrix import row_of
 from ciwrap.report.paths import portable
 from ciwrap.report.sections import HINT
 from ciwrap.report.text import capital, percent_text, plural, safe_name
-from ciwrap.report.view import card_numbers, groups_of, where_words
+from ciwrap.report.view import card_numbers, groups_of, numbers_too_words, where_words
 from ciwrap.report.wording import accept_command, detail_lines, headline, sides_of
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def _address(url: str) -> str:
 
 def _group(group: Group, *, with_check: bool, link: str) -> str:
     first, row = group.first, row_of(0, group)
-    parts = [headline(first)]
+    parts = [numbers_too_words(group), headline(first)]
     if group.verdict is not Verdict.NOT_COMPARABLE:
         parts = [where_words(group), row.pattern]
     where = "; ".join(part for part in parts if part)

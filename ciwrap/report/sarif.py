@@ -11,7 +11,7 @@ from ciwrap.model import MessageLevel, Verdict
 from ciwrap.report import findings
 from ciwrap.report.paths import portable
 from ciwrap.report.text import safe_name, safe_text
-from ciwrap.report.view import groups_of, where_words
+from ciwrap.report.view import groups_of, numbers_too_words, where_words
 from ciwrap.report.wording import headline, sides_of
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ def _of_group(group: Group) -> dict[str, Any]:
         )
     else:
         rule, words = "not-comparable", headline(first)
-    more = where_words(group)
-    text = f"{findings.place(first)}: {words}" + (f"; {more}" if more else "")
+    more = (where_words(group), numbers_too_words(group))
+    text = "; ".join([f"{findings.place(first)}: {words}", *filter(None, more)])
     key = (findings.check_title(group.check), group.name)
     return _result(rule, text, _golden_file(group.check), key)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.details import BOUND_CLASS, SHARE_CLASSES, SUSPECT
 from ciwrap.model import Verdict
-from ciwrap.report.findings import leading
+from ciwrap.report.findings import leading, place
 from ciwrap.report.iteration_charts import (
     CELL_DIFFER,
     CELL_MATCH,
@@ -145,6 +145,15 @@ def card_numbers(groups: Sequence[Group]) -> dict[int, int]:
 def where_words(group: Group) -> str:
     """When and on which ranks it does not match: `from iteration 7 on, on ranks 1 and 2`."""
     return where_listed(group.check, group.results)
+
+
+def numbers_too_words(group: Group) -> str:
+    """Of a variable that could not be compared everywhere: that it differs where it could be."""
+    if group.verdict is not Verdict.NOT_COMPARABLE or not group.differing:
+        return ""
+    first = group.differing[0]
+    verb = "differ" if first.verdict is Verdict.DIFFER else "may differ"
+    return f"numbers {verb}, too, first at {place(first)}"
 
 
 def timeline_of(group: Group) -> Markup | None:
