@@ -190,8 +190,12 @@ def _is_largest(run: RunResult, worst: VariableResult) -> bool:
         # What is no number is at no distance, and on residues nobody knows how far.
         return worst.max_bound_share is not None and math.isfinite(worst.max_bound_share)
     alarms = [one for check in run.checks for one in check.variables if one.verdict.is_alarm]
-    sizes = [one.max_abs_difference or 0.0 for one in alarms]
-    return not lost_count(worst) and (worst.max_abs_difference or 0.0) >= max(sizes)
+    size = worst.max_abs_difference
+    if size is None or lost_count(worst):
+        return False
+    # By digests alone nobody knows how large the others are.
+    others = (one.max_abs_difference for one in alarms)
+    return all(other is not None and other <= size for other in others)
 
 
 def _uncompared(run: RunResult) -> Iterator[str]:

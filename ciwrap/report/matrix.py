@@ -117,9 +117,10 @@ def _worst_words(group: Group) -> str:
             words = f"{grouped_number(worst)}\u00a0\u00d7"
             return f"just over {words}" if 1 < worst < LEAST_TOLD_SHARE else words
         return without_share_text(group.worst).removesuffix(" on one side")
-    if any(m.share_from is None for one in group.differing for m in one.moved_elements):
+    known = [one for one in group.differing if not variable_is_exact(one)]
+    if any(m.share_from is None for one in known for m in one.moved_elements):
         return "no number"
-    moved = [m.share_from for one in group.differing for m in one.moved_elements if m.share_from]
+    moved = [m.share_from for one in known for m in one.moved_elements if m.share_from]
     if moved and max(moved) > 1:
         return f"> {grouped_number(max(moved))}\u00a0\u00d7"
     shares = [one.guaranteed_share for one in group.differing if one.guaranteed_share]

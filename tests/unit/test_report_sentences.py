@@ -365,3 +365,15 @@ def test_no_difference_of_finite_numbers_is_infinite() -> None:
         assert "|difference| over 1.79e308" in text
         assert "|difference| inf" not in text
         assert "relative inf" not in text
+
+
+def test_an_exact_golden_of_digests_alone_has_no_infinite_share() -> None:
+    old = np.arange(3000)
+    new = old + (old == 9)
+    made = api.make_golden({"i": old, "m": old == 9}, atol=1e-6, evidence="tree")
+    pairs = zip((new, old == 8), made.variables, strict=True)
+    found = [api.check_array(array, one) for array, one in pairs]
+    run = run_of(*(replace(one, name=f"v{at}") for at, one in enumerate(found)))
+    for text in (text_of(run), render_markdown(run)):
+        assert "inf " not in text
+        assert "Largest difference" not in text
