@@ -169,8 +169,8 @@ def _joined(first: VariableResult, second: VariableResult) -> VariableResult:
     both = [*first.first_differences, *second.first_differences]
     both.sort(key=lambda one: one.index)
     indices = [one.first_index for one in (first, second) if one.first_index is not None]
-    largest = max((first, second), key=lambda one: one.max_abs_difference or 0.0)
-    relative = max((first, second), key=lambda one: one.max_rel_difference or 0.0)
+    largest = _larger(first, second, "abs")
+    relative = _larger(first, second, "rel")
     shares = [one.max_bound_share for one in (first, second) if one.max_bound_share is not None]
     return replace(
         worse,
@@ -194,6 +194,18 @@ def _joined(first: VariableResult, second: VariableResult) -> VariableResult:
         + (second.missing_mismatch_count or 0),
         reason=other.reason if worse.reason is None else worse.reason,
     )
+
+
+def _larger(first: VariableResult, second: VariableResult, kind: str) -> VariableResult:
+    """The result with the larger difference; of equal ones that of the element that is the first,
+    as the core tells it where bounds add up.
+    """
+
+    def order(one: VariableResult) -> tuple[float, tuple[int, ...]]:
+        size = getattr(one, f"max_{kind}_difference") or 0.0
+        return -size, getattr(one, f"max_{kind}_index") or ()
+
+    return min(first, second, key=order)
 
 
 def _sum(one: float | None, *, other: float | None) -> float | None:

@@ -181,10 +181,11 @@ def variable_lines(
 
 def _kind(variable: VariableResult, *, has_golden: bool) -> str:
     shape = f"shape {'x'.join(map(str, variable.shape))}" if variable.shape else "a single number"
+    what = f"{_dtype_words(variable.dtype)}, {shape}" if variable.text is None else "text"
     is_kept = has_golden and variable.evidence is not None
     evidence = f", golden keeps {variable.evidence}" if is_kept else ""
     used = used_words(_rest_share(variable))
-    return f"{_dtype_words(variable.dtype)}, {shape}{evidence}{used}"
+    return f"{what}{evidence}{used}"
 
 
 def _dtype_words(dtype: str | None) -> str:

@@ -226,7 +226,8 @@ def _uncompared(run: RunResult) -> Iterator[str]:
 
 def error_sentence(text: str) -> str:
     """An error's message as a sentence on the whole."""
-    return f"{cut(safe_text(text))}."
+    said = cut(safe_text(text))
+    return said if said.endswith("?") else f"{said}."
 
 
 def _with_cause(check: CheckResult, variable: VariableResult) -> str:

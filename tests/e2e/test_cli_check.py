@@ -501,6 +501,7 @@ def test_a_combined_bound_is_told_as_it_is(
         assert outcome.code == 1, outcome
         assert f"x [data]: {said}\n" in outcome.out
         assert outcome.variable("x")["combine"] == combine
+        assert outcome.variable("x")["max_abs_index"] == [0]
         n = outcome.variable("n")
         assert n["bound"] == {"atol": whole, "rtol": 0.0, "ulps": 0}
         assert "combine" not in n

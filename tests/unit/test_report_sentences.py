@@ -26,6 +26,7 @@ from ciwrap.model import (
     VariableResult,
     Verdict,
 )
+from ciwrap.model.text_result import TextResult
 from ciwrap.report import findings
 from ciwrap.report.causes import cause_words
 from ciwrap.report.console import make_console
@@ -377,3 +378,25 @@ def test_an_exact_golden_of_digests_alone_has_no_infinite_share() -> None:
     for text in (text_of(run), render_markdown(run)):
         assert "inf " not in text
         assert "Largest difference" not in text
+
+
+def test_a_text_is_no_single_number() -> None:
+    text = VariableResult(
+        "log",
+        Verdict.MATCH,
+        evidence=Evidence.DATA,
+        dtype="text",
+        shape=(),
+        element_count=9,
+        differing_count=0,
+        text=TextResult((2, 2), (0, 0), (0, 0), numbers=9, differing=0, ignored=0),
+    )
+    failure = "\n".join(failure_lines("c", run_of(text).checks[0], []))
+    assert "text, golden keeps data" in failure
+    assert "single number" not in failure
+
+
+def test_a_question_ends_a_sentence() -> None:
+    message = Message(MessageLevel.ERROR, "unknown key; did you mean 'ignore'?")
+    lead = findings.lead(RunResult(Verdict.NOT_COMPARABLE, (), messages=(message,)))
+    assert lead == ["unknown key; did you mean 'ignore'?"]
