@@ -133,7 +133,11 @@ def _lead(run: RunResult, without: Divergence | None) -> Iterator[str]:
         if lost > 1:
             names = {(check.name, one.name) for check in run.checks for one in _lost(check)}
             is_listed = sum(len(_lost(check)) for check in run.checks) == lost
-            yield f"{arrays_words(lost, len(names) if is_listed else 0)} were not compared."
+            words = arrays_words(lost, len(names) if is_listed else 0)
+            if run.coverage.checkpointed and is_listed:
+                # A variable that lacks one checkpoint was compared in the others.
+                words = f"{lost:,} arrays of {grouped_plural(len(names), 'variable')}"
+            yield f"{words} were not compared."
     elif run.verdict is Verdict.NOT_COMPARABLE:
         yield from _uncompared(run)
     for check in run.checks:

@@ -18,7 +18,13 @@ from ciwrap.report.paths import portable
 from ciwrap.report.sections import HINT
 from ciwrap.report.text import capital, percent_text, plural, safe_name
 from ciwrap.report.view import card_numbers, groups_of, numbers_too_words, where_words
-from ciwrap.report.wording import accept_command, detail_lines, headline, sides_of
+from ciwrap.report.wording import (
+    accept_command,
+    detail_lines,
+    headline,
+    sides_of,
+    unlisted_words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,8 +81,11 @@ def render_markdown(run: RunResult, link: str = "", picture: str = "") -> str:
     lead = findings.lead(run)
     for sentence in lead:
         lines += [f"**{escaped(sentence, 900)}**", ""]
+    unlisted = unlisted_words(run)
     if said:
-        lines += [f"{plural(len(run.checks), 'check')}; variables: {said}.", ""]
+        noun = "variables listed" if unlisted else "variables"
+        lines += [f"{plural(len(run.checks), 'check')}; {noun}: {said}.", ""]
+    lines += [f"{capital(unlisted)}.", ""] if unlisted else []
     lines += [f"{capital(run.coverage.text)}.", ""]
     lines += _messages(run, lead)
     lines += _environment(run)

@@ -12,7 +12,7 @@ from ciwrap.report import findings
 from ciwrap.report.paths import portable
 from ciwrap.report.text import safe_name, safe_text
 from ciwrap.report.view import groups_of, numbers_too_words, where_words
-from ciwrap.report.wording import headline, sides_of
+from ciwrap.report.wording import headline, sides_of, unlisted_words
 
 if TYPE_CHECKING:
     from ciwrap.model import CheckResult, RunResult
@@ -50,6 +50,8 @@ def render_sarif(run: RunResult) -> str:
     ]
     left_out = len(results) - MOST_RESULTS
     notes = [_note(f"{left_out} more results are left out here")] if left_out > 0 else []
+    if unlisted := unlisted_words(run):
+        notes.append(_note(unlisted))
     if not run.coverage.is_whole:
         notes.append(_note(run.coverage.text))
     document = {

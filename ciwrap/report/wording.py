@@ -75,6 +75,21 @@ def total_words(run: RunResult) -> str:
     return arrays_words(arrays, variables)
 
 
+def unlisted_words(run: RunResult) -> str:
+    """`1,598 arrays are counted and not listed: 39 not comparable, 1,559 match`; nothing if the
+    document lists all.
+    """
+    told = [check.unlisted.counts for check in run.checks if check.unlisted is not None]
+    counts = {one: sum(each[one] for each in told) for one in Verdict.worst_first() if told}
+    said = [f"{count:,} {one.words}" for one, count in counts.items() if count]
+    if not said:
+        return ""
+    total = sum(counts.values())
+    verb = "is" if total == 1 else "are"
+    noun = grouped_plural(total, run.coverage.unit)
+    return f"{noun} {verb} counted and not listed: {', '.join(said)}"
+
+
 def worst_first(variables: Iterable[VariableResult]) -> list[VariableResult]:
     """Not comparable, then differing by how far beyond the bound, then matching by drift."""
     return sorted(variables, key=badness)

@@ -15,6 +15,8 @@ from ciwrap.cli.main import run
 from ciwrap.report.annotations import render_annotations
 from ciwrap.report.document import from_document
 from ciwrap.report.failure import failure_lines
+from ciwrap.report.html import render_html
+from ciwrap.report.junit import render_junit
 from ciwrap.report.markdown import render_markdown
 from ciwrap.report.sarif import render_sarif
 
@@ -166,3 +168,23 @@ def test_what_differs_beside_what_was_not_compared_is_told_everywhere(
     failure = "\n".join(failure_lines("c", run_.checks[0], []))
     assert failure.startswith("c: up to 1,000 x the bound: of 7 arrays of 3 variables 2 not comp")
     assert "4 other arrays match" in failure
+
+
+def test_what_a_document_does_not_list_is_told_by_what_is_made_of_it(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for side in "AB":
+        for step in (1, 2):
+            x = np.full(3, (side, step) == ("B", 2))
+            save(here / side, step, va=x, vb=x, same=np.zeros(2))
+    (here / "B" / "iter_1" / "va.npy").unlink()
+    (here / "B" / "iter_1" / "vb.npy").unlink()
+    whole = Told(capsys, "--layout", LAYOUT, "--json-detail=all")
+    assert "2 arrays of 2 variables were not compared." in whole.summary
+    assert "listed" not in whole.summary
+    told = Told(capsys, "--layout", LAYOUT, "--json-detail=summary")
+    run_ = from_document(json.loads(Path("r.json").read_text(encoding="utf-8")))
+    words = "4 arrays are counted and not listed: 1 not comparable, 1 differ, 2 match"
+    for text in (told.summary, render_sarif(run_), render_junit(run_), render_html(run_)):
+        assert words in text
+    assert "variables listed: 1 not comparable." in told.summary
