@@ -17,6 +17,7 @@ from ciwrap.catalog.rules import Rules
 from ciwrap.compare.fit import refuse_unseen_mask
 from ciwrap.compare.judge import check_golden, golden_id, golden_signature
 from ciwrap.compare.law import begun, failed_check, not_comparable
+from ciwrap.compare.misspelt import misspelt_words
 from ciwrap.compare.outcome import Outcome
 from ciwrap.compare.pairing import pair_up
 from ciwrap.compare.tally import GOLDEN, DetailKeeper, check_result
@@ -37,7 +38,7 @@ from ciwrap.trees.bounds import bound_of
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from ciwrap.arrays.series import StoredSteps
@@ -315,43 +316,6 @@ class _Judged:
         self.identities = {
             identity for identity in catalog.identities if check.expectation_of(identity) is None
         }
-
-
-def misspelt_words(
-    check: Check, identities: Iterable[VariableId], catalog: Catalog | None = None
-) -> list[str]:
-    """A warning for each pattern and name of the configuration that has no effect on these.
-
-    catalog: of the outputs, if they are files; of what could not be read nobody knows what it has.
-    """
-    found = [
-        f"the pattern {pattern!r} under 'variables' or 'ignore' matches no variable; is it"
-        " misspelt?"
-        for pattern in (check.unused_rules([*identities]) if check.rules or check.ignore else ())
-    ]
-    if catalog is not None and not catalog.errors:
-        found += [
-            f"the pattern {pattern!r} under {key!r} matches no file of the outputs; is it misspelt?"
-            for key, pattern in catalog.unused
-        ]
-        found += [
-            f"'{option}: {name}' has no effect, since no file has iterations of its own; is it"
-            " misspelt?"
-            for option, name in _idle_options(catalog)
-        ]
-    return found
-
-
-def _idle_options(catalog: Catalog) -> list[tuple[str, str]]:
-    """The options on iterations inside files that name something, where no file has any."""
-    asked: dict[tuple[str, str], bool] = {}
-    for entry in catalog.entries.values():
-        is_used = entry.file.iteration is None and entry.info.iteration is not None
-        for option in ("iterations", "iteration_variable"):
-            name = entry.file.options.get(option)
-            if name not in (None, "auto", "none"):
-                asked[option, name] = asked.get((option, name), False) or is_used
-    return [one for one, is_used in asked.items() if not is_used]
 
 
 def _warnings(

@@ -23,9 +23,10 @@ from ciwrap.captures.index import (
 from ciwrap.captures.index_codec import encode_checkpoint
 from ciwrap.captures.side import Side
 from ciwrap.catalog.rules import Rules
-from ciwrap.compare.check import GoldenVariables, misspelt_words, newly_ignored
+from ciwrap.compare.check import GoldenVariables, newly_ignored
 from ciwrap.compare.histories import compare_histories
 from ciwrap.compare.judge import golden_id
+from ciwrap.compare.misspelt import misspelt_words
 from ciwrap.compare.outcome import HistoryOptions
 from ciwrap.compare.tally import GOLDEN
 from ciwrap.errors import UsageError

@@ -24,6 +24,7 @@ from ciwrap.report.figure_rows import Figures, figures_of
 from ciwrap.report.figures import is_suspect
 from ciwrap.report.findings import check_title, cut, difference_sentence, match_words, place
 from ciwrap.report.matrix import row_of
+from ciwrap.report.sizes import variable_is_exact
 from ciwrap.report.text import (
     capital,
     common_start,
@@ -36,11 +37,7 @@ from ciwrap.report.text import (
 from ciwrap.report.text_words import difference_text, looks_like, summary_line
 from ciwrap.report.view import growth_of, timeline_of, timeline_words, where_words
 from ciwrap.report.views import view_text
-from ciwrap.report.wording import (
-    headline,
-    sides_of,
-    variable_is_exact,
-)
+from ciwrap.report.wording import headline, sides_of
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from ciwrap.details import MOST_LEVELS
 from ciwrap.model import Verdict
 from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.digest_words import new_values_words
+from ciwrap.report.sizes import lost_count, special_counts, variable_is_exact
 from ciwrap.report.svg import number
 from ciwrap.report.text import (
     bytes_text,
@@ -19,15 +20,7 @@ from ciwrap.report.text import (
     size_text,
 )
 from ciwrap.report.views import effect_facts, range_words
-from ciwrap.report.wording import (
-    GOLDEN_AND_NEW,
-    bound_text,
-    evidence_words,
-    interval_text,
-    lost_count,
-    special_counts,
-    variable_is_exact,
-)
+from ciwrap.report.wording import GOLDEN_AND_NEW, bound_text, evidence_words, interval_text
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ciwrap.details import Cause
 from ciwrap.model import Evidence, Verdict
 from ciwrap.report.digest_words import decide_words
+from ciwrap.report.sizes import variable_is_exact
 from ciwrap.report.text import (
     LEAST_TOLD_SHARE,
     index_text,
@@ -29,7 +30,6 @@ from ciwrap.report.wording import (
     headline,
     used_share,
     used_words,
-    variable_is_exact,
     worst_first,
 )
 from ciwrap.structs import replace

@@ -11,6 +11,13 @@ from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.boxes import box_words
 from ciwrap.report.causes import cause_words
 from ciwrap.report.digest_words import suspect_place
+from ciwrap.report.sizes import (
+    counted_lost,
+    has_distance,
+    lost_count,
+    special_counts,
+    variable_is_exact,
+)
 from ciwrap.report.text import (
     capital,
     grouped_number,
@@ -26,18 +33,13 @@ from ciwrap.report.wording import (
     at_most_words,
     badness,
     bound_words,
-    counted_lost,
     elements_words,
-    has_distance,
     headline,
-    lost_count,
     match_title,
     sides_of,
-    special_counts,
     total_words,
     used_share,
     used_words,
-    variable_is_exact,
 )
 
 if TYPE_CHECKING:

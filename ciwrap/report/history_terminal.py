@@ -9,9 +9,9 @@ from ciwrap.model import Verdict
 from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.console import Text
 from ciwrap.report.findings import beyond_text
+from ciwrap.report.sizes import variable_is_exact, without_share_text
 from ciwrap.report.text import safe_name, share_text, size_text
 from ciwrap.report.where import where_text
-from ciwrap.report.wording import variable_is_exact, without_share_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,17 +18,11 @@ from ciwrap.report.findings import (
     lead_place,
     leading,
 )
+from ciwrap.report.sizes import counted_lost, has_distance, lost_count, variable_is_exact
 from ciwrap.report.text import capital, percent_text, size_text
 from ciwrap.report.views import range_words
 from ciwrap.report.where import where_listed
-from ciwrap.report.wording import (
-    counted_lost,
-    has_distance,
-    headline,
-    lost_count,
-    sides_of,
-    variable_is_exact,
-)
+from ciwrap.report.wording import headline, sides_of
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:

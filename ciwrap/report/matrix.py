@@ -20,14 +20,10 @@ from ciwrap.report.findings import (
 from ciwrap.report.iteration_charts import CELL_DIFFER, CELL_NOT_COMPARABLE
 from ciwrap.report.palette import SHARE_PALETTE
 from ciwrap.report.png import data_uri, palette_png
+from ciwrap.report.sizes import variable_is_exact, without_share_text
 from ciwrap.report.text import LEAST_TOLD_SHARE, grouped_number, percent_text, safe_name
 from ciwrap.report.view import cell_of, sortable_share, worse_cell
-from ciwrap.report.wording import (
-    headline,
-    interval_text,
-    variable_is_exact,
-    without_share_text,
-)
+from ciwrap.report.wording import headline, interval_text
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:

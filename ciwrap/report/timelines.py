@@ -5,13 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ciwrap.model import DivergenceKind, Verdict
+from ciwrap.report.sizes import element_share_text, variable_is_exact
 from ciwrap.report.text import index_text, safe_name
-from ciwrap.report.wording import (
-    cause_lines,
-    element_share_text,
-    sides_of,
-    variable_is_exact,
-)
+from ciwrap.report.wording import cause_lines, sides_of
 from ciwrap.timeline import PointState, Timeline, TimelinePoint, Trend
 
 if TYPE_CHECKING:

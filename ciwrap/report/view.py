@@ -21,9 +21,10 @@ from ciwrap.report.iteration_charts import (
     growth_curve,
     timeline,
 )
+from ciwrap.report.sizes import variable_is_exact
 from ciwrap.report.svg import iteration_ticks
 from ciwrap.report.where import where_listed
-from ciwrap.report.wording import badness, headline, used_share, variable_is_exact
+from ciwrap.report.wording import badness, headline, used_share
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
