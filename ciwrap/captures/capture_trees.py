@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 from ciwrap import _core
 from ciwrap.captures.bounds import Bounds, rules_with
 from ciwrap.captures.index import (
+    IGNORED,
+    IN_AN_ORDER,
+    IN_ANOTHER_WAY,
     CapturedVariable,
     FineIdentity,
     MadeWith,
@@ -37,7 +40,6 @@ if TYPE_CHECKING:
 DEFAULT_CHUNK_BYTES = 64 * 1024
 
 # Why a variable has no tree that nobody asked for.
-IGNORED = "it is ignored"
 
 
 class Against:
@@ -312,10 +314,10 @@ def _beyond_trees(settings: VariableSettings) -> str:
     """Why a variable has no tree that would be of use."""
     if settings.align_by is not None:
         return (
-            f"its rows are put in the order of {settings.align_by!r}, of which trees of the files"
-            " as they are say nothing"
+            f"{IN_AN_ORDER}{settings.align_by!r}, of which trees of the files as they are say"
+            " nothing"
         )
-    return "it is compared in a way that trees do not know, such as with a mask"
+    return IN_ANOTHER_WAY
 
 
 def _without_tree(identity: VariableId, info: VariableInfo, reason: str) -> CapturedVariable:

@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 CheckpointKey = tuple[int | None, int | None]
 _FINE = b"ciwrap fine tree"
 
+# Why a variable has no tree: its check says so, or how it is compared there.
+IGNORED = "it is ignored"
+IN_AN_ORDER = "its rows are put in the order of "
+IN_ANOTHER_WAY = "it is compared in a way that trees do not know, such as with a mask"
+
 
 class MadeWith(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """`_core.TreeParameters`, as a row."""

@@ -48,12 +48,13 @@ class Catalog(Closing):
     entries: by identity, in the order of iteration, rank and name; identities: their keys. errors:
     files that could not be opened, variables that are there twice, files that no reader knows; as
     long as there is one, not everything has been compared. notes: what was chosen among copies,
-    and what sources tell; `order_of` adds to them, so they are read in the end. With an
-    arrangement, variables aligned across ranks have no rank.
+    and what sources tell; `order_of` adds to them, so they are read in the end. unused: as of the
+    outputs. With an arrangement, variables aligned across ranks have no rank.
     """
 
     def __init__(self, found: FoundOutputs, arrangement: Arrangement | None = None) -> None:
         self.notes: list[str] = []
+        self.unused = found.unused
         self._arrangement = arrangement
         self._parts: dict[VariableId, tuple[Entry, ...]] = {}
         self._open: OrderedDict[str, Source] = OrderedDict()

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ciwrap.captures.bounds import NONE_GIVEN, Bounds, rules_with
+from ciwrap.captures.index import IGNORED, IN_AN_ORDER, IN_ANOTHER_WAY, key_order
+from ciwrap.captures.index_codec import read_checkpoint
+from ciwrap.errors import CorruptCaptureError
 from ciwrap.late import numpy as np
-from ciwrap.model import Message, MessageLevel, Verdict
+from ciwrap.model import Message, MessageLevel, VariableSettings, Verdict
 from ciwrap.structs import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from ciwrap.captures.index import CapturedVariable
     from ciwrap.captures.side import Side
     from ciwrap.catalog.rules import Rules
     from ciwrap.model import CheckResult, VariableResult
+
+# Of a capture's origin.
+_OF_CHECK = "check "
+_MOST_NAMES = 3
 
 
 def rules_between(rules: Rules, golden: Side, new: Side) -> Rules:
@@ -26,23 +35,95 @@ def rules_between(rules: Rules, golden: Side, new: Side) -> Rules:
     """
     if rules.bounds_are_given:
         return rules
-    headers = [(one.header, f"{name}'s capture") for one, name in ((golden, "A"), (new, "B"))]
-    known = [(header, whose) for header, whose in headers if header is not None]
-    if not known:
-        return replace(rules, bounds_from=NONE_GIVEN)
-    asked = [one for one in known if one[0].origin != NONE_GIVEN]
-    if not asked:
-        return replace(rules, bounds_from=NONE_GIVEN)
-    header, whose = asked[0]
-    return rules_with(rules, Bounds.of_header(header), whose)
+    known = _captured_bounds(golden, new)
+    return replace(rules, bounds_from=NONE_GIVEN) if known is None else rules_with(rules, *known)
 
 
-def with_bound_notes(check: CheckResult, rules: Rules) -> CheckResult:
-    """The result, saying where its bounds are from, and when that may explain all differences."""
-    notes: tuple[Message, ...] = ()
+def _captured_bounds(golden: Side, new: Side) -> tuple[Bounds, str] | None:
+    """The bounds of the first capture for which some were asked for, and what they are called."""
+    for side, name in ((golden, "A"), (new, "B")):
+        if side.header is not None and side.header.origin != NONE_GIVEN:
+            return Bounds.of_header(side.header), f"{name}'s capture"
+    return None
+
+
+def with_bound_notes(
+    check: CheckResult, rules: Rules, golden: Side, new: Side, unused: Iterable[str] = ()
+) -> CheckResult:
+    """The result, saying where its bounds are from, and when that may explain all differences.
+
+    unused: as of `unused_settings`.
+    """
+    notes = [Message(MessageLevel.NOTE, text) for text in unused]
+    known = _captured_bounds(golden, new)
+    if known is not None and known[1] == rules.bounds_from:
+        notes += _without_bound(check, *known)
     if rules.bounds_from == NONE_GIVEN and check.verdict is not Verdict.MATCH:
-        notes = tuple(_notes(check))
+        notes += _notes(check)
     return replace(check, bounds_from=rules.bounds_from, messages=(*check.messages, *notes))
+
+
+def _without_bound(check: CheckResult, bounds: Bounds, whose: str) -> Iterator[Message]:
+    """Of what the capture whose bounds hold says nothing, as where paths are read otherwise."""
+    plain = VariableSettings()
+    names = {
+        one.name
+        for one in check.variables
+        if one.verdict is not Verdict.NOT_COMPARABLE
+        and one.text is None
+        and one.dtype is not None
+        and bounds.settings_for(plain, one.id, one.golden_dtype or one.dtype) is None
+    }
+    if names:
+        text = f"{whose} says no bound for {_listed(names)}: compared exactly"
+        yield Message(MessageLevel.NOTE, text)
+
+
+def unused_settings(rules: Rules, sides: Iterable[tuple[str, Side]]) -> Iterator[str]:
+    """Of each side whose capture was made with a check: which settings of that do not count, since
+    a capture holds bounds alone. sides: with what they are called.
+    """
+    if rules.bounds_from.startswith(_OF_CHECK):
+        return  # a check is given, and says itself what counts
+    for called, side in sides:
+        if side.header is None or not side.header.origin.startswith(_OF_CHECK):
+            continue
+        variables = list(_captured_ends(side))
+        beyond = {
+            one.identity.name
+            for one in variables
+            if (one.reason or "").startswith((IN_AN_ORDER, IN_ANOTHER_WAY))
+            and rules.settings_for(one.identity, one.dtype).has_own_trees
+        }
+        ignored = {
+            one.identity.name
+            for one in variables
+            if one.reason == IGNORED and not rules.is_ignored(one.identity)
+        }
+        said = [f"mask, period, combine and align_by of {_listed(beyond)}"] if beyond else []
+        said += [f"ignore of {_listed(ignored)}"] if ignored else []
+        if said:
+            yield (
+                f"{called}'s capture was made with {side.header.origin} and holds nothing but"
+                f" bounds of it, so this does not count: {'; '.join(said)} (give --check)"
+            )
+
+
+def _captured_ends(side: Side) -> Iterator[CapturedVariable]:
+    """The variables of the first captured checkpoint and of the last."""
+    if side.capture is None or side.index is None:
+        return
+    keys = sorted(side.index.checkpoints, key=key_order)
+    for key in dict.fromkeys((*keys[:1], *keys[-1:])):
+        with suppress(CorruptCaptureError):  # of which the comparison tells
+            yield from read_checkpoint(side.capture, side.index.checkpoints[key]).variables
+
+
+def _listed(names: Iterable[str]) -> str:
+    """The first few names, and how many more there are."""
+    found = sorted(names)
+    more = f" and {len(found) - _MOST_NAMES:,} more" if len(found) > _MOST_NAMES else ""
+    return ", ".join(found[:_MOST_NAMES]) + more
 
 
 def _notes(check: CheckResult) -> Iterator[Message]:

@@ -17,6 +17,7 @@ from ciwrap.catalog.rules import Rules
 from ciwrap.compare.fit import refuse_unseen_mask
 from ciwrap.compare.judge import check_golden, golden_id, golden_signature
 from ciwrap.compare.law import begun, failed_check, not_comparable
+from ciwrap.compare.misspelt import misspelt_words
 from ciwrap.compare.outcome import Outcome
 from ciwrap.compare.pairing import pair_up
 from ciwrap.compare.tally import GOLDEN, DetailKeeper, check_result
@@ -37,7 +38,7 @@ from ciwrap.trees.bounds import bound_of
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from ciwrap.arrays.series import StoredSteps
@@ -199,7 +200,8 @@ def check_expected(
     outcome = Outcome(errors=list(catalog.errors), notes=list(catalog.notes))
     outcome.results += judge_expected(check, catalog, work)
     outcome.ignored += [one for one in catalog.identities if check.is_ignored(one)]
-    result = check_result(check.name, outcome, rules, GOLDEN)
+    told = misspelt_words(check, catalog.identities, catalog)
+    result = check_result(check.name, outcome, rules, GOLDEN, messages=told)
     return replace(result, backend=resources.backend_used, seconds=time.monotonic() - started)
 
 
@@ -316,21 +318,10 @@ class _Judged:
         }
 
 
-def misspelt_words(check: Check, identities: Iterable[VariableId]) -> list[str]:
-    """A warning for each pattern of the configuration that matches none of these variables."""
-    if not (check.rules or check.ignore):
-        return []
-    return [
-        f"the pattern {pattern!r} under 'variables' or 'ignore' matches no variable; is it"
-        " misspelt?"
-        for pattern in check.unused_rules([*identities])
-    ]
-
-
 def _warnings(
     check: Check, golden: StoredGolden, ours: GoldenVariables, theirs: Catalog
 ) -> Iterator[Message]:
-    for text in misspelt_words(check, [*ours.identities, *theirs.identities]):
+    for text in misspelt_words(check, [*ours.identities, *theirs.identities], theirs):
         yield Message(MessageLevel.WARNING, text)
     if golden.manifest.labels is None and any(
         entry.info.labels for entry in theirs.entries.values()

@@ -39,13 +39,25 @@ def compare_combined(
     Raises InvalidBoundError for settings beside which 'combine' says nothing.
     """
     refuse_combined(reference.dtype, settings, result.id)
-    bound = settings.bound
     parts = [
         _part(work, result, reference, new, parameters, chosen)
         for parameters, chosen in combined_parts(reference, new, settings, result.id)
     ]
     found = _joined(*parts)
-    return replace(found, bound=bound, masked_count=new.masked_count if result.mask else None)
+    masked = new.masked_count if result.mask else None
+    found = _with_bound(found, settings, reference.dtype)
+    return replace(found, masked_count=masked)
+
+
+def _with_bound(found: VariableResult, settings: VariableSettings, dtype: str) -> VariableResult:
+    """The result with the bound that it was compared by: whole numbers have no relative part, so
+    one part alone is left.
+    """
+    bound = settings.bound
+    if np.dtype(dtype).kind == "f":
+        return replace(found, bound=bound)
+    left = 0.0 if settings.combine == "both" else bound.atol
+    return replace(found, bound=ErrorBound(left), combine=None)
 
 
 def refuse_combined(dtype: str, settings: VariableSettings, identity: VariableId) -> None:
@@ -157,8 +169,8 @@ def _joined(first: VariableResult, second: VariableResult) -> VariableResult:
     both = [*first.first_differences, *second.first_differences]
     both.sort(key=lambda one: one.index)
     indices = [one.first_index for one in (first, second) if one.first_index is not None]
-    largest = max((first, second), key=lambda one: one.max_abs_difference or 0.0)
-    relative = max((first, second), key=lambda one: one.max_rel_difference or 0.0)
+    largest = _larger(first, second, "abs")
+    relative = _larger(first, second, "rel")
     shares = [one.max_bound_share for one in (first, second) if one.max_bound_share is not None]
     return replace(
         worse,
@@ -182,6 +194,18 @@ def _joined(first: VariableResult, second: VariableResult) -> VariableResult:
         + (second.missing_mismatch_count or 0),
         reason=other.reason if worse.reason is None else worse.reason,
     )
+
+
+def _larger(first: VariableResult, second: VariableResult, kind: str) -> VariableResult:
+    """The result with the larger difference; of equal ones that of the element that is the first,
+    as the core tells it where bounds add up.
+    """
+
+    def order(one: VariableResult) -> tuple[float, tuple[int, ...]]:
+        size = getattr(one, f"max_{kind}_difference") or 0.0
+        return -size, getattr(one, f"max_{kind}_index") or ()
+
+    return min(first, second, key=order)
 
 
 def _sum(one: float | None, *, other: float | None) -> float | None:

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from ciwrap.captures.index import key_order
-from ciwrap.compare.bounds_used import rules_between, with_bound_notes
+from ciwrap.compare.bounds_used import rules_between, unused_settings, with_bound_notes
 from ciwrap.compare.law import not_comparable
 from ciwrap.compare.outcome import HistoryOptions
 from ciwrap.compare.spread import Spread
@@ -67,6 +67,7 @@ def compare_histories(
     options = HistoryOptions() if options is None else options
     spread = Spread() if spread is None else spread
     rules = rules_between(rules, golden, new)
+    unused = tuple(unused_settings(rules, (("A", golden), ("B", new))))
     # Rows that are aligned by an id, perhaps across ranks, are a matter of whole iterations.
     is_paired = golden.groups.keys() == new.groups.keys() or not _grouped_in_other_ways(golden, new)
     if rules.arrangement is not None or not is_paired:
@@ -124,7 +125,7 @@ def compare_histories(
     result = _finish(name, outcome, (golden, new), rules, one_sided, can_go_on=can_go_on)
     if options.has_timelines or result.verdict is not Verdict.MATCH:
         result = _with_history(result, outcome, golden)
-    result = with_bound_notes(result, rules)
+    result = with_bound_notes(result, rules, golden, new, unused)
     return replace(
         result,
         golden_path=golden_path,

@@ -56,6 +56,7 @@ def begun(
         golden_labels=() if other is None or other.labels == theirs.labels else other.labels,
         bound=bound,
         mask=None if settings is None else settings.mask,
+        combine=None if settings is None or settings.combine == "sum" else settings.combine,
         period=None if settings is None else settings.period or None,
         has_fill_values=settings is not None and bool(settings.fill_values),
         source_path=source_path,

@@ -26,10 +26,11 @@ from ciwrap.catalog.rules import Rules
 from ciwrap.compare.check import GoldenVariables, newly_ignored
 from ciwrap.compare.histories import compare_histories
 from ciwrap.compare.judge import golden_id
+from ciwrap.compare.misspelt import misspelt_words
 from ciwrap.compare.outcome import HistoryOptions
 from ciwrap.compare.tally import GOLDEN
 from ciwrap.errors import UsageError
-from ciwrap.model import VariableSettings, Verdict
+from ciwrap.model import Message, MessageLevel, VariableSettings, Verdict
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.readers.layout import FoundOutputs
 from ciwrap.structs import replace
@@ -87,8 +88,13 @@ def check_recorded(
             theirs.close()
     finally:
         ours.close()
+    known = {golden_id(one) for one in golden.variables}
+    known |= {one.id for one in result.variables} | {*result.extra_variables}
+    told = misspelt_words(check, known | {*result.ignored_variables})
+    warnings = (Message(MessageLevel.WARNING, text) for text in told)
     return replace(
         _with_newly_ignored(result, golden, check),
+        messages=(*result.messages, *warnings),
         golden_root=golden.root,
         golden_bytes=golden.byte_count,
         golden_environment=dict(golden.manifest.environment),

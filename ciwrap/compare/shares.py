@@ -74,16 +74,21 @@ def share_of_numbers(
         g, v = golden.astype(np.float64), new.astype(np.float64)
         difference = np.minimum(np.abs(v - g), np.finfo(np.float64).max)
         if golden.dtype.kind in "iu" and golden.dtype.itemsize == 8:
-            # Beyond 2^53 neighbours fall together as float64; unsigned wrap-around is exact.
-            unsigned = golden.astype(np.uint64), new.astype(np.uint64)
-            larger = new > golden
-            difference = np.where(larger, unsigned[1] - unsigned[0], unsigned[0] - unsigned[1])
-            difference = difference.astype(np.float64)
+            difference = _apart(golden, new)
         share = _share(golden, new, g, difference, parameters)
         special = ~is_same & (missing | ~np.isfinite(g) | ~np.isfinite(v))
         share = np.where(special | np.isnan(share), np.inf, share)
         difference = np.where(special, np.inf, difference)
     return np.where(is_same, 0.0, share), np.where(is_same, 0.0, difference)
+
+
+def _apart(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.float64]:
+    """How far whole numbers are apart, rounded once: beyond 2^53 neighbours fall together as
+    float64, while unsigned wrap-around is exact.
+    """
+    unsigned = one.astype(np.uint64), other.astype(np.uint64)
+    apart = np.where(other > one, unsigned[1] - unsigned[0], unsigned[0] - unsigned[1])
+    return apart.astype(np.float64)
 
 
 def _share(
@@ -96,8 +101,7 @@ def _share(
     if parameters.ulps:
         ours, theirs = ordered(golden), ordered(new)
         if ours is not None and theirs is not None:
-            steps = np.abs(theirs.astype(np.float64) - ours.astype(np.float64))
-            return steps / parameters.ulps
+            return _apart(ours, theirs) / parameters.ulps
         return difference / parameters.ulps
     bound: NDArray[np.float64] = difference / (parameters.atol + parameters.rtol * np.abs(g))
     return bound

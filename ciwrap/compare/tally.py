@@ -12,6 +12,7 @@ from ciwrap.model import (
     Message,
     MessageLevel,
     StrictVariables,
+    VariableId,
     VariableResult,
     Verdict,
 )
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from ciwrap.catalog.rules import Rules
     from ciwrap.compare.outcome import Outcome
-    from ciwrap.model import VariableId
 
 
 # Variables of one check whose samples and maps are kept in memory.
@@ -39,6 +39,20 @@ def _told_together(results: list[VariableResult]) -> list[VariableResult]:
     from ciwrap.compare.one_rank import with_one_rank
 
     return with_id_named(with_one_rank(with_one_bound(results)))
+
+
+def _with_known_masks(results: list[VariableResult]) -> list[VariableResult]:
+    """The results; where masks differ, nobody says how many elements both sides masked.
+
+    An element that one side alone masks is compared, as zero, and may be among those that differ.
+    """
+    other = {one.id for one in results if one.verdict is not Verdict.MATCH}
+    return [
+        replace(one, masked_count=None)
+        if one.mask is not None and VariableId(one.mask, one.iteration, one.rank) in other
+        else one
+        for one in results
+    ]
 
 
 class OneSided(Struct, frozen=True):
@@ -95,7 +109,7 @@ def check_result(
         text = "nothing was compared: no variable is on both sides and not ignored"
         told.append(Message(MessageLevel.ERROR, text))
     if verdict is not Verdict.MATCH:
-        results = _told_together(results)
+        results = _told_together(_with_known_masks(results))
     results.sort(key=attrgetter("id.sort_key"))
     if verdict is not Verdict.MATCH:
         results = fewer_details(results)

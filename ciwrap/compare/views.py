@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _MOST_PLANES = 24
 _MOST_LINE = 1 << 13
+_EXACT = 1 << 53  # up to here doubles hold every whole number
 _MOST_LEVEL, _OFF, _MIDDLE, _STEPS = 65534, 65535, 32768, 256
 
 
@@ -139,12 +140,15 @@ def _share_codes(shares: NDArray[np.float64], is_lost: NDArray[np.bool_]) -> NDA
 def effect_of(
     parameters: _core.TreeParameters, golden: NDArray[Any], new: NDArray[Any]
 ) -> Effect | None:
-    """What a difference comes to; None for complex numbers, flags, and where no element is finite.
+    """What a difference comes to; None for complex numbers, flags, whole numbers that a double
+    would round, and where no element is finite.
 
     golden, new: all elements as numbers, without dimensions. Fill values are left out, and so is
     a value that stands apart from all others.
     """
     if golden.dtype.kind == "c" or parameters.dtype.endswith("b1"):
+        return None
+    if golden.dtype.kind in "iu" and any(_is_rounded(side) for side in (golden, new)):
         return None
     with np.errstate(all="ignore"):
         one, other = golden.astype(np.float64), new.astype(np.float64)
@@ -174,6 +178,11 @@ def effect_of(
         )
     sums = (found.rms, found.bias, found.golden_sum, found.new_sum, found.size_sum)
     return found if all(map(math.isfinite, sums)) else None
+
+
+def _is_rounded(whole: NDArray[Any]) -> bool:
+    """Whether doubles do not hold every whole number of this size."""
+    return bool(whole.size) and max(int(whole.max()), -int(whole.min())) > _EXACT
 
 
 def _sum(values: NDArray[np.float64]) -> float:

@@ -127,7 +127,7 @@ def coverage_of(check: CheckResult) -> Coverage:
         filled += one.has_fill_values
         if one.series is not None:
             unpaired += sum(one.series.count) - 2 * (one.element_count or 0)
-        masked_variables += one.mask is not None and one.masked_count is None
+        masked_variables += one.is_mask_unknown
     one_sided = {*check.missing_variables, *check.extra_variables}
     left_out = set(check.left_out_variables)
     if check.missing_variables:

@@ -152,9 +152,10 @@ class VariableResult(Struct, frozen=True):
     the new run. golden_dtype, golden_shape, golden_labels: only where they are others. labels: what
     else the new run says of the variable (units, names of dimensions, coordinates), as (key, text).
     mask: the boolean variable whose true elements count as zero. aligned_by: the id variable that
-    ordered the rows. period: differences are modulo this, one number for all or one for each
-    component. source_path: the file it was read from. golden_root, root: of its trees, in
-    hexadecimal. byte_count: of the variable.
+    ordered the rows. combine: how atol and rtol make one bound, `both` (the smaller part counts) or
+    `either` (the larger one); None for their sum. period: differences are modulo this, one number
+    for all or one for each component. source_path: the file it was read from. golden_root, root: of
+    its trees, in hexadecimal. byte_count: of the variable.
 
     element_count: of the variable. masked_count: elements that the mask took out of the comparison.
     has_fill_values: whether elements that hold a fill value on both sides were not compared as
@@ -171,10 +172,11 @@ class VariableResult(Struct, frozen=True):
     max_abs_difference, mean_abs_difference: over pairs of finite numbers. max_rel_difference,
     mean_rel_difference: |new - golden| / |golden|, over finite pairs with golden not 0.
     max_abs_index, max_rel_index: where the largest is. max_bound_share: largest |new - golden| /
-    bound; infinite for a bound of 0, or where only one side is finite. bound_share_histogram: 34
-    counts of |new - golden| / bound: 0; below 2^-16; then [2^(i-18), 2^(i-17)) for i = 2 to 32;
-    beyond or not finite. nan_mismatch_count: NaN without a match. inf_mismatch_count: infinities
-    not met by the same infinity. missing_mismatch_count: fill values on one side only.
+    bound; infinite for a bound of 0, where only one side is finite, or beyond what a double holds.
+    bound_share_histogram: 34 counts of |new - golden| / bound: 0; below 2^-16; then [2^(i-18),
+    2^(i-17)) for i = 2 to 32; beyond or not finite. nan_mismatch_count: NaN without a match.
+    inf_mismatch_count: infinities not met by the same infinity. missing_mismatch_count: fill values
+    on one side only. Of complex numbers these three count each part.
 
     residue_levels: of the golden's residues. guaranteed_share: drift up to this share of the bound
     never raises an alarm. max_drift_share: the largest share of the bound used up; on evidence of
@@ -208,6 +210,7 @@ class VariableResult(Struct, frozen=True):
     bound: ErrorBound | None = None
     mask: str | None = None
     aligned_by: str | None = None
+    combine: str | None = None
     period: tuple[float, ...] | None = None
     source_path: str | None = None
     golden_root: str | None = None
@@ -289,8 +292,15 @@ class VariableResult(Struct, frozen=True):
         return share_interval(share, self.residue_levels, self.guaranteed_share)
 
     @property
+    def is_mask_unknown(self) -> bool:
+        """Whether a mask took out elements, and nobody knows how many."""
+        return self.mask is not None and self.masked_count is None
+
+    @property
     def compared_elements(self) -> int:
-        """How many elements the verdict speaks of: all but the masked ones; 0 if not comparable."""
+        """How many elements the verdict speaks of: all but those that are known to be masked; 0 if
+        not comparable.
+        """
         if self.verdict is Verdict.NOT_COMPARABLE:
             return 0
         return max(0, (self.element_count or 0) - (self.masked_count or 0))

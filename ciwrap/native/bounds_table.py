@@ -53,6 +53,7 @@ def _line(kind: str, pattern: str, layer: SettingsLayer, *, residues: bool) -> s
     if "\t" in pattern or "\n" in pattern:
         raise UsageError(f"the pattern {pattern!r} holds a tab or a line break")
     _refuse_beyond_trees(pattern, layer)
+    _refuse_rounded(pattern, layer)
     return "\t".join((kind, pattern, *_fields(layer, residues=residues)))
 
 
@@ -63,6 +64,17 @@ def _refuse_beyond_trees(pattern: str, layer: SettingsLayer) -> None:
             raise UsageError(
                 f"`{name}` of {pattern!r} needs the data, and a recorded run has none",
                 remedy="record with a check without it",
+            )
+
+
+def _refuse_rounded(pattern: str, layer: SettingsLayer) -> None:
+    """The recording library reads doubles: a rounded fill value would be another number."""
+    for one in layer.said.get("fill_values") or ():
+        if isinstance(one, int) and float(one) != one:
+            raise UsageError(
+                f"the fill value {one} of {pattern!r} is a whole number that no double holds, and a"
+                " recorded run takes fill values as doubles",
+                remedy="record with a check without it, and compare files instead",
             )
 
 

@@ -10,9 +10,8 @@ import contextlib
 import shutil
 from typing import TYPE_CHECKING
 
-from ciwrap.captures.capture_trees import IGNORED
 from ciwrap.captures.fingerprints import capture_of, open_fingerprint, refuse_other_data
-from ciwrap.captures.index import MadeWith, parameters_of
+from ciwrap.captures.index import IGNORED, MadeWith, parameters_of
 from ciwrap.captures.index_codec import read_checkpoint, read_index
 from ciwrap.captures.journal import FINE, PLAIN, JournalReader
 from ciwrap.captures.journal_writer import JournalWriter

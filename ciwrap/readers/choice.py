@@ -46,6 +46,7 @@ class Choice:
         options: Mapping[str, Any] | None = None,
     ) -> None:
         self._rules = [(file_glob(rule.glob, "formats"), rule) for rule in formats]
+        self._used: set[str] = set()
         self._format_name = format_name
         self.options = dict(options or {})
 
@@ -54,16 +55,30 @@ class Choice:
 
         Raises UnknownReaderError and ReaderPluginError.
         """
-        for pattern, rule in self._rules:
-            if pattern.match(name):
-                options = self.options if rule.options is None else rule.options
-                return Chosen(reader_named(rule.reader), options, ChosenBy.PERSON)
+        rule = self._rule_of(name)
+        if rule is not None:
+            options = self.options if rule.options is None else rule.options
+            return Chosen(reader_named(rule.reader), options, ChosenBy.PERSON)
         if self._format_name is not None:
             return Chosen(reader_named(self._format_name), self.options, ChosenBy.PERSON)
         if is_known_suffix(path.suffix):
             return Chosen(reader_for(path), self.options)
         inside = formats_of(path)
         return Chosen(reader_named(inside[0]), self.options, ChosenBy.CONTENT) if inside else None
+
+    def _rule_of(self, name: str) -> FormatRule | None:
+        """The first rule that fits; all that fit are used, though only the first one counts."""
+        found = None
+        for pattern, rule in self._rules:
+            if (found is None or rule.glob not in self._used) and pattern.match(name):
+                self._used.add(rule.glob)
+                found = found or rule
+        return found
+
+    @property
+    def unused(self) -> list[str]:
+        """The globs of rules that fitted no file so far."""
+        return [rule.glob for _, rule in self._rules if rule.glob not in self._used]
 
     def is_store(self, path: Path, name: str, *, looks_inside: bool = True) -> bool:
         """Whether a folder is one output, as a Zarr store is. Raises as `of`.

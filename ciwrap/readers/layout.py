@@ -171,7 +171,8 @@ class _Search:
         self._root = root
         self._layout = None if layout is None else PathPattern(layout, anywhere=True, key="layout")
         self._choice = choice
-        self._excluded = [file_glob(text, "exclude") for text in exclude]
+        self._excluded = {text: file_glob(text, "exclude") for text in exclude}
+        self._unused = dict.fromkeys(exclude)
         self._included = [file_glob(text, "include") for text in include]
         self._files: dict[Path, OutputFile] = {}
         self._unmatched: dict[Path, bool] = {}  # whether a reader knows it
@@ -188,7 +189,9 @@ class _Search:
         unmatched = sorted(path for path in self._unmatched if path not in self._files)
         off_layout = frozenset(path for path in unmatched if self._unmatched[path])
         excluded = tuple(sorted(self._left_out))
-        return FoundOutputs(tuple(files), tuple(unmatched), excluded, off_layout)
+        unused = [("exclude", text) for text in self._unused]
+        unused += [("formats", glob) for glob in self._choice.unused]
+        return FoundOutputs(tuple(files), tuple(unmatched), excluded, off_layout, tuple(unused))
 
     def add(self, text: str) -> None:
         """Takes the files of one entry of `outputs`."""
@@ -248,7 +251,10 @@ class _Search:
             self._files[path] = chosen.output(path, place.iteration, place.rank, label)
 
     def _is_left_out(self, name: str) -> bool:
-        if any(one.match(name) for one in self._excluded):
+        fitting = [text for text, glob in self._excluded.items() if glob.match(name)]
+        for text in fitting:
+            self._unused.pop(text, None)
+        if fitting:
             return True
         return bool(self._included) and not any(one.match(name) for one in self._included)
 

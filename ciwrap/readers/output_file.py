@@ -130,13 +130,15 @@ class FoundOutputs(Struct, frozen=True):
     unmatched: files that were meant by the pattern or lie in the folder, but that no layout or
     reader knows. They were not compared, so somebody has to hear of them. off_layout: those of them
     that a reader knows. excluded: files that `exclude` took out, or `include` did not name,
-    relative to the root.
+    relative to the root. unused: patterns of `exclude` and `formats` that no file fits, and the
+    key that each stands under.
     """
 
     files: tuple[OutputFile, ...]
     unmatched: tuple[Path, ...] = ()
     excluded: tuple[str, ...] = ()
     off_layout: frozenset[Path] = frozenset()
+    unused: tuple[tuple[str, str], ...] = ()
 
     def later(self, count: int) -> FoundOutputs:
         """The same files, every iteration greater by count."""

@@ -10,7 +10,7 @@ from ciwrap.model import MessageLevel, Verdict
 from ciwrap.report import findings
 from ciwrap.report.paths import portable
 from ciwrap.report.text import capital, safe_name
-from ciwrap.report.view import groups_of, where_words
+from ciwrap.report.view import groups_of, numbers_too_words, where_words
 from ciwrap.report.wording import headline, sides_of
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _of_group(group: Group) -> _Annotation:
         text = f"{findings.place(first)}: {words}"
     else:
         text = f"{findings.place(first)}: {headline(first)}"
-    more = where_words(group)
+    more = "; ".join(filter(None, (where_words(group), numbers_too_words(group))))
     return title, f"{text}. {more[:1].upper()}{more[1:]}".strip(), _golden_file(group.check)
 
 

@@ -91,8 +91,8 @@ def _cause_of(variable: VariableResult) -> tuple[object, ...]:
 
 def _is_inside(index: Sequence[int], shape: Sequence[int] | None) -> bool:
     """Whether an element of a field lies at none of its faces."""
-    pairs = list(zip(index, shape or (), strict=False))
-    return bool(pairs) and all(0 < at < extent - 1 for at, extent in pairs if extent > 1)
+    pairs = [(at, extent) for at, extent in zip(index, shape or (), strict=False) if extent > 1]
+    return bool(pairs) and all(0 < at < extent - 1 for at, extent in pairs)
 
 
 def _share_of(box: IndexBox, shape: Sequence[int]) -> float:

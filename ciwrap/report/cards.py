@@ -24,6 +24,7 @@ from ciwrap.report.figure_rows import Figures, figures_of
 from ciwrap.report.figures import is_suspect
 from ciwrap.report.findings import check_title, cut, difference_sentence, match_words, place
 from ciwrap.report.matrix import row_of
+from ciwrap.report.sizes import variable_is_exact
 from ciwrap.report.text import (
     capital,
     common_start,
@@ -31,15 +32,12 @@ from ciwrap.report.text import (
     index_text,
     safe_name,
     short_number,
+    size_text,
 )
 from ciwrap.report.text_words import difference_text, looks_like, summary_line
 from ciwrap.report.view import growth_of, timeline_of, timeline_words, where_words
 from ciwrap.report.views import view_text
-from ciwrap.report.wording import (
-    headline,
-    sides_of,
-    variable_is_exact,
-)
+from ciwrap.report.wording import headline, sides_of
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -265,7 +263,7 @@ def _sentence(result: VariableResult, sides: tuple[str, str]) -> str:
 
 def _worst_row(one: DifferingElement, pads: tuple[str, str], *, is_exact: bool) -> WorstRow:
     def shown(value: float | None) -> str:
-        return "" if value is None else short_number(value)
+        return "" if value is None else size_text(value)
 
     share = one.bound_share
     return WorstRow(

@@ -8,24 +8,19 @@ from markupsafe import Markup
 
 from ciwrap.details import MOST_LEVELS
 from ciwrap.model import Verdict
+from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.digest_words import new_values_words
+from ciwrap.report.sizes import lost_count, special_counts, variable_is_exact
 from ciwrap.report.svg import number
 from ciwrap.report.text import (
     bytes_text,
     dtype_words,
     index_text,
     safe_name,
-    short_number,
+    size_text,
 )
 from ciwrap.report.views import effect_facts, range_words
-from ciwrap.report.wording import (
-    GOLDEN_AND_NEW,
-    evidence_words,
-    interval_text,
-    lost_count,
-    special_counts,
-    variable_is_exact,
-)
+from ciwrap.report.wording import GOLDEN_AND_NEW, bound_text, evidence_words, interval_text
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -51,7 +46,7 @@ class LevelRow(Struct, frozen=True):
 def facts_of(result: VariableResult, sides: tuple[str, str]) -> Iterator[tuple[str, str]]:
     """What each fact is called, and the fact."""
     if result.bound is not None:
-        yield "error bound", "equal numbers" if result.bound.is_exact else result.bound.text
+        yield "error bound", bound_text(result) or "equal numbers"
     used = result.used_interval
     if used is not None and not variable_is_exact(result) and result.verdict is Verdict.MATCH:
         yield "largest drift", interval_text(*used) if used[1] else "none"
@@ -78,9 +73,9 @@ def facts_of(result: VariableResult, sides: tuple[str, str]) -> Iterator[tuple[s
             at = f" at {index_text(index)}" if index else ""
             effect = None if result.details is None else result.details.effect
             share = range_words(effect, value) if name == "largest |difference|" else ""
-            yield name, f"{short_number(value)}{at}{f', {share}' if share else ''}"
+            yield name, f"{size_text(value)}{at}{f', {share}' if share else ''}"
     if result.mean_abs_difference:
-        yield "mean |difference|", short_number(result.mean_abs_difference)
+        yield "mean |difference|", size_text(result.mean_abs_difference)
     if result.details is not None and result.details.effect is not None:
         yield from effect_facts(result.details.effect, sides, is_whole=not lost_count(result))
     if result.suspect_chunks is not None and result.chunk_count:
@@ -91,8 +86,10 @@ def facts_of(result: VariableResult, sides: tuple[str, str]) -> Iterator[tuple[s
     if words and result.verdict is not Verdict.NOT_COMPARABLE:
         yield "evidence", words
     if result.mask:
-        extent = "" if result.masked_count is None else f": {result.masked_count:,} elements"
-        yield "mask", f"{safe_name(result.mask)}{extent} not compared"
+        extent = "what both sides mask is"
+        if result.masked_count is not None:
+            extent = grouped_plural(result.masked_count, "element")
+        yield "mask", f"{safe_name(result.mask)}: {extent} not compared"
     if result.has_fill_values:
         yield "fill values", "elements that hold one on both sides are not compared"
     if result.source_path:

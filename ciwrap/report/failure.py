@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ciwrap.details import Cause
 from ciwrap.model import Evidence, Verdict
 from ciwrap.report.digest_words import decide_words
+from ciwrap.report.sizes import variable_is_exact
 from ciwrap.report.text import (
     LEAST_TOLD_SHARE,
     index_text,
@@ -18,17 +19,17 @@ from ciwrap.report.text import (
     safe_name,
     safe_text,
     share_text,
-    short_number,
+    size_text,
 )
 from ciwrap.report.wording import (
     GOLDEN_AND_NEW,
+    arrays_words,
     cause_lines,
     detail_lines,
     fact_lines,
     headline,
     used_share,
     used_words,
-    variable_is_exact,
     worst_first,
 )
 from ciwrap.structs import replace
@@ -98,7 +99,8 @@ def _summary(check: CheckResult) -> str:
     if not said:
         return check.verdict.words
     how_far = _how_far(check.variables)
-    return f"{how_far}of {plural(len(check.variables), 'variable')} {', '.join(said)}"
+    names = {one.name for one in check.variables}
+    return f"{how_far}of {arrays_words(len(check.variables), len(names))} {', '.join(said)}"
 
 
 def _how_far(variables: Sequence[VariableResult]) -> str:
@@ -127,7 +129,8 @@ def _body(check: CheckResult, room: int, sides: tuple[str, str]) -> list[str]:
     ]
     if len(check.messages) > _MOST_MESSAGES:
         messages.append(f"  ... and {len(check.messages) - _MOST_MESSAGES} more messages")
-    end = [f"  {plural(good, 'other variable')} match{'es' if good == 1 else ''}"] if good else []
+    noun = check.coverage.unit
+    end = [f"  {plural(good, f'other {noun}')} match{'es' if good == 1 else ''}"] if good else []
     end += coverage_lines(check)
     room -= len(messages) + len(end)
     lines: list[str] = []
@@ -138,7 +141,7 @@ def _body(check: CheckResult, room: int, sides: tuple[str, str]) -> list[str]:
         # The first one is told in full, later ones as far as there is room, one line at least.
         free = room - len(lines) - (1 if rest > 1 else 0)
         if free < 1:
-            lines.append(f"  ... and {plural(rest, 'more variable')}")
+            lines.append(f"  ... and {plural(rest, f'more {noun}')}")
             break
         lines += own[: max(1, free)] if number == 0 or free >= len(own) else own[:1]
     return messages + lines + end
@@ -178,10 +181,11 @@ def variable_lines(
 
 def _kind(variable: VariableResult, *, has_golden: bool) -> str:
     shape = f"shape {'x'.join(map(str, variable.shape))}" if variable.shape else "a single number"
+    what = f"{_dtype_words(variable.dtype)}, {shape}" if variable.text is None else "text"
     is_kept = has_golden and variable.evidence is not None
     evidence = f", golden keeps {variable.evidence}" if is_kept else ""
     used = used_words(_rest_share(variable))
-    return f"{_dtype_words(variable.dtype)}, {shape}{evidence}{used}"
+    return f"{what}{evidence}{used}"
 
 
 def _dtype_words(dtype: str | None) -> str:
@@ -200,11 +204,12 @@ def _rest_share(variable: VariableResult) -> float | None:
 
 
 def _mean_lines(variable: VariableResult) -> list[str]:
-    if variable.mean_abs_difference is None or variable.compared_elements == 1:
+    # A mean of 0 beside elements that differ is one of no pair that has a difference.
+    if not variable.mean_abs_difference or variable.compared_elements == 1:
         return []
-    line = f"    mean |difference| {short_number(variable.mean_abs_difference)}"
-    if variable.mean_rel_difference is not None:
-        line += f", mean relative {short_number(variable.mean_rel_difference)}"
+    line = f"    mean |difference| {size_text(variable.mean_abs_difference)}"
+    if variable.mean_rel_difference:
+        line += f", mean relative {size_text(variable.mean_rel_difference)}"
     return [line]
 
 

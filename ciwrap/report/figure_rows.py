@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ciwrap.report.figures import Figure, histogram_of, legend_of, maps_of, pictures_of
-from ciwrap.report.wording import lost_count
+from ciwrap.report.sizes import lost_count
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:

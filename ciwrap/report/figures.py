@@ -35,8 +35,8 @@ from ciwrap.report.palette import (
     share_colour,
 )
 from ciwrap.report.png import palette_png
+from ciwrap.report.sizes import lost_count, variable_is_exact
 from ciwrap.report.text import capital, scale_ticks, short_number
-from ciwrap.report.wording import lost_count, variable_is_exact
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:

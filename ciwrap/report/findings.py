@@ -11,31 +11,35 @@ from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.boxes import box_words
 from ciwrap.report.causes import cause_words
 from ciwrap.report.digest_words import suspect_place
+from ciwrap.report.sizes import (
+    counted_lost,
+    has_distance,
+    lost_count,
+    special_counts,
+    variable_is_exact,
+)
 from ciwrap.report.text import (
     capital,
     grouped_number,
     safe_name,
     safe_text,
     share_text,
-    short_number,
+    size_text,
 )
 from ciwrap.report.text_words import place_words
 from ciwrap.report.timelines import together_text
 from ciwrap.report.wording import (
     arrays_words,
     at_most_words,
+    badness,
     bound_words,
     elements_words,
-    has_distance,
     headline,
-    lost_count,
     match_title,
     sides_of,
-    special_counts,
     total_words,
     used_share,
     used_words,
-    variable_is_exact,
 )
 
 if TYPE_CHECKING:
@@ -96,15 +100,7 @@ def _largest(run: RunResult) -> tuple[CheckResult, Divergence] | None:
         for variable in check.variables
         if variable.verdict.is_alarm
     ]
-    return min(found, key=lambda pair: _smallness(pair[1].variable), default=None)
-
-
-def _smallness(variable: VariableResult) -> tuple[int, float, float, tuple[int, int, str]]:
-    share = variable.max_bound_share or 0.0
-    # Of what is compared exactly every difference is infinitely many times its bound.
-    size = variable.max_abs_difference or 0.0
-    severity = variable.verdict.severity
-    return -severity, -share if share == share else 0.0, -size, variable.id.sort_key
+    return min(found, key=lambda pair: badness(pair[1].variable), default=None)
 
 
 def lead(run: RunResult) -> list[str]:
@@ -139,7 +135,11 @@ def _lead(run: RunResult, without: Divergence | None) -> Iterator[str]:
         if lost > 1:
             names = {(check.name, one.name) for check in run.checks for one in _lost(check)}
             is_listed = sum(len(_lost(check)) for check in run.checks) == lost
-            yield f"{arrays_words(lost, len(names) if is_listed else 0)} were not compared."
+            words = arrays_words(lost, len(names) if is_listed else 0)
+            if run.coverage.checkpointed and is_listed:
+                # A variable that lacks one checkpoint was compared in the others.
+                words = f"{lost:,} arrays of {grouped_plural(len(names), 'variable')}"
+            yield f"{words} were not compared."
     elif run.verdict is Verdict.NOT_COMPARABLE:
         yield from _uncompared(run)
     for check in run.checks:
@@ -159,7 +159,7 @@ def lead_place(run: RunResult, check: CheckResult, divergence: Divergence) -> st
     # Where nothing tells what was early, one difference is the largest of nothing.
     is_alone = (alarms + check.is_history * counts[Verdict.NOT_COMPARABLE]) == 1
     is_second = leading(run)[0][1] != divergence
-    opening = _opening(check, divergence, is_alone=is_alone, is_second=is_second)
+    opening = _opening(run, check, divergence, is_alone=is_alone, is_second=is_second)
     where = f" (check {safe_name(check_title(check))})" if len(run.checks) > 1 else ""
     return f"{opening}: {place(divergence.variable)}{where}"
 
@@ -174,22 +174,34 @@ def _together(check: CheckResult, first: Divergence) -> Iterator[str]:
         yield f"{words[0].upper()}{words[1:]}."
 
 
-def _opening(check: CheckResult, divergence: Divergence, *, is_alone: bool, is_second: bool) -> str:
+def _opening(
+    run: RunResult, check: CheckResult, divergence: Divergence, *, is_alone: bool, is_second: bool
+) -> str:
     if is_alone:
         return _ALONE.get(divergence.kind, "Not compared")
     if not check.is_history:
         if divergence.kind is not DivergenceKind.DIFFER:
             return "First suspect"
-        share = divergence.variable.max_bound_share
-        # What is no number is at no distance, and on residues nobody knows how far.
-        has_size = share is not None and math.isfinite(share)
-        has_size |= variable_is_exact(divergence.variable) and not lost_count(divergence.variable)
-        return "Largest difference" if has_size else "Worst"
+        return "Largest difference" if _is_largest(run, divergence.variable) else "Worst"
     if is_second:
         return "First numeric divergence"
     if divergence.kind.is_alarm:
         return "First divergence"
     return f"First divergence ({divergence.kind.words})"
+
+
+def _is_largest(run: RunResult, worst: VariableResult) -> bool:
+    """Whether the variable that is told first is the one with the largest difference, too."""
+    if not variable_is_exact(worst):
+        # What is no number is at no distance, and on residues nobody knows how far.
+        return worst.max_bound_share is not None and math.isfinite(worst.max_bound_share)
+    alarms = [one for check in run.checks for one in check.variables if one.verdict.is_alarm]
+    size = worst.max_abs_difference
+    if size is None or lost_count(worst):
+        return False
+    # By digests alone nobody knows how large the others are.
+    others = (one.max_abs_difference for one in alarms)
+    return all(other is not None and other <= size for other in others)
 
 
 def _uncompared(run: RunResult) -> Iterator[str]:
@@ -220,7 +232,8 @@ def _uncompared(run: RunResult) -> Iterator[str]:
 
 def error_sentence(text: str) -> str:
     """An error's message as a sentence on the whole."""
-    return f"{cut(safe_text(text))}."
+    said = cut(safe_text(text))
+    return said if said.endswith("?") else f"{said}."
 
 
 def _with_cause(check: CheckResult, variable: VariableResult) -> str:
@@ -282,9 +295,9 @@ def difference_sentence(variable: VariableResult, sides: tuple[str, str]) -> str
     if share is not None and math.isfinite(share) and not variable_is_exact(variable):
         parts.append(f"up to {beyond_text(share)}")
     elif has_distance(variable):
-        parts.append(f"largest |difference| {short_number(variable.max_abs_difference or 0.0)}")
+        parts.append(f"largest |difference| {size_text(variable.max_abs_difference or 0.0)}")
     specials = [
-        f"{grouped_plural(count, 'element')} {words}"
+        f"{counted_lost(variable, count)} {words}"
         for count, words in special_counts(variable)
         if Cause.ALL_NAN not in {one.cause for one in variable.explanations}
     ]

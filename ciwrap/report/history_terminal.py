@@ -6,11 +6,12 @@ import math
 from typing import TYPE_CHECKING
 
 from ciwrap.model import Verdict
+from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.console import Text
 from ciwrap.report.findings import beyond_text
-from ciwrap.report.text import safe_name, share_text, short_number
+from ciwrap.report.sizes import variable_is_exact, without_share_text
+from ciwrap.report.text import safe_name, share_text, size_text
 from ciwrap.report.where import where_text
-from ciwrap.report.wording import lost_count, variable_is_exact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +56,8 @@ def _words(group: list[VariableResult], bad: list[VariableResult]) -> str:
     total = sum(one.compared_elements for one in bad)
     least, most = (sum(counts) for counts in zip(*map(_differing, bad), strict=True))
     if least == most:
-        parts.append(f"{there}{least:,} of {total:,} elements differ")
+        verb = "differs" if least == 1 else "differ"
+        parts.append(f"{there}{least:,} of {grouped_plural(total, 'element')} {verb}")
     elif least:
         parts.append(f"{there}from {least:,} to {most:,} of {total:,} elements differ")
     else:
@@ -79,10 +81,7 @@ def _how_much(bad: list[VariableResult]) -> Iterator[str]:
         worst = max(shares, key=lambda one: one.max_bound_share or 0.0)
         share = worst.max_bound_share or 0.0
         if math.isinf(share):
-            what = (
-                "no number on one side" if lost_count(worst) else "beyond any multiple of the bound"
-            )
-            yield f"{what}{_in_brackets(worst)}"
+            yield f"{without_share_text(worst)}{_in_brackets(worst)}"
         else:
             yield f"up to {beyond_text(share)}{_in_brackets(worst)}"
         return
@@ -90,7 +89,7 @@ def _how_much(bad: list[VariableResult]) -> Iterator[str]:
     if sized:
         worst = max(sized, key=lambda one: one.max_abs_difference or 0.0)
         yield (
-            f"largest |difference| {short_number(worst.max_abs_difference or 0.0)}"
+            f"largest |difference| {size_text(worst.max_abs_difference or 0.0)}"
             f"{_in_brackets(worst)}"
         )
         return

@@ -35,7 +35,7 @@ from ciwrap.report.sections import (
 from ciwrap.report.text import capital, safe_name
 from ciwrap.report.view import MOST_CARDS, bundles_of, groups_of
 from ciwrap.report.views import palettes_text
-from ciwrap.report.wording import accept_command
+from ciwrap.report.wording import accept_command, unlisted_words
 from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
@@ -199,6 +199,8 @@ def _units(run: RunResult, groups: list[Group]) -> tuple[str, ...]:
     )
     if errors:
         said.append(grouped_plural(errors, "error"))
+    if unlisted := unlisted_words(run):
+        said.append(unlisted)
     return tuple(said)
 
 

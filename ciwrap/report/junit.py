@@ -10,7 +10,8 @@ from ciwrap.model import MessageLevel, Verdict
 from ciwrap.report import findings
 from ciwrap.report.paths import portable
 from ciwrap.report.text import safe_name, safe_text
-from ciwrap.report.wording import detail_lines, headline, sides_of
+from ciwrap.report.wording import detail_lines, headline, sides_of, unlisted_words
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -61,16 +62,19 @@ def _suite(check: CheckResult, run: RunResult) -> ElementTree.Element:
         cases.append(_error_case(name, "outputs", texts))
     cases += [_skipped_case(name, one) for one in check.left_out_variables]
     suite = _finished(name, cases, check.seconds, run)
-    suite.insert(0, _properties(check))
+    suite.insert(0, _properties(check, run))
     return suite
 
 
-def _properties(check: CheckResult) -> ElementTree.Element:
+def _properties(check: CheckResult, run: RunResult) -> ElementTree.Element:
     properties = ElementTree.Element("properties")
     for key, value in (
         ("ciwrap verdict", check.verdict.words),
         ("ciwrap coverage", check.coverage.text),
+        ("ciwrap not listed", unlisted_words(replace(run, verdict=check.verdict, checks=(check,)))),
     ):
+        if not value:
+            continue
         ElementTree.SubElement(properties, "property", name=key, value=value)
     return properties
 

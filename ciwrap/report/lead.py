@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ciwrap.details import Cause
-from ciwrap.model.coverage import grouped_plural
+from ciwrap.model import Verdict
 from ciwrap.report.boxes import box_words, is_the_same_place
 from ciwrap.report.causes import cause_words
 from ciwrap.report.digest_words import lost_words, moved_words, suspect_place
@@ -18,16 +18,11 @@ from ciwrap.report.findings import (
     lead_place,
     leading,
 )
-from ciwrap.report.text import capital, percent_text, short_number
+from ciwrap.report.sizes import counted_lost, has_distance, lost_count, variable_is_exact
+from ciwrap.report.text import capital, percent_text, size_text
 from ciwrap.report.views import range_words
 from ciwrap.report.where import where_listed
-from ciwrap.report.wording import (
-    has_distance,
-    headline,
-    lost_count,
-    sides_of,
-    variable_is_exact,
-)
+from ciwrap.report.wording import headline, sides_of
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -60,7 +55,12 @@ def _three_facts(
     run: RunResult, check: CheckResult, divergence: Divergence
 ) -> tuple[tuple[str, str], ...]:
     variable = divergence.variable
-    results = [one for one in check.variables if one.name == variable.name]
+    # What was not compared has no place among the numbers that differ.
+    results = [
+        one
+        for one in check.variables
+        if one.name == variable.name and one.verdict is not Verdict.NOT_COMPARABLE
+    ]
     what = f"{lead_place(run, check, divergence)}: {_what(check, variable)}"
     facts = (
         ("What", what),
@@ -125,7 +125,7 @@ def _size(variable: VariableResult) -> str:
         return "not known: the golden is a tree alone"
     parts = []
     if lost := lost_count(variable):
-        parts.append(f"{grouped_plural(lost, 'element')} without a number on one side")
+        parts.append(f"{counted_lost(variable, lost)} without a number on one side")
     if has_distance(variable):
-        parts.append(f"largest |difference| {short_number(variable.max_abs_difference or 0.0)}")
+        parts.append(f"largest |difference| {size_text(variable.max_abs_difference or 0.0)}")
     return "; ".join(parts)

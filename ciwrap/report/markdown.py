@@ -17,8 +17,14 @@ from ciwrap.report.matrix import row_of
 from ciwrap.report.paths import portable
 from ciwrap.report.sections import HINT
 from ciwrap.report.text import capital, percent_text, plural, safe_name
-from ciwrap.report.view import card_numbers, groups_of, where_words
-from ciwrap.report.wording import accept_command, detail_lines, headline, sides_of
+from ciwrap.report.view import card_numbers, groups_of, numbers_too_words, where_words
+from ciwrap.report.wording import (
+    accept_command,
+    detail_lines,
+    headline,
+    sides_of,
+    unlisted_words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,8 +81,11 @@ def render_markdown(run: RunResult, link: str = "", picture: str = "") -> str:
     lead = findings.lead(run)
     for sentence in lead:
         lines += [f"**{escaped(sentence, 900)}**", ""]
+    unlisted = unlisted_words(run)
     if said:
-        lines += [f"{plural(len(run.checks), 'check')}; variables: {said}.", ""]
+        noun = "variables listed" if unlisted else "variables"
+        lines += [f"{plural(len(run.checks), 'check')}; {noun}: {said}.", ""]
+    lines += [f"{capital(unlisted)}.", ""] if unlisted else []
     lines += [f"{capital(run.coverage.text)}.", ""]
     lines += _messages(run, lead)
     lines += _environment(run)
@@ -185,7 +194,7 @@ def _address(url: str) -> str:
 
 def _group(group: Group, *, with_check: bool, link: str) -> str:
     first, row = group.first, row_of(0, group)
-    parts = [headline(first)]
+    parts = [numbers_too_words(group), headline(first)]
     if group.verdict is not Verdict.NOT_COMPARABLE:
         parts = [where_words(group), row.pattern]
     where = "; ".join(part for part in parts if part)

@@ -20,9 +20,10 @@ from ciwrap.report.findings import (
 from ciwrap.report.iteration_charts import CELL_DIFFER, CELL_NOT_COMPARABLE
 from ciwrap.report.palette import SHARE_PALETTE
 from ciwrap.report.png import data_uri, palette_png
+from ciwrap.report.sizes import variable_is_exact, without_share_text
 from ciwrap.report.text import LEAST_TOLD_SHARE, grouped_number, percent_text, safe_name
 from ciwrap.report.view import cell_of, sortable_share, worse_cell
-from ciwrap.report.wording import headline, interval_text, lost_count, variable_is_exact
+from ciwrap.report.wording import headline, interval_text
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -111,11 +112,11 @@ def _worst_words(group: Group) -> str:
         if math.isfinite(worst):
             words = f"{grouped_number(worst)}\u00a0\u00d7"
             return f"just over {words}" if 1 < worst < LEAST_TOLD_SHARE else words
-        # Under a bound that is relative alone, golden zeros have none.
-        return "no number" if lost_count(group.worst) else "a bound of 0"
-    if any(m.share_from is None for one in group.differing for m in one.moved_elements):
+        return without_share_text(group.worst).removesuffix(" on one side")
+    known = [one for one in group.differing if not variable_is_exact(one)]
+    if any(m.share_from is None for one in known for m in one.moved_elements):
         return "no number"
-    moved = [m.share_from for one in group.differing for m in one.moved_elements if m.share_from]
+    moved = [m.share_from for one in known for m in one.moved_elements if m.share_from]
     if moved and max(moved) > 1:
         return f"> {grouped_number(max(moved))}\u00a0\u00d7"
     shares = [one.guaranteed_share for one in group.differing if one.guaranteed_share]

@@ -11,8 +11,8 @@ from ciwrap.model import MessageLevel, Verdict
 from ciwrap.report import findings
 from ciwrap.report.paths import portable
 from ciwrap.report.text import safe_name, safe_text
-from ciwrap.report.view import groups_of, where_words
-from ciwrap.report.wording import headline, sides_of
+from ciwrap.report.view import groups_of, numbers_too_words, where_words
+from ciwrap.report.wording import headline, sides_of, unlisted_words
 
 if TYPE_CHECKING:
     from ciwrap.model import CheckResult, RunResult
@@ -50,6 +50,8 @@ def render_sarif(run: RunResult) -> str:
     ]
     left_out = len(results) - MOST_RESULTS
     notes = [_note(f"{left_out} more results are left out here")] if left_out > 0 else []
+    if unlisted := unlisted_words(run):
+        notes.append(_note(unlisted))
     if not run.coverage.is_whole:
         notes.append(_note(run.coverage.text))
     document = {
@@ -104,8 +106,8 @@ def _of_group(group: Group) -> dict[str, Any]:
         )
     else:
         rule, words = "not-comparable", headline(first)
-    more = where_words(group)
-    text = f"{findings.place(first)}: {words}" + (f"; {more}" if more else "")
+    more = (where_words(group), numbers_too_words(group))
+    text = "; ".join([f"{findings.place(first)}: {words}", *filter(None, more)])
     key = (findings.check_title(group.check), group.name)
     return _result(rule, text, _golden_file(group.check), key)
 

@@ -72,6 +72,13 @@ def short_number(value: float) -> str:
     return f"{digits}e{int(power)}" if exponent else digits
 
 
+def size_text(size: float) -> str:
+    """A difference, in three digits: one of two finite numbers is never infinite, but perhaps more
+    than a double holds.
+    """
+    return "over 1.79e308" if math.isinf(size) else short_number(size)
+
+
 def grouped_number(value: float) -> str:
     """As `short_number`, thousands apart: `16,600`."""
     text = short_number(value)
@@ -108,7 +115,7 @@ def dtype_words(dtype: str | None) -> str:
 def share_text(share: float) -> str:
     """How much of an error bound something is: `31 % of the bound`, `42 x the bound`."""
     if math.isinf(share) or math.isnan(share):
-        return "beyond any multiple of the bound"
+        return "far beyond the bound"
     if share >= 10:
         return f"{grouped_number(share)} x the bound"
     if share > 1:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ciwrap.model import DivergenceKind, Verdict
-from ciwrap.report.text import index_text, safe_name, share_text
-from ciwrap.report.wording import cause_lines, sides_of, variable_is_exact
+from ciwrap.report.sizes import element_share_text, variable_is_exact
+from ciwrap.report.text import index_text, safe_name
+from ciwrap.report.wording import cause_lines, sides_of
 from ciwrap.timeline import PointState, Timeline, TimelinePoint, Trend
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def divergence_text(divergence: Divergence) -> str:
     if variable_is_exact(divergence.variable):
         return f"{text}, compared exactly"
     if element.bound_share is not None:
-        text += f", {share_text(element.bound_share)}"
+        text += f", {element_share_text(divergence.variable, element)}"
     return text
 
 
@@ -133,7 +134,7 @@ def timeline_lines(timelines: Sequence[Timeline]) -> Iterator[str]:
     ]
     if not told:
         return
-    numbers = [point.iteration for one in told for point in one.points]
+    numbers = {point.iteration for one in timelines for point in one.points}
     iterations = sorted(number for number in numbers if number is not None)
     if not iterations:
         return
@@ -142,15 +143,15 @@ def timeline_lines(timelines: Sequence[Timeline]) -> Iterator[str]:
         " (. match, ~ within the bound, ! suspect, # beyond, ? not compared,"
         " A or B: in that run only)"
     )
-    columns = max(len({point.iteration for point in one.points}) for one in told)
-    if columns > _MOST_MARKS:
-        yield f"each mark is the worst of {-(-columns // _MOST_MARKS)} iterations"
+    step = -(-len(iterations) // _MOST_MARKS)
+    if step > 1:
+        yield f"each mark is the worst of {step} iterations"
     width = max(len(safe_name(one.name, 30)) for one in told[:_MOST_LINES])
     for one in told[:_MOST_LINES]:
-        line = f"{safe_name(one.name, 30):{width}}  {_marks(one)}"
+        line = f"{safe_name(one.name, 30):{width}}  {_marks(one, iterations, step)}"
         if one.trend is not None:
             line += f"  {_trend_words(one)}"
-        yield line
+        yield line.rstrip()
     if len(told) > _MOST_LINES:
         yield f"... and {len(told) - _MOST_LINES} more variables"
 
@@ -171,17 +172,17 @@ def _trend_words(timeline: Timeline) -> str:
     return f"{words} between {max(before)} and {min(beyond)}"
 
 
-def _marks(timeline: Timeline) -> str:
-    """The worst rank of each iteration; of many iterations, the worst of each of their groups."""
-    groups: dict[int | None, list[TimelinePoint]] = {}
+def _marks(timeline: Timeline, iterations: Sequence[int], step: int) -> str:
+    """The worst rank of each iteration; of many iterations, the worst of each of their groups; a
+    blank where the variable is not there at all.
+
+    iterations: of all variables, so that marks of one iteration stand below one another.
+    """
+    states: dict[int | None, list[PointState]] = {}
     for point in timeline.points:
-        groups.setdefault(point.iteration, []).append(point)
-    states = [_worst(points) for points in groups.values()]
-    step = -(-len(states) // _MOST_MARKS)
-    return "".join(
-        _MARKS[max(states[at : at + step], key=_WORST.index)] for at in range(0, len(states), step)
-    )
-
-
-def _worst(points: Sequence[TimelinePoint]) -> PointState:
-    return max((point.state for point in points), key=_WORST.index)
+        states.setdefault(point.iteration, []).append(point.state)
+    found = ""
+    for at in range(0, len(iterations), step):
+        some = [one for number in iterations[at : at + step] for one in states.get(number, ())]
+        found += _MARKS[max(some, key=_WORST.index)] if some else " "
+    return found

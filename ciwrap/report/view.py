@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.details import BOUND_CLASS, SHARE_CLASSES, SUSPECT
 from ciwrap.model import Verdict
-from ciwrap.report.findings import leading
+from ciwrap.report.findings import leading, place
 from ciwrap.report.iteration_charts import (
     CELL_DIFFER,
     CELL_MATCH,
@@ -21,9 +21,10 @@ from ciwrap.report.iteration_charts import (
     growth_curve,
     timeline,
 )
+from ciwrap.report.sizes import variable_is_exact
 from ciwrap.report.svg import iteration_ticks
 from ciwrap.report.where import where_listed
-from ciwrap.report.wording import headline, used_share, variable_is_exact
+from ciwrap.report.wording import badness, headline, used_share
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -65,10 +66,11 @@ class Group(Struct, frozen=True):
         return len(self.results) > 1
 
     @property
-    def sort_key(self) -> tuple[int, float, tuple[int, int, str], str]:
+    def sort_key(self) -> tuple[int, tuple[float, ...], tuple[int, int, str], str]:
+        _, share, size, count, _ = badness(self.worst)
         return (
             -self.verdict.severity,
-            -sortable_share(self.worst),
+            (share, size, count),
             self.first.id.sort_key,
             self.check.name,
         )
@@ -144,6 +146,15 @@ def card_numbers(groups: Sequence[Group]) -> dict[int, int]:
 def where_words(group: Group) -> str:
     """When and on which ranks it does not match: `from iteration 7 on, on ranks 1 and 2`."""
     return where_listed(group.check, group.results)
+
+
+def numbers_too_words(group: Group) -> str:
+    """Of a variable that could not be compared everywhere: that it differs where it could be."""
+    if group.verdict is not Verdict.NOT_COMPARABLE or not group.differing:
+        return ""
+    first = group.differing[0]
+    verb = "differ" if first.verdict is Verdict.DIFFER else "may differ"
+    return f"numbers {verb}, too, first at {place(first)}"
 
 
 def timeline_of(group: Group) -> Markup | None:

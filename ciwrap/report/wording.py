@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING
 
 from ciwrap.model import Evidence, Verdict
 from ciwrap.model.coverage import grouped_plural
+from ciwrap.report.sizes import (
+    counted_lost,
+    element_share_text,
+    has_distance,
+    special_counts,
+    variable_is_exact,
+)
 from ciwrap.report.text import (
     at_most_text,
     index_text,
@@ -17,7 +24,7 @@ from ciwrap.report.text import (
     safe_text,
     seconds_text,
     share_text,
-    short_number,
+    size_text,
 )
 
 if TYPE_CHECKING:
@@ -43,7 +50,7 @@ def bounds_line(check: CheckResult) -> str:
     kinds: defaultdict[str, set[str]] = defaultdict(set)
     for one in check.variables:
         if one.bound is not None:
-            kinds["exact" if one.bound.is_exact else one.bound.text].add(one.name)
+            kinds["exact" if one.bound.is_exact else bound_text(one)].add(one.name)
     said = sorted(kinds, key=lambda text: -len(kinds[text]))[:_MOST_BOUNDS]
     if len(kinds) > 1:
         said = [f"{text} ({plural(len(kinds[text]), 'variable')})" for text in said]
@@ -74,19 +81,39 @@ def total_words(run: RunResult) -> str:
     return arrays_words(arrays, variables)
 
 
+def unlisted_words(run: RunResult) -> str:
+    """`1,598 arrays are counted and not listed: 39 not comparable, 1,559 match`; nothing if the
+    document lists all.
+    """
+    told = [check.unlisted.counts for check in run.checks if check.unlisted is not None]
+    counts = {one: sum(each[one] for each in told) for one in Verdict.worst_first() if told}
+    said = [f"{count:,} {one.words}" for one, count in counts.items() if count]
+    if not said:
+        return ""
+    total = sum(counts.values())
+    verb = "is" if total == 1 else "are"
+    noun = grouped_plural(total, run.coverage.unit)
+    return f"{noun} {verb} counted and not listed: {', '.join(said)}"
+
+
 def worst_first(variables: Iterable[VariableResult]) -> list[VariableResult]:
     """Not comparable, then differing by how far beyond the bound, then matching by drift."""
-    return sorted(variables, key=_badness)
+    return sorted(variables, key=badness)
 
 
-def _badness(variable: VariableResult) -> tuple[int, float, float, tuple[int, int, str]]:
+def badness(variable: VariableResult) -> tuple[int, float, float, float, tuple[int, int, str]]:
+    """The order of all outputs. Of what is compared exactly every difference is infinitely many
+    times its bound, so the size of the largest one decides there, and then how many there are.
+    """
     share = (variable.used_interval or (0.0, 0.0))[1]
     if variable.max_bound_share is None and variable.verdict.is_alarm:
         share = variable.guaranteed_share or 0.0
     count = variable.differing_count
     if count is None:
         count = variable.differing_count_at_most or 0
-    return (-variable.verdict.severity, -share, -float(count), variable.id.sort_key)
+    size = variable.max_abs_difference or 0.0
+    share = 0.0 if math.isnan(share) else share
+    return (-variable.verdict.severity, -share, -size, -float(count), variable.id.sort_key)
 
 
 def headline(variable: VariableResult, *, with_percent: bool = False) -> str:
@@ -121,7 +148,7 @@ def elements_words(variable: VariableResult, note: str = "") -> str:
         notes += [f"{masked:,} more by ignore"] if masked else []
     elif masked:
         notes.append(f"{masked:,} more {'is' if masked == 1 else 'are'} masked")
-    elif variable.mask is not None and masked is None:
+    elif variable.is_mask_unknown:
         notes.append("less those masked")
     said = grouped_plural(rest, "element" if variable.text is None else "number")
     return f"{said} ({'; '.join(notes)})" if notes else said
@@ -191,7 +218,7 @@ def _differ_sentence(variable: VariableResult, *, with_percent: bool) -> str:
 
         return by_digests_sentence(variable)
     count = variable.compared_elements or 0
-    with_percent = with_percent and count > 1
+    with_percent = with_percent and count > 1 and not variable.is_mask_unknown
     total = elements_words(
         variable, percent_text(variable.differing_count / count) if with_percent else ""
     )
@@ -201,9 +228,16 @@ def _differ_sentence(variable: VariableResult, *, with_percent: bool) -> str:
 
 def bound_words(variable: VariableResult) -> str:
     """` beyond atol=1e-6 rtol=0`; nothing for a bound of 0."""
+    text = bound_text(variable)
+    return f" beyond {text}" if text else ""
+
+
+def bound_text(variable: VariableResult) -> str:
+    """`atol=1e-6 rtol=0`, `atol=1 rtol=0.1 (the smaller counts)`; nothing for a bound of 0."""
     if variable.bound is None or variable.bound.is_exact:
         return ""
-    return f" beyond {variable.bound.text}"
+    which = {"both": " (the smaller counts)", "either": " (the larger counts)"}
+    return variable.bound.text + which.get(variable.combine or "", "")
 
 
 def evidence_words(variable: VariableResult) -> str:
@@ -261,11 +295,12 @@ def fact_lines(
         where = f"first at {place_words(variable)}: " if first.index else ""
         line = f"{where}{sides[0]} {safe_name(first.golden)}, {sides[1]} {safe_name(first.new)}"
         if first.abs_difference is not None:
-            line += f", |difference| {short_number(first.abs_difference)}"
+            line += f", |difference| {size_text(first.abs_difference)}"
         if first.bound_share is not None and not variable_is_exact(variable):
-            line += f" = {share_text(first.bound_share)}"
+            is_multiple = math.isfinite(first.bound_share)
+            line += f"{' =' if is_multiple else ','} {element_share_text(variable, first)}"
         if variable.compared_elements == 1 and variable.max_rel_difference:
-            line += f"; relative {short_number(variable.max_rel_difference)}"
+            line += f"; relative {size_text(variable.max_rel_difference)}"
         lines.append(line)
     lines += _largest_lines(variable, with_share=with_share)
     lines += _special_lines(variable)
@@ -296,63 +331,24 @@ def place_words(variable: VariableResult) -> str:
     return f"{where} ({', '.join(parts)})".strip() if parts else where
 
 
-def variable_is_exact(variable: VariableResult) -> bool:
-    """Whether nothing but equal numbers match: whole numbers move by 1 at least."""
-    bound = variable.bound
-    if bound is None or bound.is_exact:
-        return True
-    is_whole = variable.dtype is not None and variable.dtype[1:2] in ("i", "u", "b")
-    return is_whole and bound.atol < 1 and not bound.rtol and not bound.ulps
-
-
-def lost_count(variable: VariableResult) -> int:
-    """Elements that are NaN, infinite or missing on one side only."""
-    counts = (
-        variable.nan_mismatch_count,
-        variable.inf_mismatch_count,
-        variable.missing_mismatch_count,
-    )
-    return sum(count or 0 for count in counts)
-
-
-def has_distance(variable: VariableResult) -> bool:
-    """Whether what differs is some number from what it was; not if it all is no number, beside
-    which the largest difference is one within the bound.
-    """
-    lost = lost_count(variable)
-    return bool(variable.max_abs_difference) and not 0 < lost == variable.differing_count
-
-
 def _largest_lines(variable: VariableResult, *, with_share: bool) -> list[str]:
     if not has_distance(variable) or variable.max_abs_index is None:
         return []
     if variable.compared_elements == 1 and variable.first_differences:
         return []  # it is the first one
     at = f" at {index_text(variable.max_abs_index)}" if variable.max_abs_index else ""
-    line = f"largest |difference| {short_number(variable.max_abs_difference or 0.0)}{at}"
+    line = f"largest |difference| {size_text(variable.max_abs_difference or 0.0)}{at}"
     # Nothing is relative to a golden number that is 0.
     if variable.max_rel_difference:
-        line += f"; largest relative {short_number(variable.max_rel_difference)}"
+        line += f"; largest relative {size_text(variable.max_rel_difference)}"
     share = variable.max_bound_share if with_share else None
     if share is not None and math.isfinite(share) and not variable_is_exact(variable):
         line += f"; up to {share_text(share)}"
     return [line]
 
 
-def special_counts(variable: VariableResult) -> list[tuple[int, str]]:
-    """How many elements differ that have no distance from their partner, and what they are."""
-    counts = (
-        (variable.nan_mismatch_count, "NaN without a match"),
-        (variable.inf_mismatch_count, "infinite without a match"),
-        (variable.missing_mismatch_count, "missing on one side only"),
-    )
-    return [(count, what) for count, what in counts if count]
-
-
 def _special_lines(variable: VariableResult) -> list[str]:
-    said = [
-        f"{grouped_plural(count, 'element')} {what}" for count, what in special_counts(variable)
-    ]
+    said = [f"{counted_lost(variable, count)} {what}" for count, what in special_counts(variable)]
     return [", ".join(said)] if said else []
 
 

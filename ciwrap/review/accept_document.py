@@ -45,7 +45,7 @@ class AcceptedCheck(msgspec.Struct, frozen=True):
     largest_bound_share: of the old bounds, used up by the variable that moved most; None where the
     old evidence could not tell. old_problem: why the golden that is replaced could not be read.
     stale: why it may be of other code than what lies here. misspelt: a warning for each pattern
-    under `variables` or `ignore` that matches no variable.
+    and name of the configuration that has no effect on the outputs.
     """
 
     name: str

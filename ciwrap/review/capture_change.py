@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from ciwrap import _core
 from ciwrap.catalog.catalog import Catalog
-from ciwrap.compare.check import arrangement_of, misspelt_words, outputs_of, recorded_run_of
+from ciwrap.compare.check import arrangement_of, outputs_of, recorded_run_of
 from ciwrap.compare.circle import Circle
 from ciwrap.compare.combined import refuse_combined
 from ciwrap.compare.fit import refuse_empty, refuse_unseen_mask
 from ciwrap.compare.judge import check_golden
+from ciwrap.compare.misspelt import misspelt_words
 from ciwrap.compare.work import Work
 from ciwrap.errors import (
     CiwrapError,
@@ -130,7 +131,7 @@ def change_of_catalog(
         return _moved(before, identity, catalog, check, work)
 
     change = _change(check, store, old, variables, labels, moved, force=force)
-    return replace(change, misspelt=tuple(misspelt_words(check, catalog.identities)))
+    return replace(change, misspelt=tuple(misspelt_words(check, catalog.identities, catalog)))
 
 
 def _nothing_to_accept(check: Check) -> NotComparableError:

@@ -177,8 +177,8 @@ class GoldenChange(Struct, frozen=True):
 
     check: what people call it. name: its name in its folder. path: of its binary. labels: of its
     variables, where they have any. ignored: what of the outputs is left out, as patterns. stale:
-    why it may be of other code than what lies here. misspelt: a warning for each pattern of the
-    configuration that matches none of the outputs' variables.
+    why it may be of other code than what lies here. misspelt: a warning for each pattern and
+    name of the configuration that has no effect on the outputs.
     """
 
     check: str

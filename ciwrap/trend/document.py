@@ -24,7 +24,7 @@ class Moment(msgspec.Struct, frozen=True):
 
 class SharePoint(msgspec.Struct, frozen=True):
     """How much of its bound a variable used up in one result, at its worst checkpoint; infinite
-    where one side alone is finite.
+    where one side alone is finite, the bound is 0, or a double cannot hold it.
     """
 
     moment: Moment

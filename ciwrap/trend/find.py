@@ -155,15 +155,14 @@ def _share_warning(one: ShareSeries) -> str | None:
     name = f"{safe_name(one.check)}: {safe_name(one.variable)}"
     if one.is_lost:
         before = f"it used {share_text(one.newest)} before"
-        if not isfinite(one.newest):
-            before = "one side alone was finite before"
+        if one.newest > 1:
+            before = f"it was beyond its bound before: {_beyond_words(one.newest)}"
         return (
             f"{name} is not told by the newest result of its check (not comparable, or not there);"
             f" {before}"
         )
     if one.newest > 1:
-        how = share_text(one.newest) if isfinite(one.newest) else "one side alone is finite"
-        return f"{name} is beyond its bound: {how}"
+        return f"{name} is beyond its bound: {_beyond_words(one.newest)}"
     if one.newest >= NEAR:
         return f"{name} uses {percent_text(one.newest)} of its bound"
     # Nobody can look further ahead than back.
@@ -174,6 +173,13 @@ def _share_warning(one: ShareSeries) -> str | None:
             f" {plural(one.until_bound, 'more result')}"
         )
     return None
+
+
+def _beyond_words(share: float) -> str:
+    if isfinite(share):
+        return share_text(share)
+    # One side is no number, the bound is 0, or a double cannot hold the share.
+    return "by no multiple of it that can be told"
 
 
 def _time_warnings(one: TimeSeries) -> list[str]:

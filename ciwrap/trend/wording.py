@@ -27,8 +27,8 @@ def moment_text(moment: Moment) -> str:
 
 
 def share_percent(share: float) -> str:
-    """`31 %`, or `beyond any` bound where one side alone is finite."""
-    return percent_text(share) if isfinite(share) else "beyond any"
+    """`31 %`, or `far beyond` the bound where no percentage says it."""
+    return percent_text(share) if isfinite(share) else "far beyond"
 
 
 def now_text(one: ShareSeries) -> str:

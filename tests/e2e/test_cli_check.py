@@ -227,6 +227,33 @@ def test_masked_elements_of_another_type_are_counted(
         )
 
 
+@pytest.mark.parametrize("evidence", ["data", "residues", "tree"])
+@pytest.mark.parametrize("more", ["", ", period: 100", ", combine: both, rtol: 1e-3"])
+def test_no_more_elements_differ_than_were_compared_where_masks_differ(
+    project: Project, evidence: str, more: str
+) -> None:
+    """What one side alone masks is compared, as zero, so the mask did not take it out."""
+    if more and evidence != "data":
+        return  # both are of data
+    project.save("land", np.zeros(5, bool))
+    project.save("x", np.arange(1.0, 6.0))
+    project.configure(
+        f"    evidence: {evidence}\n    ignore: [temperature, ids]\n"
+        f"    variables: {{x: {{mask: land, atol: 1e-6{more}}}}}\n"
+    )
+    project.accept()
+    shutil.copytree(project.folder / "out", project.folder / "earlier")
+    project.save("land", np.arange(5) < 4)
+    project.save("x", np.arange(11.0, 16.0))
+    for words in (("check",), ("compare", "earlier", "out", "--check", "mesh")):
+        outcome = project.run(*words, "-v")
+        assert outcome.code == 1, outcome
+        assert "of 1 element" not in outcome.out
+        assert "elements masked" not in outcome.out
+        assert "1 variable in part by a mask" in outcome.out
+        assert "masked_count" not in outcome.variable("x")
+
+
 @pytest.mark.parametrize("kinds", [("<f4", "<f8"), ("<f8", "<f4")])
 def test_an_overflow_in_single_precision_is_no_match(
     project: Project, kinds: tuple[str, str]
@@ -309,6 +336,50 @@ def test_a_misspelt_pattern_is_told_of(project: Project) -> None:
     outcome = project.run("check")
     assert outcome.code == 0
     assert "'temprature'" in outcome.out
+
+
+def test_what_of_the_configuration_has_no_effect_is_told_of(project: Project) -> None:
+    """A typo is not without effect in silence, and no other exit code either."""
+    np.savez(project.folder / "out" / "more.npz", t=np.arange(3.0))
+    settings = (
+        "    exclude: ['*.tpm', '*.txt']\n    formats: {'*.bni': raw, '*.npz': npz}\n"
+        "    ignore: [wall_tmie]\n"
+    )
+    (project.folder / "out" / "notes.txt").write_text("it is left out")
+    project.configure(settings)
+    told = [
+        "the pattern 'wall_tmie' under 'variables' or 'ignore' matches no variable",
+        "the pattern '*.tpm' under 'exclude' matches no file of the outputs",
+        "the pattern '*.bni' under 'formats' matches no file of the outputs",
+    ]
+    outcome = project.accept()
+    assert outcome.document["checks"][0]["misspelt"] == [f"{one}; is it misspelt?" for one in told]
+    outcome = project.run("check")
+    assert outcome.code == 0
+    messages = outcome.document["checks"][0]["messages"]
+    assert [one["text"] for one in messages] == [f"{one}; is it misspelt?" for one in told]
+    assert {one["level"] for one in messages} == {"warning"}
+
+
+def test_an_iteration_variable_that_has_no_effect_is_told_of(project: Project) -> None:
+    io = pytest.importorskip("scipy.io")
+
+    def write(dimension: str) -> None:
+        with io.netcdf_file(project.folder / "out" / "run.nc", "w") as file:
+            file.createDimension(dimension, 3)
+            file.createVariable(dimension, "f8", (dimension,))[:] = np.arange(3.0)
+            file.createVariable("u", "f8", (dimension,))[:] = np.arange(3.0)
+
+    for path in (project.folder / "out").glob("*.npy"):
+        path.unlink()
+    words = "has no effect, since no file has iterations of its own"
+    for dimension, name in (("rows", "tmie"), ("time", "time")):
+        write(dimension)
+        project.configure(f"    options: {{iteration_variable: {name}}}\n")
+        project.accept("--reason", "why")
+        outcome = project.run("check")
+        told = f"warning: 'iteration_variable: {name}' {words}" in outcome.out
+        assert (outcome.code, told) == (0, dimension == "rows"), outcome.out
 
 
 # --- compare ----
@@ -406,6 +477,36 @@ def test_memory_does_not_grow_with_the_file(project: Project) -> None:
         code, peak_mib = map(int, done.stdout.split())
         assert code == expected, done.stderr
         assert peak_mib < 300, (arguments, peak_mib)
+
+
+@pytest.mark.parametrize(
+    ("combine", "which", "whole"), [("both", "smaller", 0.0), ("either", "larger", 1.0)]
+)
+def test_a_combined_bound_is_told_as_it_is(
+    project: Project, combine: str, which: str, whole: float
+) -> None:
+    """Of whole numbers one part is left, and nothing else is said to have been asked."""
+    project.save("x", np.arange(1.0, 5.0))
+    project.save("n", np.arange(1, 5))
+    project.configure(
+        f"    ignore: [temperature, ids]\n    atol: 1\n    rtol: 0.1\n    combine: {combine}\n"
+    )
+    project.accept()
+    shutil.copytree(project.folder / "out", project.folder / "earlier")
+    project.save("x", np.arange(3.0, 7.0))
+    project.save("n", np.arange(3, 7))
+    said = f"4 of 4 elements differ beyond atol=1 rtol=0.1 (the {which} counts)"
+    for words in (("check",), ("compare", "earlier", "out", "--check", "mesh")):
+        outcome = project.run(*words)
+        assert outcome.code == 1, outcome
+        assert f"x [data]: {said}\n" in outcome.out
+        assert outcome.variable("x")["combine"] == combine
+        assert outcome.variable("x")["max_abs_index"] == [0]
+        n = outcome.variable("n")
+        assert n["bound"] == {"atol": whole, "rtol": 0.0, "ulps": 0}
+        assert "combine" not in n
+        beyond = " beyond atol=1 rtol=0" if whole else ""
+        assert f"n [data]: 4 of 4 elements differ{beyond}\n" in outcome.out
 
 
 @pytest.mark.parametrize(("combine", "listed"), [("both", ["0", "2"]), ("either", ["2"])])

@@ -141,7 +141,7 @@ def test_a_variable_that_creeps_towards_its_bound_is_told_in_time(folder: Projec
     [
         (0.85, "mesh: density uses 85 % of its bound"),
         (1.5, "mesh: density is beyond its bound: 1.50 x the bound"),
-        (float("inf"), "mesh: density is beyond its bound: one side alone is finite"),
+        (float("inf"), "mesh: density is beyond its bound: by no multiple of it that can be told"),
         (0.5, None),
     ],
 )
@@ -151,6 +151,22 @@ def test_the_newest_share_counts(folder: Project, share: float, words: str | Non
     assert outcome.code == 0
     assert outcome.document["warnings"] == ([] if words is None else [words])
     assert ("nothing moves towards a bound" in outcome.out) == (words is None)
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (0.4, "it used 40 % of the bound before"),
+        (1.5, "it was beyond its bound before: 1.50 x the bound"),
+        (float("inf"), "it was beyond its bound before: by no multiple of it that can be told"),
+    ],
+)
+def test_what_was_known_before(folder: Project, share: float, words: str) -> None:
+    """An infinite share is not always a number on one side alone: the bound may be 0."""
+    lost = VariableResult("density", Verdict.NOT_COMPARABLE, reason="is in the golden only")
+    results = [result(0, [variable("density", share)]), result(1, [lost, variable("speed", 0.1)])]
+    (warning,) = folder.run("trend", *written(folder, results)).document["warnings"]
+    assert warning.endswith(f"; {words}")
 
 
 def test_what_the_newest_result_does_not_tell(folder: Project) -> None:

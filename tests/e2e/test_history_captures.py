@@ -320,3 +320,34 @@ def test_a_damaged_tree_hides_nothing(tmp_path: Path, runs: tuple[Path, Path]) -
     assert code == 1
     assert counts_in(document) == oracle(a, b)
     assert any("not used" in one["text"] for one in document["checks"][0]["messages"])
+
+
+def test_what_a_capture_does_not_hold_of_its_check_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Masks, periods, orders of rows and what is ignored: without the check all is compared."""
+    for name in "AB":
+        folder = tmp_path / name
+        folder.mkdir()
+        for one in ("land", "seen", "angle", "noise"):
+            np.save(folder / f"{one}.npy", np.arange(4) < 2 if one == "land" else np.arange(4.0))
+    (tmp_path / "ciwrap.yaml").write_text(
+        'checks: {sea: {outputs: "A/*.npy", atol: 1, ignore: [noise],'
+        " variables: {seen: {mask: land}, angle: {period: 6}}}}\n"
+    )
+    check = ("--check=sea", f"--config={tmp_path / 'ciwrap.yaml'}")
+    assert ciwrap(tmp_path, "capture", tmp_path / "A", *check)[0] == 0
+    capsys.readouterr()
+    told = (
+        "note: A's capture was made with check sea and holds nothing but bounds of it, so this does"
+        " not count: mask, period, combine and align_by of angle, seen; ignore of noise (give"
+        " --check)\n"
+    )
+    # A capture holds no bound of what is ignored.
+    unsaid = "note: A's capture says no bound for noise: compared exactly\n"
+    assert ciwrap(tmp_path, "compare", tmp_path / "A", tmp_path / "B")[0] == 0
+    out = capsys.readouterr().out
+    assert told in out
+    assert unsaid in out
+    assert ciwrap(tmp_path, "compare", tmp_path / "A", tmp_path / "B", *check)[0] == 0
+    assert "capture was made" not in capsys.readouterr().out

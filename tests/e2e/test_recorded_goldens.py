@@ -88,6 +88,16 @@ def result(*words: str) -> tuple[int, dict[str, Any]]:
     return code, check
 
 
+def test_a_pattern_that_matches_nothing_is_told_of(folder: Path) -> None:
+    accepted("auto")
+    with Path("ciwrap.yaml").open("a") as config:
+        config.write("    ignore: [wall_tmie]\n")
+    code, check = result()
+    assert code == ExitCode.MATCH
+    (message,) = check["messages"][-1:]
+    assert message["text"].startswith("the pattern 'wall_tmie' under 'variables' or 'ignore'")
+
+
 def test_a_golden_of_residues_judges_a_run_that_is_held_against_it(folder: Path) -> None:
     accepted("auto", "--residues")
     text = ciwrap("show", "golden/walk.golden")[1]

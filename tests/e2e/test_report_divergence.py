@@ -12,8 +12,13 @@ import numpy as np
 import pytest
 
 from ciwrap.cli.main import run
+from ciwrap.report.annotations import render_annotations
 from ciwrap.report.document import from_document
+from ciwrap.report.failure import failure_lines
+from ciwrap.report.html import render_html
+from ciwrap.report.junit import render_junit
 from ciwrap.report.markdown import render_markdown
+from ciwrap.report.sarif import render_sarif
 
 LAYOUT = "iter_{iteration:d}/{name}.npy"
 
@@ -123,7 +128,7 @@ def test_what_has_no_iteration_is_in_no_timeline(
     ("bound", "golden", "words"),
     [
         ("--atol=0.5", 1.0, "13 x the bound"),
-        ("--rtol=0.5", 0.0, "beyond any multiple of the bound"),
+        ("--rtol=0.5", 0.0, "beyond a bound of 0"),
         ("--atol=0", 1.0, "compared exactly"),
     ],
 )
@@ -136,3 +141,50 @@ def test_the_size_is_told_by_the_bound_that_there_is(
     told = Told(capsys, "--layout", LAYOUT, bound)
     values = f"{golden} and {golden + 6.5}"
     assert f"first divergence: iter 2 / x [0]: {values}, {words}\n" in told.terminal
+
+
+def test_what_differs_beside_what_was_not_compared_is_told_everywhere(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """x is gone in iteration 2 and differs in iteration 3; z is there in iteration 2 alone."""
+    for side in "AB":
+        for step in (1, 2, 3):
+            x = np.zeros(4)
+            x[2] = (side, step) == ("B", 3)
+            save(here / side, step, x=x, y=np.zeros(2))
+    (here / "B" / "iter_2" / "x.npy").unlink()
+    save(here / "B", 2, z=np.zeros(2))
+    told = Told(capsys, "--layout", LAYOUT, "--atol=1e-3")
+    assert told.code == 3
+    lines = told.terminal.splitlines()
+    assert "      x  .A#  jumps between 2 and 3" in lines
+    assert "      z   B" in lines
+    assert "x: in iteration 3 only; there 1 of 4 elements differs; up to" in told.terminal
+    assert re.search(r"Where\s+In iteration 3 only; at \[2\], in the interior\.", told.lead)
+    run_ = from_document(json.loads(Path("r.json").read_text(encoding="utf-8")))
+    words = "numbers differ, too, first at iteration 3, x"
+    for text in (render_sarif(run_), render_annotations(run_), told.summary):
+        assert words in text.lower()
+    failure = "\n".join(failure_lines("c", run_.checks[0], []))
+    assert failure.startswith("c: up to 1,000 x the bound: of 7 arrays of 3 variables 2 not comp")
+    assert "4 other arrays match" in failure
+
+
+def test_what_a_document_does_not_list_is_told_by_what_is_made_of_it(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for side in "AB":
+        for step in (1, 2):
+            x = np.full(3, (side, step) == ("B", 2))
+            save(here / side, step, va=x, vb=x, same=np.zeros(2))
+    (here / "B" / "iter_1" / "va.npy").unlink()
+    (here / "B" / "iter_1" / "vb.npy").unlink()
+    whole = Told(capsys, "--layout", LAYOUT, "--json-detail=all")
+    assert "2 arrays of 2 variables were not compared." in whole.summary
+    assert "listed" not in whole.summary
+    told = Told(capsys, "--layout", LAYOUT, "--json-detail=summary")
+    run_ = from_document(json.loads(Path("r.json").read_text(encoding="utf-8")))
+    words = "4 arrays are counted and not listed: 1 not comparable, 1 differ, 2 match"
+    for text in (told.summary, render_sarif(run_), render_junit(run_), render_html(run_)):
+        assert words in text
+    assert "variables listed: 1 not comparable." in told.summary

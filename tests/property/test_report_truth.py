@@ -185,3 +185,20 @@ def test_what_residues_say_of_lost_numbers_is_true_in_every_output(kind: str) ->
         assert "nan" in text, name
     for one in found.moved_elements:
         assert str(list(one.index)) in texts["page"]
+
+
+@pytest.mark.parametrize("dtype", ["<f2", "<f4", "<f8"])
+def test_the_worst_elements_under_ulps_are_those_that_moved_most(dtype: str) -> None:
+    """As doubles, the whole numbers that floats are ordered by fall together."""
+    random = np.random.default_rng(3)
+    golden = (random.normal(size=500) * 10.0 ** random.integers(-2, 3, 500)).astype(dtype)
+    steps = random.integers(0, 9, 500)
+    new = golden.copy()
+    for step in range(8):
+        new = np.where(steps > step, np.nextafter(new, np.asarray(np.inf, dtype)), new)
+    found = api.compare_arrays(golden, new, ulps=3)
+    assert found.differing_count == np.count_nonzero(steps > 3)
+    assert found.details is not None
+    worst = [steps[one.index[0]] for one in found.details.worst_elements]
+    assert set(worst) == {steps.max()}
+    assert found.max_bound_share == pytest.approx(steps.max() / 3)

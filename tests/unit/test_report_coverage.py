@@ -25,6 +25,7 @@ from ciwrap.model import (
 from ciwrap.report.annotations import render_annotations
 from ciwrap.report.console import make_console
 from ciwrap.report.document import from_document, to_document
+from ciwrap.report.facts import facts_of
 from ciwrap.report.failure import MOST_LINES, failure_lines
 from ciwrap.report.figures import histogram_of
 from ciwrap.report.html import render_html
@@ -314,3 +315,19 @@ def test_masked_elements_did_not_stay_where_they_were() -> None:
     assert figure is not None
     assert ": 2</title>" in figure.image
     assert ": 10</title>" not in figure.image
+
+
+def test_a_mask_of_unknown_extent_is_no_part_of_a_percentage() -> None:
+    variable = VariableResult(
+        "x",
+        Verdict.DIFFER,
+        evidence=Evidence.DATA,
+        element_count=5,
+        mask="land",
+        differing_count=4,
+    )
+    run = RunResult(Verdict.DIFFER, (CheckResult("c", Verdict.DIFFER, (variable,)),))
+    assert "4 of 5 elements (less those masked) differ" in failure(run)
+    assert ("mask", "land: what both sides mask is not compared") in list(
+        facts_of(variable, ("golden", "new"))
+    )

@@ -86,6 +86,7 @@ def full_result() -> RunResult:
         bound=ErrorBound(1e-6),
         mask="land",
         aligned_by="id",
+        combine="both",
         period=(10.0,),
         source_path="out/density.npy",
         golden_root="0" * 32,

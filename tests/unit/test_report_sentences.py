@@ -26,10 +26,13 @@ from ciwrap.model import (
     VariableResult,
     Verdict,
 )
+from ciwrap.model.text_result import TextResult
+from ciwrap.report import findings
 from ciwrap.report.causes import cause_words
 from ciwrap.report.console import make_console
 from ciwrap.report.digest_words import by_digests_sentence
 from ciwrap.report.document import from_document
+from ciwrap.report.failure import failure_lines
 from ciwrap.report.html import render_html
 from ciwrap.report.markdown import render_markdown
 from ciwrap.report.matrix import _shrunk
@@ -267,3 +270,133 @@ def test_messages_keep_their_level() -> None:
     page = text_of(replace(run_of(one), messages=notes))
     assert "Warning : a hint: no" in page
     assert "Hint : try it" in page
+
+
+def lines_of(one: VariableResult) -> str:
+    stream = io.StringIO()
+    render(run_of(one), make_console(stream))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("golden", "new", "bound", "words"),
+    [
+        (0.0, 1e-3, {"rtol": 1e-6}, "|difference| 0.001, beyond a bound of 0"),
+        (0.0, 1e300, {"atol": 1e-300}, "|difference| 1e300, far beyond the bound"),
+        (1e-300, 1e300, {"rtol": 1e-6}, "|difference| 1e300, far beyond the bound"),
+        (1.0, 3.0, {"atol": 1.0}, "|difference| 2 = 2.00 x the bound"),
+    ],
+)
+def test_nothing_equals_what_is_no_multiple_of_the_bound(
+    golden: float, new: float, bound: dict[str, float], words: str
+) -> None:
+    found = api.compare_arrays(np.array([golden, 1.0]), np.array([new, 1.0]), **bound)
+    assert f"{words}\n" in lines_of(found)
+    if "bound of 0" not in words:
+        assert "a bound of 0" not in text_of(run_of(found))
+
+
+def test_all_outputs_tell_variables_in_one_order() -> None:
+    """Where several are infinitely many bounds off, all have to agree which one is the worst."""
+    golden = {"a": np.array([1.0, 2.0]), "b": np.ones(9), "c": np.ones(3)}
+    new = {"a": np.array([np.nan, 2.5]), "b": np.full(9, np.nan), "c": np.full(3, np.nan)}
+    run = run_of(
+        *(
+            replace(api.compare_arrays(golden[name], new[name], atol=1e-3), name=name)
+            for name in golden
+        )
+    )
+    stream = io.StringIO()
+    render(run, make_console(stream))
+    assert re.findall(r"DIFFER  ([a-c]) ", stream.getvalue()) == ["a", "b", "c"]
+    assert re.findall(r"\| (\w) \|", render_markdown(run)) == ["a", "b", "c"]
+    assert re.findall(r"^  (\w): ", "\n".join(failure_lines("c", run.checks[0], [])), re.M) == [
+        "a",
+        "b",
+        "c",
+    ]
+    assert findings.lead(run)[0].startswith("Worst: a: ")
+
+
+def test_what_is_called_the_largest_difference_is_the_largest() -> None:
+    """A flag that is compared exactly comes before numbers that are far beyond their bound."""
+    flag = api.compare_arrays(np.array([True, False]), np.array([True, True]))
+    number = api.compare_arrays(np.array([0, 7]), np.array([1 << 60, 7]), atol=3)
+    run = run_of(replace(flag, name="flag"), replace(number, name="number"))
+    assert findings.lead(run)[0].startswith("Worst: flag: ")
+    other = api.compare_arrays(np.array([0, 7]), np.array([1 << 60, 7]))
+    run = run_of(replace(flag, name="flag"), replace(other, name="number"))
+    assert findings.lead(run)[0].startswith("Largest difference: number: ")
+
+
+def test_what_doubles_cannot_tell_of_whole_numbers_is_not_told() -> None:
+    big = np.array([(1 << 63) - 2])
+    page = text_of(run_of(api.compare_arrays(big, big + 1)))
+    assert "root mean square" not in page
+    assert "conserved" not in page
+    assert "in the interior" not in page
+    assert "largest |difference| 1 " in page
+
+
+def test_no_mean_of_nothing_is_told() -> None:
+    found = api.compare_arrays(np.ones(3), np.full(3, np.nan), atol=1e-3)
+    assert "mean |difference|" not in "\n".join(failure_lines("c", run_of(found).checks[0], []))
+
+
+def test_of_complex_numbers_parts_are_counted_where_there_is_no_number() -> None:
+    """More elements were lost than there are; and within the bound is no largest difference."""
+    golden = np.array([1 + 1j, 2 + 2j])
+    new = np.array([1 + 1e-9 + 1j, complex(np.nan, np.nan)])
+    run = run_of(api.compare_arrays(golden, new, atol=1e-3))
+    texts = [text_of(run), lines_of(run.checks[0].variables[0]), render_markdown(run)]
+    assert all("elements NaN" not in text for text in texts)
+    assert all("2 parts NaN without a match" in text for text in texts)
+    assert "largest |difference|" not in texts[1]
+    assert "2 parts without a number on one side" in texts[0]
+    new[0] = 7
+    both = lines_of(api.compare_arrays(golden, new, atol=1e-3))
+    assert "largest |difference| 6" in both
+
+
+def test_no_difference_of_finite_numbers_is_infinite() -> None:
+    found = api.compare_arrays(np.array([1e308, 1.0]), np.array([-1e308, 1.0]), atol=1.0)
+    run = run_of(found)
+    failure = "\n".join(failure_lines("c", run.checks[0], []))
+    for text in (text_of(run), lines_of(found), html.unescape(render_markdown(run)), failure):
+        assert "|difference| over 1.79e308" in text
+        assert "|difference| inf" not in text
+        assert "relative inf" not in text
+
+
+def test_an_exact_golden_of_digests_alone_has_no_infinite_share() -> None:
+    old = np.arange(3000)
+    new = old + (old == 9)
+    made = api.make_golden({"i": old, "m": old == 9}, atol=1e-6, evidence="tree")
+    pairs = zip((new, old == 8), made.variables, strict=True)
+    found = [api.check_array(array, one) for array, one in pairs]
+    run = run_of(*(replace(one, name=f"v{at}") for at, one in enumerate(found)))
+    for text in (text_of(run), render_markdown(run)):
+        assert "inf " not in text
+        assert "Largest difference" not in text
+
+
+def test_a_text_is_no_single_number() -> None:
+    text = VariableResult(
+        "log",
+        Verdict.MATCH,
+        evidence=Evidence.DATA,
+        dtype="text",
+        shape=(),
+        element_count=9,
+        differing_count=0,
+        text=TextResult((2, 2), (0, 0), (0, 0), numbers=9, differing=0, ignored=0),
+    )
+    failure = "\n".join(failure_lines("c", run_of(text).checks[0], []))
+    assert "text, golden keeps data" in failure
+    assert "single number" not in failure
+
+
+def test_a_question_ends_a_sentence() -> None:
+    message = Message(MessageLevel.ERROR, "unknown key; did you mean 'ignore'?")
+    lead = findings.lead(RunResult(Verdict.NOT_COMPARABLE, (), messages=(message,)))
+    assert lead == ["unknown key; did you mean 'ignore'?"]
