@@ -26,6 +26,8 @@ from ciwrap.golden.stores import GoldenStores
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from ciwrap.golden.unused import UnusedGolden
+
 
 def stored_places(golden_dir: Path, faults: list[CiwrapError] | None = None) -> list[Place]:
     """The places of all goldens, whole or not, in the folder and below it; sorted.
@@ -83,21 +85,24 @@ def _name_of(folder: Path, stem: str) -> str:
         return unescape_name(stem)
 
 
-def delete_goldens(golden_dir: Path, places: Iterable[Place]) -> list[str]:
+def delete_goldens(golden_dir: Path, unused: Iterable[UnusedGolden]) -> list[str]:
     """Deletes goldens, and the folders that are empty then; returns where they lay, in words.
 
-    Raises LockBusyError, WriteFailedError.
+    One that has another root by now stays: somebody has written it since it was looked at. Raises
+    LockBusyError, WriteFailedError.
     """
     deleted, folders = [], set()
     stores = GoldenStores(golden_dir)
     with stores.kept():
-        for place in places:
-            store = stores.at(place)
-            if not store.contains(place.name):
+        for one in unused:
+            store = stores.at(one.place)
+            if not store.contains(one.name):
                 continue
-            where = store.shown(place.name)
             with store.locked():
-                store.remove(place.name)
+                if store.root_of(one.name) != one.root:
+                    continue
+                where = store.shown(one.name)
+                store.remove(one.name)
             deleted.append(where)
             folders.add(store.folder)
     for folder in sorted(folders, reverse=True):
