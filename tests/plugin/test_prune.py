@@ -346,3 +346,40 @@ def test_the_list_of_an_earlier_format(two: Suite) -> None:
     assert "delete it, run the tests" in done.stderr
     two.run()
     assert f"deleted  {MORE}\n" in pruned(two)
+
+
+LONG = "mesh " + "é" * 60
+
+
+def test_goldens_with_shortened_names(suite: Suite) -> None:
+    """They are told by the files that they lie in, and deleted."""
+    config = f"version: 1\nchecks: {{'{LONG}': {{outputs: out.csv}}, old: {{outputs: out.csv}}}}\n"
+    (suite.root / "ciwrap.yaml").write_text(config)
+    (suite.root / "out.csv").write_text("x\n1.0\n2.0\n")
+    assert suite.cli("accept").returncode == 0
+    (suite.root / "ciwrap.yaml").write_text("version: 1\nchecks: {old: {outputs: out.csv}}\n")
+    [golden] = (suite.root / "golden").glob("mesh*~*.golden")
+    path = golden.relative_to(suite.root).as_posix()
+    said = suite.cli("check").stdout
+    assert f"the golden of '{LONG}' belongs to no check" in said
+    manifest = golden.with_name(f"{golden.name}.yaml")
+    text = manifest.read_text()
+    manifest.write_text("torn: [")
+    assert f"left as it is  {path}: its manifest cannot be read" in pruned(suite)
+    assert golden.exists()
+    manifest.write_text(text)
+    assert f"unused  {path}\ndeleted  {path}\n" in pruned(suite)
+    assert suite.goldens() == ["old.golden"]
+
+
+def test_large_goldens_with_shortened_names_beside_small_ones(suite: Suite) -> None:
+    """The file's stem is no check of its own."""
+    text = """
+        def test_a(ciwrap): ciwrap.check(1.0)
+        def test_b(ciwrap): ciwrap.check(np.arange(5000.0), "é" * 60)
+    """
+    suite.write(text)
+    assert suite.run("--ciwrap-update=new").ret == 0
+    assert len(suite.goldens()) == 2
+    assert "~" in "".join(suite.files("golden"))
+    assert summary(suite.run("--ciwrap-unused=fail")) == "ciwrap: 2 matched"
