@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import subprocess
 import sys
@@ -383,3 +384,76 @@ def test_large_goldens_with_shortened_names_beside_small_ones(suite: Suite) -> N
     assert len(suite.goldens()) == 2
     assert "~" in "".join(suite.files("golden"))
     assert summary(suite.run("--ciwrap-unused=fail")) == "ciwrap: 2 matched"
+
+
+def test_whatever_the_order_no_golden_of_present_tests_is_deleted(suite: Suite) -> None:
+    """Edits, runs of all and of parts, branches, commits, acceptances and rejections, in any order.
+
+    Each check has one number of its own, so what is used is known from the text of the tests.
+    """
+    draw = random.Random(20261123)
+    steps = Steps(suite, draw)
+    steps.begin()
+    deleted = 0
+    for _ in range(20):
+        for name in ("edit", "write_new", "run", draw.choice(Steps.SOMETIMES)):
+            if draw.random() < 0.6:
+                getattr(steps, name)()
+        before = set(suite.goldens())
+        told = pruned(suite)
+        gone = before - set(suite.goldens())
+        assert not gone & steps.used(), told
+        deleted += len(gone)
+    assert deleted > 3, "there was something to delete"
+
+
+class Steps:
+    """What people do to a project with tests of the checks a to d."""
+
+    SOMETIMES = ("run_part", "switch", "switch", "accept", "reject")
+
+    def __init__(self, suite: Suite, draw: random.Random) -> None:
+        self._suite = suite
+        self._draw = draw
+        self._path = suite.root / "tests/test_it.py"
+
+    def begin(self) -> None:
+        """Three branches, on which all tests have goldens."""
+        self._write("abcd")
+        self._suite.run("--ciwrap-update=new")
+        (self._suite.root / ".gitignore").write_text("__pycache__/\n.pytest_cache/\n.ciwrap/\n")
+        self._suite.git("init", "-q", "-b", "main")
+        commit(self._suite, "first")
+        for branch in ("one", "two"):
+            self._suite.git("branch", branch)
+
+    def _write(self, names: str) -> None:
+        lines = [f"def test_{name}(ciwrap): ciwrap.check({ord(name)}.0)" for name in names]
+        self._suite.write("\n".join([*lines, "def test_none(): pass"]))
+
+    def edit(self) -> None:
+        self._write("".join(name for name in "abcd" if self._draw.random() < 0.6))
+
+    def write_new(self) -> None:
+        self._suite.run("--ciwrap-update=new")
+
+    def run(self) -> None:
+        self._suite.run()
+
+    def run_part(self) -> None:
+        self._suite.run("-k", "test_a or test_none")
+
+    def switch(self) -> None:
+        if self._suite.git("status", "--porcelain"):
+            commit(self._suite, "more")
+        self._suite.git("checkout", "-q", self._draw.choice(("main", "one", "two")))
+
+    def accept(self) -> None:
+        self._suite.cli("accept", "--pending", "--reason", "drawn")
+
+    def reject(self) -> None:
+        self._suite.cli("reject", "--all")
+
+    def used(self) -> set[str]:
+        text = self._path.read_text()
+        return {f"tests/test_it/test_{name}.golden" for name in "abcd" if f"test_{name}(" in text}
