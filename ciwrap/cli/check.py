@@ -176,12 +176,14 @@ def orphan_messages(project: Project) -> Iterator[Message]:
     """Goldens and ensembles that no check uses: of a check renamed or removed, perhaps by accident,
     or of one that names no runs.
     """
+    from ciwrap.golden.names import golden_orphans
     from ciwrap.golden.paths import ensemble_orphans, ensemble_path
     from ciwrap.model import Message, MessageLevel
 
     checks = project.own_config.checks
     known = [check.name for check in checks]
-    found = [("golden", name, project.store.path(name)) for name in project.store.orphans(known)]
+    orphans = golden_orphans(project.golden_dir, known)
+    found = [("golden", name, path) for name, path in orphans.items()]
     strange = ensemble_orphans(project.golden_dir, known)
     found += [("ensemble", name, path) for name, path in strange.items()]
     for check in checks:

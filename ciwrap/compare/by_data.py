@@ -126,6 +126,7 @@ class ByData(Closing):
             self._outcome.sums.append(
                 PartSums(
                     question.result.id,
+                    int(one.element_count),
                     float(one.sum_abs_difference),
                     int(one.finite_count),
                     float(one.sum_rel_difference),

@@ -154,7 +154,8 @@ class _Run:
                     self._work.progress.advance(0)
                     self._variable(identity, ours, theirs)
                 for one in (ours, theirs):
-                    told.errors.extend(one.errors)
+                    # Each part has files to open: another worker may have opened them all.
+                    self._outcome.errors.extend(one.errors)
                     told.notes.extend(one.notes)
                 self._data.take_answers()
                 if ours.has_files_open or theirs.has_files_open:

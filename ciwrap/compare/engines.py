@@ -6,7 +6,7 @@ Libraries are loaded when an engine of that name is asked for.
 from __future__ import annotations
 
 import os
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ciwrap.compare.mpi_job import process_count
 from ciwrap.compare.outcome_record import answer_of
-from ciwrap.compare.remote import compare_unit
+from ciwrap.compare.remote import asked, compare_unit, sights_of
 from ciwrap.errors import NotAvailableError, UsageError, one_line
 from ciwrap.structs import Struct, field
 
@@ -59,11 +59,22 @@ class ByPool(Struct):
         return self.pool.make is not None
 
     def submit(self, unit: Unit) -> Future[Any]:
-        return self.pool.executor.submit(compare_unit, self.order, unit, self.groups(unit))
+        groups = self.groups(unit)
+        sides = self.order.sides[0].run, self.order.sides[1].run
+        sights = sights_of(sides, unit, groups)
+        try:
+            return self.pool.executor.submit(compare_unit, self.order, unit, groups, sights)
+        except BrokenExecutor:
+            raise
+        except RuntimeError as error:
+            raise NotAvailableError(
+                f"--executor {self.pool.name} takes no work: {one_line(error)}",
+                remedy="give --journal, and go on with --resume and another executor",
+            ) from error
 
-    def outcome(self, answer: Any) -> Outcome:
-        """Raises the error that ends the command, if the worker met one."""
-        return answer_of(answer)
+    def outcome(self, answer: Any, unit: Unit) -> Outcome:
+        """Raises the error that ends the command, if the worker met one; WrongAnswerError."""
+        return answer_of(answer, asked(self.order, unit))
 
     @property
     def told_bytes(self) -> int:
@@ -155,7 +166,13 @@ def _of_somebody(name: str) -> Pool:
         raise UsageError(f"--executor {name}: {one_line(error)}", remedy="mend the name") from error
 
     def checked() -> Executor:
-        made = make()
+        try:
+            made = make()
+        except Exception as error:  # whatever somebody's function raises ends the command
+            why = one_line(f"{type(error).__name__}: {error}")
+            raise NotAvailableError(
+                f"--executor {name} makes no executor: {why}", remedy="mend that function"
+            ) from error
         if not isinstance(made, Executor):
             raise UsageError(
                 f"--executor {name} returns {type(made).__name__}, no concurrent.futures.Executor",

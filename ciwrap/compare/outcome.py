@@ -39,12 +39,17 @@ class HistoryOptions(Struct, frozen=True):
     is_brief: bool = False
 
 
+class WrongAnswerError(Exception):
+    """What came back says nothing of what was asked."""
+
+
 class PartSums(msgspec.Struct, frozen=True):
-    """What the means of a variable's part are made of: sums over pairs of finite numbers, and how
-    many pairs these are (relative: with a reference other than 0).
+    """What was compared of a variable's part, and what its means are made of: sums over pairs of
+    finite numbers, and how many pairs these are (relative: with a reference other than 0).
     """
 
     variable: VariableId
+    element_count: int
     sum_abs: Number
     finite_count: int
     sum_rel: Number

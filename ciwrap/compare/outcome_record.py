@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ciwrap.captures.index import CheckpointKey
-from ciwrap.compare.outcome import Outcome, PartSums
-from ciwrap.documents import to_plain, to_record
+from ciwrap.compare.outcome import Outcome, PartSums, WrongAnswerError
+from ciwrap.documents import DocumentError, to_plain, to_record
 from ciwrap.documents.load_json import load_json
 from ciwrap.errors import CiwrapError, ConfigError, NotComparableError, all_errors
 from ciwrap.model import VariableId, VariableResult
@@ -95,8 +95,12 @@ class OutcomeRecord(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a worker says of a unit: an outcome, or the error that ends the command."""
+    """What a worker says of a unit: an outcome, or the error that ends the command.
 
+    asked: what it was asked, in its own words: answers go ways that are not ours.
+    """
+
+    asked: str
     outcome: OutcomeRecord | None = None
     error: ErrorRecord | None = None
 
@@ -109,10 +113,20 @@ def to_text(record: msgspec.Struct) -> bytes:
     return json.dumps(to_plain(record, _ALWAYS), separators=(",", ":")).encode()
 
 
-def answer_of(text: bytes) -> Outcome:
-    """The outcome in a worker's answer. Raises the error that it holds instead."""
-    answer = to_record(load_json(text, most_values=_MOST_VALUES), Answer)
+def answer_of(text: object, asked: str) -> Outcome:
+    """The outcome in a worker's answer. Raises the error that it holds instead; WrongAnswerError
+    for what is no answer, or one to another question.
+    """
+    if not isinstance(text, bytes):
+        raise WrongAnswerError(f"the worker's answer is of the type {type(text).__name__}")
+    try:
+        answer = to_record(load_json(text, most_values=_MOST_VALUES), Answer)
+    except DocumentError as error:
+        raise WrongAnswerError(f"the worker's answer cannot be read: {error}") from None
+    if answer.asked != asked:
+        raise WrongAnswerError("the executor gave the answer to another question")
     if answer.error is not None:
         raise answer.error.error()
-    assert answer.outcome is not None
+    if answer.outcome is None:
+        raise WrongAnswerError("the worker's answer says nothing")
     return answer.outcome.outcome()

@@ -11,9 +11,14 @@ import threading
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
+
+from ciwrap import _core
 from ciwrap.captures.fingerprints import open_fingerprint
 from ciwrap.captures.side import open_side
+from ciwrap.catalog.files import source_files
 from ciwrap.compare.bounds_used import rules_between
+from ciwrap.compare.outcome import Outcome
 from ciwrap.compare.outcome_record import Answer, ErrorRecord, OutcomeRecord, to_text
 from ciwrap.compare.unit_comparer import UnitComparer
 from ciwrap.compare.work import Work
@@ -101,13 +106,68 @@ def what_is_seen(sides: tuple[Side, Side]) -> tuple[Seen, ...]:
     return tuple(found)
 
 
-def compare_unit(order: Order, unit: Unit, groups: tuple[Groups, Groups]) -> bytes:
-    """Compares a unit in this process; an `Answer` as JSON."""
+def sights_of(
+    sides: tuple[Path, Path], unit: Unit, groups: tuple[Groups, Groups]
+) -> tuple[str, ...]:
+    """A digest for each checkpoint of a unit: which files this process sees, of which size and
+    time. Inodes and times of change are not the same on every node that mounts a file system.
+    """
+    return tuple(
+        _core.xxh3_128(
+            msgspec.msgpack.encode([_sight(*one, key) for one in zip(sides, groups, strict=True)])
+        ).hex()
+        for key in unit.keys
+    )
+
+
+def _sight(run: Path, groups: Groups, key: CheckpointKey) -> list[tuple[str, int, int]] | None:
     try:
-        outcome = _comparer_of(order, groups).compare(unit)
+        files = source_files(run, groups.get(key, ()))
+    except CiwrapError:
+        return None
+    return [(one.path, one.byte_count, one.mtime_ns) for one in files]
+
+
+def asked(order: Order, unit: Unit) -> str:
+    """The question that an answer has to repeat."""
+    return f"unit {unit.name} of {order.number}"
+
+
+def compare_unit(
+    order: Order, unit: Unit, groups: tuple[Groups, Groups], sights: tuple[str, ...]
+) -> bytes:
+    """Compares a unit in this process; an `Answer` as JSON. sights: what the coordinator sees."""
+    question = asked(order, unit)
+    try:
+        comparer = _comparer_of(order, groups)
+        unit, unseen = _seen_part(order, unit, groups, sights)
+        outcome = comparer.compare(unit) if unit.keys else Outcome()
     except CiwrapError as error:
-        return to_text(Answer(error=ErrorRecord.of(error)))
-    return to_text(Answer(OutcomeRecord.of(outcome)))
+        return to_text(Answer(question, error=ErrorRecord.of(error)))
+    outcome.lost += unseen
+    return to_text(Answer(question, OutcomeRecord.of(outcome)))
+
+
+def _seen_part(
+    order: Order, unit: Unit, groups: tuple[Groups, Groups], sights: tuple[str, ...]
+) -> tuple[Unit, list[tuple[CheckpointKey, str]]]:
+    """What of a unit this process sees as the coordinator does; and the others, with the reason.
+
+    `_prove` looks at one file of each run; the others may be of another day all the same.
+    """
+    ours = sights_of((order.sides[0].run, order.sides[1].run), unit, groups)
+    seen = [key for key, one, other in zip(unit.keys, ours, sights, strict=True) if one == other]
+    if len(seen) == len(unit.keys):
+        return unit, []
+    why = (
+        f"{_where()} sees other files there (size or time) than the coordinator; mount the same"
+        " folders on all nodes, and let programs end first"
+    )
+    return replace(unit, keys=tuple(seen)), [(key, why) for key in unit.keys if key not in seen]
+
+
+def _where() -> str:
+    return f"a worker on {socket.gethostname()} (process {os.getpid()})"
 
 
 # Comparisons this thread has worked for: the order's number, and both sides with their captures.
@@ -150,7 +210,7 @@ def _opened(order: SideOrder) -> Side:
 
 def _prove(order: Order) -> None:
     """Raises NotAvailableError unless this process sees what the coordinator sees."""
-    where = f"a worker on {socket.gethostname()} (process {os.getpid()})"
+    where = _where()
     here = versions()
     for name, ours, theirs in zip(("ciwrap", "NumPy"), order.versions, here, strict=True):
         if ours != theirs:

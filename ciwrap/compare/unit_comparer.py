@@ -109,7 +109,7 @@ class InProcess:
         self._steps.begin_unit(unit)
         return Done(self._comparer.compare(unit))
 
-    def outcome(self, answer: Any) -> Outcome:
+    def outcome(self, answer: Any, unit: Unit) -> Outcome:  # noqa: ARG002 - as any engine
         found: Outcome = answer
         return found
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ciwrap.compare.ending import EndedEarlyError, ended_words
-from ciwrap.compare.outcome import Outcome
+from ciwrap.compare.outcome import Outcome, WrongAnswerError
 from ciwrap.compare.units import biggest_first
 from ciwrap.errors import one_line
 from ciwrap.progress import NO_PROGRESS
@@ -53,7 +53,7 @@ class Engine(Protocol):
     @property
     def told_bytes(self) -> int: ...
     def submit(self, unit: Unit) -> Answer: ...
-    def outcome(self, answer: Any) -> Outcome: ...
+    def outcome(self, answer: Any, unit: Unit) -> Outcome: ...
     def renew(self) -> None: ...
 
 
@@ -191,7 +191,7 @@ class UnitLoop:
             unit = self._at_work.pop(future)
             error = _error_of(future)
             if error is None:
-                self._keep(unit, self._engine.outcome(future.result()))
+                self._take_answer(unit, future.result())
             elif _is_broken(error):
                 broken = error
                 victims.append(unit)
@@ -199,6 +199,14 @@ class UnitLoop:
                 self._failed(unit, error)
         if broken is not None:
             self._broken(victims, broken)
+
+    def _take_answer(self, unit: Unit, answer: Any) -> None:
+        try:
+            outcome = self._engine.outcome(answer, unit)
+        except WrongAnswerError as error:
+            self._failed(unit, error)
+            return
+        self._keep(unit, outcome)
 
     def _next_done(self) -> set[Answer]:
         """Waits until something is done. Raises _SilenceError, and EndedEarlyError: a signal that
@@ -228,8 +236,8 @@ class UnitLoop:
         self._found[unit.order] = outcome
         if outcome.ended_by is not None:
             raise EndedEarlyError(outcome.ended_by)
-        # What could not be read is to be tried again when the journal goes on.
-        if self._journal is not None and not outcome.errors:
+        # What could not be read, or was not seen, is to be tried again when the journal goes on.
+        if self._journal is not None and not (outcome.errors or outcome.lost):
             self._journal.add(unit, outcome)
         self._progress.advance(unit.progress_bytes - self._engine.told_bytes)
 
@@ -243,7 +251,7 @@ class UnitLoop:
         if unit is not self._alone:
             self._suspects.append(unit)
             return
-        reason = one_line(f"{type(error).__name__}: {error}")
+        reason = one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
         self._found[unit.order] = Outcome(lost=[(unit.keys[0], reason)])
 
     def _broken(self, victims: list[Unit], error: BaseException) -> None:
@@ -270,7 +278,7 @@ class UnitLoop:
         for future in [one for one in self._at_work if one.done()]:
             unit = self._at_work.pop(future)
             if _error_of(future) is None:
-                self._keep(unit, self._engine.outcome(future.result()))
+                self._take_answer(unit, future.result())
         if not all(self._is_found(unit) for unit in self._units):
             self._ended_by = signal_name
             self._give_up(ended_words(signal_name))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from ciwrap.compare.law import not_comparable
 from ciwrap.compare.parts import MOST_ELEMENTS
+from ciwrap.errors import NotComparableError
 from ciwrap.model import VariableResult, Verdict
 from ciwrap.structs import replace
 
@@ -49,11 +51,14 @@ def whole_results(
 
 
 def _whole(parts: Sequence[VariableResult], terms: Sequence[PartSums]) -> VariableResult:
-    if len(parts) == 1:
-        return parts[0]
     failed = [part for part in parts if part.verdict is Verdict.NOT_COMPARABLE]
     if failed:
         return failed[0]
+    if terms and sum(one.element_count for one in terms) != math.prod(parts[0].shape or ()):
+        # Who had a part may not have found the variable at all, and then says nothing of it.
+        return not_comparable(parts[0], NotComparableError("a part of it was not compared"))
+    if len(parts) == 1:
+        return parts[0]
     differing = [part for part in parts if part.verdict is not Verdict.MATCH]
     first = (differing or parts)[0]
     said: dict[str, Any] = {name: _sum(getattr(part, name) for part in parts) for name in _COUNTS}

@@ -7,24 +7,18 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciwrap.documents import DocumentError
 from ciwrap.errors import CiwrapError, WriteFailedError
-from ciwrap.golden.files import flush_folder, read_regular, remove
-from ciwrap.golden.manifest import MOST_MANIFEST_BYTES, load_manifest
+from ciwrap.golden.files import flush_folder, remove
 from ciwrap.golden.module_store import ModuleStore
-from ciwrap.golden.paths import (
-    MANIFEST_SUFFIX,
-    SHARED_SUFFIX,
-    STAGED_SUFFIX,
-    is_shortened,
-    stored_stems,
-    unescape_name,
-)
+from ciwrap.golden.names import name_of_stem
+from ciwrap.golden.paths import SHARED_SUFFIX, STAGED_SUFFIX, stored_stems
 from ciwrap.golden.places import Place
 from ciwrap.golden.stores import GoldenStores
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from ciwrap.golden.unused import UnusedGolden
 
 
 def stored_places(golden_dir: Path, faults: list[CiwrapError] | None = None) -> list[Place]:
@@ -36,7 +30,7 @@ def stored_places(golden_dir: Path, faults: list[CiwrapError] | None = None) -> 
     """
     found: set[Place] = set()
     for here, folder in _folders(golden_dir):
-        found |= {Place(folder, _name_of(here, stem)) for stem in stored_stems(here)}
+        found |= {Place(folder, name_of_stem(here, stem)) for stem in stored_stems(here)}
     for folder, store in shared_stores(golden_dir):
         found |= {Place(folder, name) for name in _names_in(store, faults)}
     return sorted(found)
@@ -72,32 +66,24 @@ def shared_stores(golden_dir: Path) -> Iterator[tuple[str, ModuleStore]]:
                     yield stem, ModuleStore(golden_dir / stem)
 
 
-def _name_of(folder: Path, stem: str) -> str:
-    """The name a stem stands for; that of a shortened one is in the manifest only."""
-    if not is_shortened(stem):
-        return unescape_name(stem)
-    try:
-        data = read_regular(folder / f"{stem}{MANIFEST_SUFFIX}", MOST_MANIFEST_BYTES)
-        return load_manifest(data).check
-    except (CiwrapError, FileNotFoundError, DocumentError):
-        return unescape_name(stem)
-
-
-def delete_goldens(golden_dir: Path, places: Iterable[Place]) -> list[str]:
+def delete_goldens(golden_dir: Path, unused: Iterable[UnusedGolden]) -> list[str]:
     """Deletes goldens, and the folders that are empty then; returns where they lay, in words.
 
-    Raises LockBusyError, WriteFailedError.
+    One that has another root by now stays: somebody has written it since it was looked at. Raises
+    LockBusyError, WriteFailedError.
     """
     deleted, folders = [], set()
     stores = GoldenStores(golden_dir)
     with stores.kept():
-        for place in places:
-            store = stores.at(place)
-            if not store.contains(place.name):
+        for one in unused:
+            store = stores.at(one.place)
+            if not store.contains(one.name):
                 continue
-            where = store.shown(place.name)
             with store.locked():
-                store.remove(place.name)
+                if store.root_of(one.name) != one.root:
+                    continue
+                where = store.shown(one.name)
+                store.remove(one.name)
             deleted.append(where)
             folders.add(store.folder)
     for folder in sorted(folders, reverse=True):

@@ -47,10 +47,11 @@ from ciwrap.golden.manifest import (
     readable_text,
     rows_of,
 )
+from ciwrap.golden.names import name_of_stem
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 READ_ATTEMPTS = 5
 RETRY_SECONDS = 0.05
@@ -113,12 +114,7 @@ class GoldenStore:
 
     def checks(self) -> list[str]:
         """Names of all checks with a golden or half of one, sorted."""
-        return [paths.unescape_name(stem) for stem in paths.stored_stems(self.folder)]
-
-    def orphans(self, known: Iterable[str]) -> list[str]:
-        """Names of stored goldens that belong to none of the `known` checks, sorted."""
-        strange = set(paths.stored_stems(self.folder)).difference(map(paths.escape_name, known))
-        return sorted(map(paths.unescape_name, strange))
+        return sorted(name_of_stem(self.folder, one) for one in paths.stored_stems(self.folder))
 
     def contains(self, check: str) -> bool:
         """Whether there is anything of a golden, whole or not."""
@@ -273,7 +269,7 @@ class GoldenStore:
         for twin in sorted(alike - {stem}):
             # It may have been deleted since it was listed.
             if paths.has_stem(self.folder, twin):
-                return paths.unescape_name(twin)
+                return name_of_stem(self.folder, twin)
         alike.add(stem)
         return None
 

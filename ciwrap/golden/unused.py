@@ -1,6 +1,7 @@
-"""The list of goldens that the last whole test run found to be used by no test.
+"""The list of goldens that the last test runs found to be used by no test.
 
-Only a test run can know; the list is how `ciwrap prune` gets to know.
+Only a test run can know, and only of the tests as they were; the list is how `ciwrap prune` gets to
+know both.
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ from ciwrap.golden.places import Place
 from ciwrap.golden.work_folder import WORK_DIR, keep_out_of_git
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
 LIST_NAME = "unused.json"
-LIST_VERSION = 1
+LIST_VERSION = 2
 _MOST_BYTES = 16 << 20
 
 
 class UnusedGolden(msgspec.Struct, frozen=True, order=True, forbid_unknown_fields=True):
-    """folder, name: its place. root: of the golden when it was found to be unused."""
+    """folder, name: its place. root: of the golden when it was found to be unused; None: it could
+    not be read.
+    """
 
     folder: str
     name: str
@@ -40,8 +42,24 @@ class UnusedGolden(msgspec.Struct, frozen=True, order=True, forbid_unknown_field
         return Place(self.folder, self.name)
 
 
-class _UnusedList(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ProjectState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What tests were like: two of one project are equal only if its tests use the same goldens.
+
+    folder: the project's. golden_dir: relative to it. commit: None without git. digest: of the
+    files that decide which tests there are and what they check.
+    """
+
+    folder: str
+    golden_dir: str
+    commit: str | None
+    digest: str
+
+
+class UnusedList(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """state: of the project when its tests ran; of any other nothing is known."""
+
     format: int = LIST_VERSION
+    state: ProjectState
     unused: tuple[UnusedGolden, ...]
 
 
@@ -49,28 +67,24 @@ def list_path(root: Path) -> Path:
     return root / WORK_DIR / LIST_NAME
 
 
-def read_unused(root: Path) -> list[UnusedGolden]:
-    """The list; empty without one. Raises CorruptFileError."""
+def read_unused(root: Path) -> UnusedList | None:
+    """The list; None without one. Raises CorruptFileError."""
     path = list_path(root)
     try:
         data = read_regular(path, _MOST_BYTES)
-        found = to_versioned_record(load_json(data), _UnusedList, LIST_VERSION)
+        return to_versioned_record(load_json(data), UnusedList, LIST_VERSION)
     except FileNotFoundError:
-        return []
+        return None
     except (DocumentError, FileLimitError, UnreadableFileError) as error:
         raise CorruptFileError(
             f"is no list of unused goldens: {error}", file=path, remedy="delete it, run the tests"
         ) from None
-    return list(found.unused)
 
 
-def write_unused(root: Path, unused: Iterable[UnusedGolden]) -> None:
-    """Replaces the list; none is written where there is nothing to say. Raises WriteFailedError."""
+def write_unused(root: Path, found: UnusedList) -> None:
+    """Replaces the list. Raises WriteFailedError."""
     path = list_path(root)
-    found = sorted(unused)
-    if not found and not path.exists():
-        return
-    document = msgspec.to_builtins(_UnusedList(unused=tuple(found)))
+    document = msgspec.to_builtins(found)
     try:
         keep_out_of_git(path.parent)
         write_text(staged(path), json.dumps(document, indent=1) + "\n")

@@ -7,6 +7,7 @@ A golden is judged to be unused only if the whole file of its test was collected
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,10 +23,12 @@ class Collected:
     """Which tests there are, worked out when somebody asks: most sessions have no golden at all.
 
     tests: file (absolute path) -> `test_key` of a test -> the test's classes and function joined by
-    '::', and its parameters' id or None. partial: files that are not wholly known.
+    '::', and its parameters' id or None. partial: files that are not wholly known. began_ns: when
+    no test file had been read yet.
     """
 
     def __init__(self) -> None:
+        self.began_ns = time.time_ns()
         self._before: list[pytest.Item] = []
         self._left: list[pytest.Item] = []
         self._config: pytest.Config | None = None

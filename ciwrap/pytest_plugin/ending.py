@@ -11,22 +11,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ciwrap.errors import CiwrapError
-from ciwrap.golden.listing import shared_stores
+from ciwrap.golden.listing import delete_goldens, shared_stores
 from ciwrap.golden.places import Place
 from ciwrap.model import Coverage, Message, MessageLevel, RunResult, Verdict
 from ciwrap.pytest_plugin.judge import EXPECTED, NEW, WRITTEN
 from ciwrap.pytest_plugin.options import unused_mode
 from ciwrap.pytest_plugin.results import FAILED, LATE
 from ciwrap.pytest_plugin.tested_project import TestedProject, find_project
-from ciwrap.pytest_plugin.unused import (
-    delete_unused,
-    find_unused,
-    moved_goldens,
-    note_unused,
-)
+from ciwrap.pytest_plugin.unused import find_unused, moved_goldens, note_unused, with_roots
 from ciwrap.report.document import SCHEMA_VERSION, from_document, to_document, write_document
 from ciwrap.report.text import plural, safe_text
 from ciwrap.report.wording import left_out_words
+from ciwrap.review.project_state import touched_since
 from ciwrap.snapshot.runs import environment_of_process
 from ciwrap.structs import Struct, field, replace
 
@@ -59,6 +55,7 @@ class Ending(Struct):
     earlier_count: int = 0  # of these, left by an earlier run
     unused: list[str] = field(default_factory=list)
     unused_word: str = "unused"
+    can_prune: bool = True  # whether `ciwrap prune` will know of what is unused
     moved: list[str] = field(default_factory=list)
     unused_mode: str = ""
     timings: list[str] = field(default_factory=list)
@@ -99,7 +96,8 @@ class Ending(Struct):
         if len(self.moved) > _MOST_NAMES:
             reporter.write_line(f"  ... and {len(self.moved) - _MOST_NAMES} more of these")
         if self.unused and self.unused_word == "unused":
-            reporter.write_line("  to delete what no test uses: ciwrap prune")
+            if self.can_prune:
+                reporter.write_line("  to delete what no test uses: ciwrap prune")
             if self.unused_mode == "warn":
                 reporter.write_line("  to let them fail the run: ciwrap_unused = fail")
         if self.pending_count:
@@ -201,13 +199,26 @@ def _judge_unused(
         f"{check} has the same numbers as the unused {project.where(place)}: moved?"
         for check, place in moved_goldens(project, unused, results)
     ]
-    if mode == "delete":
-        delete_unused(project, unused)
+    if mode == "fail" and unused:
+        _fail(session)
+    touched = touched_since(project, collected.began_ns) if unused else None
+    if touched is not None:
+        what = "deleted" if mode == "delete" else "noted for `ciwrap prune`"
+        _refuse_to_note(ending, touched, what)
+        unused = []
+    elif mode == "delete":
+        delete_goldens(project.golden_dir, with_roots(project, unused))
         ending.unused_word = "unused and deleted"
         unused = []
     note_unused(project, unused, results)
-    if mode == "fail" and unused:
-        _fail(session)
+
+
+def _refuse_to_note(ending: Ending, touched: str, what: str) -> None:
+    ending.can_prune = False
+    ending.warnings.append(
+        f"{touched} has changed while the tests ran: nobody knows which goldens the tests use that"
+        f" are there now, so none is {what}"
+    )
 
 
 def _write_results(

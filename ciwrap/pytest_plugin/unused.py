@@ -6,17 +6,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import CorruptFileError, UsageError
-from ciwrap.golden.listing import delete_goldens, stored_places
+from ciwrap.golden.listing import stored_places
+from ciwrap.golden.lock import writer_lock
 from ciwrap.golden.paths import is_shortened
 from ciwrap.golden.places import Place, TestPlace
-from ciwrap.golden.unused import UnusedGolden, read_unused, write_unused
+from ciwrap.golden.unused import (
+    UnusedGolden,
+    UnusedList,
+    list_path,
+    read_unused,
+    write_unused,
+)
+from ciwrap.golden.work_folder import keep_out_of_git
+from ciwrap.pytest_plugin.file_of_tests import TestFile
 from ciwrap.pytest_plugin.judge import NEW
+from ciwrap.review.project_state import other_state_words, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import pytest
 
+    from ciwrap.golden.unused import ProjectState
     from ciwrap.pytest_plugin.collected import Collected
     from ciwrap.pytest_plugin.results import Results
     from ciwrap.pytest_plugin.tested_project import TestedProject
@@ -41,30 +52,26 @@ def find_unused(
     """
     used = used_places(results)
     # By folder of goldens: one with a shortened name does not tell its file.
-    tests: dict[str, dict[tuple[str, str | None], list[str]]] = {}
-    partial = set()
+    files: dict[str, TestFile] = {}
     for path, found in collected.tests.items():
         try:
             folder = TestPlace(project.module_of(Path(path)), "").place.folder
         except UsageError:
             continue
-        if path in collected.partial:
-            partial.add(folder)
-        names = tests.setdefault(folder, {})
-        for test_id, name in found.items():
-            names.setdefault(name, []).append(test_id)
+        file = files.setdefault(folder, TestFile(Path(path)))
+        file.add(found, is_partial=path in collected.partial)
     unused = []
     # Of a damaged file each check is told when it is made.
     for place in stored_places(project.golden_dir, faults=[]):
         plain = place.for_variant(None)
         test = TestPlace.of(place) if place.folder else None
-        if test is None or plain in used or plain.folder in partial:
+        if test is None or plain in used:
             continue
         if _is_doctest(test) and not config.getoption("doctestmodules", False):
             continue
-        if plain.folder in tests:
-            ids = tests[plain.folder].get((test.test, test.param), [])
-            if all(results.has_passed(one) for one in ids):
+        if plain.folder in files:
+            is_for_us = place.variant is None or place.variant in project.variants
+            if files[plain.folder].does_not_use(test, results, is_for_us=is_for_us):
                 unused.append(place)
         elif not is_shortened(plain.folder) and _is_gone(project.root / test.module, config):
             unused.append(place)
@@ -111,24 +118,36 @@ def _is_gone(file: Path, config: pytest.Config) -> bool:
 
 
 def note_unused(project: TestedProject, unused: list[Place], results: Results) -> None:
-    """Keeps the list for `ciwrap prune`; what earlier sessions found stays, unless it is used."""
+    """Keeps the list for `ciwrap prune`. What earlier sessions found of the same tests stays,
+    unless it is used.
+    """
+    path = list_path(project.root)
+    if not unused and not path.exists():
+        return
     used = used_places(results)
+    state = state_of(project)
+    keep_out_of_git(path.parent)
+    with writer_lock(path.parent, doing="noting unused goldens"):
+        kept = {
+            one.place: one
+            for one in _noted(project, state)
+            if one.place.for_variant(None) not in used and _root(project, one.place) == one.root
+        }
+        kept |= {one.place: one for one in with_roots(project, unused)}
+        write_unused(project.root, UnusedList(state=state, unused=tuple(sorted(kept.values()))))
+
+
+def _noted(project: TestedProject, state: ProjectState) -> tuple[UnusedGolden, ...]:
+    """What is known already of the tests as they are."""
     try:
         before = read_unused(project.root)
     except CorruptFileError:
-        before = []
-    kept = {
-        one.place: one
-        for one in before
-        if one.place.for_variant(None) not in used and _root(project, one.place) == one.root
-    }
-    for place in unused:
-        kept[place] = UnusedGolden(place.folder, place.name, _root(project, place))
-    write_unused(project.root, kept.values())
+        return ()
+    return () if before is None or other_state_words(before.state, state) else before.unused
 
 
-def delete_unused(project: TestedProject, unused: list[Place]) -> None:
-    delete_goldens(project.golden_dir, unused)
+def with_roots(project: TestedProject, places: Iterable[Place]) -> list[UnusedGolden]:
+    return [UnusedGolden(one.folder, one.name, _root(project, one)) for one in places]
 
 
 def _root(project: TestedProject, place: Place) -> str | None:

@@ -34,6 +34,7 @@ _BY_MPIEXEC = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "LD_LIBRARY_PATH")
 # unit-bytes: the size of units. units.log: each unit that is begun. die-at-N: the first process
 # that begins unit N takes the file away and dies; poison-I-R: whoever has that checkpoint dies.
 # slow: seconds that every unit takes. part-bytes: the size of parts, and of files that have them.
+# blind-at-N: who compares unit N may not open files of B, or of what the file names.
 HOOKS = """
 import os, signal, time
 from pathlib import Path
@@ -44,11 +45,24 @@ if (start / "unit-bytes").exists():
 if (start / "part-bytes").exists():
     units.LARGE_FILE_BYTES = units.PART_BYTES = int((start / "part-bytes").read_text())
 plain = unit_comparer.UnitComparer.compare
+def blind(self, unit, start):
+    opened = os.open
+    def refuse(path, *more, **others):
+        if str(path).startswith(start):
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *more, **others)
+    os.open = refuse
+    try:
+        return plain(self, unit)
+    finally:
+        os.open = opened
 def compare(self, unit):
     with open("units.log", "a") as log:
         log.write(unit.name + "\\n")
     if Path("slow").exists():
         time.sleep(float(Path("slow").read_text()))
+    if Path(f"blind-at-{unit.name}").exists():
+        return blind(self, unit, Path(f"blind-at-{unit.name}").read_text() or "B")
     for path in Path().glob("poison-*"):
         if tuple(map(int, path.name.split("-")[1:])) in unit.keys:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -66,11 +80,30 @@ _HOOKED = (
     (UnitComparer, "compare"),
 )
 OWN = """
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 def make():
     return ThreadPoolExecutor(3)
 def wrong():
     return 3
+def raises():
+    raise ValueError("no cluster")
+class Odd(Executor):
+    def __init__(self, kind):
+        self.kind, self.first, self.pool = kind, None, ThreadPoolExecutor(1)
+    def submit(self, function, *words):
+        if self.kind == "full":
+            raise RuntimeError("cannot schedule new futures after shutdown")
+        answer = Future()
+        if self.kind == "first":
+            self.first = self.first or self.pool.submit(function, *words)
+        answer.set_result(self.first and self.first.result())
+        return answer
+def first():
+    return Odd("first")
+def mute():
+    return Odd("mute")
+def full():
+    return Odd("full")
 """
 
 

@@ -76,6 +76,27 @@ def test_a_lost_part_leaves_no_match(tmp_path: Path) -> None:
     assert document["checks"][0]["variables"] == []
 
 
+@pytest.mark.parametrize("engine", ["here", "process"])
+@pytest.mark.parametrize("part", [0, 1, 4])
+def test_a_part_whose_file_cannot_be_opened_leaves_no_match(
+    tmp_path: Path, engine: str, part: int
+) -> None:
+    """Its size and time can be asked on that node, so nothing but the part itself can tell."""
+    for run in "AB":
+        (tmp_path / run).mkdir()
+        np.save(tmp_path / run / "large.npy", np.arange(300_000.0))
+        np.save(tmp_path / run / "small.npy", np.arange(3.0))
+    (tmp_path / "part-bytes").write_text("500000")
+    assert compared(tmp_path, "here")[0] == 0
+    (tmp_path / f"blind-at-{part}").write_text("B/large")
+    code, document, text = compared(tmp_path, engine)
+    assert code == 3, text
+    [check] = document["checks"]
+    assert {one["name"] for one in check["variables"] if one["verdict"] == "match"} <= {"small"}
+    told = [one["text"] for one in check["messages"] if "ermission denied" in one["text"]]
+    assert len(told) == 1
+
+
 @pytest.mark.parametrize("engine", ["process"])
 def test_aligned_rows_by_workers(tmp_path: Path, engine: str) -> None:
     """Rows move between ranks; the unit is the iteration."""

@@ -144,6 +144,21 @@ def test_a_poisonous_checkpoint_costs_itself(folder: Path, engine: str) -> None:
     assert "BrokenProcessPool" in told or "KilledWorker" in told
 
 
+@pytest.mark.parametrize(
+    ("made", "left", "said"),
+    [("first", 1, "gave the answer to another question"), ("mute", 0, "is of the type NoneType")],
+)
+def test_an_executor_that_mixes_up_answers(folder: Path, made: str, left: int, said: str) -> None:
+    """The same answer to every question says nothing of the others."""
+    write_runs(folder, unit_bytes=1)
+    code, document, text = compared(folder, "here", f"--executor=ciwrap_test_engine:{made}")
+    assert code == 3, text
+    check = document["checks"][0]
+    assert check["history"]["not_compared_checkpoints"] == ITERATIONS * RANKS - left
+    assert len(check["variables"]) == left
+    assert said in text
+
+
 # --- the journal ----------------------------------------------------------------------------------
 
 
@@ -372,6 +387,8 @@ def test_the_benchmark_of_scaling_runs(tmp_path: Path) -> None:
         (["--executor=slurm"], 2, "is none of process, mpi, dask"),
         (["--executor=no_such_package:make"], 2, "no_such_package"),
         (["--executor=ciwrap_test_engine:wrong"], 2, "returns int"),
+        (["--executor=ciwrap_test_engine:raises"], 3, "makes no executor: ValueError: no cluster"),
+        (["--executor=ciwrap_test_engine:full"], 3, "takes no work: cannot schedule"),
         pytest.param(["--executor=dask"], 2, "--executor dask needs --scheduler", marks=needs_dask),
         pytest.param(
             ["--executor=dask", "--scheduler=none.json"],

@@ -132,3 +132,20 @@ def test_ids_are_aligned_by_themselves_whichever_variable_asks() -> None:
     code, check = compare()
     assert code == 1
     assert {one["name"] for one in check["variables"] if one["verdict"] == "differ"} == {"other"}
+
+
+@pytest.mark.parametrize(
+    ("variables", "code"),
+    [("{'*': {atol: 1}}", 0), ("{'*': {atol: 1}, '*indices': {atol: 0}}", 1)],
+)
+def test_a_bound_for_all_holds_for_indices_unless_they_are_taken_out(
+    variables: str, code: int
+) -> None:
+    """As `docs/how-to/choose-bounds.md` says."""
+    configure(variables)
+    save("k.data", np.arange(3.0), np.arange(3.0) + 0.5)
+    save("k.indices", np.array([0, 2, 3]), np.array([0, 2, 4]))
+    found, check = compare()
+    assert found == code
+    differing = {one["name"] for one in check["variables"] if one["verdict"] == "differ"}
+    assert differing == ({"k.indices"} if code else set())

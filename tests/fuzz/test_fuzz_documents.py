@@ -27,7 +27,14 @@ from ciwrap.golden.manifest import (
     dump_manifest,
     load_manifest,
 )
-from ciwrap.golden.unused import UnusedGolden, list_path, read_unused, write_unused
+from ciwrap.golden.unused import (
+    ProjectState,
+    UnusedGolden,
+    UnusedList,
+    list_path,
+    read_unused,
+    write_unused,
+)
 from ciwrap.model import CheckResult, ErrorBound, Evidence, RunResult, VariableResult, Verdict
 from ciwrap.report.document import document_text, from_document, to_document
 from ciwrap.review.pending_goldens import PendingGoldens
@@ -211,8 +218,9 @@ def test_descriptions_of_artifacts(tmp_path: Path) -> None:
 
 
 def test_lists_of_unused_goldens(tmp_path: Path) -> None:
-    unused = [UnusedGolden("tests/test_a", "test_b", ROOT), UnusedGolden("", "mesh", None)]
-    write_unused(tmp_path, unused)
+    unused = UnusedGolden("tests/test_a", "test_b", ROOT), UnusedGolden("", "mesh", None)
+    state = ProjectState("/home/ada/flow", "golden", "0" * 40, ROOT)
+    write_unused(tmp_path, UnusedList(state=state, unused=unused))
     path = list_path(tmp_path)
 
     def read(data: bytes) -> str | None:

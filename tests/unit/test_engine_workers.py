@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from concurrent.futures import Future
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -16,9 +17,18 @@ from ciwrap.captures.side import Side, open_side
 from ciwrap.catalog.rules import Rules
 from ciwrap.compare import engines, mpi_job, units
 from ciwrap.compare.ending import EndableProgress, Ending
-from ciwrap.compare.outcome import HistoryOptions, Outcome
+from ciwrap.compare.outcome import HistoryOptions, Outcome, WrongAnswerError
 from ciwrap.compare.outcome_record import answer_of
-from ciwrap.compare.remote import Order, Seen, SideOrder, compare_unit, versions, what_is_seen
+from ciwrap.compare.remote import (
+    Order,
+    Seen,
+    SideOrder,
+    asked,
+    compare_unit,
+    sights_of,
+    versions,
+    what_is_seen,
+)
 from ciwrap.compare.unit_loop import UnitLoop
 from ciwrap.compare.units import Part, Unit, biggest_first, plan_units
 from ciwrap.errors import NotAvailableError
@@ -28,6 +38,9 @@ from ciwrap.trees.build import DEFAULT_RESOURCES
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+_Asked: TypeAlias = "tuple[Order, Unit, Any, Any]"
 
 
 class Plain:
@@ -46,7 +59,7 @@ def sides_of(folder: Path, sizes: dict[int, int]) -> tuple[Side, Side]:
 
 
 @pytest.fixture
-def order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Order, Unit, Any]:
+def order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Asked:
     monkeypatch.chdir(tmp_path)
     sides = sides_of(tmp_path, {1: 10, 2: 20})
     [unit] = plan_units(*sides)
@@ -60,11 +73,12 @@ def order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Order, Unit,
         what_is_seen(sides),
         versions(),
     )
-    return made, unit, tuple(side.groups for side in sides)
+    groups = sides[0].groups, sides[1].groups
+    return made, unit, groups, sights_of((sides[0].run, sides[1].run), unit, groups)
 
 
-def test_a_worker_that_fits(order: tuple[Order, Unit, Any]) -> None:
-    outcome = answer_of(compare_unit(*order))
+def test_a_worker_that_fits(order: _Asked) -> None:
+    outcome = answer_of(compare_unit(*order), asked(*order[:2]))
     assert [(one.name, one.iteration) for one in outcome.results] == [("x", 1), ("x", 2)]
     assert len(order[0].seen) == 2
 
@@ -72,16 +86,16 @@ def test_a_worker_that_fits(order: tuple[Order, Unit, Any]) -> None:
 @pytest.mark.parametrize(
     ("place", "text"), [(0, "has ciwrap {here}, the coordinator 9"), (1, "has NumPy {here}")]
 )
-def test_a_worker_of_another_version(order: tuple[Order, Unit, Any], place: int, text: str) -> None:
+def test_a_worker_of_another_version(order: _Asked, place: int, text: str) -> None:
     other = list(versions())
     said = text.format(here=other[place])
     other[place] = "9"
     answer = compare_unit(replace(order[0], versions=(other[0], other[1])), *order[1:])
     with pytest.raises(NotAvailableError, match=said):
-        answer_of(answer)
+        answer_of(answer, asked(*order[:2]))
 
 
-def test_a_worker_that_sees_other_files(order: tuple[Order, Unit, Any], tmp_path: Path) -> None:
+def test_a_worker_that_sees_other_files(order: _Asked, tmp_path: Path) -> None:
     seen = order[0].seen
     for wrong, said in (
         (replace(seen[1], byte_count=1), "sees another file"),
@@ -90,10 +104,68 @@ def test_a_worker_that_sees_other_files(order: tuple[Order, Unit, Any], tmp_path
     ):
         answer = compare_unit(replace(order[0], seen=(seen[0], wrong)), *order[1:])
         with pytest.raises(NotAvailableError, match=said):
-            answer_of(answer)
+            answer_of(answer, asked(*order[:2]))
     answer = compare_unit(replace(order[0], folder=str(tmp_path / "none")), *order[1:])
     with pytest.raises(NotAvailableError, match="does not see it"):
-        answer_of(answer)
+        answer_of(answer, asked(*order[:2]))
+
+
+@pytest.mark.parametrize("change", ["size", "time", "gone"])
+def test_a_worker_that_sees_other_files_of_one_checkpoint(
+    order: _Asked, tmp_path: Path, change: str
+) -> None:
+    """A mount of another day may have the first file of each run as it is here."""
+    path = tmp_path / "B/iter_2/x.npy"
+    if change == "size":
+        np.save(path, np.arange(21.0))
+    elif change == "time":
+        os.utime(path, ns=(1, 1))
+    else:
+        path.unlink()
+    outcome = answer_of(compare_unit(*order), asked(*order[:2]))
+    assert [one.iteration for one in outcome.results] == [1]
+    [(key, why)] = outcome.lost
+    assert key == (2, None)
+    assert "sees other files there (size or time) than the coordinator" in why
+
+
+def test_what_a_worker_did_not_see_is_compared_when_a_journal_goes_on() -> None:
+    class Notes:
+        former = ()
+
+        def __init__(self) -> None:
+            self.kept: list[Unit] = []
+
+        def begin(self, units: Any) -> None:
+            pass
+
+        def known(self, unit: Unit) -> None:
+            return None
+
+        def add(self, unit: Unit, outcome: Outcome) -> None:
+            self.kept.append(unit)
+
+    journal = Notes()
+    planned = [Unit(0, ((1, 0),), 10), Unit(1, ((2, 0),), 5)]
+    answers = Answers(Outcome(lost=[((1, 0), "not seen")]), Outcome())
+    outcome = UnitLoop(answers, journal=journal).run(planned)  # type: ignore[arg-type]
+    assert outcome.lost == [((1, 0), "not seen")]
+    assert journal.kept == planned[1:]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (None, "is of the type NoneType"),
+        (b"no JSON", "cannot be read: it is not JSON"),
+        (b"{}", "cannot be read: `asked` is missing"),
+        (b'{"asked": "unit 1 of 1"}', "gave the answer to another question"),
+        (b'{"asked": "unit 0 of 1"}', "says nothing"),
+    ],
+)
+def test_what_is_no_answer(answer: object, said: str) -> None:
+    with pytest.raises(WrongAnswerError, match=said):
+        answer_of(answer, "unit 0 of 1")
 
 
 # --- units ----------------------------------------------------------------------------------------
@@ -133,7 +205,7 @@ def test_what_nobody_answers_for_is_lost() -> None:
             future.set_exception(RuntimeError("no such worker"))
             return future
 
-        def outcome(self, answer: Any) -> Outcome:
+        def outcome(self, answer: Any, unit: Unit) -> Outcome:
             return answer
 
         def renew(self) -> None:
@@ -171,7 +243,7 @@ def test_who_worked_beside_the_one_to_blame_is_not_lost() -> None:
                 else:
                     future.set_result(Outcome(notes=[str(key) for key in unit.keys]))
 
-        def outcome(self, answer: Any) -> Outcome:
+        def outcome(self, answer: Any, unit: Unit) -> Outcome:
             return answer
 
         def renew(self) -> None:
@@ -196,7 +268,7 @@ class Answers:
         future.set_result(self._answers.pop(0))
         return future
 
-    def outcome(self, answer: Any) -> Outcome:
+    def outcome(self, answer: Any, unit: Unit) -> Outcome:
         return answer
 
     def renew(self) -> None:

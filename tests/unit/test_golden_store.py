@@ -29,6 +29,7 @@ from ciwrap.golden.evidence import capture
 from ciwrap.golden.golden_file import read_golden_file
 from ciwrap.golden.lock import writer_lock
 from ciwrap.golden.manifest import Acceptance, BinaryFile, Manifest, VariableRow
+from ciwrap.golden.names import golden_orphans
 from ciwrap.golden.paths import LOCK_NAME
 from ciwrap.golden.show import golden_lines, shown_variables
 from ciwrap.golden.store import GoldenStore
@@ -88,8 +89,20 @@ def test_what_is_written_is_read(store: GoldenStore) -> None:
     assert golden.byte_count == golden.path.stat().st_size
     assert golden.variables[0].data == SMALL.tobytes()
     assert store.checks() == ["a/b ä"]
-    assert store.orphans(["other"]) == ["a/b ä"]
-    assert store.orphans(["a/b ä"]) == []
+    assert golden_orphans(store.folder, ["other"]) == {"a/b ä": golden.path}
+    assert golden_orphans(store.folder, ["a/b ä"]) == {}
+
+
+def test_a_shortened_name_is_known_by_its_manifest(store: GoldenStore) -> None:
+    name = f"mesh {'é' * 60}"
+    put(store, name, variable_of(SMALL))
+    assert store.checks() == [name]
+    assert golden_orphans(store.folder, ["mesh"]) == {name: store.path(name)}
+    assert store.path(name).exists()
+    store.manifest_path(name).unlink()
+    [stem] = golden_orphans(store.folder, [])
+    assert golden_orphans(store.folder, [])[stem].exists()
+    assert len(stem) == 180
 
 
 def test_missing_is_missing(store: GoldenStore) -> None:

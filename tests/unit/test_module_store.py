@@ -24,6 +24,7 @@ from ciwrap.golden.module_store import ModuleStore
 from ciwrap.golden.places import Place
 from ciwrap.golden.store import GoldenStore
 from ciwrap.golden.stores import GoldenStores
+from ciwrap.golden.unused import UnusedGolden
 from ciwrap.model import VariableId
 
 if TYPE_CHECKING:
@@ -447,7 +448,10 @@ def test_names_in_two_folders_and_in_other_cases(tmp_path: Path) -> None:
             write(stores.at(place), place.name, float(number))
     assert stored_places(tmp_path) == sorted(places)
     assert [read(stores.at(place), place.name) for place in places] == [0.0, 1.0, 2.0]
-    assert delete_goldens(tmp_path, places[:2]) == [
+    unused = [
+        UnusedGolden(one.folder, one.name, stores.at(one).root_of(one.name)) for one in places
+    ]
+    assert delete_goldens(tmp_path, unused[:2]) == [
         f"{tmp_path}/a/test_it.goldens (x)",
         f"{tmp_path}/b/test_it.goldens (x)",
     ]

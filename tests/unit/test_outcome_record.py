@@ -53,7 +53,7 @@ FULL = Outcome(
     stale=[("A", (1, None), "gone")],
     unused=["why"],
     lost=[((None, None), "died")],
-    sums=[PartSums(VariableId("y", 1), math.inf, 3, 0.1 + 0.2, 2)],
+    sums=[PartSums(VariableId("y", 1), 4, math.inf, 3, 0.1 + 0.2, 2)],
     capture_bytes_read=1 << 40,
     data_bytes_read=3,
     engine="pread",
@@ -65,9 +65,9 @@ def test_every_field_comes_back() -> None:
     assert Outcome.__struct_fields__ == OutcomeRecord.__struct_fields__
     plain = Outcome()
     assert all(getattr(FULL, name) != getattr(plain, name) for name in Outcome.__struct_fields__)
-    text = to_text(Answer(OutcomeRecord.of(FULL)))
+    text = to_text(Answer("1", OutcomeRecord.of(FULL)))
     assert b"\n" not in text
-    back = answer_of(text)
+    back = answer_of(text, "1")
     for name in Outcome.__struct_fields__:
         if name == "errors":
             [error] = back.errors
@@ -76,7 +76,7 @@ def test_every_field_comes_back() -> None:
         else:
             # NaN is no equal of itself.
             assert repr(getattr(back, name)) == repr(getattr(FULL, name)), name
-    assert to_text(Answer(OutcomeRecord.of(back))) == text
+    assert to_text(Answer("1", OutcomeRecord.of(back))) == text
 
 
 @pytest.mark.parametrize("slug", all_errors())
@@ -85,9 +85,9 @@ def test_every_error_comes_back(slug: str) -> None:
     error = kind("no", file="f", remedy="do it")
     if isinstance(error, ConfigError):
         error.line, error.column, error.key, error.suggestion = 3, 4, "a.b", "c"
-    text = to_text(Answer(error=ErrorRecord.of(error)))
+    text = to_text(Answer("1", error=ErrorRecord.of(error)))
     with pytest.raises(kind) as caught:
-        answer_of(text)
+        answer_of(text, "1")
     assert type(caught.value) is kind
     assert str(caught.value) == str(error)
     assert caught.value.exit_code is error.exit_code
