@@ -12,6 +12,9 @@ from ciwrap.errors import FileLimitError, UnreadableFileError
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import BinaryIO
+
+_PIECE = 1 << 20
 
 
 def read_regular(path: Path, limit: int) -> bytes:
@@ -21,7 +24,7 @@ def read_regular(path: Path, limit: int) -> bytes:
         status = path.stat()
         if stat.S_ISREG(status.st_mode) and status.st_size <= limit:
             with path.open("rb") as stream:
-                data = stream.read(limit + 1)
+                data = read_at_most(stream, limit + 1)
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -35,6 +38,21 @@ def read_regular(path: Path, limit: int) -> bytes:
             f"its {byte_count} bytes are more than the {limit} that are taken", file=path
         )
     return data
+
+
+def read_at_most(stream: BinaryIO, limit: int) -> bytes:
+    """What a file still has from where it stands, `limit` bytes at most.
+
+    Python takes memory for as many bytes as are asked for before it reads. Where a process may not
+    have that much (`ulimit -v`), a small file could not be read under a large limit.
+    """
+    expected = os.fstat(stream.fileno()).st_size - stream.tell()
+    pieces = [stream.read(min(limit, max(expected, 0) + 1))]
+    left = limit - len(pieces[0])
+    while left > 0 and pieces[-1]:
+        pieces.append(stream.read(min(left, _PIECE)))  # it has grown since
+        left -= len(pieces[-1])
+    return b"".join(pieces)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -24,7 +24,7 @@ from ciwrap.errors import (
     UnsupportedFormatError,
 )
 from ciwrap.golden import paths, shared_lines, shared_text
-from ciwrap.golden.files import flush, flush_folder, read_regular, remove
+from ciwrap.golden.files import flush, flush_folder, read_at_most, read_regular, remove
 from ciwrap.golden.golden_file import refuse_pointer
 from ciwrap.structs import Struct, field
 
@@ -411,7 +411,7 @@ def _bytes_of(path: Path, start: int) -> bytes:
             return read_regular(path, MOST_FILE_BYTES)
         with path.open("rb") as stream:
             stream.seek(start)
-            return stream.read(MOST_FILE_BYTES)
+            return read_at_most(stream, MOST_FILE_BYTES)
     except FileNotFoundError:
         return b""
     except OSError as error:

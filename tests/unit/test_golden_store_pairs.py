@@ -152,6 +152,22 @@ def test_files_are_read_up_to_a_limit(tmp_path: Path) -> None:
         files.read_regular(path, 4)
     with pytest.raises(CiwrapError):
         files.read_regular(tmp_path, 4)
+    # More than any machine has, so nothing as large as the limit may be taken.
+    assert files.read_regular(path, 1 << 60) == b"12345"
+
+
+@pytest.mark.parametrize("limit", [3, 5, 6, 1 << 60])
+def test_a_file_that_grows_is_read_up_to_the_limit(
+    tmp_path: Path, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"12345")
+    status = path.stat()
+    path.write_bytes(b"1234567890")
+    monkeypatch.setattr(files.os, "fstat", lambda _: status)
+    monkeypatch.setattr(files, "_PIECE", 2)
+    with path.open("rb") as stream:
+        assert files.read_at_most(stream, limit) == b"1234567890"[:limit]
 
 
 def test_a_pipe_is_not_even_opened(tmp_path: Path) -> None:
