@@ -102,7 +102,12 @@ KINDS: list[tuple[str, str, str, str | None]] = [
     ("array of float16", "", "np.zeros(3, 'f2')", "np.zeros(3, 'f4')"),
     ("array of float64", "", "np.zeros(3)", "np.zeros((3, 1))"),
     ("array of complex64", "", "np.zeros(3, 'c8')", "np.full(3, 1j, 'c8')"),
-    ("array of long double", "", "np.array([1, 3], 'g') / 3", "np.array([1, 3]) / 3"),
+    (
+        "array of long double",
+        "",
+        "np.array([1, 3], 'g') + np.ldexp(np.array(1, 'g'), -60)",
+        "np.array([1, 3]) / 3",
+    ),
     ("array of big-endian numbers", "", "np.zeros(3, '>f8')", "np.ones(3, '>f8')"),
     ("array of bool", "", "np.array([True, False])", "np.array([True, True])"),
     ("array of fixed-width text", "", "np.array(['a', 'bc'])", "np.array(['a', 'bd'])"),

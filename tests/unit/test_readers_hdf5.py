@@ -12,6 +12,8 @@ from ciwrap.readers.hdf5 import Hdf5Reader
 h5py = pytest.importorskip("h5py")
 
 from hdf5_odd import (  # noqa: E402
+    QUAD_FAULT,
+    QUAD_IS_READ,
     add_new_reference,
     add_own_link,
     add_quad,
@@ -185,7 +187,7 @@ def test_odd_objects_do_not_keep_others_from_being_compared(tmp_path: Path) -> N
         "lists": "lists of any length",
         "opaque": "untyped bytes",
         "own": "a kind that only the program that made it can follow",
-        "quad": "Insufficient precision",
+        "quad": QUAD_FAULT,
         "reference": "cannot be read",
         "time": "cannot be read",
         "virtual": "virtual dataset",
@@ -196,7 +198,7 @@ def test_odd_objects_do_not_keep_others_from_being_compared(tmp_path: Path) -> N
         assert "is it whole" not in here[name]
     with_attributes = found(path, attributes=True)
     assert with_attributes["x@fine"] == 1
-    assert "Insufficient precision" in with_attributes["x@odd"]
+    assert QUAD_FAULT in with_attributes["x@odd"]
     assert with_attributes["x"] == NUMBERS.tolist()
 
 
@@ -295,7 +297,10 @@ def test_a_label_that_cannot_be_read(tmp_path: Path) -> None:
         file["r"].attrs["units"] = file["x"].ref
 
     here = found(written(tmp_path / "x.h5", write))
-    assert "Insufficient precision" in here["t"]
+    if QUAD_IS_READ:
+        assert here["t"] == NUMBERS.tolist()
+    else:
+        assert QUAD_FAULT in here["t"]
     assert "neither number nor text" in here["r"]
     assert here["x"] == NUMBERS.tolist()
 
