@@ -181,8 +181,8 @@ def _joined(first: VariableResult, second: VariableResult) -> VariableResult:
         max_abs_index=largest.max_abs_index,
         max_rel_difference=relative.max_rel_difference,
         max_rel_index=relative.max_rel_index,
-        mean_abs_difference=_sum(first.mean_abs_difference, other=second.mean_abs_difference),
-        mean_rel_difference=_sum(first.mean_rel_difference, other=second.mean_rel_difference),
+        mean_abs_difference=_mean(first, second, "abs"),
+        mean_rel_difference=_mean(first, second, "rel"),
         max_bound_share=max(shares, default=None),
         max_drift_share=max(shares, default=None),
         drift_share_from=max(shares, default=None),
@@ -208,13 +208,27 @@ def _larger(first: VariableResult, second: VariableResult, kind: str) -> Variabl
     return min(first, second, key=order)
 
 
-def _sum(one: float | None, *, other: float | None) -> float | None:
-    return None if one is None or other is None else one + other
+def _mean(first: VariableResult, second: VariableResult, kind: str) -> float | None:
+    ours, theirs = (getattr(one, f"mean_{kind}_difference") for one in (first, second))
+    if ours is None or theirs is None or _lost(first, second):
+        return None
+    total: float = ours + theirs
+    return total
+
+
+def _lost(first: VariableResult, second: VariableResult) -> bool:
+    """Whether an element is a number on one side alone. Where it was compared with itself it may
+    count as one, so nobody knows how many pairs of numbers there are.
+    """
+    return any(
+        one.nan_mismatch_count or one.inf_mismatch_count or one.missing_mismatch_count
+        for one in (first, second)
+    )
 
 
 def _histogram(first: VariableResult, second: VariableResult) -> tuple[int, ...] | None:
     ours, theirs = first.bound_share_histogram, second.bound_share_histogram
-    if ours is None or theirs is None:
+    if ours is None or theirs is None or _lost(first, second):
         return None
     counts = [one + other for one, other in zip(ours, theirs, strict=True)]
     # Each element was compared with itself once.

@@ -549,3 +549,23 @@ def test_a_capture_takes_no_combined_bound_for_their_sum(project: Project) -> No
         assert project.run("capture", str(run), "--check", "mesh", json_too=False).code == 0
     for options in ((), ("--check", "mesh")):
         assert project.run("compare", *map(str, runs), *options).code == 1
+
+
+@pytest.mark.parametrize("combine", ["both", "either"])
+@pytest.mark.parametrize(("lost", "mean"), [(4.0, 0.1875), (np.nan, None)])
+def test_a_mean_is_told_of_a_combined_bound_if_it_is_known(
+    project: Project, combine: str, lost: float, mean: float | None
+) -> None:
+    project.configure(
+        "    exclude: [ids.npy]\n"
+        f"    variables: {{'*': {{atol: 0.01, rtol: 0.005, combine: {combine}}}}}\n"
+    )
+    project.save("temperature", np.array([1.0, 2.0, 3.0, 4.0]))
+    project.accept()
+    project.save("temperature", np.array([1.5, 2.25, 3.0, lost]))
+    assert project.run("check").code == 1
+    found = project.run("check").variable("temperature")
+    assert found.get("mean_abs_difference") == mean
+    histogram = found.get("bound_share_histogram")
+    assert (histogram is None) == (mean is None)
+    assert histogram is None or sum(histogram) == 4
