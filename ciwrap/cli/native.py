@@ -6,23 +6,15 @@ import click
 
 
 @click.command(name="native", short_help="Say where the recording library and its headers lie.")
-@click.option("--include", "wanted", flag_value="include", help="The folder of ciwrap/record.h.")
-@click.option(
-    "--fortran", "wanted", flag_value="fortran", help="The folder of ciwrap_record.f90 and its C."
-)
-@click.option(
-    "--cmake", "wanted", flag_value="cmake", help="The folder for -Dciwrap-record_DIR of CMake."
-)
-@click.option(
-    "--pkg-config", "wanted", flag_value="pkg-config", help="The folder for PKG_CONFIG_PATH."
-)
-@click.option(
-    "--library", "wanted", flag_value="library", help="The library that programs load to record."
-)
-@click.option("--kokkos", "wanted", flag_value="kokkos", help="The library for KOKKOS_TOOLS_LIBS.")
-def command(wanted: str | None) -> int:
-    """Print where the files lie that programs which record are built with: one path for one option,
-    all of them for none.
+@click.option("--include", is_flag=True, help="The folder of ciwrap/record.h.")
+@click.option("--fortran", is_flag=True, help="The folder of ciwrap_record.f90 and its C.")
+@click.option("--cmake", is_flag=True, help="The folder for -Dciwrap-record_DIR of CMake.")
+@click.option("--pkg-config", is_flag=True, help="The folder for PKG_CONFIG_PATH.")
+@click.option("--library", is_flag=True, help="The library that programs load to record.")
+@click.option("--kokkos", is_flag=True, help="The library for KOKKOS_TOOLS_LIBS.")
+def command(**wanted: bool) -> int:
+    """Print where the files lie that programs which record are built with: a path for each option,
+    in the order below, and all of them for none.
 
     A program needs none of this to run: `ciwrap record` tells it where the library is.
 
@@ -38,9 +30,10 @@ def command(wanted: str | None) -> int:
         "library": library.library_path,
         "kokkos": library.kokkos_path,
     }
-    if wanted is not None:
-        click.echo(places[wanted]())
-        return 0
-    for name, find in places.items():
-        click.echo(f"{name:<12}{find()}")
+    chosen = [name for name in places if wanted[name.replace("-", "_")]]
+    for name in chosen:
+        click.echo(places[name]())
+    if not chosen:
+        for name, find in places.items():
+            click.echo(f"{name:<12}{find()}")
     return 0

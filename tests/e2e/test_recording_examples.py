@@ -135,6 +135,13 @@ def test_what_is_asked_for_is_there() -> None:
     assert [line.split(maxsplit=1)[1] for line in done.stdout.splitlines()] == [*found.values()]
 
 
+def test_native_prints_a_path_for_each_option() -> None:
+    need_library()
+    words = [sys.executable, "-m", "ciwrap", "native", "--fortran", "--include"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [native("--include"), native("--fortran")]
+
+
 def test_pkg_config(tmp_path: Path) -> None:
     """With the options that pkg-config names, and its word for the version of the interface."""
     need_library()
