@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.errors import UsageError, WriteFailedError
 from ciwrap.report.text import bytes_text, plural, safe_text
-from ciwrap.snapshot.difference import words_of_kind
+from ciwrap.snapshot.difference import verb_of, words_of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,9 +64,8 @@ def difference_lines(found: Sequence[EnvironmentDifference]) -> list[str]:
     """Each difference in a line, and the command that would prove that it matters below it."""
     lines = []
     for one in found:
-        lines.append(
-            f"{one.name} differs: {one.golden}  ->  {one.run}  ({words_of_kind(one.kind)})"
-        )
+        sides = f"{one.golden}  ->  {one.run}"
+        lines.append(f"{one.name} {verb_of(one)}: {sides}  ({words_of_kind(one.kind)})")
         if one.prove is not None:
             lines.append(f"    to prove that it changes the numbers: {one.prove}")
     return [safe_text(line) for line in lines]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.report.findings import check_title
 from ciwrap.report.text import plural, safe_name
-from ciwrap.snapshot.difference import compare_summaries, words_of_kind
+from ciwrap.snapshot.difference import compare_summaries, verb_of, words_of_kind
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def difference_line(one: EnvironmentDifference) -> str:
     """`OMP_NUM_THREADS differs: golden 1, this run 8 (thread settings)`."""
     name = safe_name(_NAMES.get(one.name, one.name), 80)
     sides = f"golden {safe_name(one.golden, 90)}, this run {safe_name(one.run, 90)}"
-    return f"{name} differs: {sides} ({words_of_kind(one.kind)})"
+    return f"{name} {verb_of(one)}: {sides} ({words_of_kind(one.kind)})"
 
 
 def differing_keys(environments: Sequence[Environment]) -> tuple[str, ...]:

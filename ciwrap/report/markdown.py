@@ -135,7 +135,7 @@ def _environment(run: RunResult) -> list[str]:
     found = worst_differences(run)
     if not found:
         return []
-    lines = ["The environment is not that of the golden:", ""]
+    lines = ["The environment, as far as it was seen, is not that of the golden:", ""]
     for one in found[:MOST_DIFFERENCES]:
         prove = f"; to prove that it matters: {escaped(one.prove)}" if one.prove else ""
         lines.append(f"- {escaped(difference_line(one), 300)}{prove}")

@@ -42,7 +42,7 @@ def render_environment(result: RunResult, console: Console, *, verbose: bool) ->
     found = worst_differences(result)
     if not found:
         return
-    console.print(Text("  the environment is not that of the golden:"))
+    console.print(Text("  the environment, as far as it was seen, is not that of the golden:"))
     shown = found if verbose else found[:_MOST_DIFFERENCES]
     for one in shown:
         console.print(Text(f"    {difference_line(one)}"))

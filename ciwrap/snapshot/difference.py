@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 NOT_SET = "not set"
 # A program is looked at now and then, so it may have loaded what was not seen.
-_LACKING = {"program": "not seen", "process": "not loaded"}
+NOT_SEEN = "not seen"
+_LACKING = {"program": NOT_SEEN, "process": "not loaded"}
 _MOST_WORDS = 200
 # The hash and the version that tell builds of one library apart by name.
 _STEM = re.compile(r"^(?P<stem>(?:lib)?[A-Za-z_+]+[A-Za-z_+\d]*?)(?:[-.]|$)")
@@ -236,6 +237,11 @@ def _prove_object(one: LoadedObject) -> str | None:
         "ciwrap repeat --vary FACTOR, with LD_LIBRARY_PATH of either build in the levels of FACTOR"
         " in ciwrap.yaml"
     )
+
+
+def verb_of(one: EnvironmentDifference) -> str:
+    """Whether something is known to differ, or was seen on one side alone."""
+    return "was seen on one side alone" if NOT_SEEN in (one.golden, one.run) else "differs"
 
 
 def words_of_kind(kind: str) -> str:

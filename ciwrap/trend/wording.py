@@ -6,7 +6,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from ciwrap.report.text import percent_text, plural, safe_name
-from ciwrap.snapshot.difference import words_of_kind
+from ciwrap.snapshot.difference import verb_of, words_of_kind
 from ciwrap.timing.wording import change_text, seconds_text
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ def _difference_lines(found: Sequence[Sequence[EnvironmentDifference]]) -> list[
     lines = []
     for one in (one for differences in found for one in differences[:_MOST_DIFFERENCES]):
         sides = f"{safe_name(one.golden, 60)} before, {safe_name(one.run, 60)} since"
-        lines.append(f"{safe_name(one.name, 60)} differs: {sides} ({words_of_kind(one.kind)})")
+        name = safe_name(one.name, 60)
+        lines.append(f"{name} {verb_of(one)}: {sides} ({words_of_kind(one.kind)})")
     more = sum(max(0, len(differences) - _MOST_DIFFERENCES) for differences in found)
     return [*lines, f"and {plural(more, 'other difference')}"] if more else lines
 

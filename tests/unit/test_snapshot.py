@@ -16,7 +16,7 @@ from snapshots import OBJECTS, loaded, snapshot
 
 from ciwrap.cli.snapshot_files import kept_lock_files
 from ciwrap.errors import CorruptFileError, UsageError
-from ciwrap.snapshot.difference import compare_snapshots, compare_summaries, pair_objects
+from ciwrap.snapshot.difference import compare_snapshots, compare_summaries, pair_objects, verb_of
 from ciwrap.snapshot.elf import build_id_of
 from ciwrap.snapshot.kinds import KINDS, kind_of_fact, kind_of_library, kind_of_variable
 from ciwrap.snapshot.lock_files import lock_files_in, pins_of
@@ -86,7 +86,8 @@ def test_objects_of_no_program_are_no_difference() -> None:
     assert compare_snapshots(snapshot(), nothing) == ()
     fewer = snapshot(objects=OBJECTS[1:])
     assert names(snapshot(), fewer) == ["libm.so.6"]
-    assert compare_snapshots(snapshot(), fewer)[0].run == "not seen"
+    unseen = compare_snapshots(snapshot(), fewer)[0]
+    assert (unseen.run, verb_of(unseen)) == ("not seen", "was seen on one side alone")
 
 
 def test_a_program_may_have_loaded_what_was_not_seen() -> None:
