@@ -220,6 +220,7 @@ def test_runs_at_the_same_time(project: Project) -> None:
         check="outputs: 'out_{run}'",
     )
     outcome = project.run("repeat", "-n", "5", "--concurrent", "2")
+    assert [run.get("problem") for run in outcome.document["runs"]] == [None] * 5
     assert outcome.code == 0, outcome
     assert variable(outcome)["classes"] == [1, 2, 3, 4, 5]
     assert [run["number"] for run in outcome.document["runs"]] == [1, 2, 3, 4, 5]
