@@ -27,7 +27,9 @@ import os, pathlib, sys, time
 import numpy as np
 counter = pathlib.Path("count")
 run = int(counter.read_text()) + 1 if counter.exists() else 1
-counter.write_text(str(run))
+# Renamed into place, since runs at the same time read it.
+(mine := pathlib.Path(f"count_{os.getpid()}")).write_text(str(run))
+mine.replace(counter)
 noise = np.random.default_rng(run)
 x = np.linspace(1.0, 2.0, 500)
 """
