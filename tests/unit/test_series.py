@@ -73,8 +73,16 @@ def test_combined_bounds(
     assert result.verdict is (Verdict.DIFFER if expected else Verdict.MATCH)
     assert result.differing_count == len(expected)
     assert result.first_index == ((expected[0],) if expected else None)
-    assert result.bound_share_histogram is not None
-    assert sum(result.bound_share_histogram) == len(pairs)
+    # Nobody knows how many pairs of numbers there are once a number stands on one side alone.
+    lost = any(
+        one != other and not (one != one and other != other) and not np.isfinite([one, other]).all()
+        for one, other in zip(golden, new, strict=True)
+    )
+    if lost:
+        assert result.bound_share_histogram is None
+    else:
+        assert result.bound_share_histogram is not None
+        assert sum(result.bound_share_histogram) == len(pairs)
 
 
 def test_parts_of_a_bound_that_are_rounded_to_one_number() -> None:
