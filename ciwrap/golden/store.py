@@ -247,8 +247,18 @@ class GoldenStore:
             raise write_failed(path, error) from error
 
     def root_of(self, check: str) -> str | None:
-        """The root of a golden, unverified; None if it is missing or damaged."""
-        return root_of(self.pair_path(check))
+        """The root of a golden, unverified; None if it is missing or damaged.
+
+        Without its binary, as a removal leaves it that is killed, it is the root that its manifest
+        names, so that somebody who knows the golden can remove the rest.
+        """
+        path = self.pair_path(check)
+        if path.exists():
+            return root_of(path)
+        try:
+            return load_manifest(self.manifest_bytes(check)).binary.root
+        except (CiwrapError, DocumentError):
+            return None
 
     def shown(self, check: str) -> str:
         """Where the golden lies, in words: its file, and its name in a file that it shares."""

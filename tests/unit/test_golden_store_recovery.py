@@ -17,7 +17,9 @@ from ciwrap import _core
 from ciwrap.errors import CorruptGoldenError, GoldenMissingError
 from ciwrap.golden import paths
 from ciwrap.golden.golden_file import root_of
+from ciwrap.golden.listing import delete_goldens
 from ciwrap.golden.store import GoldenStore
+from ciwrap.golden.unused import UnusedGolden
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -253,3 +255,33 @@ def test_settling_beside_a_staged_binary_that_was_cut(store: GoldenStore, keep: 
     settle(store)
     assert read(store) == old
     assert names(store) == ([] if old is None else PAIR)
+
+
+def test_a_killed_deletion_is_completed_by_the_next(store: GoldenStore) -> None:
+    """Also by one who knows the golden by its root alone, as test runs note unused ones."""
+    write(store, CHECK, OLD)
+    unused = UnusedGolden("", CHECK, store.root_of(CHECK))
+    assert unused.root is not None
+
+    def delete(store: GoldenStore) -> None:
+        assert delete_goldens(store.folder, [unused])
+
+    count = 0
+    for left, process in killed_everywhere(store, delete):
+        if left.contains(CHECK):
+            delete(left)
+        assert names(left) == [], process.steps
+        count += 1
+    assert count > 1
+
+
+def test_a_deletion_leaves_a_golden_whose_manifest_is_of_another(store: GoldenStore) -> None:
+    write(store, CHECK, OLD)
+    unused = UnusedGolden("", CHECK, store.root_of(CHECK))
+    write(store, CHECK, NEW)
+    store.pair_path(CHECK).unlink()
+    assert delete_goldens(store.folder, [unused]) == []
+    store.manifest_path(CHECK).write_text("format_version: [")
+    assert store.root_of(CHECK) is None
+    assert delete_goldens(store.folder, [unused]) == []
+    assert names(store) == [f"{CHECK}.golden.yaml"]
