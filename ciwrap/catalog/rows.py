@@ -187,21 +187,19 @@ class AlignedValues(Values):
         return np.memmap(self._file, dtype=dtype, mode="w+", shape=shape)
 
 
-def refuse_other_rows(golden: Values, new: Values) -> None:
-    """Raises AlignmentError unless both have rows of the same ids (or are not aligned)."""
-    if not isinstance(golden, AlignedValues) or not isinstance(new, AlignedValues):
-        return
-    refuse_other_ids(golden.order.name, golden.order.ids, new.order.ids)
+def refuse_other_ids(
+    name: str, golden: NDArray[Any], new: NDArray[Any], sides: tuple[str, str]
+) -> None:
+    """Raises AlignmentError naming the first few ids (ascending) that only one side has.
 
-
-def refuse_other_ids(name: str, golden: NDArray[Any], new: NDArray[Any]) -> None:
-    """Raises AlignmentError naming the first few ids (ascending) that only one side has."""
+    sides: where the one are, and the other.
+    """
     if golden.size == new.size and bool(np.all(golden == new)):
         return
     lost, extra = np.setdiff1d(golden, new), np.setdiff1d(new, golden)
     parts = [
-        f"{ids.size} only on the {side} side ({_listed(ids)})"
-        for ids, side in ((lost, "first"), (extra, "second"))
+        f"{ids.size} only {where} ({_listed(ids)})"
+        for ids, where in zip((lost, extra), sides, strict=True)
         if ids.size
     ]
     raise AlignmentError(f"the rows cannot be paired by {name!r}: of the ids, {', '.join(parts)}")

@@ -14,13 +14,13 @@ from ciwrap.catalog.catalog import Catalog
 from ciwrap.catalog.files import change_since, looked_at
 from ciwrap.catalog.rows import Arrangement, refuse_other_ids
 from ciwrap.catalog.rules import Rules
-from ciwrap.compare.fit import refuse_unseen_mask
+from ciwrap.compare.fit import GOLDEN, refuse_unseen_mask
 from ciwrap.compare.judge import check_golden, golden_id, golden_signature
 from ciwrap.compare.law import begun, failed_check, not_comparable
 from ciwrap.compare.misspelt import misspelt_words
 from ciwrap.compare.outcome import Outcome
 from ciwrap.compare.pairing import pair_up
-from ciwrap.compare.tally import GOLDEN, DetailKeeper, check_result
+from ciwrap.compare.tally import DetailKeeper, check_result
 from ciwrap.compare.work import Work
 from ciwrap.errors import (
     AlignmentError,
@@ -416,7 +416,7 @@ def refuse_other_rows(
         if golden.data is not None:
             theirs = np.frombuffer(golden.data, dtype=parameters.dtype)
             if np.all(theirs[1:] > theirs[:-1]):
-                refuse_other_ids(order.name, theirs, order.ids)
+                refuse_other_ids(order.name, theirs, order.ids, GOLDEN.sides)
     raise AlignmentError(
         f"the rows cannot be paired by {order.name!r}: the golden has other ids, or was made"
         " without 'align_by'",

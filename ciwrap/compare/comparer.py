@@ -286,7 +286,7 @@ class _Run:
         new = theirs.values(identity, settings.mask)
         orders = ours.order_of(identity), theirs.order_of(identity)
         if orders[0] is not None and orders[1] is not None:
-            refuse_other_ids(orders[0].name, orders[0].ids, orders[1].ids)
+            refuse_other_ids(orders[0].name, orders[0].ids, orders[1].ids, RUNS.sides)
         result = compare_values(
             golden,
             new,

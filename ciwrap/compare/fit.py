@@ -29,15 +29,32 @@ if TYPE_CHECKING:
 
 
 class Wording(Struct, frozen=True):
-    """How a message speaks of two sides that do not fit. remedy: None if there is none to give."""
+    """How messages speak of the two sides of a comparison.
 
-    between: str  # holds {new} and {reference}
+    between: holds {new} and {reference}. sides: where the one is, and the other. if_missing,
+    if_extra: what to do about a variable that only the first side has, or only the second. remedy:
+    where the two do not fit; None if there is none to give.
+    """
+
+    between: str
+    sides: tuple[str, str]
+    if_missing: str
+    if_extra: str
     remedy: str | None = None
 
 
-RUNS = Wording("{reference} on one side, {new} on the other")
+RUNS = Wording(
+    "{reference} on one side, {new} on the other",
+    ("on the first side", "on the second side"),
+    "write it in both runs",
+    "write it in both runs",
+)
 GOLDEN = Wording(
-    "{new}, but the golden has {reference}", "if that is right, accept the new outputs"
+    "{new}, but the golden has {reference}",
+    ("in the golden", "in the outputs"),
+    "let the program write it; if it is gone for good, accept the new outputs",
+    "accept the new outputs, or name it under 'ignore'",
+    "if that is right, accept the new outputs",
 )
 
 

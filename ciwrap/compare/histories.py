@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from ciwrap.captures.index import key_order
 from ciwrap.compare.bounds_used import rules_between, unused_settings, with_bound_notes
+from ciwrap.compare.fit import RUNS
 from ciwrap.compare.law import not_comparable
 from ciwrap.compare.outcome import HistoryOptions
 from ciwrap.compare.spread import Spread
-from ciwrap.compare.tally import RUNS, check_result, fewer_details
+from ciwrap.compare.tally import check_result, fewer_details
 from ciwrap.compare.unit_comparer import UnitComparer
 from ciwrap.compare.unit_loop import UnitLoop, UnitSteps
 from ciwrap.compare.units import plan_units
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from ciwrap.captures.side import Side
     from ciwrap.catalog.rules import Rules
     from ciwrap.compare.differences import DifferenceList
+    from ciwrap.compare.fit import Wording
     from ciwrap.compare.outcome import Outcome
-    from ciwrap.compare.tally import OneSided
     from ciwrap.errors import CiwrapError
     from ciwrap.model import CheckResult, VariableId
     from ciwrap.progress import Progress
@@ -50,7 +51,7 @@ def compare_histories(
     *,
     golden_path: str,
     source_path: str,
-    one_sided: OneSided = RUNS,
+    wording: Wording = RUNS,
     resources: Resources = DEFAULT_RESOURCES,
     progress: Progress = NO_PROGRESS,
     differences: DifferenceList | None = None,
@@ -62,7 +63,7 @@ def compare_histories(
 
     progress: an EndableProgress makes a partial result where a signal comes. differences: takes
     every differing element; raises WriteFailedError then. spread: who compares; default: this
-    process. one_sided: how what one side alone has is spoken of.
+    process. wording: how what one side alone has is spoken of.
     """
     options = HistoryOptions() if options is None else options
     spread = Spread() if spread is None else spread
@@ -122,7 +123,7 @@ def compare_histories(
     if options.detail_bytes > 0 and not is_match:
         outcome.results = fewer_details(outcome.results)
     can_go_on = spread.journal_path is not None
-    result = _finish(name, outcome, (golden, new), rules, one_sided, can_go_on=can_go_on)
+    result = _finish(name, outcome, (golden, new), rules, wording, can_go_on=can_go_on)
     if options.has_timelines or result.verdict is not Verdict.MATCH:
         result = _with_history(result, outcome, golden)
     result = with_bound_notes(result, rules, golden, new, unused)
@@ -165,7 +166,7 @@ def _finish(
     outcome: Outcome,
     sides: tuple[Side, Side],
     rules: Rules,
-    one_sided: OneSided,
+    wording: Wording,
     *,
     can_go_on: bool,
 ) -> CheckResult:
@@ -194,7 +195,7 @@ def _finish(
             remedy="go on with --resume" if can_go_on else "compare again",
         )
         outcome.errors.insert(0, error)
-    check = check_result(name, outcome, rules, one_sided, messages=messages)
+    check = check_result(name, outcome, rules, wording, messages=messages)
     notes = [note for side in (golden, new) for note in (*side.found.notes, *side.notes)]
     if check.verdict is not Verdict.MATCH:
         from ciwrap.compare.hints import hints

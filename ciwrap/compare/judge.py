@@ -96,12 +96,11 @@ def compare_values(
             from ciwrap.compare.texts import compare_texts
 
             refuse_other_labels(reference.labels, new.labels, RUNS)
-            return compare_texts(work or Work(), result, reference, new, settings)
+            return compare_texts(work or Work(), result, reference, new, settings, RUNS)
         if ours is not None and theirs is not None:
-            from ciwrap.compare.series import RUNS as SERIES_OF_RUNS
             from ciwrap.compare.series import in_step
 
-            reference, new = in_step(reference, ours, new, theirs, settings, SERIES_OF_RUNS)
+            reference, new = in_step(reference, ours, new, theirs, settings, RUNS)
         if reference.signature != new.signature:
             refuse_misfit(reference.signature, new.signature, RUNS, is_strict=settings.strict_shape)
         if settings.mask is not None:
@@ -159,11 +158,10 @@ def check_golden(
 
             return check_golden_text(work, result, golden, kept, new, plain)
         if facts is not None and steps is not None and settings is not None:
-            from ciwrap.compare.series import GOLDEN as SERIES_OF_GOLDEN
             from ciwrap.compare.series import in_step, with_series
 
             ours = _Counted(golden, reference.labels)
-            chosen = in_step(ours, steps(), new, facts, settings, SERIES_OF_GOLDEN)
+            chosen = in_step(ours, steps(), new, facts, settings, GOLDEN)
             paired = None if chosen[0] is ours else chosen
             if paired is not None:
                 refuse_other_parameters(golden, settings, result.id)

@@ -24,11 +24,11 @@ from ciwrap.captures.index_codec import encode_checkpoint
 from ciwrap.captures.side import Side
 from ciwrap.catalog.rules import Rules
 from ciwrap.compare.check import GoldenVariables, newly_ignored
+from ciwrap.compare.fit import GOLDEN
 from ciwrap.compare.histories import compare_histories
 from ciwrap.compare.judge import golden_id
 from ciwrap.compare.misspelt import misspelt_words
 from ciwrap.compare.outcome import HistoryOptions
-from ciwrap.compare.tally import GOLDEN
 from ciwrap.errors import UsageError
 from ciwrap.model import Message, MessageLevel, VariableSettings, Verdict
 from ciwrap.progress import NO_PROGRESS
@@ -80,7 +80,7 @@ def check_recorded(
                 HistoryOptions(detail_bytes=0),
                 golden_path=str(golden.path),
                 source_path=str(run),
-                one_sided=GOLDEN,
+                wording=GOLDEN,
                 resources=resources,
                 progress=progress,
             )

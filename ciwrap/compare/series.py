@@ -25,21 +25,11 @@ if TYPE_CHECKING:
 
     from ciwrap.arrays.series import PlaceInText
     from ciwrap.arrays.values import Values
+    from ciwrap.compare.fit import Wording
     from ciwrap.model import VariableResult, VariableSettings
 
 _MOST_TOLD = 3
 _REMEDY = "`strict: {count: false}` in the check compares the steps that both have"
-
-
-class SideNames(Struct, frozen=True):
-    """What the two sides of a comparison are called."""
-
-    reference: str
-    new: str
-
-
-RUNS = SideNames("A", "B")
-GOLDEN = SideNames("the golden", "the new outputs")
 
 
 class ChosenSeries(SeriesFacts):
@@ -119,7 +109,7 @@ def in_step(
     new: Values,
     theirs: SeriesFacts,
     settings: VariableSettings,
-    names: SideNames,
+    wording: Wording,
 ) -> tuple[Values, Values]:
     """Both sides with the elements that belong together.
 
@@ -128,9 +118,9 @@ def in_step(
     """
     _refuse_other_units(dict(reference.labels), dict(new.labels))
     if (ours.steps is None) != (theirs.steps is None):
-        which = names.new if ours.steps is None else names.reference
+        where = wording.sides[1] if ours.steps is None else wording.sides[0]
         raise AlignmentError(
-            f"only {which} says which steps its values are of",
+            f"only {where} is it known of which steps the values are",
             remedy="compare by one set of rules; if they are right, accept the outputs anew",
         )
     sizes = reference.element_count, new.element_count
@@ -140,9 +130,9 @@ def in_step(
     if pairing.is_whole and np.array_equal(pairing.ours, pairing.theirs):
         return reference, new
     if settings.strict_count and not pairing.is_whole:
-        raise ShapeMismatchError(_words(sizes, pairing, ours, theirs, names), remedy=_REMEDY)
+        raise ShapeMismatchError(_words(sizes, pairing, ours, theirs, wording), remedy=_REMEDY)
     if not pairing.ours.size:
-        raise ShapeMismatchError(f"no step is in both {names.reference} and {names.new}")
+        raise ShapeMismatchError("the two have no step in common")
     return (
         ChosenValues(reference, ours, pairing.ours),
         ChosenValues(new, theirs, pairing.theirs),
@@ -163,17 +153,15 @@ def _words(
     pairing: Pairing,
     ours: SeriesFacts,
     theirs: SeriesFacts,
-    names: SideNames,
+    wording: Wording,
 ) -> str:
     parts = [f"{sizes[0]} matches against {sizes[1]}"]
-    for facts, only, name in (
-        (ours, pairing.only_ours, names.reference),
-        (theirs, pairing.only_theirs, names.new),
-    ):
+    each = zip((ours, theirs), (pairing.only_ours, pairing.only_theirs), wording.sides, strict=True)
+    for facts, only, where in each:
         if only.size:
             told = [_place_words(facts, at) for at in only[:_MOST_TOLD].tolist()]
             more = f", and {only.size - len(told)} more" if only.size > len(told) else ""
-            parts.append(f"only in {name}: {', '.join(told)}{more}")
+            parts.append(f"only {where}: {', '.join(told)}{more}")
     return "; ".join(parts)
 
 

@@ -18,12 +18,13 @@ from ciwrap.model import (
 )
 from ciwrap.model.brief import badness
 from ciwrap.model.coverage import grouped_plural
-from ciwrap.structs import Struct, replace
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ciwrap.catalog.rules import Rules
+    from ciwrap.compare.fit import Wording
     from ciwrap.compare.outcome import Outcome
 
 
@@ -55,34 +56,11 @@ def _with_known_masks(results: list[VariableResult]) -> list[VariableResult]:
     ]
 
 
-class OneSided(Struct, frozen=True):
-    """How a variable that one side alone has is spoken of, and what to do about it."""
-
-    missing: tuple[str, str]
-    extra: tuple[str, str]
-
-
-RUNS = OneSided(
-    ("is on the first side only", "write it in both runs"),
-    ("is on the second side only", "write it in both runs"),
-)
-GOLDEN = OneSided(
-    (
-        "is in the golden, but not in the outputs",
-        "let the program write it; if it is gone for good, accept the new outputs",
-    ),
-    (
-        "is in the outputs, but not in the golden",
-        "accept the new outputs, or name it under 'ignore'",
-    ),
-)
-
-
 def check_result(
     name: str,
     outcome: Outcome,
     rules: Rules,
-    one_sided: OneSided,
+    wording: Wording,
     *,
     messages: Iterable[str] = (),
 ) -> CheckResult:
@@ -101,7 +79,7 @@ def check_result(
     told += [Message(MessageLevel.WARNING, text) for text in _too_fine(outcome.results)]
     results, left_out = list(outcome.results), set(outcome.left_out)
     if outcome.missing or outcome.extra:
-        left_out |= _add_one_sided(outcome, rules.strict_variables, one_sided, results, told)
+        left_out |= _add_one_sided(outcome, rules.strict_variables, wording, results, told)
     verdict = Verdict.worst(result.verdict for result in results)
     if outcome.errors:
         verdict = Verdict.NOT_COMPARABLE
@@ -143,7 +121,7 @@ def _too_fine(results: Iterable[VariableResult]) -> Iterator[str]:
 def _add_one_sided(
     outcome: Outcome,
     strict: StrictVariables,
-    one_sided: OneSided,
+    wording: Wording,
     results: list[VariableResult],
     told: list[Message],
 ) -> set[VariableId]:
@@ -152,7 +130,8 @@ def _add_one_sided(
     Returns the variables of the reference that are gone, and of which only a warning tells.
     """
     let_go = set()
-    where, remedy = one_sided.missing
+    here, there = wording.sides
+    where, remedy = f"is {here}, but not {there}", wording.if_missing
     if outcome.errors:
         where, remedy = f"{where}, as far as files could be read", "first mend what the errors name"
     for result in outcome.missing:
@@ -163,9 +142,8 @@ def _add_one_sided(
             let_go.add(result.id)
             told.append(_about(result, error, MessageLevel.WARNING))
     is_allowed = strict is StrictVariables.ALLOW_NEW
-    where, remedy = one_sided.extra
     for result in outcome.extra:
-        error = VariableExtraError(where, remedy=remedy)
+        error = VariableExtraError(f"is {there}, but not {here}", remedy=wording.if_extra)
         if strict.refuses_extra:
             results.append(not_comparable(result, error))
         else:

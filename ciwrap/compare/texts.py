@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ciwrap import _core
 from ciwrap.arrays.values import TextRules, as_bytes
+from ciwrap.compare.fit import GOLDEN
 from ciwrap.errors import ConfigError, NotComparableError
 from ciwrap.model import Evidence, VariableResult, VariableSettings, Verdict
 from ciwrap.model.text_result import DifferingNumbers, TextPlace, TextResult, UnpairedLines
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ciwrap.arrays.values import Values
+    from ciwrap.compare.fit import Wording
     from ciwrap.compare.work import Work
 
 # Places of each kind that a result keeps.
@@ -29,6 +31,7 @@ def compare_texts(
     reference: Values,
     new: Values,
     settings: VariableSettings,
+    wording: Wording,
 ) -> VariableResult:
     """Compares the numbers of all lines that have a partner; lines without one make the texts not
     comparable.
@@ -49,7 +52,7 @@ def compare_texts(
         engine=work.resources.engine,
     )
     text = _text_result(found)
-    reason = _why_not(text, found)
+    reason = _why_not(text, found, wording)
     if reason is not None:
         verdict = Verdict.NOT_COMPARABLE
     else:
@@ -113,7 +116,7 @@ def check_golden_text(
     is only a fingerprint.
     """
     if reference is not None:
-        return compare_texts(work, result, reference, new, settings)
+        return compare_texts(work, result, reference, new, settings, GOLDEN)
     refuse_settings(settings)
     tree = None
     if tuple(golden.shape) == tuple(new.shape):
@@ -127,7 +130,7 @@ def check_golden_text(
             remedy="set 'evidence: data' and accept the outputs anew",
         )
     # Equal bytes: the text is its own partner, and its numbers are counted.
-    same = compare_texts(work, result, new, new, settings)
+    same = compare_texts(work, result, new, new, settings, GOLDEN)
     return replace(same, evidence=Evidence.TREE, root=tree.root.hex())
 
 
@@ -139,21 +142,22 @@ def _side(values: Values) -> Any:
     return as_bytes(values.read(0, values.element_count))
 
 
-def _why_not(text: TextResult, found: Mapping[str, Any]) -> str | None:
+def _why_not(text: TextResult, found: Mapping[str, Any], wording: Wording) -> str | None:
     """Why the texts are not comparable; None if they are."""
     golden, new = text.unpaired_lines
     if golden or new:
         one = text.unpaired[0]
         first = one.golden or one.new
         assert first is not None
-        side = "first" if one.golden else "second"
+        first_side, second_side = wording.sides
+        where = first_side if one.golden else second_side
         total = golden + new
         lines = "1 line has" if total == 1 else f"{total:,} lines have"
         verb = "number differs" if text.differing == 1 else "numbers differ"
         numbers = f"; of the others, {text.differing:,} {verb}" if text.differing else ""
         return (
-            f"{lines} no partner on the other side ({golden:,} on the first side, {new:,} on the"
-            f" second), as line {first.line} of the {side}{numbers}"
+            f"{lines} no partner on the other side ({golden:,} {first_side}, {new:,}"
+            f" {second_side}), as line {first.line} {where}{numbers}"
         )
     left_out = sum(text.ignored_lines)
     if left_out and not found["pair_count"]:

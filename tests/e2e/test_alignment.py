@@ -163,7 +163,7 @@ def test_goldens_of_aligned_rows(case: Any) -> None:
         assert found["5 / x"]["verdict"] == "not_comparable"
         assert "cannot be paired by 'id'" in found["5 / x"]["reason"]
         if evidence == "data":
-            assert "1 only on the first side (140)" in found["5 / x"]["reason"]
+            assert "1 only in the golden (140)" in found["5 / x"]["reason"]
 
 
 def test_a_golden_made_without_alignment(case: Any) -> None:

@@ -241,7 +241,7 @@ def test_compare_two_folders(project: Project, tmp_path: Path) -> None:
     (sides[1] / "iter_0001/rank_0/y.npy").unlink()
     outcome = project.run("compare", one, two)
     assert outcome.code == 3
-    assert "is on the first side only" in outcome.out
+    assert "is on the first side, but not on the second side" in outcome.out
     assert project.run("compare", one, two, "--ignore", "y", "--atol", "2").code == 0
     (sides[0] / "run.log").write_text("x")
     assert project.run("compare", one, two, "--ignore", "y", "--atol", "2").code == 3

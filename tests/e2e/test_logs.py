@@ -97,7 +97,7 @@ def test_accept_then_check_then_what_moved_is_told_by_line_and_column(folder: Pa
         (
             " step 3",
             " step 4",
-            "only in the golden: step 3; only in the new outputs: step 4 (line 7)",
+            "only in the golden: step 3; only in the outputs: step 4 (line 7)",
         ),
         ("[Ha]", "[Ry]", "unit Ha against Ry"),
         ("-17.300000", "*********", "line 7, word 2 is '*********': the number was too long"),
@@ -146,7 +146,7 @@ def test_two_logs_are_paired_by_step(folder: Path) -> None:
     (folder / "b.log").write_text(shorter, encoding="utf-8")
     code, out = run("compare", "out.log", "b.log", "--check", "run")
     assert code == 3
-    assert "3 matches against 2; only in A: step 1 (line 3)" in out
+    assert "3 matches against 2; only on the first side: step 1 (line 3)" in out
 
 
 def test_no_option_makes_two_counts_alike(folder: Path) -> None:

@@ -82,7 +82,7 @@ def test_a_line_without_partner_is_never_a_match(tmp_path: Path) -> None:
     new = GOLDEN.replace(" done\n", "")
     found = _compare(tmp_path, GOLDEN.encode(), new.encode(), "--atol", "1e9")
     assert found.code == 3
-    words = "1 line has no partner on the other side (1 on the first side, 0 on the second)"
+    words = "1 line has no partner on the other side (1 on the first side, 0 on the second side)"
     assert words in found.out
     assert found.variable("a")["text"]["unpaired"][0]["golden"]["line"] == 5
     left_out = _compare(tmp_path, GOLDEN.encode(), new.encode(), "--ignore-lines", "done")
@@ -163,6 +163,11 @@ def test_a_golden_keeps_the_text(project: Project) -> None:
     assert (place["golden"]["text"], place["new"]["text"]) == ("-17.164573910", "-17.164593910")
     assert project.run("accept", "--reason", "new").code == 0
     assert project.run("check").code == 0
+    _write(project, GOLDEN.replace(" done\n", ""))
+    found = project.run("check")
+    assert found.code == 3
+    words = "(1 in the golden, 0 in the outputs), as line 5 in the golden"
+    assert words in found.variable("run.log")["reason"]
 
 
 def test_a_fingerprint_tells_equal_bytes_alone(project: Project) -> None:

@@ -7,15 +7,10 @@ from msgspec.structs import replace
 
 from ciwrap.arrays.values import Signature
 from ciwrap.catalog.rules import Rules
+from ciwrap.compare.fit import GOLDEN, RUNS
 from ciwrap.compare.law import begun
 from ciwrap.compare.outcome import Outcome
-from ciwrap.compare.tally import (
-    GOLDEN,
-    MOST_DETAILED_NAMES,
-    RUNS,
-    DetailKeeper,
-    check_result,
-)
+from ciwrap.compare.tally import MOST_DETAILED_NAMES, DetailKeeper, check_result
 from ciwrap.errors import CorruptFileError
 from ciwrap.model import (
     CheckResult,
@@ -126,9 +121,9 @@ def test_what_is_told_besides() -> None:
         ("error", "a.npy: is cut off"),
         (
             "warning",
-            f"old: is on the first side only, {LOST}",
+            f"old: is on the first side, but not on the second side, {LOST}",
         ),
-        ("warning", "new: is on the second side only; write it in both runs"),
+        ("warning", "new: is on the second side, but not on the first side; write it in both runs"),
     ]
     assert [message.variable for message in told.messages[-2:]] == ["old", "new"]
     assert (told.name, told.engine, told.bytes_read) == ("c", "pread", 8)
@@ -137,8 +132,8 @@ def test_what_is_told_besides() -> None:
 def test_variables_on_one_side_have_the_reason_and_the_remedy() -> None:
     told = result(BOTH, outcome(missing=True, extra=True))
     assert {one.name: one.reason for one in told.variables if one.reason} == {
-        "new": f"{GOLDEN.extra[0]}; {GOLDEN.extra[1]}",
-        "old": f"{GOLDEN.missing[0]}; {GOLDEN.missing[1]}",
+        "new": f"is in the outputs, but not in the golden; {GOLDEN.if_extra}",
+        "old": f"is in the golden, but not in the outputs; {GOLDEN.if_missing}",
     }
     assert told.messages == ()
 
