@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ciwrap.bisect.wording import found_text, not_found_text
 from ciwrap.report import findings
 from ciwrap.report.html import cards_of
-from ciwrap.report.page import render_page, time_words
+from ciwrap.report.page import page_head, render_page, time_words
 from ciwrap.report.paths import portable, portable_text
 from ciwrap.report.text import plural, safe_name, seconds_text
 from ciwrap.structs import Struct
@@ -36,12 +36,7 @@ class BisectPage(Struct, frozen=True):
 
     title: str
     lead: tuple[str, ...]
-    kind: str
     hue: str
-    started: str
-    started_iso: str
-    commit: str
-    version: str
     runs: str
     ends: str
     candidates: tuple[str, ...]
@@ -63,12 +58,7 @@ def render_bisect_html(document: BisectDocument) -> str:
     page = BisectPage(
         title=not_found_text(document) if found is None else found_text(document),
         lead=tuple(lead),
-        kind="bisect",
         hue="not_comparable" if found is None else "differ",
-        started=time_words(document.started_at),
-        started_iso=safe_name(document.started_at, 40),
-        commit="",
-        version=safe_name(document.ciwrap_version),
         runs=plural(len(document.steps), "run"),
         ends=f"between {document.good[:10]} (good) and {document.bad[:10]} (bad)",
         candidates=tuple(map(_commit, document.candidates)),
@@ -77,7 +67,8 @@ def render_bisect_html(document: BisectDocument) -> str:
         steps=tuple(_row(step, document) for step in document.steps[:MOST_STEPS]),
         steps_left_out=max(0, len(document.steps) - MOST_STEPS),
     )
-    return render_page("bisect.html.j2", page)
+    head = page_head("bisect", document.started_at, document.ciwrap_version)
+    return render_page("bisect.html.j2", head, page)
 
 
 def _commit(one: Commit) -> str:

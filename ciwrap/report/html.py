@@ -17,7 +17,7 @@ from ciwrap.report.cards import card_of
 from ciwrap.report.environment import Environment, differing_keys, environments_of
 from ciwrap.report.lead import Top, top_of_page
 from ciwrap.report.matrix import has_thumbnail
-from ciwrap.report.page import render_page, templates, time_words
+from ciwrap.report.page import page_head, render_page, templates
 from ciwrap.report.paths import portable
 from ciwrap.report.rows import RowShape, joined, rows_of
 from ciwrap.report.sections import (
@@ -59,11 +59,6 @@ class Page(Struct, frozen=True):
     title: str
     verdict: Verdict
     top: Top
-    kind: str
-    started: str
-    started_iso: str
-    commit: str
-    version: str
     counts: tuple[tuple[Verdict, str], ...]
     units: tuple[str, ...]
     compared: str
@@ -124,11 +119,6 @@ def render_html(run: RunResult) -> str:
         title=findings.title(run),
         verdict=run.verdict,
         top=top_of_page(run),
-        kind=safe_name(run.kind),
-        started=time_words(run.started_at),
-        started_iso=safe_name(run.started_at, 40),
-        commit=safe_name(run.environment.get("git_commit", ""), 20),
-        version=safe_name(run.ciwrap_version),
         counts=tuple(
             (verdict, _chip_words(verdict, counts[verdict]))
             for verdict in Verdict.worst_first()
@@ -167,7 +157,8 @@ def render_html(run: RunResult) -> str:
         ),
         evidence_notes=evidence_notes(run),
     )
-    return render_page("report.html.j2", page)
+    head = page_head(run.kind, run.started_at, run.ciwrap_version, run.environment)
+    return render_page("report.html.j2", head, page)
 
 
 def _chip_words(verdict: Verdict, count: int) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from ciwrap.report.text import safe_name
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,8 +26,34 @@ _EQUATION = re.compile(r"\b(new|B) = (.)")
 _SHARES = re.compile(r"(?<=[<>]) (?=\d)|(?<=\d) (?=%)")
 
 
-def render_page(template: str, page: object) -> str:
-    """A page in the common layout. page: what the layout and the template ask for."""
+class PageHead(Struct, frozen=True):
+    """What the layout says of every page. kind: of the result. started: for people; started_iso:
+    for programs. commit: empty if none is known. version: of ciwrap.
+    """
+
+    kind: str
+    started: str
+    started_iso: str
+    version: str
+    commit: str = ""
+
+
+def page_head(
+    kind: str, started_at: str, version: str, environment: Mapping[str, str] | None = None
+) -> PageHead:
+    """The head of the page of one result. environment: where the commit stands, if it is known."""
+    commit = (environment or {}).get("git_commit", "")
+    return PageHead(
+        safe_name(kind),
+        time_words(started_at),
+        safe_name(started_at, 40),
+        safe_name(version),
+        safe_name(commit, 20),
+    )
+
+
+def render_page(template: str, head: PageHead, page: object) -> str:
+    """A page in the common layout. page: what the template asks for, with a title and a hue."""
     style, script = _asset("report.css"), _asset("report.js") + _asset("look.js")
     assets = {
         "style": style,
@@ -34,7 +61,7 @@ def render_page(template: str, page: object) -> str:
         "script": script,
         "script_hash": _hash(script),
     }
-    return templates().get_template(template).render(page=page, **assets)
+    return templates().get_template(template).render(head=head, page=page, **assets)
 
 
 @cache

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from ciwrap.model import MessageLevel
 from ciwrap.model.repeat_result import Behaviour
-from ciwrap.report.page import environment_rows, render_page, time_words
+from ciwrap.report.page import environment_rows, page_head, render_page
 from ciwrap.report.paths import portable
 from ciwrap.report.repeat_charts import (
     MOST_FACTOR_ROWS,
@@ -84,12 +84,7 @@ class RepeatPage(Struct, frozen=True):
 
     title: str
     lead: Markup
-    kind: str
     hue: str
-    started: str
-    started_iso: str
-    commit: str
-    version: str
     counts: tuple[tuple[str, int, str], ...]
     messages: tuple[tuple[str, str, str], ...]
     more_messages: int
@@ -120,12 +115,7 @@ def render_repeat_html(result: RepeatResult) -> str:
     page = RepeatPage(
         title=capital(safe_name(title, 500)),
         lead=_code(f"{rest}.") if rest else Markup(""),
-        kind="repeat",
         hue=_hue(result),
-        started=time_words(result.started_at),
-        started_iso=safe_name(result.started_at, 40),
-        commit=safe_name(result.environment.get("git_commit", ""), 20),
-        version=safe_name(result.ciwrap_version),
         counts=tuple(_counts(result)),
         messages=tuple(
             (
@@ -151,7 +141,8 @@ def render_repeat_html(result: RepeatResult) -> str:
         order=f"The order of the runs was drawn with the seed {result.seed}.",
         environment=environment_rows(result.environment),
     )
-    return render_page("repeat.html.j2", page)
+    head = page_head("repeat", result.started_at, result.ciwrap_version, result.environment)
+    return render_page("repeat.html.j2", head, page)
 
 
 def _hue(result: RepeatResult) -> str:

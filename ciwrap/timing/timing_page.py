@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ciwrap.report.page import environment_rows, render_page, time_words
+from ciwrap.report.page import environment_rows, page_head, render_page
 from ciwrap.report.text import capital, plural, safe_name
 from ciwrap.statistics.pairs import TimingVerdict
 from ciwrap.structs import Struct
@@ -22,12 +22,7 @@ class TimingPage(Struct, frozen=True):
 
     title: str
     lead: tuple[str, ...]
-    kind: str
     hue: str
-    started: str
-    started_iso: str
-    commit: str
-    version: str
     pairs: str
     change: Markup
     times: Markup
@@ -44,12 +39,7 @@ def render_timing_html(document: TimingDocument) -> str:
     page = TimingPage(
         title=capital(wording.headline(found)),
         lead=tuple(f"{capital(text)}." for text in wording.explanation(found)),
-        kind="time",
         hue=_hue(document),
-        started=time_words(document.started_at),
-        started_iso=safe_name(document.started_at, 40),
-        commit=safe_name(document.environment.get("git_commit", ""), 20),
-        version=safe_name(document.ciwrap_version),
         pairs=plural(found.pairs, "pair"),
         change=change_plot(found),
         times=times_plot(document.sides),
@@ -59,7 +49,8 @@ def render_timing_html(document: TimingDocument) -> str:
         notes=tuple(f"{capital(safe_name(note, 1000))}." for note in wording.notes(document)),
         environment=environment_rows(document.environment),
     )
-    return render_page("timing.html.j2", page)
+    head = page_head("time", document.started_at, document.ciwrap_version, document.environment)
+    return render_page("timing.html.j2", head, page)
 
 
 def _hue(document: TimingDocument) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ciwrap.report.page import render_page, time_words
+from ciwrap.report.page import PageHead, render_page, time_words
 from ciwrap.report.text import capital, plural, safe_name
 from ciwrap.structs import Struct
 from ciwrap.trend.charts import share_plot, time_plot
@@ -30,12 +30,7 @@ class TrendPage(Struct, frozen=True):
     """All that the template shows."""
 
     title: str
-    kind: str
     hue: str
-    started: str
-    started_iso: str
-    commit: str
-    version: str
     counts: tuple[str, ...]
     warnings: tuple[str, ...]
     warnings_left_out: int
@@ -53,12 +48,7 @@ def render_trend_html(document: TrendDocument) -> str:
         title=capital(plural(warned, "warning"))
         if warned
         else "Nothing moves towards a bound, and nothing became slower",
-        kind="trend",
         hue="vary" if warned else "match",
-        started=f"{time_words(document.first)} to {time_words(document.last)}",
-        started_iso=safe_name(document.first, 40),
-        commit="",
-        version=safe_name(document.ciwrap_version),
         counts=(
             plural(document.results, "result"),
             plural(len(document.shares), "variable"),
@@ -72,7 +62,13 @@ def render_trend_html(document: TrendDocument) -> str:
         times_left_out=max(0, len(document.times) - MOST_SERIES),
         goldens=tuple(f"{walk_words(one)}." for one in document.goldens),
     )
-    return render_page("trend.html.j2", page)
+    head = PageHead(
+        "trend",
+        f"{time_words(document.first)} to {time_words(document.last)}",
+        safe_name(document.first, 40),
+        safe_name(document.ciwrap_version),
+    )
+    return render_page("trend.html.j2", head, page)
 
 
 def _share_card(one: ShareSeries) -> SeriesCard:

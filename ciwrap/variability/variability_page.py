@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ciwrap.report.page import environment_rows, render_page, time_words
+from ciwrap.report.page import environment_rows, page_head, render_page
 from ciwrap.report.text import capital, grouped_number, safe_name
 from ciwrap.structs import Struct
 from ciwrap.variability import charts, wording
@@ -46,12 +46,7 @@ class VariabilityPage(Struct, frozen=True):
 
     title: str
     lead: tuple[str, ...]
-    kind: str
     hue: str
-    started: str
-    started_iso: str
-    commit: str
-    version: str
     counts: tuple[tuple[str, str], ...]
     maps: tuple[MapCard, ...]
     maps_left_out: int
@@ -66,12 +61,7 @@ def render_variability_html(document: VariabilityDocument) -> str:
     page = VariabilityPage(
         title=capital(wording.headline(document)),
         lead=tuple(_lead(document)),
-        kind=f"variability {document.did}",
         hue="vary",
-        started=time_words(document.started_at),
-        started_iso=safe_name(document.started_at, 40),
-        commit=safe_name(document.environment.get("git_commit", ""), 20),
-        version=safe_name(document.ciwrap_version),
         counts=tuple(_counts(document)),
         maps=tuple(_card(one) for one in document.maps[:MOST_MAPS]),
         maps_left_out=max(0, len(document.maps) - MOST_MAPS),
@@ -79,7 +69,13 @@ def render_variability_html(document: VariabilityDocument) -> str:
         candidates=tuple(wording.candidate_words(one) for one in document.candidates),
         environment=environment_rows(document.environment),
     )
-    return render_page("variability.html.j2", page)
+    head = page_head(
+        f"variability {document.did}",
+        document.started_at,
+        document.ciwrap_version,
+        document.environment,
+    )
+    return render_page("variability.html.j2", head, page)
 
 
 def _lead(document: VariabilityDocument) -> Iterator[str]:
