@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ciwrap import _core
 from ciwrap.arrays.containers import parts_of
 from ciwrap.arrays.values import ArrayValues, as_bytes
-from ciwrap.compare.judge import check_golden, compare_values, golden_id
+from ciwrap.compare.judge import check_golden, compare_values
 from ciwrap.errors import (
     CiwrapError,
     UnreadableFileError,
@@ -25,6 +25,7 @@ from ciwrap.errors import (
 )
 from ciwrap.golden.evidence import capture
 from ciwrap.golden.golden_file import decode, read_golden_file
+from ciwrap.golden.variables import golden_id
 from ciwrap.late import numpy as np
 from ciwrap.model import (
     SettingsLayer,

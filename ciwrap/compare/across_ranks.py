@@ -76,7 +76,7 @@ def parts_of_golden(
     variables: Mapping[VariableId, _core.GoldenVariable], catalog: Catalog, first: VariableResult
 ) -> tuple[Parts, Parts]:
     """The variable of a result on every rank, as the golden has kept it and as the outputs have."""
-    from ciwrap.compare.judge import kept_values
+    from ciwrap.golden.variables import kept_values
 
     kept = (
         (identity, kept_values(golden))

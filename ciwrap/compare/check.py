@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from ciwrap import _core
-from ciwrap.arrays.values import as_bytes
 from ciwrap.captures.journals import is_recording, journal_paths
 from ciwrap.catalog.catalog import Catalog
 from ciwrap.catalog.files import change_since, looked_at
-from ciwrap.catalog.rows import Arrangement, refuse_other_ids
+from ciwrap.catalog.rows import Arrangement
 from ciwrap.catalog.rules import Rules
 from ciwrap.compare.fit import GOLDEN, refuse_unseen_mask
-from ciwrap.compare.judge import check_golden, golden_id, golden_signature
+from ciwrap.compare.golden_side import GoldenVariables, refuse_other_rows, steps_of
+from ciwrap.compare.judge import check_golden
 from ciwrap.compare.law import begun, failed_check, not_comparable
 from ciwrap.compare.misspelt import misspelt_words
 from ciwrap.compare.outcome import Outcome
@@ -23,13 +21,11 @@ from ciwrap.compare.pairing import pair_up
 from ciwrap.compare.tally import DetailKeeper, check_result
 from ciwrap.compare.work import Work
 from ciwrap.errors import (
-    AlignmentError,
     CiwrapError,
     NotComparableError,
     StillWrittenError,
     VariableIgnoredError,
 )
-from ciwrap.late import numpy as np
 from ciwrap.model import Message, MessageLevel, VariableId, Verdict
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.readers.layout import find_outputs
@@ -38,12 +34,10 @@ from ciwrap.trees.bounds import bound_of
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from ciwrap.arrays.series import StoredSteps
-    from ciwrap.arrays.values import Labels, Signature, Values
-    from ciwrap.catalog.rows import RowOrder
+    from ciwrap.arrays.values import Signature
     from ciwrap.config import Check
     from ciwrap.golden.store import GoldenStore, StoredGolden
     from ciwrap.model import CheckResult, VariableResult
@@ -107,26 +101,6 @@ def arrangement_of(check: Check) -> Arrangement | None:
     if not aligns and check.duplicates == "error":
         return None
     return Arrangement(check.settings_for, check.duplicates)
-
-
-class GoldenVariables:
-    """What a golden holds, as one side of a comparison."""
-
-    def __init__(self, golden: StoredGolden, check: Check) -> None:
-        self._labels = golden.manifest.labels
-        self.variables = {golden_id(variable): variable for variable in golden.variables}
-        # What the configuration now says itself is no concern of the golden any more.
-        self.identities = {one for one in self.variables if check.expectation_of(one) is None}
-
-    def labels(self, identity: VariableId) -> Labels | None:
-        """None if the golden does not say."""
-        return None if self._labels is None else self._labels.get(identity, ())
-
-    def signature(self, identity: VariableId) -> Signature:
-        return golden_signature(self.variables[identity], self.labels(identity) or ())
-
-    def path_of(self, identity: VariableId) -> None:  # noqa: ARG002 - it is not in the outputs
-        return None
 
 
 def check_outputs(
@@ -382,43 +356,3 @@ def _compare(
     if result.verdict is not Verdict.NOT_COMPARABLE:
         work.data_bytes_read += values.byte_count
     return result
-
-
-def steps_of(values: Values, ours: GoldenVariables, identity: VariableId) -> StoredSteps:
-    """The steps that a golden has for a series of a text. Raises AlignmentError."""
-    from ciwrap.compare.series import stored_steps
-
-    assert values.series is not None
-    return stored_steps(values.series, ours.variables, identity, values.element_count)
-
-
-def refuse_other_rows(
-    order: RowOrder, goldens: Mapping[VariableId, _core.GoldenVariable], identity: VariableId
-) -> None:
-    """Raises AlignmentError unless the golden's rows have the ids of these, in their order.
-
-    The golden's id variable tells, whatever is kept of it: ids are compared exactly.
-    """
-    golden = goldens.get(VariableId(order.name, identity.iteration, identity.rank))
-    if golden is None:
-        raise AlignmentError(
-            f"the golden does not hold its id variable {order.name!r}, so nothing says which rows"
-            " it has",
-            remedy="do not ignore the id variable, and accept the outputs anew",
-        )
-    parameters = golden.tree.parameters
-    if parameters.dtype[1:] == order.ids.dtype.str[1:] and parameters.kind == "exact":
-        ids = order.ids.astype(parameters.dtype)
-        if math.prod(golden.shape) == ids.size:
-            tree = _core.build_tree(parameters, as_bytes(ids))
-            if tree.root == golden.tree.root:
-                return
-        if golden.data is not None:
-            theirs = np.frombuffer(golden.data, dtype=parameters.dtype)
-            if np.all(theirs[1:] > theirs[:-1]):
-                refuse_other_ids(order.name, theirs, order.ids, GOLDEN.sides)
-    raise AlignmentError(
-        f"the rows cannot be paired by {order.name!r}: the golden has other ids, or was made"
-        " without 'align_by'",
-        remedy="if these ids are right, accept the outputs anew",
-    )

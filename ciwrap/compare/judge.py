@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ciwrap import _core
 from ciwrap.arrays.convert import RoundedValues, is_mixed_precision
-from ciwrap.arrays.dtypes import storage_dtype
-from ciwrap.arrays.values import ArrayValues, Signature, Values
+from ciwrap.arrays.values import Values
 from ciwrap.compare.elements import compare_elements
 from ciwrap.compare.findings import (
     Suspects,
@@ -37,7 +36,7 @@ from ciwrap.errors import (
     PeriodError,
     ShapeMismatchError,
 )
-from ciwrap.late import numpy as np
+from ciwrap.golden.variables import golden_id, golden_signature, kept_values
 from ciwrap.model import Evidence, VariableId, VariableResult, VariableSettings
 from ciwrap.structs import replace
 from ciwrap.trees.bounds import bound_of, describe_bound
@@ -51,16 +50,6 @@ if TYPE_CHECKING:
     from ciwrap.arrays.series import SeriesFacts
     from ciwrap.arrays.values import Labels
     from ciwrap.compare.details import Drawn
-
-
-def golden_id(golden: _core.GoldenVariable) -> VariableId:
-    """Which variable of which checkpoint a golden's variable is."""
-    return VariableId(golden.name, golden.iteration, golden.rank)
-
-
-def golden_signature(golden: _core.GoldenVariable, labels: Labels = ()) -> Signature:
-    """What a golden's variable is."""
-    return Signature(golden.tree.parameters.dtype, tuple(golden.shape), labels)
 
 
 def compare_values(
@@ -287,14 +276,6 @@ def _check_otherwise(
             remedy="accept the float32 outputs, or set 'evidence: data' and accept anew",
         )
     return _by_values(work, result, kept_values(golden), new, settings)
-
-
-def kept_values(golden: _core.GoldenVariable) -> Values:
-    """The values of a golden that keeps its data."""
-    assert golden.data is not None
-    dtype = golden.tree.parameters.dtype
-    data = np.frombuffer(golden.data, dtype=storage_dtype(dtype))
-    return ArrayValues(data.reshape(tuple(golden.shape)), dtype)
 
 
 def _by_values(

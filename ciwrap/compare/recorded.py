@@ -23,13 +23,14 @@ from ciwrap.captures.index import (
 from ciwrap.captures.index_codec import encode_checkpoint
 from ciwrap.captures.side import Side
 from ciwrap.catalog.rules import Rules
-from ciwrap.compare.check import GoldenVariables, newly_ignored
+from ciwrap.compare.check import newly_ignored
 from ciwrap.compare.fit import GOLDEN
+from ciwrap.compare.golden_side import GoldenVariables
 from ciwrap.compare.histories import compare_histories
-from ciwrap.compare.judge import golden_id
 from ciwrap.compare.misspelt import misspelt_words
 from ciwrap.compare.outcome import HistoryOptions
 from ciwrap.errors import UsageError
+from ciwrap.golden.variables import golden_id
 from ciwrap.model import Message, MessageLevel, VariableSettings, Verdict
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.readers.layout import FoundOutputs

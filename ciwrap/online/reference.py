@@ -17,11 +17,11 @@ from ciwrap.captures.journal import FINE, PLAIN, JournalReader
 from ciwrap.captures.journal_writer import JournalWriter
 from ciwrap.captures.journals import is_recording, journal_paths
 from ciwrap.captures.open_capture import open_capture
-from ciwrap.compare.judge import golden_id
 from ciwrap.compare.recorded import trees_of_golden
 from ciwrap.errors import NotComparableError, OutputMissingError
 from ciwrap.golden.golden_file import read_golden_file
 from ciwrap.golden.paths import BINARY_SUFFIX, MANIFEST_SUFFIX
+from ciwrap.golden.variables import golden_id
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:

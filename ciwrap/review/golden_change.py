@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from ciwrap.compare.judge import golden_id
 from ciwrap.errors import CorruptGoldenError, GoldenMissingError, UsageError
 from ciwrap.golden.manifest import VariableRow, evidence_rank
+from ciwrap.golden.variables import golden_id
 from ciwrap.model import VariableId, VariableResult, Verdict
 from ciwrap.structs import Struct, field, replace
 from ciwrap.trees.bounds import is_wider

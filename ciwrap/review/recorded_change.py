@@ -9,9 +9,9 @@ from ciwrap.captures.checkpoint import fitting
 from ciwrap.captures.index import read_tree
 from ciwrap.captures.index_codec import read_checkpoint, read_index
 from ciwrap.captures.recording import RecordedCapture
-from ciwrap.compare.judge import golden_id
 from ciwrap.compare.recorded import check_recorded, refuse_what_needs_data
 from ciwrap.errors import NotComparableError, ParameterMismatchError
+from ciwrap.golden.variables import golden_id
 from ciwrap.model import EvidencePolicy
 from ciwrap.structs import replace
 from ciwrap.trees.bounds import bound_of, describe_bound
