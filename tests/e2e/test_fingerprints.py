@@ -133,6 +133,26 @@ def test_either_order_and_every_name_of_a_fingerprint_is_one(
             assert back["x"]["verdict"] != "match"
 
 
+def test_a_relative_bound_is_of_the_first_run(tmp_path: Path) -> None:
+    """So residues of the second run, which are relative to its own numbers, settle nothing."""
+    small, large = np.full(100, 1.0), np.full(100, 1.2)
+    for name, numbers in (("small", small), ("large", large)):
+        for place in (f"{name}-kept", name):
+            write(tmp_path / place, {"x": numbers})
+        capture(tmp_path, tmp_path / name, "--rtol=0.5", "--residues")
+        lose_data(tmp_path / name)
+
+    def found(one: str, other: str) -> dict[str, Any]:
+        return verdicts(tmp_path, tmp_path / one, tmp_path / other)["x"]
+
+    assert found("small", "large-kept")["verdict"] == "match"
+    assert found("large", "small-kept")["verdict"] == "match"
+    # Within the bound, but nothing that may be used says so.
+    assert found("small-kept", "large")["verdict"] == "not_comparable"
+    assert found("large-kept", "small")["verdict"] == "not_comparable"
+    assert found("large-kept", "large")["verdict"] == "match"
+
+
 def test_what_is_open_is_not_comparable_and_says_how_much(tmp_path: Path) -> None:
     for run, by in (("a", 0.0), ("b", 2 * ATOL)):
         arrays = {"x": np.zeros(640)}
@@ -176,7 +196,7 @@ def test_another_bound_than_it_was_made_with(ten_runs: Path, tmp_path: Path) -> 
     [
         ({"x": np.zeros(7)}, "shape"),
         ({"x": np.zeros(6, "f4")}, "dtype"),
-        ({"y": np.zeros(6)}, "first side only"),
+        ({"y": np.zeros(6)}, "on the first side, but not on the second"),
     ],
 )
 @pytest.mark.parametrize("is_lost", [True, False])
