@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from e2e.cli_project import Project
 from e2e.history_runs import write_run
+from e2e.online_runs import write_program
 from e2e.paired_runs import Case
 
 if TYPE_CHECKING:
@@ -41,3 +42,10 @@ def runs(tmp_path: Path) -> tuple[Path, Path]:
 @pytest.fixture
 def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return lambda keys: Case(tmp_path, monkeypatch, keys)
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The words that start a program that records, in the working folder of the test."""
+    monkeypatch.chdir(tmp_path)
+    return write_program()

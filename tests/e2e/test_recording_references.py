@@ -1,0 +1,142 @@
+"""What a recorded run may be held against, and what is no match for want of a sound reference."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from e2e.online_runs import against, ciwrap, record
+from recorded_runs import need_library
+
+from ciwrap.errors import ExitCode
+
+# Arguments: iteration:value, in the order in which they are recorded.
+FILLED_TEXT = """
+import sys, numpy as np, ciwrap
+with ciwrap.Recorder("filled") as r:
+    for word in sys.argv[1:]:
+        iteration, value = word.split(":")
+        r.record(int(iteration), x=np.full(100, float(value)))
+"""
+
+
+@pytest.fixture
+def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    need_library()
+    monkeypatch.chdir(tmp_path)
+    Path("filled.py").write_text(FILLED_TEXT)
+    return [sys.executable, "filled.py"]
+
+
+@pytest.mark.parametrize("is_restart", [False, True])
+def test_an_iteration_recorded_twice_is_compared_twice(filled: list[str], is_restart: bool) -> None:
+    """Both values lie in one cell of the plain tree, and the second is beyond the bound."""
+    record([*filled, "0:0.55"], "a", "--atol", "1")
+    words = [*against("a", "report"), "-o", "b", "--"]
+    if is_restart:
+        code, text = ciwrap(*words, *filled, "0:0.45")
+        assert code == 0, text
+        words.insert(1, "--again")
+        code, text = ciwrap(*words, *filled, "0:-0.47")
+    else:
+        code, text = ciwrap(*words, *filled, "0:0.45", "0:-0.47")
+    assert code == ExitCode.NOT_COMPARABLE, text
+    assert "was recorded twice, and not the same" in text
+    assert "does not match the reference in iteration 0" in text
+
+
+def test_a_second_recording_is_no_new_variable(filled: list[str]) -> None:
+    """A check that allows new variables does not allow a restart that went another way."""
+    Path("ciwrap.yaml").write_text(
+        "checks: {m: {outputs: run, atol: 1, strict: {variables: allow-new}}}\n"
+    )
+    record([*filled, "0:1", "1:5"], "run", "--check", "m")
+    assert ciwrap("accept", "m")[0] == 0
+    words = ["record", "--check", "m", "--replace", "--against", "golden/m", "-o", "run", "--"]
+    code, text = ciwrap(*words, *filled, "0:1", "1:5")
+    assert code == 0, text
+    assert "1970" not in text
+    for found in (ciwrap(*words, *filled, "0:1", "0:9", "1:5"), ciwrap("check", "m")):
+        assert found[0] == ExitCode.NOT_COMPARABLE, found[1]
+        assert "was recorded twice, and not the same" in found[1]
+
+
+@pytest.mark.parametrize("change", ["another value", "a new file", "a lost file"])
+def test_a_run_that_is_not_what_its_capture_tells_is_no_reference(
+    filled: list[str], change: str
+) -> None:
+    run = Path("data")
+    run.mkdir()
+    for iteration, value in enumerate((1.0, 5.0)):
+        np.save(run / f"{iteration}_x.npy", np.full(100, value))
+    layout = ["--layout", "{iteration}_{name}.npy"]
+    assert ciwrap("capture", "data", *layout, "--residues", "--atol", "1", "--settle", "0")[0] == 0
+    words = [*against("data", "report"), "-o", "b", "--replace", "--", *filled, "0:1", "1:5"]
+    code, text = ciwrap(*words)
+    assert code == 0, text
+    if change == "another value":
+        np.save(run / "1_x.npy", np.full(100, 50.0))
+    elif change == "a new file":
+        np.save(run / "2_x.npy", np.full(100, 50.0))
+    else:
+        (run / "1_x.npy").unlink()
+    code, text = ciwrap(*words)
+    assert code == ExitCode.NOT_COMPARABLE, text
+    assert "is not what its capture tells of any more" in text
+    words[words.index("data")] = "data/.ciwrap.tree"
+    code, text = ciwrap(*words)
+    assert code == 0, text
+
+
+def test_what_a_capture_has_no_tree_of_is_not_left_out_unseen(filled: list[str]) -> None:
+    Path("data").mkdir()
+    np.save("data/0_x.npy", np.full(100, 1.0))
+    np.save("data/0_angle.npy", np.full(3, 1.0))
+    text = "checks: {m: {outputs: data, layout: '{iteration}_{name}.npy', atol: 1, variables: "
+    Path("ciwrap.yaml").write_text(text + "{angle: {period: 360}}}}\n")
+    capture = ["capture", "data", "--check", "m", "--residues", "--settle", "0"]
+    assert ciwrap(*capture)[0] == 0
+    words = [*against("data", "report"), "-o", "b", "--", *filled, "0:1"]
+    code, text = ciwrap(*words)
+    assert code == ExitCode.NOT_COMPARABLE, text
+    assert "iter 0 / angle" in text
+    assert "has no tree of it" in text
+    assert ciwrap(*capture, "--ignore", "angle", "--rebuild")[0] == 0
+    code, text = ciwrap(*words)
+    assert code == 0, text
+
+
+def test_a_journal_does_not_go_on_with_a_run_that_was_recorded_on(filled: list[str]) -> None:
+    """The folder of a recorded run looks the same when its journals have grown."""
+    for run in ("a", "b"):
+        record([*filled, "0:1", "1:5"], run)
+    again = ["record", "--again", "-o", "b", "--"]
+    assert ciwrap(*again, *filled, "1:5")[0] == 0
+    compare = ["compare", "a", "b", "--journal", "kept"]
+    assert ciwrap(*compare)[0] == ExitCode.MATCH
+    assert ciwrap(*compare, "--resume")[0] == ExitCode.MATCH
+    assert ciwrap(*again, *filled, "1:9")[0] == 0
+    code, text = ciwrap(*compare, "--resume")
+    assert code == ExitCode.NOT_COMPARABLE, text
+    assert "was recorded twice, and not the same" in text
+
+
+def test_a_program_that_fails_leaves_a_whole_result(filled: list[str], tmp_path: Path) -> None:
+    """Its numbers match, the run does not: terminal, JSON and page say both."""
+    record([*filled, "0:1", "1:5"], "a")
+    text = Path("filled.py").read_text()
+    Path("filled.py").write_text(f"{text}sys.exit(5)\n")
+    words = [*against("a", "report"), "-o", "b", "--json", "b.json", "--report", "b.html", "--"]
+    code, said = ciwrap(*words, *filled, "0:1", "1:5")
+    assert code == ExitCode.NOT_COMPARABLE, said
+    assert "ended with exit code 5, though all that it recorded matches" in said
+    assert "not compared" not in said
+    document = json.loads((tmp_path / "b.json").read_text())
+    assert document["verdict"] == "not_comparable"
+    assert [one["verdict"] for one in document["checks"]] == ["match"]
+    assert "though all that it recorded matches" in (tmp_path / "b.html").read_text()
+    code, said = ciwrap("record", "-o", "c", "--", *filled, "0:1")
+    assert (code, "so what it recorded may not be all" in said) == (3, True), said
