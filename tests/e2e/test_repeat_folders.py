@@ -182,7 +182,8 @@ def test_an_interrupted_run_leaves_nothing_of_its_own(project: Project) -> None:
     assert np.load(project.folder / "out/x.npy").tolist() == [0, 1, 2]
 
 
-def test_ctrl_c_puts_everything_back(project: Project) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_puts_everything_back(project: Project, number: signal.Signals) -> None:
     with_program(project, f"{NOISY}\nif run == 2: time.sleep(600)")
     project.save("x", np.arange(3.0))
     process = project.begin("repeat", "-n", "4")
@@ -190,7 +191,7 @@ def test_ctrl_c_puts_everything_back(project: Project) -> None:
     while runs_made(project) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, error = process.communicate(timeout=60)
     assert process.returncode == 130, error
     assert np.load(project.folder / "out/x.npy").tolist() == [0, 1, 2]
@@ -235,7 +236,10 @@ def test_runs_at_the_same_time_need_folders_of_their_own(project: Project) -> No
     assert runs_made(project) == 0
 
 
-def test_ctrl_c_ends_all_runs_that_are_under_way(project: Project) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_all_runs_that_are_under_way(
+    project: Project, number: signal.Signals
+) -> None:
     with_program(
         project,
         'pathlib.Path("pid_" + sys.argv[1]).write_text(str(os.getpid()) + "\\n")\ntime.sleep(600)',
@@ -243,12 +247,12 @@ def test_ctrl_c_ends_all_runs_that_are_under_way(project: Project) -> None:
         check="outputs: 'out_{run}'",
     )
     process = project.begin("repeat", "-n", "4", "--concurrent", "2")
-    paths = [project.folder / f"pid_{number}" for number in (1, 2)]
+    paths = [project.folder / f"pid_{run}" for run in (1, 2)]
     deadline = time.monotonic() + 60
     while not all(path.exists() and path.read_text().endswith("\n") for path in paths):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, error = process.communicate(timeout=60)
     assert process.returncode == 130, error
     for path in paths:

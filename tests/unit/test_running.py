@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -99,11 +102,93 @@ def test_a_time_limit_ends_the_whole_group(tmp_path: Path) -> None:
     assert outcome.timed_out
     assert outcome.exit_code is None
     assert ending_of(outcome) == "ran out of time after 1 s"
-    child = int(outcome.output_tail)
+    _wait_for_end(int(outcome.output_tail))
+
+
+def _wait_for_end(pid: int) -> None:
     deadline = time.monotonic() + 20
-    while _is_alive(child):
+    while _is_alive(pid):
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+# Begins a process that ignores SIGTERM, says its number, and waits; the first one ends at once.
+_DEAF_CHILD = (
+    "import subprocess, sys, time;"
+    " child = subprocess.Popen([sys.executable, '-c', 'import signal, time;"
+    " signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(60)'],"
+    " stdout=subprocess.PIPE); child.stdout.readline(); print(child.pid, flush=True);"
+    " time.sleep(60)"
+)
+
+
+def test_a_child_that_ignores_the_end_of_its_parent_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a program behind a shell does, of which the shell alone obeys."""
+    monkeypatch.setattr("ciwrap.running.run_command._GRACE_SECONDS", 0.3)
+    outcome = run_command(settings(_DEAF_CHILD, tmp_path, timeout_seconds=2), is_shown=False)
+    assert outcome.timed_out
+    _wait_for_end(int(outcome.output_tail))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_command_does_not_outlive_us(tmp_path: Path, number: signal.Signals) -> None:
+    """Also where somebody asks a second time, while the first is still waited for."""
+    ours = subprocess.Popen(
+        [sys.executable, "-c", _RUN_DEAF_CHILD.format(folder=str(tmp_path), code=_DEAF_CHILD)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert ours.stderr is not None
+    child = int(ours.stderr.readline())
+    ours.send_signal(number)
+    time.sleep(0.5)
+    ours.send_signal(number)
+    assert ours.communicate(timeout=30)[0] == "interrupted\n"
+    _wait_for_end(child)
+
+
+_RUN_DEAF_CHILD = """
+import sys
+from pathlib import Path
+from ciwrap.config import CommandSettings
+from ciwrap.running.run_command import run_command
+try:
+    run_command(CommandSettings((sys.executable, "-c", {code!r}), Path({folder!r})))
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_time_that_is_up_is_told_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither rounded to no time at all, nor with the time that ending it took."""
+    monkeypatch.setattr("ciwrap.running.run_command._GRACE_SECONDS", 1.5)
+    code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
+    outcome = run_command(settings(code, tmp_path, timeout_seconds=0.4), is_shown=False)
+    assert outcome.seconds < 1.5
+    assert ending_of(outcome).startswith("ran out of time after 0.")
+
+
+class _FullDisk(io.RawIOBase):
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: object) -> int:  # noqa: ARG002
+        raise OSError(28, "No space left on device")
+
+
+def test_a_command_may_go_on_where_its_output_can_no_longer_be_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its pipe was closed, so that it failed in a way of its own."""
+    log = io.TextIOWrapper(io.BufferedWriter(_FullDisk(), 1))
+    monkeypatch.setattr(sys, "stderr", log)
+    code = "for _ in range(300): print('a' * 1000)\nopen('done', 'w').close()"
+    with pytest.raises(OSError, match="No space left"):
+        run_command(settings(code, tmp_path))
+    assert (tmp_path / "done").exists()
 
 
 def _is_alive(pid: int) -> bool:
