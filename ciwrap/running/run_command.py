@@ -193,7 +193,7 @@ def ending_of(outcome: CommandOutcome) -> str:
 
 
 def _seconds_text(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds >= 100 else f"{seconds:.3g} s"
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
 
 
 def _outcome(

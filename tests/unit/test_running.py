@@ -175,7 +175,7 @@ class _FullDisk(io.RawIOBase):
     def writable(self) -> bool:
         return True
 
-    def write(self, data: object) -> int:  # noqa: ARG002
+    def write(self, data: object) -> int:
         raise OSError(28, "No space left on device")
 
 
