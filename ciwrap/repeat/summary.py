@@ -43,7 +43,7 @@ _EPSILONS = {
     "f2": 2.0**-10, "bf2": 2.0**-7, "f4": 2.0**-23, "c8": 2.0**-23, "f8": 2.0**-52, "c16": 2.0**-52,
 }  # fmt: skip
 # Of the sampled elements, this share may have fewer digits than stated.
-_DIGITS_QUANTILE = 0.05
+_FEWER_DIGITS = 0.05
 
 
 class _Named(Struct, frozen=True):
@@ -197,12 +197,10 @@ def _at_iteration(named: _Named, iteration: int | None, runs: Sequence[int]) -> 
     movements = [slot.movement for slot in slots if slot.movement is not None]
     typical = None
     if movements:
+        count = max(1, sum(one.reference.size for one in movements))
         sizes = [
-            math.sqrt(
-                sum(one.square_sums.get(run, 0.0) for one in movements)
-                / max(1, sum(one.reference.size for one in movements))
-            )
-            for run in movements[0].square_sums
+            math.hypot(*(one.norms.get(run, 0.0) for one in movements)) / math.sqrt(count)
+            for run in movements[0].norms
         ]
         typical = float(np.median(sizes)) if sizes else 0.0
     return IterationSpread(
@@ -347,4 +345,8 @@ def _digits(named: _Named, how: str) -> float | None:
             except NotAvailableError:
                 return None
     bits = np.concatenate(parts) if parts else np.empty(0)
-    return decimal_digits(float(np.quantile(bits, _DIGITS_QUANTILE))) if bits.size else None
+    if not bits.size:
+        return None
+    # An element's own digits: between those of two, fewer elements than said would have as many.
+    fewer = int(_FEWER_DIGITS * bits.size)
+    return decimal_digits(float(np.partition(bits, fewer)[fewer]))
