@@ -47,7 +47,7 @@ class RunFolders:
         # Folders that were not there before the first run, and what was in those that were.
         self._made: set[Path] = set()
         self._known: dict[Path, set[Path]] = {}
-        self._lock = writer_lock(self.folder, 0, doing="repeating runs")
+        self._lock = writer_lock(self.folder, 0, doing="running commands")
 
     def __enter__(self) -> RunFolders:
         keep_out_of_git(self._root / WORK_DIR)

@@ -196,6 +196,20 @@ def refused(told: Told, *arguments: str) -> str:
     return line
 
 
+def test_a_file_that_a_run_made_in_the_place_of_a_tracked_one(told: Told) -> None:
+    """git neither goes on over it nor back: the tree was left in the middle of a bisection."""
+    told.commit(1, line="open('made.txt', 'w').write('by the run')")
+    told.commit(2, line="open('made.txt', 'w').write('by the run')")
+    told.commit(3, line="open('made.txt', 'w').write('by the run')")
+    told.repository.commit("Keep what is made", {"made.txt": "committed"})
+    before = told.repository.state()
+    outcome = told.run("bisect", told.good, "HEAD")
+    assert outcome.code == 3
+    assert "made.txt" in outcome.err
+    assert told.repository.state() == before
+    assert (told.folder / "made.txt").read_text() == "committed"
+
+
 def test_a_tree_with_changes_is_refused(told: Told) -> None:
     told.commit(1)
     (told.folder / "simulate.py").write_text("changed")
