@@ -154,6 +154,22 @@ def test_what_came_in_the_place_of_a_killed_one_is_kept(project: Project) -> Non
     assert np.load(project.folder / ".ciwrap/repeat/found/out/x.npy").tolist() == [0, 1, 2, 3]
 
 
+def test_what_came_in_the_place_of_two_killed_ones_is_kept(project: Project) -> None:
+    """The second one was killed before it could tell what it had found."""
+    with_program(project, f"{NOISY}\nif run == 2: time.sleep(5)")
+    project.save("x", np.arange(3.0))
+    for values in (np.arange(4.0), np.arange(5.0)):
+        (project.folder / "count").unlink(missing_ok=True)
+        kill_in_run(project, 2, signal.SIGKILL)
+        time.sleep(5)  # the orphan ends
+        project.save("x", values)
+    outcome = project.run("repeat", "-n", "3")
+    assert "what had come in its place is in .ciwrap/repeat/found_2" in texts(outcome)
+    assert np.load(project.folder / "out/x.npy").tolist() == [0, 1, 2]
+    found = [project.folder / f".ciwrap/repeat/{name}/out/x.npy" for name in ("found", "found_2")]
+    assert [np.load(path).tolist() for path in found] == [[0, 1, 2, 3], [0, 1, 2, 3, 4]]
+
+
 @pytest.mark.parametrize("run", [1, 2, 3, 5])
 def test_killed_over_and_over_it_loses_nothing(project: Project, run: int) -> None:
     with_program(project, f"{NOISY}\ntime.sleep(0.2)")
