@@ -12,11 +12,12 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from ciwrap.errors import CommandFailedError, UsageError, one_line
 from ciwrap.interrupts import ends_are_interrupts
 from ciwrap.model import CommandOutcome
+from ciwrap.running.command_output import CommandOutput
 from ciwrap.running.cores import own_cores
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from ciwrap.config import CommandSettings
     from ciwrap.snapshot.program import ProgramWatcher
 
-_TAIL_BYTES = 4000
 _GRACE_SECONDS = 5.0
 _DRAIN_SECONDS = 2.0
 _LOOK_SECONDS = 0.2
@@ -78,21 +78,21 @@ def _run(
         why = error.strerror or str(error)
         return _outcome(settings, None, time.perf_counter() - started, output_tail=why)
     assert process.stdout is not None
-    output = _Output(process.stdout, sys.stderr.buffer if is_shown else None)
-    reader = threading.Thread(target=output.pass_on, daemon=True)
-    reader.start()
+    output = CommandOutput(process.stdout, sys.stderr.buffer if is_shown else None)
     try:
         with _watching(watcher, process.pid, settings):
             timed_out = not _wait(process, settings.timeout_seconds, stop)
     except BaseException:
-        _end(process)
+        try:
+            _end(process)
+        finally:
+            output.show_no_more()
         raise
     seconds = time.perf_counter() - started
     is_ended = timed_out or (stop is not None and stop.is_set())
     if is_ended:
         _end(process)
-    # A grandchild left running may hold the pipe open for ever.
-    reader.join(_DRAIN_SECONDS)
+    output.finish(_DRAIN_SECONDS)
     if output.error is not None:
         raise output.error
     return _outcome(
@@ -234,32 +234,6 @@ def _on_cores(cores: frozenset[int] | None) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
-
-
-class _Output:
-    """What a command prints. tail: the end of it; error: why it could no longer be shown. The
-    command does not suffer from that: what it prints is still taken.
-    """
-
-    def __init__(self, stream: IO[bytes], copy: IO[bytes] | None) -> None:
-        self.tail = bytearray()
-        self.error: OSError | None = None
-        self._stream, self._copy = stream, copy
-
-    def pass_on(self) -> None:
-        with self._stream:
-            while chunk := os.read(self._stream.fileno(), 1 << 16):
-                self.tail += chunk
-                del self.tail[:-_TAIL_BYTES]
-                if self._copy is not None and self.error is None:
-                    self._show(self._copy, chunk)
-
-    def _show(self, copy: IO[bytes], chunk: bytes) -> None:
-        try:
-            copy.write(chunk)
-            copy.flush()
-        except OSError as error:
-            self.error = error
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -240,3 +240,33 @@ def test_threads_of_one_core_stay_together(tmp_path: Path, monkeypatch: pytest.M
 def test_one_core_has_no_halves() -> None:
     with pytest.raises(UsageError, match="there is only one core"):
         halves_of_cores([3])
+
+
+_STALLED = """
+import sys
+from pathlib import Path
+from ciwrap.config import CommandSettings
+from ciwrap.running.run_command import run_command
+print(run_command(CommandSettings((sys.executable, "-c", {code!r}), Path({folder!r}))).exit_code)
+"""
+
+
+@pytest.mark.parametrize(
+    "more", ["", "import subprocess; subprocess.Popen('timeout 30 yes', shell=True)"]
+)
+def test_a_reader_that_stalls_gets_all_in_the_end(tmp_path: Path, more: str) -> None:
+    """It got what there was after 2 s, and Python aborted in the end, since a thread was writing.
+
+    Also where a process is left behind that prints for ever.
+    """
+    code = f"print('a' * 150_000 + 'end', flush=True)\n{more}"
+    ours = subprocess.Popen(
+        [sys.executable, "-c", _STALLED.format(folder=str(tmp_path), code=code)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    time.sleep(4)
+    said, shown = ours.communicate(timeout=60)
+    assert (ours.returncode, said) == (0, b"0\n")
+    assert shown.startswith(b"a" * 150_000 + b"end\n")
+    assert set(shown[150_004:].split()) <= {b"y"}
