@@ -160,7 +160,7 @@ def _variable(
         spread=None if spread is None else deviation,
         by_iteration=rows,
         growth_rate=growth.rate if kind is Behaviour.GROWING else None,
-        horizon=_horizon(growth, present, kind),
+        horizon=_horizon(growth, present, deviation, rows) if kind is Behaviour.GROWING else None,
         spread_horizon=growth.horizon(SATURATION * deviation)
         if kind is Behaviour.GROWING
         else None,
@@ -307,10 +307,17 @@ def _fit(kind: Behaviour, share: tuple[int, float] | None, comparisons: int) -> 
     return BoundFit.TOO_WIDE if share[1] < _WIDE_SHARE else BoundFit.FITS
 
 
-def _horizon(growth: Growth, present: ErrorBound | None, kind: Behaviour) -> float | None:
-    if kind is not Behaviour.GROWING or present is None or not present.atol:
+def _horizon(
+    growth: Growth, present: ErrorBound | None, deviation: float, rows: Sequence[IterationSpread]
+) -> float | None:
+    """Where typical differences reach the bound while they grow freely: not before the first
+    iteration, and not where they are as large as they get.
+    """
+    if present is None or not 0 < present.atol <= SATURATION * deviation:
         return None
-    return growth.horizon(present.atol)
+    found = growth.horizon(present.atol)
+    first = min((row.iteration for row in rows if row.iteration is not None), default=0)
+    return found if found is not None and found >= first else None
 
 
 def _worst_index(named: _Named, worst: tuple[int, float] | None) -> tuple[int, ...] | None:

@@ -144,11 +144,15 @@ def _growth_of(one: RepeatedVariable) -> list[str]:
     if one.growth_rate is None:
         return []
     words = [f"grows by e every {short_number(1 / one.growth_rate)} iterations"]
-    if one.horizon is not None:
-        words.append(f"reaches the bound at iteration {one.horizon:.0f}")
-    if one.spread_horizon is not None:
-        words.append(f"a tenth of the spread at {one.spread_horizon:.0f}")
-    return words
+    reached = [
+        f"{what} at iteration {iteration:.0f}"
+        for what, iteration in (
+            ("the bound", one.horizon),
+            ("a tenth of the spread", one.spread_horizon),
+        )
+        if iteration is not None
+    ]
+    return [*words, f"typical differences reach {' and '.join(reached)}"] if reached else words
 
 
 def present_words(one: RepeatedVariable) -> str | None:
@@ -160,7 +164,7 @@ def present_words(one: RepeatedVariable) -> str | None:
     if one.present_fit is None:
         return f"the present bound {one.present_bound} does not hold, or may not"
     share, where = one.present_share, ""
-    if one.early_share is not None:
+    if one.early_share is not None and not _has_all(one):
         share, where = one.early_share, f" up to iteration {one.compare_until}"
     said = "" if share is None else f" ({_used_words(share)})"
     word = _FIT_WORDS[one.present_fit]
@@ -172,6 +176,12 @@ def present_words(one: RepeatedVariable) -> str | None:
     if where and (one.present_share or 0.0) > 1:
         said += f"{_beyond_words(one.present_fit, share)} ({_used_words(one.present_share or 0.0)})"
     return f"the present bound {one.present_bound} {word}{where}{said}"
+
+
+def _has_all(one: RepeatedVariable) -> bool:
+    """Whether nothing was compared after the iteration up to which the bound is judged."""
+    last = max((row.iteration or 0 for row in one.by_iteration), default=0)
+    return one.compare_until is not None and one.compare_until >= last
 
 
 def _beyond_words(fit: BoundFit, share: float | None) -> str:
