@@ -285,7 +285,7 @@ def test_the_demonstration_with_one_thread_is_equal(project: Project) -> None:
     assert outcome.code == 0, outcome
     assert {one["kind"] for one in outcome.document["variables"]} == {"equal"}
     assert "28.3 %" in outcome.out
-    assert texts(outcome).count("28 %") == 1
+    assert texts(outcome).count("28.3 %") == 1
 
 
 def test_bounds_are_shown_and_then_written(project: Project) -> None:

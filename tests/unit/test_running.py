@@ -127,7 +127,7 @@ def test_a_child_that_ignores_the_end_of_its_parent_is_ended(
 ) -> None:
     """As a program behind a shell does, of which the shell alone obeys."""
     monkeypatch.setattr("ciwrap.running.run_command._GRACE_SECONDS", 0.3)
-    outcome = run_command(settings(_DEAF_CHILD, tmp_path, timeout_seconds=2), is_shown=False)
+    outcome = run_command(settings(_DEAF_CHILD, tmp_path, timeout_seconds=5), is_shown=False)
     assert outcome.timed_out
     _wait_for_end(int(outcome.output_tail))
 
@@ -164,11 +164,19 @@ except KeyboardInterrupt:
 
 def test_time_that_is_up_is_told_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither rounded to no time at all, nor with the time that ending it took."""
-    monkeypatch.setattr("ciwrap.running.run_command._GRACE_SECONDS", 1.5)
-    code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
-    outcome = run_command(settings(code, tmp_path, timeout_seconds=0.4), is_shown=False)
-    assert outcome.seconds < 1.5
-    assert ending_of(outcome).startswith("ran out of time after 0.")
+    ends: list[float] = []
+
+    def end(process: subprocess.Popen[bytes]) -> None:
+        ends.append(time.perf_counter())
+        process.kill()
+        process.wait()
+
+    monkeypatch.setattr("ciwrap.running.run_command._end", end)
+    started = time.perf_counter()
+    outcome = run_command(settings("import time; time.sleep(60)", tmp_path, timeout_seconds=0.1))
+    assert outcome.seconds <= ends[0] - started
+    assert ending_of(replace(outcome, seconds=0.41)) == "ran out of time after 0.41 s"
+    assert ending_of(replace(outcome, seconds=61.3)) == "ran out of time after 61 s"
 
 
 class _FullDisk(io.RawIOBase):
