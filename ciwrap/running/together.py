@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, TypeVar
 
 from ciwrap.interrupts import ends_are_interrupts
@@ -28,6 +28,9 @@ def together(jobs: Sequence[Callable[[threading.Event | None], _T]]) -> list[_T]
         # From the first job on: Ctrl-C may come while the others are being started.
         try:
             futures = [pool.submit(job, stop) for job in jobs]
+            wait(futures, return_when=FIRST_EXCEPTION)  # whichever it is
+            if any(future.done() and future.exception() for future in futures):
+                stop.set()
             return [future.result() for future in futures]
         except BaseException:
             stop.set()
