@@ -10,7 +10,9 @@ import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ciwrap.action.changes import CHANGES
 from ciwrap.action.check import (
+    META,
     RESULT,
     call_cli,
     common_options,
@@ -81,10 +83,18 @@ def _results(inputs: Inputs, runner: Runner) -> list[str]:
     if not inputs.source:
         raise UsageError("mode trend needs the input source: the folder of the results")
     folder = runner.workspace / inputs.source
-    found = sorted(path for path in folder.rglob("*.json") if path.is_file())
+    found = sorted(
+        path for path in folder.rglob("*.json") if path.is_file() and not _is_beside(path)
+    )
     if not found:
         raise UsageError("holds no results (*.json)", file=folder)
-    return [str(path.relative_to(runner.workspace)) for path in found]
+    here = runner.workspace
+    return [str(path.relative_to(here) if path.is_relative_to(here) else path) for path in found]
+
+
+def _is_beside(path: Path) -> bool:
+    """Whether it is what one of our artifacts has beside its result."""
+    return path.name in (META, CHANGES) and path.with_name(RESULT).is_file()
 
 
 def _tell(inputs: Inputs, runner: Runner, stage: Path, call: Call) -> None:

@@ -50,16 +50,19 @@ def refuse_unless_ready(repository: Repository, good: str, bad: str) -> None:
 class Search(Closing):
     """A bisection under way in the working tree; closing it checks out what was there before.
 
-    Changes of tracked files that runs make are thrown away: there were none before. Raises
-    RepositoryError.
+    Changes of tracked files that runs make are thrown away, and so is what they make in the place
+    of one: there were none before. Raises RepositoryError.
     """
 
     def __init__(self, repository: Repository, good: str, bad: str) -> None:
         self.repository, self.good, self.bad = repository, good, bad
         self._has_begun = False
+        self._before = ""  # the branch, or the commit, that was checked out
 
     def begin(self) -> None:
         """Checks out the first commit to look at, if there is one between `good` and `bad`."""
+        branch = ask_git(self.repository.top, "symbolic-ref", "--quiet", "--short", "HEAD")
+        self._before = branch or self.here
         self._has_begun = True
         self._bisect("start", self.bad, self.good)
 
@@ -107,6 +110,8 @@ class Search(Closing):
         self._has_begun = False
         # An interrupt may have come before git had written all files of a commit.
         self.throw_changes_away()
+        # What lies in the place of a tracked file has come since; git would not go back over it.
+        self.repository.git("checkout", "--quiet", "--force", self._before, "--")
         self.repository.git("bisect", "reset")
 
     def _log(self) -> str:

@@ -69,6 +69,7 @@ def command(
     from ciwrap.cli.run import with_command
     from ciwrap.interrupts import ends_are_interrupts
     from ciwrap.repeat.folders import RunFolders
+    from ciwrap.report.text import safe_text
     from ciwrap.repository import Repository
 
     started = time.monotonic()
@@ -87,6 +88,8 @@ def command(
             RunFolders(project.root) as folders,
             Search(repository, first, last) as search,
         ):
+            for note in folders.notes:
+                session.console.print(f"warning: {safe_text(note)}")
             folders.set_aside(project.checks)
             finding = _Finding(session, project, search, folders, reference.golden_text)
             document = finding.run(started)

@@ -97,7 +97,7 @@ def _tell(session: Session, document: TrendDocument) -> None:
     for warning in document.warnings:
         console.print(f"warning: {warning}")
     if not document.warnings:
-        console.print("nothing moves towards a bound, and nothing became slower")
+        console.print("nothing to warn of")
     if document.shares:
         console.print("\nshare of the bound used, at its worst checkpoint")
         for row in _aligned([_share_row(one) for one in document.shares[:_MOST_VARIABLES]]):

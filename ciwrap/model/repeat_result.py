@@ -108,8 +108,9 @@ class RepeatedVariable(Struct, frozen=True):
     differ. max_abs: largest |v - g|, max_abs_run and max_abs_index: where. max_rel: largest |v - g|
     / |g|. varying_share: of the elements, in the run and checkpoint with the most that differ at
     all. spread: standard deviation of g over (a sample of) its elements. growth_rate: by which ln D
-    grows per iteration. horizon: the iteration at which D reaches the present bound, and
-    spread_horizon: a tenth of the spread. compare_until: up to which iteration three digits of the
+    grows per iteration. horizon: the iteration at which D reaches the present bound, None where
+    that was before the first one, or is beyond a tenth of the spread; spread_horizon: a tenth of
+    the spread. compare_until: up to which iteration three digits of the
     spread are left. present_bound: as configured. present_share: the largest share of it that was
     used, over all iterations, and early_share: up to compare_until. present_fit: whether it fits,
     up to compare_until where there is one. common_digits: decimal digits that all but 5 %

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 from contextlib import suppress
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,7 +48,7 @@ class RunFolders:
         # Folders that were not there before the first run, and what was in those that were.
         self._made: set[Path] = set()
         self._known: dict[Path, set[Path]] = {}
-        self._lock = writer_lock(self.folder, 0, doing="repeating runs")
+        self._lock = writer_lock(self.folder, 0, doing="running commands")
 
     def __enter__(self) -> RunFolders:
         keep_out_of_git(self._root / WORK_DIR)
@@ -169,17 +170,21 @@ class RunFolders:
         """Puts back what a call that was killed had set aside."""
         aside = self._set_aside()
         in_its_place = [path for path in aside if (self._root / path).exists()]
+        found = self._free_folder(_FOUND)
         for path in in_its_place:
-            target = self.folder / _FOUND / path
-            _remove(target)
-            _move(self._root / path, target)
+            _move(self._root / path, found / path)
         self._put_back()
         if aside:
-            moved = f"; what had come in its place is in {self.folder / _FOUND}"
+            moved = f"; what had come in its place is in {found}"
             self.notes.append(
                 "an earlier call was killed, and the outputs that it had set aside are back"
                 + (moved if in_its_place else "")
             )
+
+    def _free_folder(self, name: str) -> Path:
+        """One that is not there: an earlier call may have been killed before it told of its own."""
+        names = chain((name,), (f"{name}_{number}" for number in count(2)))
+        return next(path for path in map(self.folder.joinpath, names) if not path.exists())
 
     def _put_back(self) -> None:
         aside = self.folder / _ASIDE

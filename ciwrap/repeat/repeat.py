@@ -10,6 +10,7 @@ from ciwrap.catalog.rules import Rules
 from ciwrap.compare.check import arrangement_of, check_catalog, files_of, outputs_of
 from ciwrap.config.placeholders import RunPlace
 from ciwrap.errors import NotComparableError, OutputMissingError, UsageError
+from ciwrap.interrupts import ends_are_interrupts
 from ciwrap.model.repeat_result import RepeatedRun
 from ciwrap.repeat.folders import RunFolders
 from ciwrap.repeat.measure import Measurer, RunOutputs
@@ -78,7 +79,7 @@ def repeat_command(
     """
     first = config_of(RunPlace(1, plan.runs[0].seed))
     _refuse_idle(first, how)
-    with RunFolders(first.root, keeps=how.keeps) as folders:
+    with ends_are_interrupts(), RunFolders(first.root, keeps=how.keeps) as folders:
         return _Repeater(config_of, plan, how, folders, first.root).run_all()
 
 

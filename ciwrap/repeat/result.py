@@ -18,7 +18,7 @@ from ciwrap.model.repeat_result import (
 )
 from ciwrap.repeat.summary import largest_by_run, summarise
 from ciwrap.report.repeat_words import headline
-from ciwrap.report.text import plural
+from ciwrap.report.text import percent_text, plural
 from ciwrap.statistics.bounds import (
     LEAST_COMPARISONS,
     MANY_COMPARISONS,
@@ -106,7 +106,7 @@ def _variable_messages(
         limit = unequal_run_limit(min(compared) + 1)
         text = (
             f"{min(compared) + 1} equal runs: a further one differs with a chance of up to"
-            f" {100 * limit:.0f} % (at 95 % confidence)"
+            f" {percent_text(limit)} (at 95 % confidence)"
         )
         found.append(Message(MessageLevel.NOTE, text))
     for measurer in measurers:

@@ -24,6 +24,8 @@ _LEAST_ELEMENTS = 256
 # Of all variables together; some arrays of doubles are kept for each.
 _BUDGET = 1 << 21
 _SAME = 1e-14
+# No digit is left long before; its square is a double.
+_LARGEST_RELATIVE = 1e150
 
 
 def sample_size(variables: int) -> int:
@@ -62,13 +64,13 @@ def _has_zero(slab: NDArray[Any], dtype: str) -> bool:
 class Movement(Struct):
     """How the sampled elements of one variable of one checkpoint move over the runs.
 
-    reference: g; period: differences are modulo this, or 0. Relative differences z are counted
-    where g is finite and not 0.
+    reference: g; period: differences are modulo this, or 0; norms: the root of the sum of the
+    squares of v - g, by run. Relative differences z are counted where g is finite and not 0.
     """
 
     reference: NDArray[np.float64]
     period: float = 0.0
-    square_sums: dict[int, float] = field(default_factory=dict)  # of v - g, by run
+    norms: dict[int, float] = field(default_factory=dict)
     runs: int = 0
     _mean: NDArray[np.float64] | None = None
     _squares: NDArray[np.float64] | None = None
@@ -87,11 +89,14 @@ class Movement(Struct):
                 difference = sample - self.reference
             if self.period:
                 difference -= self.period * np.round(difference / self.period)
-        difference = np.where(np.isfinite(difference), difference, 0.0)
-        with np.errstate(over="ignore"):
-            self.square_sums[run] = float(np.sum(difference**2))
+        # What is no number moves nothing; two finite numbers may be further apart than a double is.
+        difference = np.nan_to_num(difference, nan=0.0, posinf=math.inf, neginf=-math.inf)
+        difference[~np.isfinite(self.reference)] = 0.0
+        self.norms[run] = _norm(difference)
         told = self._told
-        self._add_relative(difference[told] / self.reference[told])
+        with np.errstate(over="ignore"):
+            z = difference[told] / self.reference[told]
+        self._add_relative(np.clip(z, -_LARGEST_RELATIVE, _LARGEST_RELATIVE))
 
     def _add_relative(self, z: NDArray[np.float64]) -> None:
         if self._mean is None or self._squares is None or self._largest is None:
@@ -116,6 +121,14 @@ class Movement(Struct):
         return np.sqrt(self._squares / (self.runs - 1))
 
 
+def _norm(numbers: NDArray[np.float64]) -> float:
+    """The root of the sum of squares, none of which overflows or vanishes."""
+    largest = float(np.abs(numbers).max(initial=0.0))
+    if not 0 < largest < math.inf:
+        return largest
+    return largest * math.sqrt(float(np.sum((numbers / largest) ** 2)))
+
+
 class Spread(Struct):
     """Standard deviation and typical magnitude of all sampled values of one name."""
 
@@ -137,8 +150,8 @@ class Spread(Struct):
             total, step = self.count + finite.size, mean - self.mean
             self.squares += squares + step * step * self.count * finite.size / total
             self.mean += step * finite.size / total
+            self.magnitudes.append(float(np.median(np.abs(finite))))
         self.count = total
-        self.magnitudes.append(float(np.median(np.abs(finite))))
 
     @property
     def deviation(self) -> float:

@@ -43,7 +43,7 @@ _EPSILONS = {
     "f2": 2.0**-10, "bf2": 2.0**-7, "f4": 2.0**-23, "c8": 2.0**-23, "f8": 2.0**-52, "c16": 2.0**-52,
 }  # fmt: skip
 # Of the sampled elements, this share may have fewer digits than stated.
-_DIGITS_QUANTILE = 0.05
+_FEWER_DIGITS = 0.05
 
 
 class _Named(Struct, frozen=True):
@@ -160,7 +160,7 @@ def _variable(
         spread=None if spread is None else deviation,
         by_iteration=rows,
         growth_rate=growth.rate if kind is Behaviour.GROWING else None,
-        horizon=_horizon(growth, present, kind),
+        horizon=_horizon(growth, present, deviation, rows) if kind is Behaviour.GROWING else None,
         spread_horizon=growth.horizon(SATURATION * deviation)
         if kind is Behaviour.GROWING
         else None,
@@ -197,12 +197,10 @@ def _at_iteration(named: _Named, iteration: int | None, runs: Sequence[int]) -> 
     movements = [slot.movement for slot in slots if slot.movement is not None]
     typical = None
     if movements:
+        count = max(1, sum(one.reference.size for one in movements))
         sizes = [
-            math.sqrt(
-                sum(one.square_sums.get(run, 0.0) for one in movements)
-                / max(1, sum(one.reference.size for one in movements))
-            )
-            for run in movements[0].square_sums
+            math.hypot(*(one.norms.get(run, 0.0) for one in movements)) / math.sqrt(count)
+            for run in movements[0].norms
         ]
         typical = float(np.median(sizes)) if sizes else 0.0
     return IterationSpread(
@@ -309,10 +307,17 @@ def _fit(kind: Behaviour, share: tuple[int, float] | None, comparisons: int) -> 
     return BoundFit.TOO_WIDE if share[1] < _WIDE_SHARE else BoundFit.FITS
 
 
-def _horizon(growth: Growth, present: ErrorBound | None, kind: Behaviour) -> float | None:
-    if kind is not Behaviour.GROWING or present is None or not present.atol:
+def _horizon(
+    growth: Growth, present: ErrorBound | None, deviation: float, rows: Sequence[IterationSpread]
+) -> float | None:
+    """Where typical differences reach the bound while they grow freely: not before the first
+    iteration, and not where they are as large as they get.
+    """
+    if present is None or not 0 < present.atol <= SATURATION * deviation:
         return None
-    return growth.horizon(present.atol)
+    found = growth.horizon(present.atol)
+    first = min((row.iteration for row in rows if row.iteration is not None), default=0)
+    return found if found is not None and found >= first else None
 
 
 def _worst_index(named: _Named, worst: tuple[int, float] | None) -> tuple[int, ...] | None:
@@ -347,4 +352,8 @@ def _digits(named: _Named, how: str) -> float | None:
             except NotAvailableError:
                 return None
     bits = np.concatenate(parts) if parts else np.empty(0)
-    return decimal_digits(float(np.quantile(bits, _DIGITS_QUANTILE))) if bits.size else None
+    if not bits.size:
+        return None
+    # An element's own digits: between those of two, fewer elements than said would have as many.
+    fewer = int(_FEWER_DIGITS * bits.size)
+    return decimal_digits(float(np.partition(bits, fewer)[fewer]))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from ciwrap.model import number_text
 from ciwrap.model.repeat_result import Behaviour, BoundFit
-from ciwrap.report.text import percent_text, plural, safe_name, short_number
+from ciwrap.report.text import percent_text, plural, safe_name, short_number, size_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +59,7 @@ def _varying_words(variables: Sequence[RepeatedVariable], runs: Sequence[Repeate
         what = "the variable is" if len(told) == 1 else f"all {len(told)} variables are"
         return f"{what} equal in {plural(good, 'run')}"
     sizes = [one.max_abs for one in varying if one.max_abs is not None]
-    size = f", at most {short_number(max(sizes))}" if sizes else ""
+    size = f", {_reach('at most', max(sizes))}" if sizes else ""
     verb = "varies" if len(varying) == 1 else "vary"
     return f"{len(varying)} of {plural(len(told), 'variable')} {verb}{size}"
 
@@ -124,9 +125,9 @@ def variable_words(one: RepeatedVariable) -> list[str]:
         words[0] += f" from iteration {one.first_iteration} on"
     if one.max_abs is not None:
         run = "" if one.max_abs_run is None else f" (run {one.max_abs_run})"
-        words.append(f"|d| up to {short_number(one.max_abs)}{run}")
+        words.append(f"|d| {_reach('up to', one.max_abs)}{run}")
     if one.max_rel:
-        words.append(f"relative {short_number(one.max_rel)}")
+        words.append(f"relative {size_text(one.max_rel)}")
     if one.varying_share is not None:
         words.append(f"{percent_text(one.varying_share)} of the elements")
     if one.common_digits is not None:
@@ -134,15 +135,24 @@ def variable_words(one: RepeatedVariable) -> list[str]:
     return words + _growth_of(one)
 
 
+def _reach(words: str, size: float) -> str:
+    """`up to 1e-7`; `over 1.79e308` where a double does not reach."""
+    return size_text(size) if size == math.inf else f"{words} {size_text(size)}"
+
+
 def _growth_of(one: RepeatedVariable) -> list[str]:
     if one.growth_rate is None:
         return []
     words = [f"grows by e every {short_number(1 / one.growth_rate)} iterations"]
-    if one.horizon is not None:
-        words.append(f"reaches the bound at iteration {one.horizon:.0f}")
-    if one.spread_horizon is not None:
-        words.append(f"a tenth of the spread at {one.spread_horizon:.0f}")
-    return words
+    reached = [
+        f"{what} at iteration {iteration:.0f}"
+        for what, iteration in (
+            ("the bound", one.horizon),
+            ("a tenth of the spread", one.spread_horizon),
+        )
+        if iteration is not None
+    ]
+    return [*words, f"typical differences reach {' and '.join(reached)}"] if reached else words
 
 
 def present_words(one: RepeatedVariable) -> str | None:
@@ -154,7 +164,7 @@ def present_words(one: RepeatedVariable) -> str | None:
     if one.present_fit is None:
         return f"the present bound {one.present_bound} does not hold, or may not"
     share, where = one.present_share, ""
-    if one.early_share is not None:
+    if one.early_share is not None and not _has_all(one):
         share, where = one.early_share, f" up to iteration {one.compare_until}"
     said = "" if share is None else f" ({_used_words(share)})"
     word = _FIT_WORDS[one.present_fit]
@@ -166,6 +176,12 @@ def present_words(one: RepeatedVariable) -> str | None:
     if where and (one.present_share or 0.0) > 1:
         said += f"{_beyond_words(one.present_fit, share)} ({_used_words(one.present_share or 0.0)})"
     return f"the present bound {one.present_bound} {word}{where}{said}"
+
+
+def _has_all(one: RepeatedVariable) -> bool:
+    """Whether nothing was compared after the iteration up to which the bound is judged."""
+    last = max((row.iteration or 0 for row in one.by_iteration), default=0)
+    return one.compare_until is not None and one.compare_until >= last
 
 
 def _beyond_words(fit: BoundFit, share: float | None) -> str:
@@ -198,7 +214,7 @@ def factor_words(one: FactorFinding) -> str:
     name = safe_name(one.variable, 40)
     share = f"{one.differing} of {plural(one.pairs, 'pair')} of runs differ"
     if one.changes is not None:
-        size = f", |d| up to {short_number(one.max_abs)}" if one.max_abs else ""
+        size = f", |d| {_reach('up to', one.max_abs)}" if one.max_abs else ""
         if one.changes:
             return f"changes {name}: {share}{size}"
         return f"does not change {name}" + (f": {share}" if one.pairs else "")

@@ -11,10 +11,13 @@ import subprocess
 import sys
 import threading
 import time
-from typing import IO, TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ciwrap.errors import CommandFailedError, UsageError, one_line
+from ciwrap.interrupts import ends_are_interrupts
 from ciwrap.model import CommandOutcome
+from ciwrap.running.command_output import CommandOutput
 from ciwrap.running.cores import own_cores
 
 if TYPE_CHECKING:
@@ -23,10 +26,10 @@ if TYPE_CHECKING:
     from ciwrap.config import CommandSettings
     from ciwrap.snapshot.program import ProgramWatcher
 
-_TAIL_BYTES = 4000
 _GRACE_SECONDS = 5.0
 _DRAIN_SECONDS = 2.0
 _LOOK_SECONDS = 0.2
+_GROUP_LOOK_SECONDS = 0.02
 _MOST_SAID = 200
 
 
@@ -42,10 +45,22 @@ def run_command(
     is_shown: whether its output goes to stderr as it comes; the end of it is in the outcome in any
     case. stop: ends the command once it is set, for those who run several in threads, where Ctrl-C
     does not arrive; the exit code is None then. watcher: looks at what the command's processes have
-    loaded. On Ctrl-C the command and its children are ended, too. Raises KeyboardInterrupt then,
-    and UsageError for cores that this machine does not give: a command that cannot be started has
-    the exit code None and says why in its output_tail.
+    loaded. On Ctrl-C, SIGTERM or SIGHUP the command and its children are ended, too. Raises
+    KeyboardInterrupt then, OSError if its output could not be shown, and UsageError for cores that
+    this machine does not give: a command that cannot be started has the exit code None and says why
+    in its output_tail.
     """
+    with ends_are_interrupts():
+        return _run(settings, is_shown=is_shown, stop=stop, watcher=watcher)
+
+
+def _run(
+    settings: CommandSettings,
+    *,
+    is_shown: bool,
+    stop: threading.Event | None,
+    watcher: ProgramWatcher | None,
+) -> CommandOutcome:
     started = time.perf_counter()
     try:
         with _on_cores(settings.cores):
@@ -63,31 +78,29 @@ def run_command(
         why = error.strerror or str(error)
         return _outcome(settings, None, time.perf_counter() - started, output_tail=why)
     assert process.stdout is not None
-    tail = bytearray()
-    reader = threading.Thread(
-        target=_pass_on,
-        args=(process.stdout, tail, sys.stderr.buffer if is_shown else None),
-        daemon=True,
-    )
-    reader.start()
+    output = CommandOutput(process.stdout, sys.stderr.buffer if is_shown else None)
     try:
         with _watching(watcher, process.pid, settings):
             timed_out = not _wait(process, settings.timeout_seconds, stop)
     except BaseException:
-        _end(process)
+        try:
+            _end(process)
+        finally:
+            output.show_no_more()
         raise
+    seconds = time.perf_counter() - started
     is_ended = timed_out or (stop is not None and stop.is_set())
     if is_ended:
         _end(process)
-    seconds = time.perf_counter() - started
-    # A grandchild left running may hold the pipe open for ever.
-    reader.join(_DRAIN_SECONDS)
+    output.finish(_DRAIN_SECONDS)
+    if output.error is not None:
+        raise output.error
     return _outcome(
         settings,
         None if is_ended else process.returncode,
         seconds,
         timed_out=timed_out,
-        output_tail=bytes(tail).decode("utf-8", "replace"),
+        output_tail=bytes(output.tail).decode("utf-8", "replace"),
     )
 
 
@@ -171,12 +184,16 @@ def last_words(outcome: CommandOutcome) -> str:
 def ending_of(outcome: CommandOutcome) -> str:
     """How a command ended: `ended with exit code 4`, `ran out of time after 60 s`."""
     if outcome.timed_out:
-        return f"ran out of time after {outcome.seconds:.0f} s"
+        return f"ran out of time after {_seconds_text(outcome.seconds)}"
     if outcome.exit_code is None:
         return f"could not be started: {outcome.output_tail}"
     if outcome.exit_code < 0:
         return f"was ended by signal {-outcome.exit_code}"
     return f"ended with exit code {outcome.exit_code}"
+
+
+def _seconds_text(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
 
 
 def _outcome(
@@ -219,21 +236,44 @@ def _on_cores(cores: frozenset[int] | None) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def _pass_on(stream: IO[bytes], tail: bytearray, copy: IO[bytes] | None) -> None:
-    with stream:
-        while chunk := os.read(stream.fileno(), 1 << 16):
-            tail += chunk
-            del tail[:-_TAIL_BYTES]
-            if copy is not None:
-                copy.write(chunk)
-                copy.flush()
-
-
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ends a command with its whole process group: asks first, then does not ask."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
+    """Ends a command with its whole process group: asks first, then does not ask, nor does it where
+    somebody wants an end a second time.
+    """
+    try:
+        _signal_group(process, signal.SIGTERM)
+        deadline = time.monotonic() + _GRACE_SECONDS
+        while _has_group(process) and time.monotonic() < deadline:
+            time.sleep(_GROUP_LOOK_SECONDS)
+    finally:
+        # The first process may have obeyed, as a shell does, and another one of its group not.
+        _signal_group(process, signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_GRACE_SECONDS)
-            return
+
+
+def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, number)
+
+
+def _has_group(process: subprocess.Popen[bytes]) -> bool:
+    """Whether any process of a command's group is alive."""
+    if process.poll() is None:
+        return True
+    try:
+        os.killpg(process.pid, 0)
+    except ProcessLookupError:
+        return False
+    # Zombies count there, and in a container nobody may ever take them away.
+    return not Path("/proc/self/stat").exists() or _has_live_members(process.pid)
+
+
+def _has_live_members(group: int) -> bool:
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            # The name in parentheses may hold anything, so what comes after the last one is read.
+            state, _, its_group = path.read_text(errors="replace").rpartition(")")[2].split()[:3]
+            if int(its_group) == group and state not in "ZX":
+                return True
+    return False

@@ -119,9 +119,11 @@ def suggest_bound(found: Differences) -> SuggestedBound | None:
         return None
     is_relative = _is_relative(found)
     largest = found.max_rel if is_relative else found.max_abs
-    if not factor * largest < math.inf:
+    # Above the largest double there is no bound to write, nor one to round up to.
+    wanted = factor * largest
+    bound = rounded_up(wanted) if wanted < math.inf else math.inf
+    if bound == math.inf:
         return None
-    bound = rounded_up(factor * largest)
     return SuggestedBound(
         atol=0.0 if is_relative else bound,
         rtol=bound if is_relative else 0.0,

@@ -115,9 +115,18 @@ def compare_with_ensemble(
         return EnsembleTest(
             EnsembleVerdict.TOO_SMALL, len(old), len(new), rate, more_members=needed - len(old)
         )
-    p = _permutation_p(old, new, rate, np.random.default_rng(seed))
+    # On a scale where no square overflows or vanishes: a run that blew up is no run like others.
+    scale = _exponents(np.concatenate([new, old]))
+    scaled = np.ldexp(old, -scale), np.ldexp(new, -scale)
+    p = _permutation_p(*scaled, rate, np.random.default_rng(seed))
     verdict = EnsembleVerdict.INCONSISTENT if p <= rate else EnsembleVerdict.CONSISTENT
     return EnsembleTest(verdict, len(old), len(new), rate, p=p, shifts=_shifts(old, new))
+
+
+def _exponents(rows: _Numbers) -> NDArray[np.intc]:
+    """Of each feature the power of two that all its values are below."""
+    exponents: NDArray[np.intc] = np.frexp(np.abs(rows).max(axis=0))[1]
+    return exponents
 
 
 def _permutation_p(
@@ -158,9 +167,10 @@ def _squared_lengths(rows: _Numbers, draws: NDArray[np.intp]) -> _Numbers:
 
 
 def _shifts(old: _Numbers, new: _Numbers) -> tuple[FeatureShift, ...]:
-    spread = old.std(axis=0, ddof=1) / math.sqrt(len(new))
-    moved = new.mean(axis=0) - old.mean(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    scale, own = _exponents(np.concatenate([new, old])), _exponents(old)
+    spread = np.ldexp(np.ldexp(old, -own).std(axis=0, ddof=1), own - scale) / math.sqrt(len(new))
+    moved = np.ldexp(new, -scale).mean(axis=0) - np.ldexp(old, -scale).mean(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         deviations = np.where(moved == 0, 0.0, moved / spread)
     order = np.argsort(-np.abs(deviations), kind="stable")
     return tuple(

@@ -157,4 +157,5 @@ def _more_pairs(pairs: int, half_width: float, estimate: float, bound: float) ->
     if wanted <= 0:
         return None
     more = max(1, math.ceil(pairs * (half_width / wanted) ** 2 - pairs))
-    return more if more <= _MOST_TIMES_MORE * pairs else None
+    is_reasonable = more <= _MOST_TIMES_MORE * pairs and pairs + more <= MOST_PAIRS
+    return more if is_reasonable else None

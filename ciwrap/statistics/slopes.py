@@ -50,8 +50,8 @@ def slope_of(values: Sequence[float]) -> Slope | None:
 
 
 def rare_ones(chances: Sequence[float], rate: float) -> list[bool]:
-    """Which of several tests' p values count, so that with probability `rate` at most one of them
-    is a false alarm: Holm's method (1979).
+    """Which of several tests' p values count, so that any of them is a false alarm with probability
+    `rate` at most: Holm's method (1979).
     """
     order = sorted(range(len(chances)), key=lambda position: chances[position])
     found = [False] * len(chances)

@@ -24,7 +24,7 @@ def headline(found: PairedComparison) -> str:
     if found.verdict is TimingVerdict.CHANGED:
         return f"changed: B takes {change_text(found.change)} than A"
     if found.verdict is TimingVerdict.NOT_CHANGED:
-        return f"not changed: B takes as long as A, to within {percent_text(found.margin)}"
+        return f"not changed: B takes as long as A, to within {_given_text(found.margin)}"
     return "inconclusive: these pairs do not tell whether B takes longer than A"
 
 
@@ -33,18 +33,18 @@ def explanation(found: PairedComparison, *, is_call: bool = False) -> list[str]:
     for by an argument, `pairs=20`, and not by an option.
     """
     sure = (
-        f"with {percent_text(found.confidence)} confidence, from {text.plural(found.pairs, 'pair')}"
+        f"with {_given_text(found.confidence)} confidence, from {text.plural(found.pairs, 'pair')}"
     )
     if found.lower is None or found.upper is None or found.smallest_detectable is None:
         least = found.pairs + (found.more_pairs or 0)
         needed = text.plural(least, "pair")
-        return [f"{percent_text(found.confidence)} confidence takes {needed} at least"]
+        return [f"{_given_text(found.confidence)} confidence takes {needed} at least"]
     lines = [f"B takes {interval_text(found.lower, found.upper)} than A, {sure}"]
     if found.verdict is not TimingVerdict.CHANGED:
         lines.append(
             "the smallest change that these pairs would show is about"
             f" {percent_text(found.smallest_detectable)}; changes below"
-            f" {percent_text(found.margin)} do not count"
+            f" {_given_text(found.margin)} do not count"
         )
     if found.verdict is TimingVerdict.INCONCLUSIVE:
         lines.append(_what_would_help(found, "pairs=" if is_call else "--pairs "))
@@ -144,6 +144,11 @@ def interval_text(lower: float, upper: float) -> str:
         return f"between {percent_text(abs(lower))} {_side_of(lower)} and {change_text(upper)}"
     near, far = sorted((lower, upper), key=abs)
     return f"between {percent_text(abs(near))} and {change_text(far)}"
+
+
+def _given_text(share: float) -> str:
+    """A share that somebody has set, as it was set: `99.999 %`."""
+    return f"{100 * share:.10g} %"
 
 
 def _side_of(change: float) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.documents import to_record
-from ciwrap.report.document import from_document, load_document, reading_result
+from ciwrap.report.document import MOST_BYTES, from_document, load_document, reading_result
 from ciwrap.report.wording import used_share
 from ciwrap.structs import Struct, field
 from ciwrap.timing.document import TimingDocument
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ciwrap.model import CheckResult, RunResult
 
 _NO_CPU = "unknown"
+_KINDS = "check, run, compare or time"
 
 # What shares of one series must have in common to be compared: the golden and the bound.
 Basis = tuple[str | None, str]
@@ -30,7 +32,8 @@ class Collected(Struct):
 
     shares: by check and variable, each with its basis. lost: of these, those of which the newest
     result of their check tells no share: not comparable, for instance. times: by command and
-    processor, each with the facts of its environment.
+    processor, each with the facts of its environment. repeated: how many files say the same, byte
+    for byte, as another one: what is told twice has not happened twice.
     """
 
     moments: list[Moment] = field(default_factory=list)
@@ -41,6 +44,7 @@ class Collected(Struct):
     times: dict[tuple[str, str], list[tuple[TimePoint, Mapping[str, str]]]] = field(
         default_factory=lambda: defaultdict(list)
     )
+    repeated: int = 0
 
 
 class _Observed(Struct):
@@ -59,8 +63,9 @@ def collect(paths: Sequence[Path]) -> Collected:
 
     Raises UnreadableFileError, InvalidResultError.
     """
-    found = Collected()
-    for one in sorted(map(_observe, paths), key=lambda one: one.moment.when):
+    distinct = list({_digest(path): path for path in reversed(paths)}.values())[::-1]
+    found = Collected(repeated=len(paths) - len(distinct))
+    for one in sorted(map(_observe, distinct), key=lambda one: one.moment.when):
         found.moments.append(one.moment)
         for key, (basis, share) in one.shares.items():
             found.shares[key].append((basis, SharePoint(one.moment, share)))
@@ -69,6 +74,12 @@ def collect(paths: Sequence[Path]) -> Collected:
         for which, seconds in one.times:
             found.times[which].append((TimePoint(one.moment, seconds), one.environment))
     return found
+
+
+def _digest(path: Path) -> bytes:
+    with reading_result(path, _KINDS), path.open("rb") as stream:
+        # Of one that is longer no more is read, here or later.
+        return hashlib.sha256(stream.read(MOST_BYTES + 1)).digest()
 
 
 def _observe(path: Path) -> _Observed:
@@ -94,7 +105,7 @@ def _observe(path: Path) -> _Observed:
 
 def read_any(path: Path) -> RunResult | TimingDocument:
     """A result of check, run, compare or time. Raises UnreadableFileError, InvalidResultError."""
-    with reading_result(path, "check, run, compare or time"):
+    with reading_result(path, _KINDS):
         document = load_document(path)
         if isinstance(document, dict) and document.get("kind") == "timing" and _has_times(document):
             return to_record(document, TimingDocument)

@@ -14,7 +14,7 @@ from ciwrap.statistics.slopes import rare_ones, slope_of
 from ciwrap.structs import replace
 from ciwrap.timing.wording import change_text
 from ciwrap.trend.document import GoldenWalk, ShareSeries, TimeSeries, TrendDocument
-from ciwrap.trend.wording import moment_text
+from ciwrap.trend.wording import moment_text, reached_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,6 +57,7 @@ def find_trends(
         times=times,
         goldens=goldens,
         warnings=(
+            *_repeated_warning(found.repeated),
             *(text for one in shares if (text := _share_warning(one)) is not None),
             *(text for one in times for text in _time_warnings(one)),
             *(text for one in goldens if (text := _golden_warning(one)) is not None),
@@ -151,6 +152,13 @@ def _walk(manifest: Manifest) -> GoldenWalk | None:
     )
 
 
+def _repeated_warning(count: int) -> list[str]:
+    if not count:
+        return []
+    verb = "says" if count == 1 else "say"
+    return [f"{plural(count, 'file')} {verb} the same as another one, and the result counts once"]
+
+
 def _share_warning(one: ShareSeries) -> str | None:
     name = f"{safe_name(one.check)}: {safe_name(one.variable)}"
     if one.is_lost:
@@ -169,8 +177,8 @@ def _share_warning(one: ShareSeries) -> str | None:
     if one.slope is not None and one.until_bound is not None and one.until_bound <= one.since:
         return (
             f"{name} uses {percent_text(one.newest)} of its bound and grows by"
-            f" {percent_text(one.slope.per_step)} of it with each result: it is reached in about"
-            f" {plural(one.until_bound, 'more result')}"
+            f" {percent_text(one.slope.per_step)} of it with each result:"
+            f" {reached_words(one.until_bound)}"
         )
     return None
 

@@ -8,7 +8,14 @@ from ciwrap.report.page import PageHead, render_page, time_words
 from ciwrap.report.text import capital, plural, safe_name
 from ciwrap.structs import Struct
 from ciwrap.trend.charts import share_plot, time_plot
-from ciwrap.trend.wording import change_lines, most_text, now_text, slope_words, walk_words
+from ciwrap.trend.wording import (
+    change_lines,
+    most_text,
+    now_text,
+    reached_words,
+    slope_words,
+    walk_words,
+)
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -75,7 +82,7 @@ def _share_card(one: ShareSeries) -> SeriesCard:
     used = f"Of the bound {now_text(one)}, {most_text(one)}"
     lines = [f"{used}; {slope_words(one)}."]
     if one.until_bound is not None:
-        lines.append(f"At this rate it is reached in {plural(one.until_bound, 'more result')}.")
+        lines.append(f"At this rate {reached_words(one.until_bound)}.")
     return SeriesCard(
         safe_name(f"{one.check}: {one.variable}", 120),
         "differ" if one.is_lost or one.newest > 1 else "match",

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from ciwrap.report.text import percent_text, plural, safe_name
 from ciwrap.snapshot.difference import verb_of, words_of_kind
+from ciwrap.statistics.change_points import LEAST_ASIDE
+from ciwrap.statistics.slopes import LEAST_POINTS
 from ciwrap.timing.wording import change_text, seconds_text
 
 if TYPE_CHECKING:
@@ -49,9 +51,16 @@ def bars(one: ShareSeries) -> str:
 def slope_words(one: ShareSeries) -> str:
     """`+2 % with each result`."""
     if one.slope is None:
-        return "no trend"
+        return "no trend" if one.since >= LEAST_POINTS else "too few results to tell a trend"
     sign = "+" if one.slope.per_step >= 0 else "-"
     return f"{sign}{percent_text(abs(one.slope.per_step))} with each result"
+
+
+def reached_words(results: int) -> str:
+    """When a line reaches the bound: `it is reached in about 5 more results`."""
+    if results == 0:
+        return "the line through these results has reached it"
+    return f"it is reached in about {plural(results, 'more result')}"
 
 
 def change_lines(one: TimeSeries) -> list[str]:
@@ -65,7 +74,8 @@ def change_lines(one: TimeSeries) -> list[str]:
         )
         lines += _difference_lines(one.differences[number : number + 1])
     if not one.change_points:
-        lines.append("no change of level")
+        is_told = len(one.points) >= 2 * LEAST_ASIDE
+        lines.append("no change of level" if is_told else "too few runs to tell a change of level")
     return lines
 
 

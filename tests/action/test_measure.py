@@ -151,6 +151,23 @@ def test_a_drift_is_warned_of_before_the_bound_is_reached(
     assert "::warning title=ciwrap trend::mesh: x uses" in capsys.readouterr().out
 
 
+def test_results_of_artifacts_that_lie_elsewhere(job: Job) -> None:
+    """As actions/download-artifact puts them, outside of the workspace."""
+    pytest.importorskip("scipy", reason="SciPy is not installed")
+    assert call("run", "--json", "r.json", folder=job.folder, environment=environment()).returncode
+    elsewhere = job.folder.parent / "temp"
+    for number in range(2):
+        folder = elsewhere / f"numbers-{number}"
+        folder.mkdir(parents=True)
+        text = (job.folder / "r.json").read_text().replace('"seconds"', f'{" " * number}"seconds"')
+        (folder / "result.json").write_text(text)
+        for beside in ("meta.json", "changes.json"):
+            (folder / beside).write_text("{}")
+    outputs = job.run(mode="trend", source=str(elsewhere))
+    assert outputs["status"] == "done"
+    assert "in 2 results" in job.summary.read_text()
+
+
 def test_time_says_whether_b_is_slower(job: Job) -> None:
     pytest.importorskip("scipy", reason="SciPy is not installed")
     shutil.rmtree(job.folder / "out", ignore_errors=True)

@@ -196,6 +196,20 @@ def refused(told: Told, *arguments: str) -> str:
     return line
 
 
+def test_a_file_that_a_run_made_in_the_place_of_a_tracked_one(told: Told) -> None:
+    """git neither goes on over it nor back: the tree was left in the middle of a bisection."""
+    told.commit(1, line="open('made.txt', 'w').write('by the run')")
+    told.commit(2, line="open('made.txt', 'w').write('by the run')")
+    told.commit(3, line="open('made.txt', 'w').write('by the run')")
+    told.repository.commit("Keep what is made", {"made.txt": "committed"})
+    before = told.repository.state()
+    outcome = told.run("bisect", told.good, "HEAD")
+    assert outcome.code == 3
+    assert "made.txt" in outcome.err
+    assert told.repository.state() == before
+    assert (told.folder / "made.txt").read_text() == "committed"
+
+
 def test_a_tree_with_changes_is_refused(told: Told) -> None:
     told.commit(1)
     (told.folder / "simulate.py").write_text("changed")
@@ -298,10 +312,15 @@ def test_after_a_kill_git_says_how_to_go_on(told: Told) -> None:
     assert outcome.code == 2
     assert "end it with `git bisect reset`" in outcome.err
     told.repository.git("bisect", "reset")
+    np.save(told.folder / "out/speed.npy", np.arange(3.0))  # somebody goes on working here
     outcome = told.run("bisect", told.good, "main")
     assert outcome.document["found"]["title"] == "Change 3"
     assert told.repository.state() == before
     assert (told.folder / "out/speed.npy").read_bytes() == mine
+    first = outcome.out.splitlines()[0]
+    assert first.startswith("warning: an earlier call was killed, and the outputs that it had set")
+    assert first.endswith("; what had come in its place is in .ciwrap/repeat/found")
+    assert np.load(told.folder / ".ciwrap/repeat/found/out/speed.npy").size == 3
 
 
 def test_from_a_folder_that_earlier_commits_do_not_have(told: Told) -> None:

@@ -100,7 +100,10 @@ def test_commands_of_single_checks(project: Project) -> None:
     assert outcome.document["checks"][0]["command"]["exit_code"] == 3
 
 
-def test_ctrl_c_ends_the_command_and_its_children(project: Project) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_command_and_its_children(
+    project: Project, number: signal.Signals
+) -> None:
     project.accept()
     with_command(
         project,
@@ -112,7 +115,7 @@ def test_ctrl_c_ends_the_command_and_its_children(project: Project) -> None:
     deadline = time.monotonic() + 30
     while not (pid_file.exists() and pid_file.read_text()) and time.monotonic() < deadline:
         time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, error = process.communicate(timeout=30)
     assert process.returncode == 130, error
     # The signal has been sent; dying, and being buried by init, takes the machine its time.

@@ -150,7 +150,7 @@ def test_the_newest_share_counts(folder: Project, share: float, words: str | Non
     outcome = folder.run("trend", *written(folder, results))
     assert outcome.code == 0
     assert outcome.document["warnings"] == ([] if words is None else [words])
-    assert ("nothing moves towards a bound" in outcome.out) == (words is None)
+    assert ("nothing to warn of" in outcome.out) == (words is None)
 
 
 @pytest.mark.parametrize(
@@ -241,6 +241,39 @@ def test_when_a_command_became_slower(folder: Project) -> None:
     assert "no change of level" in wide.out
 
 
+def test_a_result_that_is_given_twice_counts_once(folder: Project) -> None:
+    results = [result(n, [variable("density", 0.1 + 0.1 * n)], seconds=1.0) for n in range(3)]
+    files = written(folder, results)
+    (folder.folder / "latest.json").write_bytes((folder.folder / files[0]).read_bytes())
+    outcome = folder.run("trend", *files, "latest.json", "latest.json", f"./{files[1]}")
+    assert outcome.document["results"] == 3
+    (series,) = outcome.document["shares"]
+    names = [point["moment"]["file"] for point in series["points"]]
+    assert names == ["result_000.json", "result_001.json", "result_002.json"]
+    words = "3 files say the same as another one, and the result counts once"
+    assert outcome.document["warnings"] == [words]
+
+
+def test_nothing_more_is_said_than_results_tell(folder: Project) -> None:
+    """What creeps slowly, and what became slower and somewhat faster again, is in the tables."""
+    shares = [[variable("density", 0.01 * n)] for n in range(1, 31)]
+    seconds = [level + 0.01 * n for level in (1.0, 2.0, 1.5) for n in range(10)]
+    results = [result(n, shares[n], seconds=seconds[n]) for n in range(30)]
+    outcome = folder.run("trend", *written(folder, results))
+    assert outcome.out.splitlines()[1] == "nothing to warn of"
+    assert "+1 % with each result" in outcome.out
+    few = folder.run("trend", *written(folder, results[:4]))
+    assert "too few results to tell a trend" in few.out
+    assert "too few runs to tell a change of level" in few.out
+
+
+def test_a_line_that_has_passed_the_bound(folder: Project) -> None:
+    shares = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95, 1.1, 1.2, 0.7)
+    results = [result(n, [variable("density", share)]) for n, share in enumerate(shares)]
+    (warning,) = folder.run("trend", *written(folder, results)).document["warnings"]
+    assert warning.endswith(" with each result: the line through these results has reached it")
+
+
 def test_a_job_summary(folder: Project) -> None:
     results = [
         result(n, [variable("density", 0.85), variable("a|b", 0.1)], seconds=1.0) for n in range(3)
@@ -250,7 +283,7 @@ def test_a_job_summary(folder: Project) -> None:
     assert outcome.code == 0
     text = target.read_text()
     assert text.startswith("## ciwrap trend: 1 warning in 3 results\n\n- mesh: density uses 85 %")
-    assert "| mesh: density | 85 % | 85 % | no trend | `888` |" in text
+    assert "| mesh: density | 85 % | 85 % | too few results to tell a trend | `888` |" in text
     assert "| mesh: a&#124;b | 10 % |" in text
     assert "- 3 runs, 1.00 s in the median" in text
 

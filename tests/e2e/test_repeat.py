@@ -32,10 +32,27 @@ def test_equal_runs_say_how_little_they_prove(project: Project) -> None:
     outcome = project.run("repeat", "-n", "10")
     assert outcome.code == 0, outcome
     assert outcome.out.startswith("The variable is equal in 10 runs\n")
-    assert "a further one differs with a chance of up to 28 %" in outcome.out
+    assert "a further one differs with a chance of up to 28.3 %" in outcome.out
     assert variable(outcome)["suggested_bound"] is None
     assert variable(outcome)["classes"] == [1] * 10
     assert len(outcome.document["runs"]) == runs_made(project) == 10
+
+
+def test_digits_are_those_of_as_many_elements_as_said(project: Project) -> None:
+    """Of three elements one is noise: none has as many digits as lie between its and theirs."""
+    with_program(project, 'np.save("out/x.npy", np.array([1.0, 2.0, 4.0 + (run > 1) * run]))')
+    found = variable(project.run("repeat", "-n", "4"))
+    assert found["common_digits"] == 0
+    assert found["normal_digits"] < 1
+
+
+def test_numbers_whose_difference_no_double_holds(project: Project) -> None:
+    code = 'np.save("out/x.npy", np.array([1e308, -1e308]) * (1 if run < 2 else -1))'
+    with_program(project, code)
+    outcome = project.run("repeat", "-n", "4")
+    assert outcome.err == ""
+    assert variable(outcome)["common_digits"] == 0
+    assert outcome.out.startswith("1 of 1 variable varies, over 1.79e308; no bound is suggested;")
 
 
 def test_noise_is_measured_and_a_bound_suggested(project: Project) -> None:
@@ -267,8 +284,8 @@ def test_the_demonstration_with_one_thread_is_equal(project: Project) -> None:
     outcome = project.run("repeat", "-n", "10")
     assert outcome.code == 0, outcome
     assert {one["kind"] for one in outcome.document["variables"]} == {"equal"}
-    assert "28 %" in outcome.out
-    assert texts(outcome).count("28 %") == 1
+    assert "28.3 %" in outcome.out
+    assert texts(outcome).count("28.3 %") == 1
 
 
 def test_bounds_are_shown_and_then_written(project: Project) -> None:

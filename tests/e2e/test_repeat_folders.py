@@ -154,6 +154,22 @@ def test_what_came_in_the_place_of_a_killed_one_is_kept(project: Project) -> Non
     assert np.load(project.folder / ".ciwrap/repeat/found/out/x.npy").tolist() == [0, 1, 2, 3]
 
 
+def test_what_came_in_the_place_of_two_killed_ones_is_kept(project: Project) -> None:
+    """The second one was killed before it could tell what it had found."""
+    with_program(project, f"{NOISY}\nif run == 2: time.sleep(5)")
+    project.save("x", np.arange(3.0))
+    for values in (np.arange(4.0), np.arange(5.0)):
+        (project.folder / "count").unlink(missing_ok=True)
+        kill_in_run(project, 2, signal.SIGKILL)
+        time.sleep(5)  # the orphan ends
+        project.save("x", values)
+    outcome = project.run("repeat", "-n", "3")
+    assert "what had come in its place is in .ciwrap/repeat/found_2" in texts(outcome)
+    assert np.load(project.folder / "out/x.npy").tolist() == [0, 1, 2]
+    found = [project.folder / f".ciwrap/repeat/{name}/out/x.npy" for name in ("found", "found_2")]
+    assert [np.load(path).tolist() for path in found] == [[0, 1, 2, 3], [0, 1, 2, 3, 4]]
+
+
 @pytest.mark.parametrize("run", [1, 2, 3, 5])
 def test_killed_over_and_over_it_loses_nothing(project: Project, run: int) -> None:
     with_program(project, f"{NOISY}\ntime.sleep(0.2)")
@@ -182,7 +198,8 @@ def test_an_interrupted_run_leaves_nothing_of_its_own(project: Project) -> None:
     assert np.load(project.folder / "out/x.npy").tolist() == [0, 1, 2]
 
 
-def test_ctrl_c_puts_everything_back(project: Project) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_puts_everything_back(project: Project, number: signal.Signals) -> None:
     with_program(project, f"{NOISY}\nif run == 2: time.sleep(600)")
     project.save("x", np.arange(3.0))
     process = project.begin("repeat", "-n", "4")
@@ -190,7 +207,7 @@ def test_ctrl_c_puts_everything_back(project: Project) -> None:
     while runs_made(project) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, error = process.communicate(timeout=60)
     assert process.returncode == 130, error
     assert np.load(project.folder / "out/x.npy").tolist() == [0, 1, 2]
@@ -206,7 +223,7 @@ def test_two_at_once_do_not_mix(project: Project) -> None:
         time.sleep(0.05)
     outcome = project.run("repeat", "-n", "3")
     assert outcome.code == 3
-    assert "another process" in outcome.err or "process" in outcome.err
+    assert f"process {process.pid} is running commands in this folder" in outcome.err
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
 
@@ -235,7 +252,10 @@ def test_runs_at_the_same_time_need_folders_of_their_own(project: Project) -> No
     assert runs_made(project) == 0
 
 
-def test_ctrl_c_ends_all_runs_that_are_under_way(project: Project) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_all_runs_that_are_under_way(
+    project: Project, number: signal.Signals
+) -> None:
     with_program(
         project,
         'pathlib.Path("pid_" + sys.argv[1]).write_text(str(os.getpid()) + "\\n")\ntime.sleep(600)',
@@ -243,12 +263,12 @@ def test_ctrl_c_ends_all_runs_that_are_under_way(project: Project) -> None:
         check="outputs: 'out_{run}'",
     )
     process = project.begin("repeat", "-n", "4", "--concurrent", "2")
-    paths = [project.folder / f"pid_{number}" for number in (1, 2)]
+    paths = [project.folder / f"pid_{run}" for run in (1, 2)]
     deadline = time.monotonic() + 60
     while not all(path.exists() and path.read_text().endswith("\n") for path in paths):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, error = process.communicate(timeout=60)
     assert process.returncode == 130, error
     for path in paths:

@@ -56,6 +56,30 @@ def test_a_chaotic_program_grows_at_its_rate(project: Project) -> None:
     assert found["suggested_bound"]["until_iteration"] == found["compare_until"]
 
 
+@pytest.mark.parametrize("atol", [1e-20, 1.0])
+def test_a_bound_that_growing_differences_never_reach(project: Project, atol: float) -> None:
+    """They passed the one before the first iteration, and stop growing long before the other."""
+    with_program(project, LOGISTIC, check=f"outputs: out, atol: {atol}")
+    outcome = project.run("repeat", "-n", "6")
+    found = variable(outcome)
+    assert found["kind"] == "growing"
+    assert found.get("horizon") is None
+    assert "typical differences reach a tenth of the spread at iteration" in outcome.out
+
+
+def test_nothing_is_said_of_iterations_that_there_are_not(project: Project) -> None:
+    """Three digits of the spread are left to the end: there is no beyond."""
+    program = LOGISTIC.replace(
+        "values = 4 * values", "if iteration == 20: break\n    values = 4 * values"
+    )
+    with_program(project, program, check="outputs: out, atol: 1e-17")
+    outcome = project.run("repeat", "-n", "6")
+    found = variable(outcome)
+    assert found["compare_until"] == max(one["iteration"] for one in found["by_iteration"])
+    assert "is too tight (differences reach" in outcome.out
+    assert "beyond" not in outcome.out
+
+
 def test_the_suggested_iteration_can_be_configured_and_then_holds(project: Project) -> None:
     with_program(project, LOGISTIC)
     suggested = variable(project.run("repeat", "-n", "10", "--write-bounds"))

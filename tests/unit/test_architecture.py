@@ -71,12 +71,12 @@ MAY_IMPORT = {
         ),
         *("snapshot", "statistics", "timing"),
     },
-    "running": {*TOOLS, "model", "config", "compare", "snapshot"},
+    "running": {*TOOLS, "model", "config", "compare", "interrupts", "snapshot"},
     "statistics": {"errors"},
     "repeat": {
         *TOOLS,
         *("model", "config", "arrays", "trees", "readers", "catalog", "captures", "golden"),
-        *("compare", "snapshot", "report", "running", "statistics", "_core"),
+        *("compare", "snapshot", "report", "running", "statistics", "interrupts", "_core"),
     },
     "timing": {
         *TOOLS,

@@ -79,21 +79,37 @@ def test_movement_adds_up_as_numpy_does_over_all_runs() -> None:
     z = (runs - reference) / reference
     assert movement.relative_spread == pytest.approx(z.std(axis=0, ddof=1), rel=1e-9)
     assert movement.largest_relative == pytest.approx(np.abs(z).max(axis=0), rel=1e-12)
-    assert movement.square_sums[3] == pytest.approx(np.sum((runs[1] - reference) ** 2), rel=1e-12)
+    assert movement.norms[3] == pytest.approx(np.linalg.norm(runs[1] - reference), rel=1e-12)
 
 
 def test_movement_on_a_circle_takes_the_short_way() -> None:
     movement = Movement(np.array([0.1, 5.0]), period=10.0)
     movement.add(2, np.array([9.9, 5.5]))
-    assert movement.square_sums[2] == pytest.approx(0.2**2 + 0.5**2)
+    assert movement.norms[2] == pytest.approx(np.hypot(0.2, 0.5))
 
 
 def test_values_that_are_no_numbers_move_nothing() -> None:
     movement = Movement(np.array([np.nan, np.inf, 0.0, 2.0]))
     movement.add(2, np.array([np.nan, np.inf, 0.5, 2.0]))
     movement.add(3, None)
-    assert movement.square_sums == {2: 0.25, 3: 0.0}
+    assert movement.norms == {2: 0.5, 3: 0.0}
     assert movement.largest_relative.tolist() == [0.0]  # of the only finite one that is not 0
+
+
+@pytest.mark.filterwarnings("error")
+def test_no_scale_hides_a_movement() -> None:
+    """Differences that no double holds counted as none, and all digits were said to be common."""
+    reference = np.array([1e308, 1e200, 1e-170, 5e-324, 2.0])
+    movement = Movement(reference)
+    movement.add(2, np.array([-1e308, -1e200, 3e-170, 1e300, 2.0]))
+    movement.add(3, reference)
+    assert movement.norms[2] == np.inf
+    assert movement.largest_relative.tolist() == [1e150, 2.0, pytest.approx(2.0), 1e150, 0.0]
+    assert np.isfinite(movement.relative_spread).all()
+    small = Movement(reference[2:3])
+    small.add(2, np.array([3e-170]))
+    assert small.norms[2] == pytest.approx(2e-170)
+    Spread().add(np.array([1e308, -1e308]))
 
 
 @pytest.mark.parametrize("mean", [0.0, 5.0, -1e6])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -99,11 +102,101 @@ def test_a_time_limit_ends_the_whole_group(tmp_path: Path) -> None:
     assert outcome.timed_out
     assert outcome.exit_code is None
     assert ending_of(outcome) == "ran out of time after 1 s"
-    child = int(outcome.output_tail)
+    _wait_for_end(int(outcome.output_tail))
+
+
+def _wait_for_end(pid: int) -> None:
     deadline = time.monotonic() + 20
-    while _is_alive(child):
+    while _is_alive(pid):
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+# Begins a process that ignores SIGTERM, says its number, and waits; the first one ends at once.
+_DEAF_CHILD = (
+    "import subprocess, sys, time;"
+    " child = subprocess.Popen([sys.executable, '-c', 'import signal, time;"
+    " signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(60)'],"
+    " stdout=subprocess.PIPE); child.stdout.readline(); print(child.pid, flush=True);"
+    " time.sleep(60)"
+)
+
+
+def test_a_child_that_ignores_the_end_of_its_parent_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a program behind a shell does, of which the shell alone obeys."""
+    monkeypatch.setattr("ciwrap.running.run_command._GRACE_SECONDS", 0.3)
+    outcome = run_command(settings(_DEAF_CHILD, tmp_path, timeout_seconds=5), is_shown=False)
+    assert outcome.timed_out
+    _wait_for_end(int(outcome.output_tail))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_command_does_not_outlive_us(tmp_path: Path, number: signal.Signals) -> None:
+    """Also where somebody asks a second time, while the first is still waited for."""
+    ours = subprocess.Popen(
+        [sys.executable, "-c", _RUN_DEAF_CHILD.format(folder=str(tmp_path), code=_DEAF_CHILD)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert ours.stderr is not None
+    child = int(ours.stderr.readline())
+    ours.send_signal(number)
+    time.sleep(0.5)
+    ours.send_signal(number)
+    assert ours.communicate(timeout=30)[0] == "interrupted\n"
+    _wait_for_end(child)
+
+
+_RUN_DEAF_CHILD = """
+import sys
+from pathlib import Path
+from ciwrap.config import CommandSettings
+from ciwrap.running.run_command import run_command
+try:
+    run_command(CommandSettings((sys.executable, "-c", {code!r}), Path({folder!r})))
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_time_that_is_up_is_told_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither rounded to no time at all, nor with the time that ending it took."""
+    ends: list[float] = []
+
+    def end(process: subprocess.Popen[bytes]) -> None:
+        ends.append(time.perf_counter())
+        process.kill()
+        process.wait()
+
+    monkeypatch.setattr("ciwrap.running.run_command._end", end)
+    started = time.perf_counter()
+    outcome = run_command(settings("import time; time.sleep(60)", tmp_path, timeout_seconds=0.1))
+    assert outcome.seconds <= ends[0] - started
+    assert ending_of(replace(outcome, seconds=0.41)) == "ran out of time after 0.41 s"
+    assert ending_of(replace(outcome, seconds=61.3)) == "ran out of time after 61 s"
+
+
+class _FullDisk(io.RawIOBase):
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: object) -> int:
+        raise OSError(28, "No space left on device")
+
+
+def test_a_command_may_go_on_where_its_output_can_no_longer_be_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its pipe was closed, so that it failed in a way of its own."""
+    log = io.TextIOWrapper(io.BufferedWriter(_FullDisk(), 1))
+    monkeypatch.setattr(sys, "stderr", log)
+    code = "for _ in range(300): print('a' * 1000)\nopen('done', 'w').close()"
+    with pytest.raises(OSError, match="No space left"):
+        run_command(settings(code, tmp_path))
+    assert (tmp_path / "done").exists()
 
 
 def _is_alive(pid: int) -> bool:
@@ -155,3 +248,33 @@ def test_threads_of_one_core_stay_together(tmp_path: Path, monkeypatch: pytest.M
 def test_one_core_has_no_halves() -> None:
     with pytest.raises(UsageError, match="there is only one core"):
         halves_of_cores([3])
+
+
+_STALLED = """
+import sys
+from pathlib import Path
+from ciwrap.config import CommandSettings
+from ciwrap.running.run_command import run_command
+print(run_command(CommandSettings((sys.executable, "-c", {code!r}), Path({folder!r}))).exit_code)
+"""
+
+
+@pytest.mark.parametrize(
+    "more", ["", "import subprocess; subprocess.Popen('timeout 30 yes', shell=True)"]
+)
+def test_a_reader_that_stalls_gets_all_in_the_end(tmp_path: Path, more: str) -> None:
+    """It got what there was after 2 s, and Python aborted in the end, since a thread was writing.
+
+    Also where a process is left behind that prints for ever.
+    """
+    code = f"print('a' * 150_000 + 'end', flush=True)\n{more}"
+    ours = subprocess.Popen(
+        [sys.executable, "-c", _STALLED.format(folder=str(tmp_path), code=code)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    time.sleep(4)
+    said, shown = ours.communicate(timeout=60)
+    assert (ours.returncode, said) == (0, b"0\n")
+    assert shown.startswith(b"a" * 150_000 + b"end\n")
+    assert set(shown[150_004:].split()) <= {b"y"}

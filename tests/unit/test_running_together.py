@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,7 @@ from ciwrap.running.together import together
 
 if TYPE_CHECKING:
     import threading
+    from collections.abc import Callable
 
 
 def until_stopped(stop: threading.Event | None) -> str:
@@ -38,5 +40,14 @@ def test_one_that_fails_ends_the_others() -> None:
     def fails(_: threading.Event | None) -> str:
         raise ValueError("no")
 
-    with pytest.raises(ValueError, match="no"):
-        together([fails, until_stopped])
+    for jobs in ([fails, until_stopped], [until_stopped, fails]):
+        told: list[str] = []
+        with pytest.raises(ValueError, match="no"):
+            together([partial(noted, told, job) for job in jobs])
+        assert told == ["stopped"]
+
+
+def noted(
+    told: list[str], job: Callable[[threading.Event | None], str], stop: threading.Event | None
+) -> None:
+    told.append(job(stop))

@@ -113,7 +113,12 @@ def test_a_bound_is_absolute_where_small_values_vary_as_much_as_large_ones() -> 
 
 @pytest.mark.parametrize(
     "found",
-    [Differences(2, 1e-7, 1e-7), Differences(9, 0.0, 0.0), Differences(9, math.inf, math.inf)],
+    [
+        Differences(2, 1e-7, 1e-7),
+        Differences(9, 0.0, 0.0),
+        Differences(9, math.inf, math.inf),
+        Differences(9, 5e307, 5e307),  # rounded up, it is beyond all doubles
+    ],
 )
 def test_nothing_is_suggested_without_a_ground(found: Differences) -> None:
     assert suggest_bound(found) is None

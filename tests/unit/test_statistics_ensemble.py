@@ -52,6 +52,31 @@ def test_p_is_that_of_all_ways_to_draw_the_runs() -> None:
     assert found.p == pytest.approx(exact)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("power", [-980, -600, 512, 530, 1000])
+def test_no_scale_changes_what_is_found(power: int) -> None:
+    """Squares of such numbers overflow or vanish; everything was consistent then, or an error."""
+    old, new = rows(1, 30) / 2**30, rows(2, 3, shift=5.0) / 2**30
+    usual = compare_with_ensemble(old, new, rate=0.01, seed=7)
+    found = compare_with_ensemble(np.ldexp(old, power), np.ldexp(new, power), rate=0.01, seed=7)
+    assert usual.verdict is EnsembleVerdict.INCONSISTENT
+    assert found.p == usual.p
+    assert [one.feature for one in found.shifts] == [one.feature for one in usual.shifts]
+    deviations = [one.deviations for one in usual.shifts]
+    assert [one.deviations for one in found.shifts] == pytest.approx(deviations, rel=1e-3)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [1e100, 1e160, 1.7e308, -1.7e308])
+def test_a_run_that_blew_up_is_inconsistent(size: float) -> None:
+    old = rows(1, 200)
+    new = old[:1] * 1.001
+    new[0, 2] = size
+    found = compare_with_ensemble(old, new, rate=0.01, seed=7)
+    assert found.verdict is EnsembleVerdict.INCONSISTENT
+    assert found.shifts[0].feature == 2
+
+
 def test_runs_of_another_kind_are_found_and_what_weighs_most_is_named() -> None:
     old, new = rows(4, 60), rows(5, 3)
     assert compare_with_ensemble(old, new, rate=0.01, seed=0).verdict is EnsembleVerdict.CONSISTENT

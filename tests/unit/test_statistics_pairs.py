@@ -156,3 +156,13 @@ def test_as_many_pairs_as_may_be() -> None:
     d = np.array(differences(a, b))
     far = stats.wilcoxon(d - math.log1p(found.upper or 0), method="approx").pvalue
     assert far == pytest.approx(0.01, rel=0.1)
+
+
+@pytest.mark.parametrize("pairs", [10, 50, 300, 1000])
+def test_no_more_pairs_are_asked_for_than_can_be_taken(pairs: int) -> None:
+    """Seed 6: times that vary by a third, and a margin of 1 %."""
+    generator = np.random.default_rng(6)
+    a, b = (np.exp(0.3 * generator.normal(size=pairs)) for _ in "ab")
+    for margin in (0.01, 0.02, 0.04, 0.08):
+        found = compare_pairs(list(a), list(b), margin=margin, confidence=0.95)
+        assert found.more_pairs is None or pairs + found.more_pairs <= MOST_PAIRS

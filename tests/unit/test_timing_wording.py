@@ -40,6 +40,16 @@ def test_no_change() -> None:
     assert "would show is about 1.6 %; changes below 5 % do not count" in second
 
 
+def test_what_was_set_is_told_as_it_was_set() -> None:
+    found = comparison("not_changed", confidence=0.99999, margin=0.0005, lower=-1e-5, upper=1e-5)
+    assert headline(found).endswith(", to within 0.05 %")
+    first, second = explanation(found)
+    assert "with 99.999 % confidence" in first
+    assert second.endswith("changes below 0.05 % do not count")
+    few = comparison("inconclusive", confidence=0.99999, lower=None, upper=None, more_pairs=8)
+    assert explanation(few) == ["99.999 % confidence takes 18 pairs at least"]
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [
