@@ -331,8 +331,12 @@ def _dataset(group: Any, name: str) -> Any:
 
 
 def _stored_name(group: Any, name: str) -> str | None:
-    """What a variable is called in the HDF5 file; None if it is not there."""
-    candidates = (name, f"_nc4_non_coord_{name}")
+    """What a variable is called in the HDF5 file; None if it is not there.
+
+    The plain name is that of the dimension where a variable of the same name is none of its
+    coordinates.
+    """
+    candidates = (f"_nc4_non_coord_{name}", name)
     return next((one for one in candidates if one in group._h5group), None)
 
 
