@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from ciwrap.errors import ConfigError
 from ciwrap.readers.hdf5 import Hdf5Reader
 
 h5py = pytest.importorskip("h5py")
@@ -320,3 +321,22 @@ def test_names_of_dimensions_are_a_label(tmp_path: Path) -> None:
     path = written(tmp_path / "x.h5", write)
     found_labels = [labels(path, name) for name in "tuvw"]
     assert found_labels == [{"dims": "x y"}, {"dims": "y x"}, {"dims": "- my\\ y"}, {}]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"iteration_variable": "time"}, "has no option 'iteration_variable'"),
+        ({"iteration_step": 0.5}, "has no option 'iteration_step'"),
+        ({"iterations": "time"}, "must be auto or none"),
+    ],
+)
+def test_options_that_would_have_no_effect(
+    tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["iter_5/time"] = 2.5
+    with pytest.raises(ConfigError, match=message):
+        Hdf5Reader().open(tmp_path / "x.h5", options=options)
+    with Hdf5Reader().open(tmp_path / "x.h5", options={"iterations": "none"}) as source:
+        assert [info.name for info in source.variables] == ["iter_5/time"]
