@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 # What a dataset has that is a dimension, or has some.
 _NAMING = ("CLASS", "DIMENSION_LIST", "_Netcdf4Coordinates")
+# The kinds of numbers that h5netcdf fills records with that were never written.
+_FILLED_IN = "fiu"
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 
 
@@ -293,8 +295,9 @@ class _Walk:
                 self._h5py, opened, listing, dataset, name, place, steps=steps, labels=labels
             )
             return
-        if is_text:
-            listing.add_fault(name, "holds texts in records that were never written")
+        if is_text or dtype.kind not in _FILLED_IN:
+            what = "texts" if is_text or dtype.kind == "S" else f"values of type {dtype}"
+            listing.add_fault(name, f"holds {what} in records that were never written")
             return
         chunks = None if dataset is None else dataset.chunks
         flat = FlatReader(shape, dtype, box_reader(variable), chunks[0] if chunks and shape else 0)
