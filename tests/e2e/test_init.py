@@ -1,4 +1,4 @@
-"""`ciwrap init`: what two runs print alike, or lies in a folder, becomes a configuration that works."""
+"""`ciwrap init`: what lies in a folder, or two runs print alike, becomes a configuration."""
 
 from __future__ import annotations
 
