@@ -193,8 +193,7 @@ class _Fits:
         for column, field_name in zip(hdu.columns, record.names, strict=True):
             path = f"{name}.{column.name}"
             fields = fields_of(path, record.fields[field_name][0])
-            code = str(column.format).lstrip("0123456789")[:1]
-            if code in "PQX" or len(fields) != 1:
+            if _code_of(column) in "PQX" or len(fields) != 1:
                 self._listing.add_fault(
                     path, f"has the format {column.format}, which is not compared"
                 )
@@ -214,13 +213,20 @@ class _Fits:
             row, within = divmod(first, per_row)
             records = raw(row, (within + count + per_row - 1) // per_row)
             values: NDArray[Any] = extract(records, record, one)
-            return values[within : within + count]
+            return values[within : within + count].view(stored)
 
-        stored = np.dtype(one.dtype)
+        # T, F or zero, which no bound for numbers is meant for.
+        is_logical = _code_of(column) == "L"
+        stored = np.dtype("S1" if is_logical else one.dtype)
         packing = _Stored(column.bscale or 1.0, column.bzero or 0.0, column.null)
         scaled, target = _scaled(read, stored, packing)
         labels = self._labels(column.unit, stored, packing)
         self._listing.add(path, target, (rows, *one.inner_shape), scaled, labels=labels)
+
+
+def _code_of(column: Any) -> str:
+    """The letter of a column's format, such as J of 3J."""
+    return str(column.format).lstrip("0123456789")[:1]
 
 
 class _Stored(Struct, frozen=True):

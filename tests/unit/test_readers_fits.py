@@ -106,7 +106,8 @@ def test_fits_scaled_and_odd_columns(tmp_path: Path) -> None:
         found = {info.name: info for info in source.variables}
         assert source.read("SKY", 0, 6)[[0, 1, 5]].tolist() == [10, 10.5, 12.5]
         assert np.isnan(source.read("SKY", 3, 1)[0])
-        assert source.read("T.flag", 0, 2).tolist() == [ord("T"), ord("F")]
+        # A bound for numbers is not one for them.
+        assert source.read("T.flag", 0, 2).tolist() == [b"T", b"F"]
         assert "format PJ" in str(found["T.many"].fault)
         assert "SKY@BSCALE" in found
 
