@@ -265,6 +265,14 @@ class Catalog(Closing):
 
 
 def _duplicate(identity: VariableId, path: Path, other: Path) -> DuplicateVariableError:
+    if path == other:
+        return DuplicateVariableError(
+            "is in the file more than once",
+            file=path,
+            variable=identity.text,
+            remedy="let the program write it once, or say in the check with 'duplicates: first' or"
+            " 'last' which one counts",
+        )
     return DuplicateVariableError(
         f"is also in {other}",
         file=path,

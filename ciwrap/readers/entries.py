@@ -231,7 +231,7 @@ class Listing:
         self.put(Entry(info, _nothing))
 
     def _add(self, info: VariableInfo, read: ReadFlat, steps: Sequence[int] | None) -> None:
-        if steps is None:
+        if not steps:  # a history that has not begun is seen by the variable as it is
             self.put(Entry(info, read))
             return
         if not info.shape or len(steps) != info.shape[0]:

@@ -102,7 +102,7 @@ def _classic_variable(
         listing.add(
             one.name, packing.dtype, one.shape, packing.reader(read), steps=steps, labels=labels
         )
-    elif steps is None or not one.is_record:
+    elif not steps or not one.is_record:
         region = classic.region(one)
         listing.add(one.name, dtype, one.shape, read, region=region, steps=steps, labels=labels)
     else:
