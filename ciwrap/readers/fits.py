@@ -157,9 +157,14 @@ class _Fits:
         labels = self._labels(header.get("BUNIT"), stored, packing)
         self._listing.add(name, target, shape, read, region=region, labels=labels)
 
+    def _nothing(self, name: str, shape: tuple[int, ...]) -> None:
+        """What has no elements; without a variable nobody would see that it is there."""
+        self._listing.add_array(name, np.empty(shape, dtype=bool))
+
     def _packed_image(self, hdu: Any, name: str) -> None:
         shape = tuple(int(length) for length in hdu.shape)
         if not shape or 0 in shape:
+            self._nothing(name, shape or (0,))
             return
         dtype = np.asarray(hdu.section[tuple(slice(0, 1) for _ in shape)]).dtype
 
@@ -207,6 +212,7 @@ class _Fits:
         one = next(field for field in fields_of("x", record) if field.name == f"x.{field_name}")
         per_row = int(np.prod(one.inner_shape, dtype=np.int64))
         if kind.itemsize == 0 or per_row == 0:
+            self._nothing(path, (rows, 0))
             return
 
         def read(first: int, count: int) -> NDArray[Any]:
