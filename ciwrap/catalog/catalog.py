@@ -16,6 +16,7 @@ from ciwrap.errors import (
     DuplicateVariableError,
     ExitCode,
     MaskError,
+    UnreadFileError,
     UnsupportedDtypeError,
     VariableMissingError,
 )
@@ -72,6 +73,8 @@ class Catalog(Closing):
                 self.errors.append(error)
                 continue
             self.errors += source.faults
+            if not (source.variables or source.faults or source.may_be_empty):
+                self.errors.append(_empty(file.path))
             self.notes += source.notes
             for info in source.variables:
                 identity = file.variable_id(info)
@@ -264,7 +267,22 @@ class Catalog(Closing):
             source.close()
 
 
+def _empty(path: Path) -> UnreadFileError:
+    """Nobody would see whether such a file is on both sides."""
+    return UnreadFileError(
+        "holds no variables", file=path, remedy="leave it out with 'exclude', if that is right"
+    )
+
+
 def _duplicate(identity: VariableId, path: Path, other: Path) -> DuplicateVariableError:
+    if path == other:
+        return DuplicateVariableError(
+            "is in the file more than once",
+            file=path,
+            variable=identity.text,
+            remedy="let the program write it once, or say in the check with 'duplicates: first' or"
+            " 'last' which one counts",
+        )
     return DuplicateVariableError(
         f"is also in {other}",
         file=path,

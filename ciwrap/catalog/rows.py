@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ciwrap.arrays.values import Labels
     from ciwrap.model import VariableId, VariableSettings
 
 # Rows of a variable up to this size are sorted in memory, of larger ones in a temporary file.
@@ -144,6 +145,10 @@ class AlignedValues(Values):
                     f"is {first.dtype} with rows of shape {first.shape[1:]} on one rank,"
                     f" {part.dtype} with {part.shape[1:]} on another"
                 )
+            if part.labels != first.labels:
+                raise AlignmentError(
+                    f"has {_told(first.labels)} on one rank, {_told(part.labels)} on another"
+                )
         self.order = order
         self.dtype = first.dtype
         self.labels = first.labels
@@ -185,6 +190,11 @@ class AlignedValues(Values):
         # Its own, unlinked file: nobody else can cut it off.
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the values
         return np.memmap(self._file, dtype=dtype, mode="w+", shape=shape)
+
+
+def _told(labels: Labels) -> str:
+    """What the file of a rank says of a variable besides its numbers."""
+    return ", ".join(f"{key} {text!r}" for key, text in labels) or "no labels"
 
 
 def refuse_other_ids(

@@ -77,9 +77,11 @@ def _stubs(root: Path, result: Survey) -> str:
     """Checks of raw numbers to fill in and to make part of `checks`."""
     lines = []
     for path, _ in result.skipped:
-        size = (root / path).stat().st_size
+        if path.suffix.lower() not in OWN_FORMATS["raw"].suffixes:
+            continue
+        size = _byte_count(root / path)
         scalar = next((one for one in (8, 4) if size and size % one == 0), None)
-        if path.suffix.lower() not in OWN_FORMATS["raw"].suffixes or scalar is None:
+        if scalar is None:
             continue
         options = f"options: {{dtype: f{scalar}, shape: [{size // scalar}]}}"
         lines.append(f"  # {quoted(path.stem)}: {{outputs: {quoted(path.as_posix())}, {options}}}")
@@ -87,6 +89,14 @@ def _stubs(root: Path, result: Survey) -> str:
         return ""
     head = "\n  # Raw numbers, if these are their types and shapes:\n"
     return head + "\n".join(lines[:_MOST_NAMED]) + "\n"
+
+
+def _byte_count(path: Path) -> int:
+    """0 for what is no file, such as a link to what is not there; what was left out names it."""
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except OSError:
+        return 0
 
 
 def _left_out(result: Survey) -> list[str]:

@@ -54,7 +54,8 @@ def starter_for_logs(paths: Sequence[Path]) -> Starter:
     )
     if not found and not has_table:
         raise NotComparableError(
-            "the two logs have no number in common that is printed with 7 digits or more",
+            "the two logs have no number in common that looks like a result (7 digits or more, a"
+            " word of two letters before it, within 1 % of each other, no time, memory or rank)",
             file=paths[0],
             remedy="name the values by hand (docs/how-to/logs.md)",
         )

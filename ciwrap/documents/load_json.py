@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from typing import Any, NoReturn
 
+from ciwrap.documents.doubles import double_of
 from ciwrap.documents.records import DocumentError
 
 # A value takes some 70 bytes of memory, however few it takes in the text.
@@ -29,7 +29,7 @@ def load_json(data: bytes, *, most_values: int = MOST_VALUES, takes_constants: b
             data.decode("utf-8"),
             object_pairs_hook=_unique,
             parse_int=_integer,
-            parse_float=_float,
+            parse_float=double_of,
             parse_constant=float if takes_constants else _constant,
         )
     except UnicodeDecodeError:
@@ -53,13 +53,6 @@ def _integer(text: str) -> int:
     if len(text) > _MOST_DIGITS:
         raise DocumentError("holds a number that is too long")
     return int(text)
-
-
-def _float(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise DocumentError(f"holds a number that is too large: {text[:_MOST_DIGITS]}")
-    return value
 
 
 def _constant(text: str) -> NoReturn:

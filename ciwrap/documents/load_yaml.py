@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from ciwrap.documents.doubles import double_of
 from ciwrap.documents.records import DocumentError
 
 MOST_DEPTH = 8
@@ -128,7 +129,7 @@ def _value_of(event: Any) -> Any:
     if is_integer or _FLOAT.fullmatch(text):
         if len(text) > _MOST_DIGITS:
             raise _refused("holds a number that is too long", event)
-        return int(text) if is_integer else float(text)
+        return int(text) if is_integer else double_of(text)
     if _NOT_FINITE.fullmatch(text):
         return float(text.replace(".", ""))
     return text

@@ -16,11 +16,15 @@ _NUMBER = (
     rb"|(?i:nan|inf(?:inity)?))"
 )
 # How a number goes on: `1,234.5` and `1'234.5` are thousands, `1,5` is a fraction elsewhere, and
-# `1.5 x 10^-3`, `1.5*^-3` and the like have an exponent. What stands before is not the number.
+# `10^3`, `1.5 x 10^-3`, `1.5*^-3` and the like have an exponent. What stands before is not the
+# number.
 _TIMES = rb"[xX*]|\xc3\x97|\xd7|\xc2\xb7|\xb7|\xe2\x8b\x85"
-_POWER = rb"\^|\*\*|\xe2\x81[\xb0-\xbb]|\xc2[\xb2\xb3\xb9]|[\xb2\xb3\xb9]"
+_RAISED = rb"\xe2\x81[\xb0-\xbb]|\xc2[\xb2\xb3\xb9]|[\xb2\xb3\xb9]"
+_POWER = rb"\^|\*\*|" + _RAISED
 GOES_ON = re.compile(
-    rb"[,'][0-9]|\*\^" + rb"|%b*(?:%b)%b*10(?:%b)" % (WHITE, _TIMES, WHITE, _POWER)
+    rb"[,'][0-9]|\*\^|(?:\^|\*\*)[+\-({]*[0-9]|"
+    + _RAISED
+    + rb"|%b*(?:%b)%b*10(?:%b)" % (WHITE, _TIMES, WHITE, _POWER)
 )
 # A number ends where neither a letter, a digit nor a second fraction follows, and does not go on.
 NUMBER = re.compile(_NUMBER + rb"(?![A-Za-z0-9_]|\.[0-9]|%b)" % GOES_ON.pattern)

@@ -22,7 +22,7 @@ from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.apart import SourceApart, bytes_below
 from ciwrap.readers.attributes import add_attributes
 from ciwrap.readers.base import Source, not_there, reading
-from ciwrap.readers.boxes import FlatReader
+from ciwrap.readers.boxes import FlatReader, are_filled
 from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import check_is_file
 from ciwrap.readers.history import HistoryReader, IterationRule, Place
@@ -131,13 +131,15 @@ class _Attributes(Mapping[str, Any]):
 
 class _Step(Struct, frozen=True):
     """A variable in one step. own: the how-manieth of the steps that have it, as reading counts
-    them. blocks: the lengths of what each writer wrote of it.
+    them. blocks: the lengths of what each writer wrote of it; starts: where it did so, of
+    several blocks, None where ADIOS2 cannot tell.
     """
 
     name: str
     facts: Mapping[str, str]
     own: int
     blocks: tuple[tuple[int, ...], ...]
+    starts: tuple[tuple[int, ...], ...] | None
 
 
 class _Contents:
@@ -243,12 +245,10 @@ class _Contents:
             for block, lengths in enumerate(one.blocks):
                 self._put(f"{key}/{block}", one, lengths, dtype, {**place, "rank": block}, block)
             return
-        written = sum(math.prod(lengths) for lengths in one.blocks)
-        if written < math.prod(shape):
+        unwritten = _unwritten(shape, one)
+        if unwritten is not None:
             # ADIOS2 would give zeros, or whatever is in memory.
-            self._listing.add_fault(
-                key, f"has {math.prod(shape)} elements, of which {written} were written", **place
-            )
+            self._listing.add_fault(key, unwritten, **place)
             return
         self._put(key, one, shape, dtype, place, None)
 
@@ -303,7 +303,8 @@ def _steps(adios2: Any, path: Path) -> list[dict[str, _Step]]:
         for name, facts in io.available_variables().items():
             is_array = facts.get("SingleValue") != "true" and facts["Type"] in _TYPES
             blocks = tuple(_blocks(io.inquire_variable(name))) if is_array else ()
-            step[name] = _Step(name, facts, seen.get(name, 0), blocks)
+            starts = _starts(engine, name) if len(blocks) > 1 else None
+            step[name] = _Step(name, facts, seen.get(name, 0), blocks, starts)
             seen[name] = seen.get(name, 0) + 1
         steps.append(step)
         engine.end_step()
@@ -319,6 +320,35 @@ def _blocks(variable: Any) -> Iterator[tuple[int, ...]]:
             variable.set_block_selection(0)  # BP4 would look for it again in the next step
             return
         yield tuple(int(length) for length in lengths)
+
+
+def _starts(engine: Any, name: str) -> tuple[tuple[int, ...], ...] | None:
+    """Where the blocks of a variable begin in this step."""
+    try:
+        blocks = engine.blocks_info(name, engine.current_step())
+    except UnicodeDecodeError:
+        return None  # it makes text of the smallest and the largest byte, too
+    found = [(_lengths(one["Start"]), one.get("IsReverseDims") == "True") for one in blocks]
+    return tuple(start[::-1] if is_reversed else start for start, is_reversed in found)
+
+
+def _unwritten(shape: tuple[int, ...], one: _Step) -> str | None:
+    """What of an array no writer wrote; None if its blocks, which may overlap, are all of it."""
+    total, written = math.prod(shape), sum(math.prod(lengths) for lengths in one.blocks)
+    if written < total:
+        return f"has {total} elements, of which {written} were written"
+    if len(one.blocks) == 1 or total == 0:
+        return None
+    if one.starts is None:
+        return None if written == total else f"has {total} elements, some of them written twice"
+    blocks = [
+        [(at, at + length) for at, length in zip(start, lengths, strict=True)]
+        for start, lengths in zip(one.starts, one.blocks, strict=True)
+        if 0 not in lengths
+    ]
+    if are_filled([(0, length) for length in shape], blocks):
+        return None
+    return "has elements that were written twice, and others that were not"
 
 
 def _lengths(text: object) -> tuple[int, ...]:

@@ -80,6 +80,8 @@ class Source(Closing):
     # What to tell of the file besides, and what makes it not comparable although it can be read.
     notes: tuple[str, ...] = ()
     faults: tuple[CiwrapError, ...] = ()
+    # Whether somebody has named what counts of the file, so that nothing of it need be there.
+    may_be_empty: bool = False
 
     @abstractmethod
     def read(self, name: str, first_element: int, count: int) -> NDArray[Any]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ciwrap.errors import CorruptFileError
 from ciwrap.late import numpy as np
 
 if TYPE_CHECKING:
@@ -16,6 +18,36 @@ Lengths = tuple[int, ...]
 # A row of chunks is unpacked once and kept if it is no larger than this; each of its chunks would
 # otherwise be unpacked once for every piece that touches it.
 MOST_KEPT_BYTES = 64 << 20
+
+# The first index along each axis, and the one behind the last.
+Edges = Sequence[tuple[int, int]]
+_MOST_PARTS = 1 << 26
+
+
+def are_filled(whole: Edges, boxes: Sequence[Edges]) -> bool:
+    """Whether boxes, which may overlap, leave out nothing of a whole.
+
+    Raises CorruptFileError if there are too many of too many different edges to tell.
+    """
+    # Between the edges of any two neighbouring boxes all is in the same boxes.
+    edges = [
+        np.unique([edge for box in (*boxes, whole) for edge in box[axis]])
+        for axis in range(len(whole))
+    ]
+    lengths = [len(one) - 1 for one in edges]
+    if math.prod(lengths) > _MOST_PARTS:
+        raise CorruptFileError("has too many pieces of too many different extents")
+    is_held = np.zeros(lengths, dtype=bool)
+    for box in boxes:
+        is_held[_between(edges, box)] = True
+    return bool(is_held[_between(edges, whole)].all())
+
+
+def _between(edges: Sequence[NDArray[Any]], box: Edges) -> tuple[slice, ...]:
+    return tuple(
+        slice(*np.searchsorted(along, ends).tolist())
+        for along, ends in zip(edges, box, strict=True)
+    )
 
 
 def boxes_of(shape: Lengths, first: int, count: int) -> Iterator[tuple[Lengths, Lengths]]:

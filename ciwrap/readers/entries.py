@@ -106,7 +106,7 @@ class EntrySource(Source):
         dtype = storage_dtype(info.dtype)
         if count == 0:
             return np.empty(0, dtype=dtype)
-        with guarded(self.path, name):
+        with guarded(self.path, name), _blamed(self.path, name):
             found = self._read[name](first_element, count)
             if found.size != count or found.dtype != dtype:
                 raise CorruptFileError(
@@ -122,6 +122,16 @@ class EntrySource(Source):
         if finish is not None:
             with guarded(self.path):
                 finish()
+
+
+@contextlib.contextmanager
+def _blamed(path: Path, variable: str) -> Iterator[None]:
+    """Names file and variable in the errors of what reads and knows neither."""
+    try:
+        yield
+    except CiwrapError as error:
+        error.blame(file=path, variable=variable)
+        raise
 
 
 class Listing:
@@ -221,7 +231,7 @@ class Listing:
         self.put(Entry(info, _nothing))
 
     def _add(self, info: VariableInfo, read: ReadFlat, steps: Sequence[int] | None) -> None:
-        if steps is None:
+        if not steps:  # a history that has not begun is seen by the variable as it is
             self.put(Entry(info, read))
             return
         if not info.shape or len(steps) != info.shape[0]:

@@ -157,9 +157,14 @@ class _Fits:
         labels = self._labels(header.get("BUNIT"), stored, packing)
         self._listing.add(name, target, shape, read, region=region, labels=labels)
 
+    def _nothing(self, name: str, shape: tuple[int, ...]) -> None:
+        """What has no elements; without a variable nobody would see that it is there."""
+        self._listing.add_array(name, np.empty(shape, dtype=bool))
+
     def _packed_image(self, hdu: Any, name: str) -> None:
         shape = tuple(int(length) for length in hdu.shape)
         if not shape or 0 in shape:
+            self._nothing(name, shape or (0,))
             return
         dtype = np.asarray(hdu.section[tuple(slice(0, 1) for _ in shape)]).dtype
 
@@ -193,8 +198,7 @@ class _Fits:
         for column, field_name in zip(hdu.columns, record.names, strict=True):
             path = f"{name}.{column.name}"
             fields = fields_of(path, record.fields[field_name][0])
-            code = str(column.format).lstrip("0123456789")[:1]
-            if code in "PQX" or len(fields) != 1:
+            if _code_of(column) in "PQX" or len(fields) != 1:
                 self._listing.add_fault(
                     path, f"has the format {column.format}, which is not compared"
                 )
@@ -208,19 +212,27 @@ class _Fits:
         one = next(field for field in fields_of("x", record) if field.name == f"x.{field_name}")
         per_row = int(np.prod(one.inner_shape, dtype=np.int64))
         if kind.itemsize == 0 or per_row == 0:
+            self._nothing(path, (rows, 0))
             return
 
         def read(first: int, count: int) -> NDArray[Any]:
             row, within = divmod(first, per_row)
             records = raw(row, (within + count + per_row - 1) // per_row)
             values: NDArray[Any] = extract(records, record, one)
-            return values[within : within + count]
+            return values[within : within + count].view(stored)
 
-        stored = np.dtype(one.dtype)
+        # T, F or zero, which no bound for numbers is meant for.
+        is_logical = _code_of(column) == "L"
+        stored = np.dtype("S1" if is_logical else one.dtype)
         packing = _Stored(column.bscale or 1.0, column.bzero or 0.0, column.null)
         scaled, target = _scaled(read, stored, packing)
         labels = self._labels(column.unit, stored, packing)
         self._listing.add(path, target, (rows, *one.inner_shape), scaled, labels=labels)
+
+
+def _code_of(column: Any) -> str:
+    """The letter of a column's format, such as J of 3J."""
+    return str(column.format).lstrip("0123456789")[:1]
 
 
 class _Stored(Struct, frozen=True):

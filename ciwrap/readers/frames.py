@@ -166,7 +166,11 @@ def _values(cells: Sequence[str], dtype: str, is_simple: bool) -> NDArray[Any]:
             if cell not in _LOGICAL:
                 raise CellError(row, cell, "is neither T nor F")
         return np.array([_LOGICAL[cell] for cell in cells], dtype="|b1")
-    return as_texts(cells, np.dtype(dtype).itemsize // 4)
+    width = np.dtype(dtype).itemsize // 4
+    for row, cell in enumerate(cells):
+        if len(cell) > width:
+            raise CellError(row, cell, f"has more than the {width} characters that are read")
+    return as_texts(cells, width)
 
 
 def frame_entries(

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.closing import closed_on_error
-from ciwrap.errors import FileLimitError
+from ciwrap.errors import ConfigError, FileLimitError
 from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.attributes import add_attributes
@@ -46,8 +46,17 @@ class Hdf5Reader(HistoryReader):
 
     name: ClassVar[str] = "hdf5"
     suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["hdf5"].suffixes
+    # No dimension goes through time: groups alone tell iterations, and number them.
+    option_names: ClassVar[tuple[str, ...]] = ("iterations", "attributes")
 
     def open_history(self, path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:
+        if rule.axis not in ("auto", "none"):
+            raise ConfigError(
+                "must be auto or none, since in HDF5 groups alone tell iterations"
+                " ('format: netcdf' knows dimensions)",
+                file=path,
+                key="options.iterations",
+            )
         check_is_file(path)
         library("h5py", "hdf5", file=path)
         look_first(path, partial(_source, path, rule, attributes), has_open_files)

@@ -166,7 +166,7 @@ class _Values:
             base,
             shape,
             self._opened.reader(dataset.name, field, make),
-            region=_region(self._listing.path, dataset) if field is None else None,
+            region=_region(self._h5py, self._listing.path, dataset) if field is None else None,
             # Chunks may lack what was never written, and compress without limit.
             stored_bytes=dataset.id.get_storage_size(),
             **self._facts,
@@ -243,11 +243,16 @@ def _storage_fault(h5py: Any, dataset: Any) -> str | None:
     return None
 
 
-def _region(path: Path, dataset: Any) -> FileRegion | None:
+def _region(h5py: Any, path: Path, dataset: Any) -> FileRegion | None:
     """Where a contiguous dataset lies; None if it is stored otherwise."""
     offset = dataset.id.get_offset()
     if offset is None or dataset.chunks is not None or not is_plain(dataset.dtype.base):
         return None
+    stored = dataset.id.get_type()
+    if isinstance(stored, h5py.h5t.TypeArrayID):
+        stored = stored.get_super()
+    if stored != h5py.h5t.py_create(dataset.dtype.base, logical=True):
+        return None  # such as 12 bits of 16, of which the library makes a number
     if dataset.nbytes != dataset.id.get_storage_size():
         return None
     if offset + dataset.nbytes > path.stat().st_size:

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import CorruptFileError
-from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.base import Reader, Source
-from ciwrap.readers.entries import EntrySource, Listing
+from ciwrap.readers.entries import EntrySource, Listing, array_of_texts
 from ciwrap.readers.files import InputFile
 from ciwrap.readers.frames import MOST_COLUMNS, TEXT_DTYPE, Column, Frame, Lines, frame_entries
 from ciwrap.readers.text_cells import parse_float
@@ -81,7 +80,7 @@ def _frame(file: InputFile, lines: Lines) -> tuple[int, Frame]:
         elif item == "TIME":
             facts["time"] = _numbers(lines)[0], ()
         elif item == "UNITS":
-            facts["units"] = np.array(lines.next().strip(), dtype=TEXT_DTYPE), ()
+            facts["units"] = array_of_texts([lines.next().strip()]).reshape(()), ()
         else:
             break
     names = item.split()[1:]

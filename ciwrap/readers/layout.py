@@ -318,6 +318,14 @@ def _tidy(text: str) -> str:
     return text.rstrip("/") or "."
 
 
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """A link that cannot be followed counts as a file, and what opens it says why it cannot."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
 def _walk(folder: Path, base: str, choice: Choice) -> list[str]:
     """All files below a folder, hidden ones left out, as sorted '/' paths that begin with base;
     folders that are one output (Zarr stores) among them.
@@ -342,7 +350,7 @@ def _walk(folder: Path, base: str, choice: Choice) -> list[str]:
                     continue
                 name = prefix + entry.name
                 path = Path(entry.path)
-                if not entry.is_dir() or choice.is_store(path, name, looks_inside=False):
+                if not _is_folder(entry) or choice.is_store(path, name, looks_inside=False):
                     found.append(name)
                     continue
                 target = path.stat()

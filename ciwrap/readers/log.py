@@ -70,6 +70,8 @@ class LogReader(Reader):
 class LogSource(Source):
     """An open log, read through once. series: all that was found, by variable; counts: of lines."""
 
+    may_be_empty = True
+
     def __init__(self, path: Path, rules: LogRules) -> None:
         self.path = path
         self._file = InputFile(path)

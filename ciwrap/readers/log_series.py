@@ -10,7 +10,7 @@ from ciwrap.late import numpy as np
 from ciwrap.logs.numbers import printed_digits
 from ciwrap.model.forms import cut
 from ciwrap.readers.log_lines import as_text
-from ciwrap.readers.text_cells import parse_float
+from ciwrap.readers.text_cells import first_lost, parse_float
 from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
@@ -128,9 +128,9 @@ class Series:
             found = np.fromiter(map(read, texts), dtype=self._dtype, count=len(texts))
         except (ValueError, OverflowError):
             return None
-        # What is beyond the range of a double has become infinite.
-        is_plain = self.kind == "int" or not np.isinf(found).any()
-        return found if is_plain else None
+        if self.kind == "int" or first_lost(found, lambda row: texts[row].decode()) is None:
+            return found
+        return None
 
     def add_many(
         self, values: NDArray[Any], texts: Sequence[bytes], places: Places, *, is_absolute: bool
@@ -150,13 +150,15 @@ class Series:
         return "<i8" if self.kind == "int" else "<f8"
 
     def _number(self, line: Line, start: int, text: str) -> float | int | None:
+        stars = bool(text) and not text.strip("*")
+        problem = ": the number was too long for its field" if stars else ", no number"
         try:
             value = int(text) if self.kind == "int" else parse_float(text)
-        except (ValueError, OverflowError):
+        except ValueError:
             value = None
+        except OverflowError as error:
+            value, problem = None, f", which {error}"
         if value is None:
-            stars = bool(text) and not text.strip("*")
-            problem = ": the number was too long for its field" if stars else ", no number"
             self.fail(line, start, f"is {cut(text)!r}{problem}")
         return value
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 # What a dataset has that is a dimension, or has some.
 _NAMING = ("CLASS", "DIMENSION_LIST", "_Netcdf4Coordinates")
+# The kinds of numbers that h5netcdf fills records with that were never written.
+_FILLED_IN = "fiu"
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 
 
@@ -100,7 +102,7 @@ def _classic_variable(
         listing.add(
             one.name, packing.dtype, one.shape, packing.reader(read), steps=steps, labels=labels
         )
-    elif steps is None or not one.is_record:
+    elif not steps or not one.is_record:
         region = classic.region(one)
         listing.add(one.name, dtype, one.shape, read, region=region, steps=steps, labels=labels)
     else:
@@ -293,8 +295,9 @@ class _Walk:
                 self._h5py, opened, listing, dataset, name, place, steps=steps, labels=labels
             )
             return
-        if is_text:
-            listing.add_fault(name, "holds texts in records that were never written")
+        if is_text or dtype.kind not in _FILLED_IN:
+            what = "texts" if is_text or dtype.kind == "S" else f"values of type {dtype}"
+            listing.add_fault(name, f"holds {what} in records that were never written")
             return
         chunks = None if dataset is None else dataset.chunks
         flat = FlatReader(shape, dtype, box_reader(variable), chunks[0] if chunks and shape else 0)
@@ -331,8 +334,12 @@ def _dataset(group: Any, name: str) -> Any:
 
 
 def _stored_name(group: Any, name: str) -> str | None:
-    """What a variable is called in the HDF5 file; None if it is not there."""
-    candidates = (name, f"_nc4_non_coord_{name}")
+    """What a variable is called in the HDF5 file; None if it is not there.
+
+    The plain name is that of the dimension where a variable of the same name is none of its
+    coordinates.
+    """
+    candidates = (f"_nc4_non_coord_{name}", name)
     return next((one for one in candidates if one in group._h5group), None)
 
 

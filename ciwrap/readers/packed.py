@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
+from ciwrap.errors import UnsupportedDtypeError
 from ciwrap.late import numpy as np
 from ciwrap.structs import Struct
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 class Packing(Struct, frozen=True):
     """value = raw * scale + offset; raw numbers in `missing` become NaN.
 
-    dtype: of the values, that of the attributes.
+    dtype: of the values, that of the attributes; float64 where that would make one number of two.
     """
 
     scale: float
@@ -48,7 +50,11 @@ class Packing(Struct, frozen=True):
         )
         # What the stored type cannot hold, such as 1e20 beside short integers, no element is.
         held = tuple(one for one in missing if _is_held(one, dtype))
-        target = np.dtype(np.float32 if wide == np.float32 and dtype.itemsize <= 2 else np.float64)
+        is_short = wide == np.float32 and dtype.itemsize <= 2
+        if is_short and dtype.kind in "iu":
+            most = abs(scale) * (1 << 8 * dtype.itemsize) + abs(offset)
+            is_short = _keeps_apart(scale, most, np.dtype(np.float32))
+        target = np.dtype(np.float32 if is_short else np.float64)
         return Packing(scale, offset, held, target)
 
     def reader(
@@ -56,13 +62,37 @@ class Packing(Struct, frozen=True):
     ) -> Callable[[int, int], NDArray[Any]]:
         def unpack(first: int, count: int) -> NDArray[Any]:
             raw = read(first, count)
-            values = raw.astype(np.float64) * self.scale + self.offset
-            found = values.astype(self.dtype)
+            with np.errstate(all="ignore"):
+                values = raw.astype(np.float64) * self.scale + self.offset
+                found = values.astype(self.dtype)
             if self.missing:
-                found[np.isin(raw, np.array(self.missing, dtype=raw.dtype))] = np.nan
+                is_missing = np.isin(raw, np.array(self.missing, dtype=raw.dtype))
+                found[is_missing] = np.nan
+                raw = raw[~is_missing]
+            self._check_kept_apart(raw)
             return found
 
         return unpack
+
+    def _check_kept_apart(self, raw: NDArray[Any]) -> None:
+        """Raises UnsupportedDtypeError if two of the raw numbers may have become one value."""
+        if raw.dtype.kind not in "iu" or raw.size == 0:
+            return
+        most = max(abs(int(raw.min())), abs(int(raw.max()))) * abs(self.scale) + abs(self.offset)
+        if not _keeps_apart(self.scale, most, self.dtype):
+            raise UnsupportedDtypeError(
+                f"holds integers that unpacking (scale {self.scale:g}, offset {self.offset:g})"
+                f" would not keep apart in {self.dtype}"
+            )
+
+
+def _keeps_apart(scale: float, most: float, dtype: np.dtype[Any]) -> bool:
+    """Whether values a scale apart stay different numbers of that dtype, rounded at each step.
+
+    most: what none of them nor of the sums before them exceeds.
+    """
+    with np.errstate(all="ignore"):
+        return bool(abs(scale) > 2 * np.spacing(dtype.type(most)))
 
 
 def _is_held(value: Any, dtype: np.dtype[Any]) -> bool:
@@ -75,6 +105,8 @@ def _is_held(value: Any, dtype: np.dtype[Any]) -> bool:
 
 def _number(value: Any, name: str) -> float:
     found = np.asarray(value).reshape(-1)
-    if found.size != 1 or found.dtype.kind not in "iuf":
-        raise ValueError(f"its attribute {name} is no single number")
+    if found.size != 1 or found.dtype.kind not in "iuf" or not math.isfinite(found[0]):
+        raise ValueError(f"its attribute {name} is no single number that is finite")
+    if name == "scale_factor" and found[0] == 0:
+        raise ValueError("its attribute scale_factor is 0, which makes all of its numbers equal")
     return float(found[0])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ciwrap.errors import CiwrapError
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.choice import Choice
+from ciwrap.readers.files import InputFile
 from ciwrap.readers.registry import is_output_folder
 from ciwrap.structs import Struct
 
@@ -73,6 +74,9 @@ def survey(folder: Path, *, leave_out: tuple[str, ...] = ("golden",)) -> Survey:
             if chosen is None:
                 unknown.append(relative)
                 continue
+            if "{" in relative.as_posix():
+                skipped.append((relative, "a path with a brace in it cannot be an output"))
+                continue
             try:
                 variables = _variables(path, chosen.reader)
             except CiwrapError as error:
@@ -98,7 +102,7 @@ def is_text(path: Path) -> bool:
 
 def _variables(path: Path, reader: Reader) -> tuple[VariableInfo, ...]:
     """The file's variables; none for prose and lists that happen to have a table's suffix."""
-    if is_text(path) and path.stat().st_size > MAX_TEXT_BYTES:
+    if is_text(path) and _byte_count(path) > MAX_TEXT_BYTES:
         return ()
     with reader.open(path) as source:
         if is_text(path) and not any(
@@ -106,3 +110,10 @@ def _variables(path: Path, reader: Reader) -> tuple[VariableInfo, ...]:
         ):
             return ()
         return source.variables
+
+
+def _byte_count(path: Path) -> int:
+    """Raises as `InputFile` does."""
+    file = InputFile(path)
+    file.close()
+    return file.byte_count

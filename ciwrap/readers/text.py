@@ -94,6 +94,7 @@ class TextSource(Source):
         self._file = InputFile(path)
         self._spool: IO[bytes] | None = None
         self._empty_is_nan = bool(options.get("empty_is_nan", False))
+        self._said_kinds = frozenset(options.get("types") or ())
         with closed_on_error(self.close):
             self._rows = RowReader(self._file, self._dialect(options))
             header = options.get("header", "auto")
@@ -312,7 +313,12 @@ class TextSource(Source):
                 return as_ints(cells, is_simple=block.is_simple)
             if kind is Kind.TEXT:
                 return as_texts(cells, np.dtype(info.dtype).itemsize // 4)
-            return as_floats(cells, is_simple=block.is_simple, empty_is_nan=self._empty_is_nan)
+            return as_floats(
+                cells,
+                is_simple=block.is_simple,
+                empty_is_nan=self._empty_is_nan,
+                takes_rounded=info.name in self._said_kinds,
+            )
         except CellError as error:
             line = block.lines[len(block.lines) - len(cells) + error.row]
             raise CorruptFileError(

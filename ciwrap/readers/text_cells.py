@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ciwrap.late import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -24,7 +24,11 @@ _HEXADECIMAL = re.compile(
     r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)([pP][+-]?[0-9]+)?"
 )
 _WORD = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
+_HEXADECIMAL_WHOLE = re.compile(r"[+-]?0[xX][0-9a-fA-F]+")
+_IS_NO_ZERO = re.compile(r"[+-]?(?:0[xX][0.]*[1-9a-fA-F]|[0.]*[1-9])")
 _LETTERS = str.maketrans("dDqQ", "eeee")
+_LARGEST_EXACT = 1 << 53  # whole numbers up to here are exact in a double
+_MOST_DIGITS = 4000  # that Python makes a whole number of
 _INT64 = np.iinfo(np.int64)
 
 
@@ -48,23 +52,67 @@ class CellError(ValueError):
 
 
 def parse_float(cell: str) -> float | None:
-    """The number in a cell, None if it is none. Raises OverflowError beyond the range of a
-    double.
+    """The number in a cell, None if it is none. Raises OverflowError for one that a double would
+    make infinite or zero, and for a whole number that no double is.
     """
     text = cell.strip()
-    if _DECIMAL.fullmatch(text):
-        value = float(text.translate(_LETTERS))
-    elif _WORD.fullmatch(text):
-        return float(text)
-    elif _HEXADECIMAL.fullmatch(text):
-        value = float.fromhex(text)
-    elif found := _BARE_EXPONENT.fullmatch(text):
-        value = float(f"{found[1]}e{found[2]}")
-    else:
-        return None
-    if value in (np.inf, -np.inf):
-        raise OverflowError(f"{text} is beyond the range of a double")
+    value = _nearest(text)
+    problem = None if value is None else _lost(text, value)
+    if problem is not None:
+        raise OverflowError(problem)
     return value
+
+
+def _nearest(text: str) -> float | None:
+    if _DECIMAL.fullmatch(text):
+        return float(text.translate(_LETTERS))
+    if _WORD.fullmatch(text):
+        return float(text)
+    if _HEXADECIMAL.fullmatch(text):
+        try:
+            return float.fromhex(text)
+        except OverflowError:
+            return float("inf")
+    if found := _BARE_EXPONENT.fullmatch(text):
+        return float(f"{found[1]}e{found[2]}")
+    return None
+
+
+def _lost(text: str, value: float) -> str | None:
+    """What of the number in a text the double nearest to it does not say; None if it says all."""
+    is_infinite = value in (np.inf, -np.inf) and not _WORD.fullmatch(text)
+    if is_infinite or (value == 0 and _IS_NO_ZERO.match(text)):
+        return "is beyond the range of a double"
+    if abs(value) >= _LARGEST_EXACT and _is_whole(text) and _whole(text) != value:
+        return "is a whole number that a double does not hold"
+    return None
+
+
+def _is_whole(text: str) -> bool:
+    return bool(_WHOLE.fullmatch(text) or _HEXADECIMAL_WHOLE.fullmatch(text))
+
+
+def _whole(text: str) -> int | None:
+    """The whole number in a text; None for one of more digits than anybody means."""
+    if _HEXADECIMAL_WHOLE.fullmatch(text):
+        return int(text, 16)
+    return int(text) if len(text) <= _MOST_DIGITS else None
+
+
+def first_lost(
+    values: NDArray[np.float64], text_of: Callable[[int], str], *, takes_rounded: bool = False
+) -> tuple[int, str] | None:
+    """Where the first text is of which the double nearest to it does not say all, and why.
+
+    takes_rounded: whether a double may be another whole number than its text.
+    """
+    with np.errstate(invalid="ignore"):
+        is_far = np.isinf(values) if takes_rounded else np.abs(values) >= _LARGEST_EXACT
+    for row in np.flatnonzero(is_far | (values == 0)).tolist():
+        problem = _lost(text_of(row), float(values[row]))
+        if problem is not None:
+            return row, problem
+    return None
 
 
 def is_number(cell: str) -> bool:
@@ -120,22 +168,30 @@ def as_ints(cells: Sequence[str], *, is_simple: bool) -> NDArray[np.int64]:
     return found
 
 
-def as_floats(cells: Sequence[str], *, is_simple: bool, empty_is_nan: bool) -> NDArray[np.float64]:
-    """Raises CellError."""
+def as_floats(
+    cells: Sequence[str], *, is_simple: bool, empty_is_nan: bool, takes_rounded: bool = False
+) -> NDArray[np.float64]:
+    """takes_rounded: whether a double may be another whole number than its cell.
+
+    Raises CellError.
+    """
+    found = _doubles(cells, is_simple=is_simple, empty_is_nan=empty_is_nan)
+    lost = first_lost(found, lambda row: cells[row].strip(), takes_rounded=takes_rounded)
+    if lost is not None:
+        row, problem = lost
+        raise CellError(row, cells[row], problem)
+    return found
+
+
+def _doubles(cells: Sequence[str], *, is_simple: bool, empty_is_nan: bool) -> NDArray[np.float64]:
     if is_simple:
         try:
-            fast = np.array(list(map(float, cells)), dtype=np.float64)
+            return np.array(list(map(float, cells)), dtype=np.float64)
         except ValueError:
             pass  # another spelling, or a bad cell: one by one below
-        else:
-            if not np.isinf(fast).any():
-                return fast
     found = np.empty(len(cells), dtype=np.float64)
     for row, cell in enumerate(cells):
-        try:
-            value = parse_float(cell)
-        except OverflowError:
-            raise CellError(row, cell, "is beyond the range of a double") from None
+        value = _nearest(cell.strip())
         if value is None:
             if cell.strip():
                 raise CellError(row, cell, "is no number")

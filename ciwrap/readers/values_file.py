@@ -6,6 +6,7 @@ No suffix is claimed: most such files in a folder are settings, and some are our
 from __future__ import annotations
 
 import math
+import re
 import sys
 from abc import abstractmethod
 from datetime import date, datetime, time
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.closing import closed_on_error
 from ciwrap.documents import DocumentError
+from ciwrap.documents.doubles import double_of
 from ciwrap.documents.load_json import load_json
 from ciwrap.documents.load_yaml import load_yaml
 from ciwrap.errors import CorruptFileError, FileLimitError
@@ -33,6 +35,9 @@ _MOST_DEPTH = 64
 _MOST_DIMENSIONS = 32
 # Whole numbers up to here are exact in a double.
 _LARGEST_EXACT = 1 << 53
+# Of a TOML document: texts in quotes, and times that Python's own cannot hold.
+_QUOTED = re.compile(r'"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'')
+_FINE_TIME = re.compile(r":[0-9]{2}\.[0-9]{7}")
 
 
 class ValuesReader(Reader):
@@ -100,15 +105,25 @@ class TomlReader(ValuesReader):
     def load(self, data: bytes, path: Path) -> Any:
         toml = library("tomllib" if sys.version_info >= (3, 11) else "tomli", "toml", file=path)
         try:
-            return toml.loads(data.decode("utf-8"))
+            text = data.decode("utf-8")
+            found = toml.loads(text, parse_float=_toml_float)
         except UnicodeDecodeError:
             raise DocumentError("is not UTF-8 text") from None
         except toml.TOMLDecodeError as error:
             raise DocumentError(f"is not TOML: {error}") from None
+        except DocumentError:
+            raise
         except (RecursionError, OverflowError, ValueError):
             raise DocumentError(
                 "is nested too deeply, or holds a number that is too long"
             ) from None
+        if _FINE_TIME.search(_QUOTED.sub("", text)):
+            raise DocumentError("holds a time finer than microseconds, which would be cut off")
+        return found
+
+
+def _toml_float(text: str) -> float:
+    return float(text) if text.lstrip("+-") in ("inf", "nan") else double_of(text)
 
 
 def _add(listing: Listing, name: str, value: Any, root: str, depth: int) -> None:

@@ -7,11 +7,10 @@ wrote, so that it is never read.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import CorruptFileError
-from ciwrap.late import numpy as np
+from ciwrap.readers.boxes import are_filled
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -35,7 +34,6 @@ _POINTS, _CELLS = "point_data", "cell_data"
 _CELL_COUNTS = (
     *("NumberOfCells", "NumberOfVerts", "NumberOfLines", "NumberOfStrips", "NumberOfPolys"),
 )
-_MOST_BOXES = 1 << 26
 _MOST_DIGITS = 11
 
 
@@ -100,23 +98,7 @@ def is_covered(whole: Extent, pieces: Sequence[Extent]) -> bool:
     wanted = _cells(whole, whole)
     if wanted is None:
         return True
-    # Between the borders of any two neighbouring pieces all cells are in the same pieces.
-    borders = [
-        np.unique([edge for box in (*boxes, wanted) for edge in box[axis]]) for axis in range(3)
-    ]
-    lengths = [len(one) - 1 for one in borders]
-    if math.prod(lengths) > _MOST_BOXES:
-        raise CorruptFileError("has too many pieces of too many different extents")
-    is_held = np.zeros(lengths, dtype=bool)
-    for box in boxes:
-        first, last = (
-            [np.searchsorted(borders[axis], box[axis][end]) for axis in range(3)] for end in (0, 1)
-        )
-        is_held[tuple(slice(a, b) for a, b in zip(first, last, strict=True))] = True
-    inside = tuple(
-        slice(*np.searchsorted(borders[axis], wanted[axis]).tolist()) for axis in range(3)
-    )
-    return bool(is_held[inside].all())
+    return are_filled(wanted, boxes)
 
 
 def _cells(extent: Extent, whole: Extent) -> list[tuple[int, int]] | None:

@@ -64,7 +64,7 @@ class ZarrReader(HistoryReader):
             # What somebody once consolidated may lack arrays, and tell other shapes and units.
             root = zarr.open(str(path), mode="r", use_consolidated=False)
             walk = _Walk(zarr, listing, rule, attributes)
-            walk.node(root, path.stem, ())
+            walk.node(root, path.stem, (), {})
         if rule.axis not in ("auto", "none") and not walk.has_found_axis:
             raise ConfigError(
                 f"no array has a dimension {rule.axis!r}", file=path, key="options.iterations"
@@ -118,19 +118,36 @@ class _Walk:
         self._steps: dict[tuple[str, ...], list[int]] = {}
         self.has_found_axis = False
 
-    def node(self, node: Any, stem: str, above: tuple[str, ...], parent: Any = None) -> None:
-        """A group, or an array named `stem` in the group `parent`."""
+    def node(
+        self,
+        node: Any,
+        stem: str,
+        above: tuple[str, ...],
+        inside: Mapping[tuple[int, int], str],
+        parent: Any = None,
+    ) -> None:
+        """A group, or an array named `stem` in the group `parent`.
+
+        inside: the folders of the groups that it is in, and their paths.
+        """
         if isinstance(node, self._zarr.Array):
             self._array(node, above, stem, parent)
             return
         here = (*above, stem) if parent is not None else above
         if len(here) > MAX_DEPTH:
             raise FileLimitError("nests its groups too deeply", file=self._listing.path)
+        folder = _inode_of(self._listing.path / node.path)
+        if folder in inside:
+            # A circle of links: what can be compared is where it leads.
+            place = self._place(above, stem)
+            self._listing.add_array("/".join(here), f"link to {inside[folder]}", **place.facts)
+            return
+        inside = {**inside, folder: f"/{'/'.join(here)}"}
         self._all_attributes(dict(node.attrs), here)
         names = _member_names(self._listing.path, node)
         for name in names:
             with self._listing.one("/".join([*here, name]), **self._place(here, name).facts):
-                self.node(node[name], name, here, node)
+                self.node(node[name], name, here, inside, node)
         if here and not names:
             # Without a variable nobody would see that the group is there.
             place = self._place(above, f"{stem}/")
@@ -210,6 +227,12 @@ class _Walk:
             if name != _DIMENSIONS
         }
         add_attributes(self._listing, plain, path, self._place)
+
+
+def _inode_of(path: Path) -> tuple[int, int]:
+    """Device and inode, which two ways to one folder share."""
+    status = path.stat()
+    return status.st_dev, status.st_ino
 
 
 def _member_names(store: Path, group: Any) -> list[str]:

@@ -143,6 +143,11 @@ def test_lines_that_do_not_match(template: str, line: str) -> None:
         ("E = {x}", "E = 1.5 x 10^-3", "a number that goes on"),
         ("E = {x}", "E = 1.5\u00d710\u207b\u00b3", "a number that goes on"),
         ("E = {x}", "E = 1.5*^-3", "a number that goes on"),
+        ("E = {x}", "E = 10^3", "a number that goes on"),
+        ("E = {x} Ha", "E = 10**-3 Ha", "a number that goes on"),
+        ("E = {x}", "E = 10^(-3)", "a number that goes on"),
+        ("E = {x}", "E = 10\u207b\u00b3", "a number that goes on"),
+        ("n {n:int}", "n 10^3", "a number that goes on"),
     ],
 )
 def test_words_that_are_no_numbers_are_told(template: str, line: str, said: str) -> None:

@@ -193,6 +193,21 @@ def test_adios2_elements_that_nobody_wrote(engine: str, tmp_path: Path) -> None:
     assert faults[1] == "has 12 elements, of which 8 were written"
 
 
+@pytest.mark.parametrize("engine", ["BP5", "BP4"])
+def test_adios2_elements_written_twice_make_up_for_no_others(engine: str, tmp_path: Path) -> None:
+    def write(file: Any, step: int) -> None:
+        for start in (0, 0 if step == 1 else 1 if step == 2 else 2):
+            file.write("x", np.full((2, 4), 1.0 + start), [4, 4], [start, 0], [2, 4])
+        if step == 3:
+            file.write("x", np.full((4, 1), 9.0), [4, 4], [0, 3], [4, 1])
+
+    with Adios2Reader().open(adios2_file(tmp_path / "x.bp", engine, write)) as source:
+        faults = {info.iteration: info.fault for info in source.variables}
+        assert source.read("x[3]", 0, 4).tolist()[:3] == [1] * 3
+    twice = "has elements that were written twice, and others that were not"
+    assert faults == {0: None, 1: twice, 2: twice, 3: None}
+
+
 def test_an_adios2_output_that_is_still_written(tmp_path: Path) -> None:
     adios2 = needs("adios2")
     path = tmp_path / "x.bp"

@@ -253,3 +253,23 @@ def test_one_frame_is_held_at_a_time(tmp_path: Path) -> None:
         tracemalloc.stop()
     assert total == 40 * 2000 * 4
     assert peak < 40 * 2000 * 24  # the positions of all frames alone
+
+
+def test_words_of_a_comment_are_taken_whole(tmp_path: Path) -> None:
+    """A decimal comma ended the number, and what stood behind it was not compared."""
+    text = "1\nF=1,5 G=(1,2) i=3,time=1.5, E = -2\nH 0 0 0\n"
+    values = found(tmp_path / "t.xyz", text)
+    assert {name: one for (name, _), one in values.items() if name not in ("species", "pos")} == {
+        "F": ["1,5"], "G": ["(1,2)"], "i": [3.0], "time": [1.5], "E": [-2.0],
+    }  # fmt: skip
+
+
+def test_words_that_are_longer_than_what_is_read(tmp_path: Path) -> None:
+    with pytest.raises(CorruptFileError, match="has more than the 16 characters that are read"):
+        found(tmp_path / "t.xyz", "1\nc\nSeventeenLetters1 0 0 0\n")
+    frame = "ITEM: TIMESTEP\n0\nITEM: NUMBER OF ATOMS\n1\nITEM: ATOMS x\n0\n"
+    units = [
+        found(tmp_path / "t.lammpstrj", f"ITEM: UNITS\nseventeen letters{at}\n{frame}")
+        for at in range(2)
+    ]
+    assert units[0] != units[1]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from ciwrap.errors import ConfigError
 from ciwrap.readers.hdf5 import Hdf5Reader
 
 h5py = pytest.importorskip("h5py")
@@ -320,3 +321,47 @@ def test_names_of_dimensions_are_a_label(tmp_path: Path) -> None:
     path = written(tmp_path / "x.h5", write)
     found_labels = [labels(path, name) for name in "tuvw"]
     assert found_labels == [{"dims": "x y"}, {"dims": "y x"}, {"dims": "- my\\ y"}, {}]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"iteration_variable": "time"}, "has no option 'iteration_variable'"),
+        ({"iteration_step": 0.5}, "has no option 'iteration_step'"),
+        ({"iterations": "time"}, "must be auto or none"),
+    ],
+)
+def test_options_that_would_have_no_effect(
+    tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["iter_5/time"] = 2.5
+    with pytest.raises(ConfigError, match=message):
+        Hdf5Reader().open(tmp_path / "x.h5", options=options)
+    with Hdf5Reader().open(tmp_path / "x.h5", options={"iterations": "none"}) as source:
+        assert [info.name for info in source.variables] == ["iter_5/time"]
+
+
+def test_numbers_of_fewer_bits_than_they_take(tmp_path: Path) -> None:
+    """2047 and -2048 of 12 bits are neighbours as they are stored, in 16."""
+    numbers = np.array([2047, -2048, -1], dtype="<i2")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        kind = h5py.h5t.STD_I16LE.copy()
+        kind.set_precision(12)
+        space = h5py.h5s.create_simple((3,))
+        short = h5py.h5d.create(file.id, b"short", kind, space)
+        short.write(h5py.h5s.ALL, h5py.h5s.ALL, numbers)
+        file["plain"] = numbers
+        file["arrays"] = np.array([((1, 2),)], dtype=[("a", "<i4", (2,))])["a"]
+        file["flags"] = numbers > 0
+        file["texts"] = np.array([b"ab", b"c"])
+        file["complex"] = np.array([1j], dtype="<c16")
+        kind = h5py.enum_dtype({"RED": 0, "BLUE": 1}, basetype="i4")
+        file.create_dataset("words", (2,), dtype=kind)[:] = [0, 1]
+    with Hdf5Reader().open(tmp_path / "x.h5") as source:
+        assert source.read("short", 0, 3).tolist() == numbers.tolist()
+        stretches = {info.name: info.region is not None for info in source.variables}
+    assert stretches == {
+        "short": False, "plain": True, "arrays": True, "flags": True, "texts": True,
+        "complex": True, "words": True,
+    }  # fmt: skip

@@ -200,6 +200,15 @@ def test_links_are_followed_but_not_in_circles(tmp_path: Path) -> None:
         texts(find_outputs(tmp_path, ["d"]))
 
 
+def test_a_link_that_leads_to_itself_keeps_no_other_file_out(tmp_path: Path) -> None:
+    make(tmp_path, "d/x.npy")
+    (tmp_path / "d/loop.npy").symlink_to("loop.npy")
+    names = {file.path.name: file for file in find_outputs(tmp_path, ["d"]).files}
+    assert set(names) == {"x.npy", "loop.npy"}
+    with pytest.raises(UnreadableFileError, match=r"loop\.npy: cannot be read: Too many levels"):
+        names["loop.npy"].open()
+
+
 @pytest.mark.parametrize("name", ["a\x1b[31m", "a\nb", "a\u202eb", "\udcff", "x" * 5000])
 def test_names_that_could_disguise_a_report(tmp_path: Path, name: str) -> None:
     make(tmp_path, "t.npz")

@@ -188,6 +188,16 @@ def test_words_in_columns_and_units(tmp_path: Path) -> None:
         assert values(source, "word") == ["level"]
 
 
+@pytest.mark.parametrize("lines", [3, 2000])
+@pytest.mark.parametrize("odd", ["9007199254740993", "1e-400", "-3E-400", "1e400"])
+def test_numbers_that_no_double_holds(tmp_path: Path, lines: int, odd: str) -> None:
+    """Another number would become the same double; many lines at once are read as few are."""
+    text = "E 0.0\n" * lines + f"E {odd}\n"
+    with opened(tmp_path, text, values={"e": "E {e}"}) as source:
+        told = fault(source, "e")
+    assert told.startswith(f"line {lines + 1}, word 2 is '{odd}', which is ")
+
+
 def test_fortran_numbers_and_fields_that_were_too_narrow(tmp_path: Path) -> None:
     text = "E 1.5D+02\nE 0.25-101\nF ********\nG 1e999\n"
     with opened(tmp_path, text, values={"e": "E {e}", "f": "F {f}", "g": "G {g}"}) as source:

@@ -144,6 +144,36 @@ def test_a_dataset_without_dimensions_in_netcdf(tmp_path: Path) -> None:
     assert labels(NetcdfReader(), path, "bare") == {}
 
 
+@pytest.mark.parametrize("kind", NETCDF)
+@pytest.mark.parametrize("packing", [{}, {"scale_factor": 0.5}])
+def test_a_history_of_netcdf_that_has_not_begun(
+    tmp_path: Path, kind: str, packing: dict[str, float]
+) -> None:
+    """A file without the variable is another one."""
+    with netcdf4.Dataset(tmp_path / "x.nc", "w", format=kind) as file:
+        file.createDimension("time", None)
+        file.createDimension("x", 3)
+        file.createVariable("t", "i2", ("time", "x")).setncatts(packing)
+        file.createVariable("u", "f4", ())[...] = 1
+    with NetcdfReader().open(tmp_path / "x.nc") as source:
+        assert {info.name: info.shape for info in source.variables} == {"t": (0, 3), "u": ()}
+        assert source.read("t", 0, 0).size == 0
+
+
+def test_characters_that_were_never_written_in_netcdf(tmp_path: Path) -> None:
+    """One variable has more records than another."""
+    with netcdf4.Dataset(tmp_path / "x.nc", "w") as file:
+        file.createDimension("time", None)
+        file.createDimension("length", 4)
+        file.createVariable("i", "i4", ("time",))[:2] = [1, 2]
+        file.createVariable("c", "S1", ("time", "length"))[0] = np.array([*"abcd"], dtype="S1")
+        file.createVariable("x", "f4", ("time",))[:3] = 1
+    found = faults(NetcdfReader(), tmp_path / "x.nc", iterations="none")
+    assert found == {"c": "holds texts in records that were never written", "i": None, "x": None}
+    with NetcdfReader().open(tmp_path / "x.nc") as source:
+        assert source.read("i[2]", 0, 1).tolist() == [-(2**31) + 1]
+
+
 def test_a_link_that_leads_nowhere_in_netcdf(tmp_path: Path) -> None:
     path = netcdf(tmp_path / "x.nc", "NETCDF4", "x")
     with h5py.File(path, "a") as file:

@@ -13,29 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from optional_libraries import needs
+from told_by_readers import told
 
 from ciwrap.errors import DuplicateVariableError
-from ciwrap.readers import reader_for, reader_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-
-def told(path: Path, reader: str | None = None) -> dict[str, Any]:
-    """All that a reader tells of a file, by variable."""
-    chosen = reader_for(path) if reader is None else reader_named(reader)
-    with chosen.open(path) as source:
-        return {
-            one.name: one.fault
-            or (
-                one.dtype,
-                one.shape,
-                one.labels,
-                source.read(one.name, 0, one.element_count).tolist(),
-            )
-            for one in source.variables
-        }
 
 
 # Parquet
@@ -199,35 +183,7 @@ def test_scaled_and_missing_columns(tmp_path: Path) -> None:
     assert len({repr(one) for one in found}) == 3
 
 
-# Zarr, NetCDF
-
-
-def test_a_zarr_store_is_what_its_arrays_say(tmp_path: Path) -> None:
-    """Not what was consolidated before an array was added, and another one's unit changed."""
-    zarr = needs("zarr")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        path = tmp_path / "x.zarr"
-        zarr.open_group(path, mode="w", zarr_format=2)["x"] = np.arange(3.0)
-        zarr.consolidate_metadata(path)
-        zarr.open_group(path, mode="r+", use_consolidated=False)["y"] = np.arange(4.0)
-    (path / "x" / ".zattrs").write_text('{"units": "km"}')
-    found = told(path)
-    assert sorted(found) == ["x", "y"]
-    assert found["x"][2] == (("units", "km"),)
-
-
-def test_a_missing_value_that_the_stored_type_cannot_hold(tmp_path: Path) -> None:
-    """1e20 as a short integer would be 0, and each 0 be missing."""
-    zarr = needs("zarr")
-    attributes = {"scale_factor": 0.5, "add_offset": 10.0, "_FillValue": -9, "missing_value": 1e20}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        group = zarr.open_group(tmp_path / "x.zarr", mode="w", zarr_format=2)
-        one = group.create_array("x", shape=(3,), dtype="i2")
-        one[:] = [0, -9, 2]
-        one.attrs.update(attributes)
-    assert repr(told(tmp_path / "x.zarr")["x"][3]) == "[10.0, nan, 11.0]"
+# NetCDF, HDF5
 
 
 @pytest.mark.parametrize("what", ["variable", "group", "soft"])

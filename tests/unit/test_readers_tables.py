@@ -67,7 +67,7 @@ def table(folder: Path, text: str | bytes, suffix: str = ".csv", **options: Any)
         ('"1","2.5"\n', ".csv", {"col_0": ("<i8", [1]), "col_1": ("<f8", [2.5])}),
         ("a,b\n", ".csv", {"a": ("<f8", []), "b": ("<f8", [])}),
         ("a,b\nx,\n,y\n", ".csv", {"a": ("<U16", ["x", ""]), "b": ("<U16", ["", "y"])}),
-        ("a\n1\n1.5\n9007199254740993\n", ".csv", {"a": ("<f8", [1, 1.5, 2.0**53])}),
+        ("a\n1\n1.5\n9007199254740992\n", ".csv", {"a": ("<f8", [1, 1.5, 2.0**53])}),
         (f"a\n{LEAST}\n{MOST}\n", ".csv", {"a": ("<i8", [LEAST, MOST])}),
         ("a\n" + "x" * 17 + "\n", ".csv", {"a": ("<U32", ["x" * 17])}),
         ("name\nBjörk\n", ".csv", {"name": ("<U16", ["Björk"])}),
@@ -83,7 +83,7 @@ def test_tables(tmp_path: Path, text: str, suffix: str, expected: Table) -> None
     [
         ("1.0D-3", 1e-3), ("1.5d+2", 150.0), ("1Q2", 100.0), ("1.0-103", 1e-103),
         ("-.5+100", -5e99), ("0x1.8p1", 3.0), ("-0X.8P+1", -1.0), ("0x1F", 31.0), ("1.", 1.0),
-        (".5", 0.5), ("+1e+05", 1e5), ("5e-324", 5e-324), ("1e-999", 0.0), ("inf", math.inf),
+        (".5", 0.5), ("+1e+05", 1e5), ("5e-324", 5e-324), ("0e-999", 0.0), ("inf", math.inf),
         ("-Infinity", -math.inf), ("+INF", math.inf), (" 2 ", 2.0), ("-0.0", -0.0),
     ],
 )  # fmt: skip
@@ -107,6 +107,15 @@ def test_what_is_no_number(tmp_path: Path, cell: str) -> None:
         table(tmp_path, f'a,b\n1,2.5\n\n1,"{cell}"\n')
 
 
+def test_numbers_that_doubles_hold(tmp_path: Path) -> None:
+    """Of whole numbers those that are doubles, and others where somebody says that they may be."""
+    cells = ["9007199254740992", "100000000000000000000", "0e-400", "-0.0", "0x0p1", "5e-324"]
+    found = table(tmp_path, "a\n1.5\n" + "".join(f"{cell}\n" for cell in cells))
+    assert found["a"][1] == [1.5, 2.0**53, 1e20, 0.0, 0.0, 0.0, 5e-324]
+    found = table(tmp_path, "a\n9007199254740993\n", types={"a": "float"})
+    assert found["a"][1] == [2.0**53]
+
+
 @pytest.mark.parametrize(
     ("text", "options", "match"),
     [
@@ -117,6 +126,11 @@ def test_what_is_no_number(tmp_path: Path, cell: str) -> None:
         ("a,b\n1,2\n3,x\n", {}, "b: line 3, column 2: 'x' is no number"),
         ("a,b\n1,2\n3,\n", {}, "line 3, column 2: '' is empty .set 'empty_is_nan"),
         ("a\n1\n1e999\n", {}, "line 3, column 1: '1e999' is beyond the range"),
+        ("a\n1.5\n1e-400\n", {}, "line 3, column 1: '1e-400' is beyond the range"),
+        ("a\n1.5\n1.0D-400\n", {}, "line 3, column 1: '1.0D-400' is beyond the range"),
+        ("a\n1.5\n0x0.1p-2000\n", {}, "line 3, column 1: '0x0.1p-2000' is beyond the range"),
+        ("a\n1.5\n9007199254740993\n", {}, "line 3, column 1: .* that a double does not hold"),
+        ("a\nnan\n-9007199254740993\n", {}, "line 3, column 1: .* that a double does not hold"),
         ("a\n1\n9223372036854775808\n", {}, "line 3, column 1: .* does not fit 64 bits"),
         ("a\n1\n" + "9" * 5000 + "\n", {}, "does not fit 64 bits"),
         ("a\n1.5\n2\n", {"types": {"a": "int"}}, "line 2, column 1: '1.5' is no whole number"),

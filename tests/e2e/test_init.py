@@ -1,4 +1,4 @@
-"""`ciwrap init --logs`: what two runs print alike becomes a configuration that works."""
+"""`ciwrap init`: what lies in a folder, or two runs print alike, becomes a configuration."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from command_line import call
@@ -75,3 +76,35 @@ def test_mistakes(tmp_path: Path) -> None:
     assert (code, "no number in common" in out) == (3, True)
     code, out = run(tmp_path, "init", "--logs", "a.log", "b.log")
     assert (code, "does not exist" in out) == (3, True)
+
+
+def test_why_no_number_is_proposed(tmp_path: Path) -> None:
+    """The number has enough digits, and nothing that it could be called by."""
+    (tmp_path / "a.log").write_text("E = 1.2345678\n", encoding="utf-8")
+    code, out = run(tmp_path, "init", "--logs", "a.log", "a.log")
+    assert code == 3
+    assert "7 digits or more, a word of two letters before it" in out
+
+
+@pytest.mark.parametrize("target", ["nowhere", "link.npy", "link.csv", "link.bin"])
+def test_links_that_lead_nowhere_are_left_out(tmp_path: Path, target: str) -> None:
+    (tmp_path / "out").mkdir()
+    np.save(tmp_path / "out" / "x.npy", np.arange(3.0))
+    for name in ("link.npy", "link.csv", "link.bin"):
+        (tmp_path / "out" / name).symlink_to(target)
+    for outputs in ([], ["out"]):
+        code, out = run(tmp_path, "init", *outputs)
+        assert (code, "check x: 1 file" in out) == (0, True), out
+        text = (tmp_path / "ciwrap.yaml").read_text(encoding="utf-8")
+        assert "#   out/link.npy: " in text
+        assert "# Raw numbers" not in text
+        (tmp_path / "ciwrap.yaml").unlink()
+
+
+def test_a_path_that_would_be_taken_for_a_pattern_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "out" / "{x}").mkdir(parents=True)
+    for name in ("out/x.npy", "out/{x}/y.npy"):
+        np.save(tmp_path / name, np.arange(3.0))
+    code, out = run(tmp_path, "init")
+    assert (code, "left out: out/{x}/y.npy: a path with a brace" in out) == (0, True), out
+    assert run(tmp_path, "accept")[0] == 0
