@@ -132,14 +132,17 @@ def _notes(check: CheckResult) -> Iterator[Message]:
         largest = max(one.max_rel_difference or 0.0 for one in differing)
         yield Message(
             MessageLevel.NOTE,
-            "compared exactly, since no bound was given; all differences are tiny (at most"
-            f" {largest:.2g} of the values): if they are rounding, give --atol or --rtol",
+            "compared exactly, since no bound was given; differences of what is not 0 on the first"
+            f" side are tiny (at most {largest:.2g} of it): if they are rounding, give --atol or"
+            " --rtol",
         )
 
 
 def _is_tiny(one: VariableResult) -> bool:
-    """Whether numbers differ by less than half of the digits that their type holds."""
-    if one.dtype is None or one.dtype[1:2] not in ("f", "c") or one.max_rel_difference is None:
+    """Whether numbers differ by less than half of the digits that their type holds, as far as the
+    reference is not 0.
+    """
+    if one.dtype is None or one.dtype[1:2] not in ("f", "c") or not one.max_rel_difference:
         return False
     has_special = one.nan_mismatch_count or one.inf_mismatch_count or one.missing_mismatch_count
     return not has_special and one.max_rel_difference < np.finfo(one.dtype).eps ** 0.5
