@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciwrap.errors import UsageError
-from ciwrap.golden.places import Place, TestPlace, check_matches
+from ciwrap.golden.places import Place, TestPlace, checks_meant
 from ciwrap.golden.stores import GoldenStores
 
 if TYPE_CHECKING:
@@ -74,10 +74,20 @@ def test_no_module_leads_out_of_the_folder(module: str) -> None:
         ("mesh", "mesh", True),
         ("mesh", "mesh2", False),
         ("te", "tests/a.py::test_x", False),
+        ("tests/a.py::test_x[1]", "tests/a.py::test_x[1][2]", False),
     ],
 )
 def test_patterns_of_the_command_line(pattern: str, check: str, means: bool) -> None:
-    assert check_matches(pattern, check) is means
+    assert checks_meant(pattern, [check]) == ({check} if means else set())
+
+
+def test_the_name_of_a_check_is_no_wild_card() -> None:
+    """The command that a failure prints accepts what failed, and nothing else."""
+    checks = [f"tests/a.py::test_op[{op}]" for op in ("*", "**", "+", "?")]
+    for check in checks:
+        assert checks_meant(check, checks) == {check}
+    assert checks_meant("tests/a.py::test_op[*]", checks[1:]) == set(checks[1:])
+    assert checks_meant("*", checks) == set(checks)
 
 
 def test_what_peers_mix_up_is_kept_apart(suite: Suite) -> None:
