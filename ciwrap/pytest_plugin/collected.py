@@ -61,16 +61,17 @@ class Collected:
         before = Counter(str(item.path) for item in self._before)
         left = Counter(str(item.path) for item in self._left)
         self._partial |= {path for path, count in before.items() if left[path] < count}
-        self._partial |= _named_in_part(self._config)
-        if self._config.getoption("lf", False):
-            # It leaves tests out before anybody is told of them.
+        named = _named_in_part(self._config)
+        self._partial |= named
+        # The one leaves tests out before anybody is told of them, the other names no files.
+        if self._config.getoption("lf", False) or (named and self._config.getoption("pyargs")):
             self._partial |= set(before)
         for item in self._left:
             self._tests.setdefault(str(item.path), {})[test_key(item)] = test_name(item)
         self._before, self._left, self._config = [], [], None
 
-    def note_failed(self, path: str) -> None:
-        """A file that could not be collected."""
+    def note_part(self, path: str) -> None:
+        """A file that could not be collected, or of which a test is left out."""
         self._partial.add(path)
 
     def to_send(self) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from ciwrap.pytest_plugin.results import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Sequence
 
     from ciwrap.pytest_plugin.ending import Ending
     from ciwrap.pytest_plugin.fixture import CiwrapFixture
@@ -120,7 +120,11 @@ class SessionHooks:
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if not report.passed:
-            self._collected.note_failed(str(self._config.rootpath / report.nodeid.split("::")[0]))
+            self._collected.note_part(str(self._config.rootpath / report.nodeid.split("::")[0]))
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        for item in items:
+            self._collected.note_part(str(item.path))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._results.take(report)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from plugin.conftest import Suite, summary
 
@@ -113,6 +115,74 @@ def test_goldens_of_the_configuration_are_not_judged(two: Suite) -> None:
     result = two.run("--ciwrap-unused=delete")
     assert (result.ret, summary(result)) == (0, "ciwrap: 3 matched")
     assert "mesh.golden" in two.goldens()
+
+
+def test_goldens_of_the_configuration_for_one_platform_are_not_judged(two: Suite) -> None:
+    """As `--golden-dir golden/linux-arm64` and the action's platform-key place them."""
+    (two.root / "ciwrap.yaml").write_text("version: 1\nchecks: {mesh: {outputs: out.txt}}\n")
+    (two.root / "out.txt").write_text("1 2 3\n")
+    assert two.cli("accept", "--golden-dir", "golden/linux-arm64").returncode == 0
+    result = two.run("--ciwrap-unused=delete")
+    assert (result.ret, summary(result)) == (0, "ciwrap: 3 matched")
+    assert "linux-arm64/mesh.golden" in two.goldens()
+
+
+def test_a_test_named_by_its_package(two: Suite) -> None:
+    cases = """
+        @pytest.mark.parametrize("case", [1, 2])
+        def test_c(case, ciwrap): ciwrap.check(float(case))
+    """
+    two.write("", "pack/__init__.py")
+    two.write(cases, "pack/test_c.py")
+    two.run("--ciwrap-update=new").assert_outcomes(passed=4)
+    before = two.goldens()
+    named = ("--pyargs", "pack.test_c::test_c[1]", "--ciwrap-unused=delete")
+    done = two.subprocess(*named, PYTHONPATH=f"{two.root}:{os.environ.get('PYTHONPATH', '')}")
+    assert "ciwrap: 1 matched\n" in done.stdout
+    assert two.goldens() == before
+
+
+def test_tests_that_a_plugin_leaves_out_before_all_others(two: Suite) -> None:
+    before = two.goldens()
+    two.write(
+        """
+        @pytest.hookimpl(wrapper=True, tryfirst=True)
+        def pytest_collection_modifyitems(config, items):
+            config.hook.pytest_deselected(items=items[1:])
+            del items[1:]
+            return (yield)
+        """,
+        "conftest.py",
+    )
+    without(two, '; ciwrap.check(3.0, "more")')
+    two.write(TWO.replace("def test_b(ciwrap):", "def test_c(ciwrap):"))
+    assert "unused" not in summary(two.run("--ciwrap-unused=delete"))
+    assert two.goldens() == before
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "if np is None:\n    class TestHeir(Base): pass",
+        "if np is None:\n    def test_b(ciwrap): pass",
+        "if np is None:\n    test_b = Base().test_it",
+        "if np is None:\n    from elsewhere import test_b",
+    ],
+)
+def test_tests_of_other_machines_whatever_makes_them(suite: Suite, kept: str) -> None:
+    base = "class Base:\n    def test_it(self, ciwrap): ciwrap.check(1.0)\n"
+    here = "class TestHeir(Base): pass\ndef test_b(ciwrap): ciwrap.check(2.0)\n"
+    suite.write(base + here)
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=2)
+    before = suite.goldens()
+    name = "TestHeir" if "Heir" in kept else "test_b"
+    there = [line for line in here.splitlines() if name not in line]
+    suite.write("\n".join([base, *there, kept]))
+    result = suite.run("--ciwrap-unused=delete")
+    assert (result.ret, summary(result)) == (0, "ciwrap: 1 matched")
+    assert suite.goldens() == before
+    suite.write("\n".join([base, *there]))
+    assert summary(suite.run()) == "ciwrap: 1 matched, 1 unused"
 
 
 def test_goldens_of_other_machines_are_kept(two: Suite) -> None:
