@@ -21,7 +21,7 @@ from ciwrap.pytest_plugin.judge import Judge
 from ciwrap.pytest_plugin.options import makes_all
 from ciwrap.pytest_plugin.records import Records
 from ciwrap.pytest_plugin.repeat import Repeats
-from ciwrap.pytest_plugin.results import END_WRITING, LATE, RECORDER, is_worker
+from ciwrap.pytest_plugin.results import END_WRITING, FAILED, LATE, OPEN, RECORDER, is_worker
 from ciwrap.pytest_plugin.telling import failure_text
 from ciwrap.pytest_plugin.tested_project import find_project
 from ciwrap.pytest_plugin.unmet import Unmet, UnmetCheck, after_the_end, in_forked
@@ -60,6 +60,7 @@ def make_fixture(request: pytest.FixtureRequest) -> CiwrapFixture:
         config.add_cleanup(judge.close)
     made = CiwrapFixture(request.node, judge)
     request.node.stash[RECORDER] = made
+    config.stash[OPEN][request.node.nodeid] = made
     return made
 
 
@@ -339,6 +340,12 @@ class CiwrapFixture:
 
     def take_timings(self) -> list[str]:
         return self._records.take_timings()
+
+    def unreported(self) -> list[str]:
+        failed = [one for one in self._records.take(are_repeated=False) if one["outcome"] in FAILED]
+        return [
+            f"{one['check']}: the check failed, and its test ended unreported" for one in failed
+        ]
 
     def note_report(self, error: BaseException | None, report: pytest.TestReport) -> None:
         if report.failed or hasattr(report, "wasxfail"):

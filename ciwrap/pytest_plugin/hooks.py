@@ -19,6 +19,7 @@ from ciwrap.pytest_plugin.options import (
 from ciwrap.pytest_plugin.results import (
     END_WRITING,
     LATE,
+    OPEN,
     Results,
     hand_over,
     is_worker,
@@ -43,6 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
     refuse_nonsense(config)
     config.stash[LATE] = []
+    config.stash[OPEN] = {}
     config.pluginmanager.register(SessionHooks(config), "ciwrap-session")
 
 
@@ -146,6 +148,8 @@ class SessionHooks:
             self._ending = finish(session, self._results, self._collected)
 
     def _end_writing(self) -> None:
+        for recorder in self._config.stash[OPEN].values():
+            self._config.stash[LATE] += recorder.unreported()
         end = self._config.stash.get(END_WRITING, None)
         if end is None:
             return
