@@ -16,6 +16,7 @@ from ciwrap.errors import CiwrapError, GoldenMismatch, UsageError
 from ciwrap.model import SETTINGS, SettingsLayer, Strictness, VariableId
 from ciwrap.model.forms import DUPLICATES, read_arguments
 from ciwrap.pytest_plugin.blocks import AllChecks, Blocks, ExpectedMismatch
+from ciwrap.pytest_plugin.collected import shared_ids
 from ciwrap.pytest_plugin.inputs import catalog_of, rules_of
 from ciwrap.pytest_plugin.judge import Judge
 from ciwrap.pytest_plugin.options import makes_all
@@ -55,6 +56,7 @@ def make_fixture(request: pytest.FixtureRequest) -> CiwrapFixture:
         judge = Judge(
             find_project(config), config.option.ciwrap_update, config.option.ciwrap_reason
         )
+        judge.shared_ids = shared_ids(request.session.items)
         config.stash[_JUDGE] = judge
         config.stash[END_WRITING] = judge.close
         config.add_cleanup(judge.close)
@@ -241,6 +243,12 @@ class CiwrapFixture:
             fault = name_fault(name)
             if fault is not None:
                 raise UsageError(f"the name of a check {fault}: {ascii(name)[:60]}")
+        if self.repeats is None and self._item.nodeid in self._judge.shared_ids:
+            raise UsageError(
+                "another test has the same id; they would share a golden",
+                file=self._item.nodeid,
+                remedy="give their parameters other ids: pytest.param(..., id='...')",
+            )
         if self._blocks.expected is not None:
             return  # Its golden is that of another check, or there is none and it fails.
         with self._lock:

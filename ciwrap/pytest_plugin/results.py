@@ -1,7 +1,8 @@
 """What tests found, on its way from the test through its report to the end of the session.
 
 Reports are what pytest-xdist brings over from its workers, one by one; so nothing is lost when a
-worker dies, and a test that is run again replaces what its first run said.
+worker dies, and a test that is run again replaces what its first run said. Where several workers
+run all tests, or two tests have one id, each of them counts.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from ciwrap.pytest_plugin.collected import test_key
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+# pytest's own; a run that is followed by another one has another ("rerun").
+_OUTCOMES = ("passed", "failed", "skipped")
 _ATTRIBUTE = "ciwrap_records"
 _TIMINGS = "ciwrap_timings"
 # Outcomes that no passing test may have.
@@ -86,16 +89,14 @@ class Results:
         self._passed: set[str] = set()
         self._failed: set[str] = set()
         self._told: set[str] = set()
+        self._reruns: set[str] = set()
 
     def take(self, report: pytest.TestReport) -> None:
         test = test_key(report)
-        if report.when == "setup":
-            # Also of a test that is run again: what its first run said counts no longer.
-            self._by_test.pop(test, None)
-            self._timings.pop(test, None)
-            self._passed.discard(test)
-            self._failed.discard(test)
-            self._told.discard(test)
+        if report.when == "setup" and test in self._reruns:
+            self._forget(test)
+        if report.outcome not in _OUTCOMES:
+            self._reruns.add(test)
         records = getattr(report, _ATTRIBUTE, None)
         if records:
             self._by_test.setdefault(test, []).extend(records)
@@ -109,6 +110,13 @@ class Results:
         if report.when == "call":
             # Parts of a test (subtests) are reported before it.
             (self._passed.add if report.passed else self._passed.discard)(test)
+
+    def _forget(self, test: str) -> None:
+        """The test is run again: what its first run said counts no longer."""
+        self._by_test.pop(test, None)
+        self._timings.pop(test, None)
+        for known in (self._passed, self._failed, self._told, self._reruns):
+            known.discard(test)
 
     @property
     def has_any(self) -> bool:

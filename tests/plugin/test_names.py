@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plugin.conftest import summary
 
 from ciwrap.errors import UsageError
 from ciwrap.golden.places import Place, TestPlace, checks_meant
@@ -121,6 +122,37 @@ CASES = """
     @pytest.mark.parametrize("x", ["co", "CO", "Co"])
     def test_a(ciwrap, x): ciwrap.check(np.full(COUNT, len(x) + x.isupper() + SHIFT), "x")
 """
+
+
+def test_two_tests_of_one_id_share_no_golden(suite: Suite) -> None:
+    suite.write("""
+        @pytest.mark.parametrize("x", ["a-b", "b"])
+        @pytest.mark.parametrize("y", ["c", "c-a"])
+        def test_it(x, y, ciwrap): ciwrap.check(float(len(x)))
+    """)
+    result = suite.run("--ciwrap-update=new")
+    result.assert_outcomes(passed=2, failed=2)
+    assert summary(result) == "ciwrap: 2 refused, 2 written"
+    assert "another test has the same id; they would share a golden" in result.stdout.str()
+    # One test that is asked for twice is one.
+    named = "tests/test_it.py::test_it[c-b]"
+    assert suite.run("--keep-duplicates", named, named).ret == 0
+
+
+def test_items_that_a_plugin_makes_have_goldens_of_their_own(suite: Suite) -> None:
+    suite.write(
+        """
+        def pytest_pycollect_makeitem(collector, name, obj):
+            make = pytest.Function.from_parent
+            if name == "test_it":
+                names = [f"{name}[{kind}]" for kind in ("fast", "slow")]
+                return [make(collector, name=n, originalname=name, callobj=obj) for n in names]
+        """,
+        "conftest.py",
+    )
+    suite.write("def test_it(request, ciwrap): ciwrap.check(float('fast' in request.node.name))")
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=2)
+    assert summary(suite.run("--ciwrap-unused=fail")) == "ciwrap: 2 matched"
 
 
 def test_names_that_differ_in_case_only(suite: Suite) -> None:
