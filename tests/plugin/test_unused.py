@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 
+import numpy as np
 import pytest
 from plugin.conftest import Suite, summary
+
+import ciwrap
 
 TWO = """
     def test_a(ciwrap): ciwrap.check(1.0)
@@ -222,6 +225,20 @@ def test_prune_keeps_what_has_changed_or_is_used_again(two: Suite) -> None:
     done = two.cli("prune", "--yes")
     assert done.stdout.startswith("no golden is known")
     assert len(two.goldens()) == 3
+
+
+def test_goldens_that_programs_write_are_nobodys(two: Suite) -> None:
+    """`Golden.write` of the Python API, into the folder of the goldens."""
+    (two.root / "ciwrap.yaml").write_text("version: 1\nchecks: {mesh: {outputs: out.npy}}\n")
+    own = ("golden/own.golden", "golden/test_gone/own.golden", "golden/tests/test_it/test_c.golden")
+    for name in own:
+        (two.root / name).parent.mkdir(parents=True, exist_ok=True)
+        ciwrap.make_golden({"x": np.arange(3.0)}).write(two.root / name)
+    result = two.run("--ciwrap-unused=delete")
+    assert (result.ret, summary(result)) == (0, "ciwrap: 3 matched")
+    done = two.cli("prune", "--yes")
+    assert (done.returncode, done.stdout.split(" (")[0]) == (0, "no golden is known to be unused")
+    assert all((two.root / name).exists() for name in own)
 
 
 def test_prune_takes_goldens_of_checks_that_are_gone(suite: Suite) -> None:
