@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -53,6 +54,16 @@ def test_a_test_that_is_gone(two: Suite) -> None:
     without(two, "def test_a(ciwrap): ciwrap.check(1.0)")
     result = two.run("--ciwrap-unused=fail")
     assert (result.ret, summary(result)) == (1, "ciwrap: 2 matched, 1 unused")
+
+
+def test_all_tests_are_gone(suite: Suite) -> None:
+    """Of tests at the top of the project, and where no snapshots are kept."""
+    suite.write("def test_a(ciwrap): ciwrap.check(1.0)", "test_top.py")
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=1)
+    shutil.rmtree(suite.root / "golden/.snapshots")
+    suite.write("def test_b(): pass", "test_top.py")
+    result = suite.run("--ciwrap-unused=fail")
+    assert (result.ret, summary(result)) == (1, "ciwrap: 1 unused")
 
 
 def test_a_file_that_is_gone(two: Suite) -> None:
